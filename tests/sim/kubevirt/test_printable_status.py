@@ -6,7 +6,7 @@ import pytest
 
 from konverge.objects.meta import ObjectMeta
 from konverge.sim.kubevirt.kinds import Instance, Obj, VirtualMachine
-from konverge.sim.kubevirt.printable_status import Around, printable
+from konverge.sim.kubevirt.machines import Around, printable
 
 pytestmark = pytest.mark.spec("S-22")
 NOW = "2026-01-01T00:00:00Z"

@@ -10,8 +10,8 @@ their webhooks refuse, `faults` is what goes wrong on purpose. See docs/simulate
 
 from __future__ import annotations
 
+from konverge.sim.kubevirt.controller import QUICK, Timings
 from konverge.sim.kubevirt.crds import PARTS
 from konverge.sim.kubevirt.simulated import SimulatedKubeVirt
-from konverge.sim.kubevirt.timings import QUICK, Timings
 
 __all__ = ["PARTS", "QUICK", "SimulatedKubeVirt", "Timings"]

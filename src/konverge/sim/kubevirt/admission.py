@@ -13,10 +13,12 @@ from konverge.apiserver.request.admission import AdmissionRequest
 from konverge.apiserver.request.protocols import Admission
 from konverge.apiserver.status import ApiError
 from konverge.objects.quantity import Quantity
-from konverge.sim.kubevirt import evictions, machine_rules
-from konverge.sim.kubevirt.claims import ADOPTION
-from konverge.sim.kubevirt.kinds import CDI, KUBEVIRT, SNAPSHOT, Obj, condition
+from konverge.sim.kubevirt import machine_rules
+from konverge.sim.kubevirt.datavolumes import ADOPTION
+from konverge.sim.kubevirt.kinds import CDI, KUBEVIRT, OVER, SNAPSHOT, Obj, condition
 from konverge.sim.kubevirt.machine_rules import Problem
+from konverge.sim.kubevirt.migrations import check_eviction
+from konverge.sim.kubevirt.templates import strategy
 
 _SOURCES = ("http", "s3", "gcs", "registry", "pvc", "snapshot", "blank", "upload", "imageio", "vddk")
 _CLONES = ("pvc", "snapshot")
@@ -39,10 +41,8 @@ def _name(volume: Obj, claim: Obj | None) -> Iterator[Problem]:
     meta = volume["metadata"]
     if len(meta["name"]) > 253:
         yield "metadata.name", "Name of data volume cannot be more than 253 characters"
-    owned = any(
-        owner_reference.get("kind") == "DataVolume" and owner_reference.get("name") == meta["name"]
-        for owner_reference in ((claim or {}).get("metadata") or {}).get("ownerReferences", [])
-    )
+    owners = ((claim or {}).get("metadata") or {}).get("ownerReferences", [])
+    owned = any(owner.get("kind") == "DataVolume" and owner.get("name") == meta["name"] for owner in owners)
     adopts = (meta.get("annotations") or {}).get(ADOPTION) == "true"
     if claim is not None and not owned and not adopts:
         yield "metadata.name", f"Destination PVC {meta.get('namespace', '')}/{meta['name']} already exists"
@@ -96,7 +96,6 @@ def _shape(spec: Obj) -> Iterator[Problem]:
 
 
 PROTECTED = "kubevirt.io/vm-delete-protection"
-_OVER = ("Succeeded", "Failed")
 Check = Callable[[AdmissionRequest], list[Problem]]
 
 
@@ -120,18 +119,15 @@ class Webhooks:
     async def admit(self, request: AdmissionRequest) -> None:
         await self._inner.admit(request)
         resource = request.served.resource
-        if (
-            (resource.group, resource.plural) == (KUBEVIRT, "virtualmachines")
-            and request.obj
-            and not request.subresource
-        ):
+        machine = (resource.group, resource.plural) == (KUBEVIRT, "virtualmachines")
+        if machine and request.obj and not request.subresource:
             machine_rules.fill_in(request.obj)
 
     async def validate(self, request: AdmissionRequest) -> None:
         await self._inner.validate(request)
         resource = request.served.resource
         if (resource.group, resource.plural, request.subresource) == ("", "pods", "eviction"):
-            evictions.check(request)
+            check_eviction(request)
         check = _CHECKS.get((resource.group, resource.plural, request.operation))
         problems = check(request) if check is not None and not request.subresource else []
         if problems:
@@ -159,24 +155,19 @@ def _machine(request: AdmissionRequest) -> list[Problem]:
 
 def _undisturbed(obj: Obj, old: Obj) -> Iterator[Problem]:
     """While a snapshot is taken or restored, some things must not change."""
-    status = old.get("status") or {}
+    status, power = old.get("status") or {}, strategy(obj["spec"])
     if status.get("snapshotInProgress"):
         message = f'until snapshot "{status["snapshotInProgress"]}" completes'
         if _volumes(obj) != _volumes(old):
             yield "spec.template.spec.volumes", f"Cannot update VM Disks or Volumes {message}"
-        if _power(obj) != _power(old):
+        if power != strategy(old["spec"]):
             yield "spec.runStrategy", f"Cannot update VM Running state {message}"
-    if status.get("restoreInProgress") and _power(obj) != _power(old) and _power(obj) != "Halted":
+    if status.get("restoreInProgress") and power not in ("Halted", strategy(old["spec"])):
         yield "spec.runStrategy", f'Cannot start VM until restore "{status["restoreInProgress"]}" completes'
 
 
 def _volumes(machine: Obj) -> object:
     return machine["spec"]["template"]["spec"].get("volumes")
-
-
-def _power(machine: Obj) -> str:
-    running = machine["spec"].get("running")
-    return str(machine["spec"].get("runStrategy", "Halted")) if running is None else "Always" if running else "Halted"
 
 
 def _protected(request: AdmissionRequest) -> list[Problem]:
@@ -194,17 +185,14 @@ def _migration(request: AdmissionRequest) -> list[Problem]:
         return [("spec.vmiName", f'the VMI "{name}" does not exist')]
     migratable = condition(instance.get("status") or {}, "LiveMigratable")
     if migratable.get("status") == "False":
-        message = (
-            f"Cannot migrate VMI, Reason: {migratable.get('reason', '')}, Message: {migratable.get('message', '')}"
-        )
-        return [("spec.vmiName", message)]
-    if (instance.get("status") or {}).get("phase") in _OVER:
+        why = f"Reason: {migratable.get('reason', '')}, Message: {migratable.get('message', '')}"
+        return [("spec.vmiName", f"Cannot migrate VMI, {why}")]
+    if (instance.get("status") or {}).get("phase") in OVER:
         return [("spec.vmiName", "Cannot migrate VMI in finalized state.")]
     for other in call.scan(KUBEVIRT, "virtualmachineinstancemigrations", namespace):
-        if other["spec"].get("vmiName") == name and (other.get("status") or {}).get("phase") not in _OVER:
-            return [
-                ("spec.vmiName", f"in-flight migration detected. Active migration job ({other['metadata']['name']})")
-            ]
+        if other["spec"].get("vmiName") == name and (other.get("status") or {}).get("phase") not in OVER:
+            job = other["metadata"]["name"]
+            return [("spec.vmiName", f"in-flight migration detected. Active migration job ({job})")]
     return []
 
 

@@ -92,10 +92,10 @@ _SIZE = _object(["cpu", "memory"], cpu=_GUEST_CPU, memory=_object(["guest"], gue
 def _definition(
     group: str,
     kind: str,
-    plural: str,
     versions: tuple[str, ...],
     spec: Obj,
     *,
+    plural: str = "",
     short: tuple[str, ...] = (),
     singular: str = "",
     scope: str = "Namespaced",
@@ -105,6 +105,7 @@ def _definition(
     columns: tuple[tuple[str, str, str], ...] = (_AGE,),
 ) -> Obj:
     """The first of the versions is the stored one; `subresource` says whether the status is apart."""
+    plural = plural or f"{kind.lower()}s"
     schema = {"type": "object", "properties": {"spec": spec, "status": status or FREE}}
     if required:
         schema["required"] = ["spec"]
@@ -152,21 +153,20 @@ def _kubevirt() -> list[Obj]:
     )
     moving = (("Phase", "string", ".status.phase"), ("VMI", "string", ".spec.vmiName"))
     return [
-        _definition(group, "VirtualMachine", "virtualmachines", versions, _MACHINE_SPEC, short=("vm", "vms"),
+        _definition(group, "VirtualMachine", versions, _MACHINE_SPEC, short=("vm", "vms"),
                     status=printable, columns=machine),
-        _definition(group, "VirtualMachineInstance", "virtualmachineinstances", versions, _INSTANCE_SPEC,
+        _definition(group, "VirtualMachineInstance", versions, _INSTANCE_SPEC,
                     short=("vmi", "vmis"), subresource=False, columns=instance),
-        _definition(group, "VirtualMachineInstanceMigration", "virtualmachineinstancemigrations", versions,
+        _definition(group, "VirtualMachineInstanceMigration", versions,
                     _object(["vmiName"], vmiName=TEXT), short=("vmim", "vmims"), columns=moving),
-        _definition(group, "KubeVirt", "kubevirts", ("v1",), FREE, short=("kv",),
+        _definition(group, "KubeVirt", ("v1",), FREE, short=("kv",),
                     columns=(_AGE, ("Phase", "string", ".status.phase"))),
-        _definition(types, "VirtualMachineInstancetype", "virtualmachineinstancetypes", ("v1beta1",), _SIZE,
+        _definition(types, "VirtualMachineInstancetype", ("v1beta1",), _SIZE,
                     short=("vminstancetype",), subresource=False),
-        _definition(types, "VirtualMachinePreference", "virtualmachinepreferences", ("v1beta1",), FREE,
-                    short=("vmpref",), subresource=False),
-        _definition(types, "VirtualMachineClusterInstancetype", "virtualmachineclusterinstancetypes", ("v1beta1",),
+        _definition(types, "VirtualMachinePreference", ("v1beta1",), FREE, short=("vmpref",), subresource=False),
+        _definition(types, "VirtualMachineClusterInstancetype", ("v1beta1",),
                     _SIZE, short=("vmcf",), subresource=False, scope="Cluster"),
-        _definition(types, "VirtualMachineClusterPreference", "virtualmachineclusterpreferences", ("v1beta1",), FREE,
+        _definition(types, "VirtualMachineClusterPreference", ("v1beta1",), FREE,
                     short=("vmcp",), subresource=False, scope="Cluster"),
     ]  # fmt: skip
 
@@ -196,11 +196,10 @@ def _snapshot() -> list[Obj]:
         ("RestoreTime", "date", ".status.restoreTime"),
     )
     return [
-        _definition(group, "VirtualMachineSnapshot", "virtualmachinesnapshots", versions, snapshot,
+        _definition(group, "VirtualMachineSnapshot", versions, snapshot,
                     short=("vmsnapshot", "vmsnapshots"), columns=taken),
-        _definition(group, "VirtualMachineSnapshotContent", "virtualmachinesnapshotcontents", versions, FREE,
-                    short=("vmsnapshotcontent",)),
-        _definition(group, "VirtualMachineRestore", "virtualmachinerestores", versions, restore,
+        _definition(group, "VirtualMachineSnapshotContent", versions, FREE, short=("vmsnapshotcontent",)),
+        _definition(group, "VirtualMachineRestore", versions, restore,
                     short=("vmrestore", "vmrestores"), columns=restored),
     ]  # fmt: skip
 
@@ -214,21 +213,21 @@ def _cdi() -> list[Obj]:
         _AGE,
     )
     return [
-        _definition(group, "DataVolume", "datavolumes", versions, _VOLUME_SPEC, short=("dv", "dvs"), columns=shown),
-        _definition(group, "DataSource", "datasources", versions, _object(["source"], source=FREE), short=("das",),
-                    subresource=False),
-        _definition(group, "StorageProfile", "storageprofiles", versions, FREE, scope="Cluster", required=False),
-        _definition(group, "CDI", "cdis", versions, FREE, short=("cdi", "cdis"), scope="Cluster",
+        _definition(group, "DataVolume", versions, _VOLUME_SPEC, short=("dv", "dvs"), columns=shown),
+        _definition(group, "DataSource", versions, _object(["source"], source=FREE), short=("das",), subresource=False),
+        _definition(group, "StorageProfile", versions, FREE, scope="Cluster", required=False),
+        _definition(group, "CDI", versions, FREE, short=("cdi", "cdis"), scope="Cluster",
                     columns=(_AGE, ("Phase", "string", ".status.phase"))),
-        _definition(group, "CDIConfig", "cdiconfigs", versions, FREE, scope="Cluster", required=False),
+        _definition(group, "CDIConfig", versions, FREE, scope="Cluster", required=False),
     ]  # fmt: skip
 
 
 def _multus() -> list[Obj]:
     spec = _object(["config"], config=TEXT)
     return [
-        _definition("k8s.cni.cncf.io", "NetworkAttachmentDefinition", "network-attachment-definitions", ("v1",), spec,
-                    short=("net-attach-def",), singular="network-attachment-definition", subresource=False),
+        _definition("k8s.cni.cncf.io", "NetworkAttachmentDefinition", ("v1",), spec, short=("net-attach-def",),
+                    singular="network-attachment-definition", plural="network-attachment-definitions",
+                    subresource=False),
     ]  # fmt: skip
 
 
@@ -239,11 +238,10 @@ def _nmstate() -> list[Obj]:
     shown = (("Status", "string", ".status.conditions[?(@.status=='True')].type"),
              ("Reason", "string", ".status.conditions[?(@.status=='True')].reason"))  # fmt: skip
     return [
-        _definition(group, "NodeNetworkConfigurationPolicy", "nodenetworkconfigurationpolicies", ("v1", "v1beta1"),
-                    policy, short=("nncp",), scope="Cluster", columns=shown),
-        _definition(group, "NodeNetworkState", "nodenetworkstates", ("v1beta1",), FREE, short=("nns",),
-                    scope="Cluster", required=False),
-        _definition(group, "NodeNetworkConfigurationEnactment", "nodenetworkconfigurationenactments", ("v1beta1",),
+        _definition(group, "NodeNetworkConfigurationPolicy", ("v1", "v1beta1"), policy,
+                    plural="nodenetworkconfigurationpolicies", short=("nncp",), scope="Cluster", columns=shown),
+        _definition(group, "NodeNetworkState", ("v1beta1",), FREE, short=("nns",), scope="Cluster", required=False),
+        _definition(group, "NodeNetworkConfigurationEnactment", ("v1beta1",),
                     FREE, short=("nnce",), scope="Cluster", required=False, columns=shown),
     ]  # fmt: skip
 

@@ -6,15 +6,16 @@ address on a second network needs the agent, and the agent may forget an address
 
 from __future__ import annotations
 
+from collections import Counter
 from hashlib import sha256
 from math import inf
 
 from konverge.objects.kinds.core_v1 import Pod
 from konverge.runtime import Context
+from konverge.sim.kubevirt.controller import Pace, Timings, seconds
 from konverge.sim.kubevirt.faults import Faults
 from konverge.sim.kubevirt.kinds import Instance, Obj, drop_condition, is_true, set_condition
 from konverge.sim.kubevirt.launcher import claims_of
-from konverge.sim.kubevirt.timings import Pace, Timings, seconds
 
 GUEST_OS: Obj = {
     "id": "debian",
@@ -32,11 +33,8 @@ def interfaces(instance: Instance, pod: Pod | None, *, agent: bool, silent: bool
     """`silent`: the agent answers without addresses."""
     networks = {network["name"]: network for network in instance.spec.get("networks", [])}
     shown = []
-    plugged = [
-        interface
-        for interface in instance.spec["domain"]["devices"].get("interfaces", [])
-        if interface.get("state") != "absent"
-    ]
+    declared = instance.spec["domain"]["devices"].get("interfaces", [])
+    plugged = (interface for interface in declared if interface.get("state") != "absent")
     for number, interface in enumerate(plugged):
         name = interface["name"]
         on_pod = "pod" in networks.get(name, {})
@@ -82,10 +80,8 @@ def migratable(instance: Instance, modes: dict[str, list[str]], *, refused: bool
             return "InterfaceNotLiveMigratable", message
     for claim, access_modes in modes.items():
         if refused or "ReadWriteMany" not in access_modes:
-            message = (
-                f"cannot migrate VMI: PVC {claim} is not shared, live migration requires that all PVCs must be shared"
-            )
-            return "DisksNotLiveMigratable", f"{message} (using ReadWriteMany access mode)"
+            rule = "live migration requires that all PVCs must be shared (using ReadWriteMany access mode)"
+            return "DisksNotLiveMigratable", f"cannot migrate VMI: PVC {claim} is not shared, {rule}"
     return "", ""
 
 
@@ -98,7 +94,7 @@ class Guests:
     def __init__(self, pace: Pace, timings: Timings) -> None:
         self._pace = pace
         self._timings = timings
-        self._crashes: dict[tuple[str, str], int] = {}
+        self._crashes: Counter[tuple[str, str]] = Counter()
         """How often a machine has crashed by the present fault."""
 
     # -------------------------------------------------------------- its end
@@ -108,27 +104,26 @@ class Guests:
         crash = wrong.get("crash")
         key = instance.metadata.namespace, instance.metadata.name
         if crash is None:
-            self._crashes.pop(key, None)
+            del self._crashes[key]
             return ""
-        if "after" in crash or self._crashes.get(key, 0) >= seconds(crash, "times", inf):
+        if "after" in crash or self._crashes[key] >= seconds(crash, "times", inf):
             return ""
-        self._crashes[key] = self._crashes.get(key, 0) + 1
+        self._crashes[key] += 1
         return "server error. command SyncVMI failed: LibvirtError: internal error: process exited while connecting"
 
     def ends(self, instance: Instance, wrong: Faults) -> tuple[str, float]:
         """The phase that a running one ends with, or nothing; and when to ask again."""
-        due = inf
+        due, key = inf, (instance.metadata.namespace, instance.metadata.name)
         for name, phase in (("crash", "Failed"), ("shutdown", "Succeeded")):
             settings = wrong.get(name)
             if settings is None or (name == "crash" and "after" not in settings):
                 continue
-            key = instance.metadata.namespace, instance.metadata.name
-            if name == "crash" and self._crashes.get(key, 0) >= seconds(settings, "times", inf):
+            if name == "crash" and self._crashes[key] >= seconds(settings, "times", inf):
                 continue
             after = seconds(settings, "after", 5.0)
             left = self._pace.left(instance.metadata, f"end {name}", (after, after))
             if left == 0:
-                self._crashes[key] = self._crashes.get(key, 0) + 1
+                self._crashes[key] += 1
                 return phase, inf
             due = min(due, left)
         return "", due

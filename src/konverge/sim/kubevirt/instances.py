@@ -2,6 +2,8 @@
 
 Each phase is a method: it answers with the seconds until it wants to be asked again (infinity: when something changes),
 or with `_NEXT` after it has moved on. The status is written on the object itself: the kind has no status subresource.
+
+Upstream: pkg/virt-controller/watch/vmi.
 """
 
 from __future__ import annotations
@@ -9,45 +11,48 @@ from __future__ import annotations
 import json
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from contextlib import suppress
+from dataclasses import dataclass, field
 from math import inf
 from typing import Any
 
-from konverge.client import MergePatch, NotFound
-from konverge.objects import times
+from konverge.client import NotFound
 from konverge.objects.kinds.core_v1 import PersistentVolumeClaim, Pod, Secret
 from konverge.runtime import Context, Controller, Request, Result, Watch, controller_of
 from konverge.runtime.context import Caches
 from konverge.sim.kubelet.behaviour import ANNOTATION
 from konverge.sim.kubevirt import faults, launcher
-from konverge.sim.kubevirt.evictions import evacuate
+from konverge.sim.kubevirt.controller import KindController, Pace, Timings, again, seconds, under
 from konverge.sim.kubevirt.guests import Guests
 from konverge.sim.kubevirt.kinds import (
+    OVER,
     DataVolume,
     Instance,
     NetworkAttachment,
     VirtualMachine,
     drop_condition,
     kept,
+    patch,
+    record_phase,
     save,
     set_condition,
     without_finalizer,
 )
+from konverge.sim.kubevirt.migrations import evacuate
 from konverge.sim.kubevirt.templates import FINALIZER, FOREGROUND
-from konverge.sim.kubevirt.timings import Pace, Timings, seconds
 
 GO_ON = ("Succeeded", "PendingPopulation")
 """The phases of a DataVolume with which KubeVirt makes the launcher pod."""
 
 
+@dataclass(slots=True)
 class Volumes:
     """What was found out about the claims of an instance."""
 
-    def __init__(self) -> None:
-        self.missing: list[str] = []
-        self.failed: list[str] = []
-        self.filling: list[str] = []
-        self.to_bind: list[str] = []
-        """Claims whose DataVolume waits for any pod that uses them."""
+    missing: list[str] = field(default_factory=list)
+    failed: list[str] = field(default_factory=list)
+    filling: list[str] = field(default_factory=list)
+    to_bind: list[str] = field(default_factory=list)
+    """Claims whose DataVolume waits for any pod that uses them."""
 
     @property
     def ready(self) -> bool:
@@ -89,7 +94,8 @@ async def obstacles(ctx: Context[Instance]) -> list[tuple[str, str]]:
     spec, meta = ctx.obj.spec, ctx.obj.metadata
     problems = []
     for place, name in launcher.attachments_of(spec, meta.namespace):
-        why = _unusable(await _attachment(ctx, place, name), place, name)
+        attachment = await ctx.get(NetworkAttachment, name, place) if ctx.serves(NetworkAttachment) else None
+        why = _unusable(attachment, place, name)
         if why:
             problems.append(("FailedCreatePodSandBox", f"Failed to create pod sandbox: plugin type=multus: {why}"))
     missing = [name for name in launcher.secrets_of(spec) if await ctx.get(Secret, name) is None]
@@ -112,40 +118,32 @@ def _unusable(attachment: NetworkAttachment | None, place: str, name: str) -> st
     return ""
 
 
-async def _attachment(ctx: Context[Any], place: str, name: str) -> NetworkAttachment | None:
-    return await ctx.get(NetworkAttachment, name, place) if ctx.serves(NetworkAttachment) else None
-
-
-FINAL = ("Succeeded", "Failed")
 _NEXT = -1.0
 _PULLING = ("ErrImagePull", "ImagePullBackOff")
 _PLACELESS = "0/{count} nodes are available: {count} Insufficient devices.kubevirt.io/kvm."
 
 
-class Instances:
+class Instances(KindController[Instance]):
     """The controller of VirtualMachineInstances."""
 
+    kind, short = Instance, "vm"
+    name, component = "virt-controller-instances", "virtualmachine-controller"
+
     def __init__(self, pace: Pace, timings: Timings) -> None:
-        self._pace = pace
-        self._timings = timings
+        super().__init__(pace, timings)
         self._guests = Guests(pace, timings)
 
     def controllers(self) -> list[Controller[Any]]:
         watches: list[Watch[Any]] = [
-            faults.switches(Instance),
-            Watch(kind=PersistentVolumeClaim, lookup=_users),
-            Watch(kind=DataVolume, lookup=_users),
+            Watch(kind=PersistentVolumeClaim, lookup=launcher.users),
+            Watch(kind=DataVolume, lookup=launcher.users),
             Watch(kind=NetworkAttachment, lookup=_attached),
             Watch(kind=VirtualMachine, requests=_same_name),
         ]
         return [
-            Controller(
-                Instance,
-                self.reconcile,
-                name="virt-controller-instances",
-                component="virtualmachine-controller",
+            self._declared(
+                *watches,
                 owns=[Pod],
-                watches=watches,
                 reads=[Secret],
                 optional=[DataVolume, NetworkAttachment],
                 indexes={Instance: {"claim": launcher.by_claim, "attachment": launcher.by_attachment}},
@@ -158,11 +156,12 @@ class Instances:
         wrong = await faults.of(ctx, "vm", await ctx.get(VirtualMachine, ctx.request.name))
         left = await (self._end(ctx, pods) if ctx.deleting else self._live(ctx, pods, wrong))
         await save(ctx.client, ctx.obj, before, main=True)
-        if ctx.deleting and ctx.obj.status.get("phase") in FINAL and not pods:
+        if ctx.deleting and ctx.obj.status.get("phase") in OVER and not pods:
             ours = (FOREGROUND,) if controller_of(ctx.obj) is not None else (FOREGROUND, FINALIZER)
             with suppress(NotFound):
-                await without_finalizer(ctx.client, await ctx.client.get(Instance, *_place(ctx)), *ours)
-        return Result(requeue_after=left) if left < inf else None
+                present = await ctx.client.get(Instance, ctx.request.name, ctx.request.namespace)
+                await without_finalizer(ctx.client, present, *ours)
+        return again(left)
 
     async def _live(self, ctx: Context[Instance], pods: Sequence[Pod], wrong: faults.Faults) -> float:
         steps: dict[str, Callable[[Context[Instance], Sequence[Pod], faults.Faults], Awaitable[float]]] = {
@@ -222,7 +221,7 @@ class Instances:
         if pod is None:
             await ctx.client.create(launcher.pod_for(ctx.obj, behaviour), resource=Pod.resource)
             return self._timings.retry[0] if problems else inf
-        if pod.status.phase in FINAL or pod.metadata.deletion_timestamp is not None:
+        if pod.status.phase in OVER or pod.metadata.deletion_timestamp is not None:
             return fail(ctx, "the launcher pod has ended before the guest started")
         await self._direct(ctx, pod, behaviour)
         _copy_placing(status, pod)
@@ -231,7 +230,7 @@ class Instances:
             for reason, message in problems:
                 ctx.warning(reason, message, about=pod)
             return self._timings.retry[0]
-        if not problems and pod.spec.node_name and _is_ready(pod):
+        if not problems and pod.spec.node_name and launcher.is_ready(pod):
             left = self._pace.left(ctx.obj.metadata, "scheduled", self._timings.begin)
             if left:
                 return left
@@ -255,13 +254,13 @@ class Instances:
 
     async def _running(self, ctx: Context[Instance], pods: Sequence[Pod], wrong: faults.Faults) -> float:
         pod = current(ctx.obj, pods)
-        if pod is None or pod.status.phase in FINAL:
+        if pod is None or pod.status.phase in OVER:
             return fail(ctx, "the launcher pod has gone")
         end, left = self._guests.ends(ctx.obj, wrong)
         if end:
             return fail(ctx, "the guest crashed") if end == "Failed" else move(ctx, "Succeeded")
         alive = pod.metadata.deletion_timestamp is None
-        reason = "" if _is_ready(pod) else "PodTerminating" if not alive else "PodConditionMissing"
+        reason = "" if launcher.is_ready(pod) else "PodTerminating" if not alive else "PodConditionMissing"
         set_condition(ctx.obj.status, "Ready", not reason, reason)
         modes = {
             name: (claim.status.access_modes or claim.spec.access_modes)
@@ -279,10 +278,10 @@ class Instances:
     async def _end(self, ctx: Context[Instance], pods: Sequence[Pod]) -> float:
         """Deletion: the guest is shut down with its pod, and then it has succeeded."""
         status = ctx.obj.status
-        if status.get("phase") not in FINAL:
+        if status.get("phase") not in OVER:
             set_condition(status, "Ready", False, "PodTerminating", "virt-launcher pod is terminating")
         await self._remove(ctx, pods)
-        if not pods and status.get("phase") not in FINAL:
+        if not pods and status.get("phase") not in OVER:
             move(ctx, "Succeeded")
         return inf
 
@@ -312,9 +311,7 @@ class Instances:
     async def _direct(self, ctx: Context[Instance], pod: Pod, behaviour: str) -> None:
         """What is wrong now is not what was wrong when the pod was made."""
         if pod.metadata.annotations.get(ANNOTATION) != behaviour:
-            meta = pod.metadata
-            patch = MergePatch({"metadata": {"uid": meta.uid, "annotations": {ANNOTATION: behaviour}}})
-            await ctx.client.patch(Pod, meta.name, patch, meta.namespace)
+            await patch(ctx.client, pod, {"metadata": {"annotations": {ANNOTATION: behaviour}}})
 
     async def _remove(self, ctx: Context[Instance], pods: Iterable[Pod]) -> None:
         for pod in pods:
@@ -327,10 +324,7 @@ class Instances:
 
 def move(ctx: Context[Instance], phase: str) -> float:
     """Into the next phase."""
-    status = ctx.obj.status
-    status["phase"] = phase
-    stamp = {"phase": phase, "phaseTransitionTimestamp": times.now()}
-    status["phaseTransitionTimestamps"] = [*status.get("phaseTransitionTimestamps", []), stamp]
+    record_phase(ctx.obj.status, phase)
     return _NEXT
 
 
@@ -344,16 +338,8 @@ def current(instance: Instance, pods: Sequence[Pod]) -> Pod | None:
     """The pod that it is in, or is about to be in; neither where it moves to nor one that only binds claims."""
     active = instance.status.get("activePods") or {}
     mine = [pod for pod in pods if pod.metadata.uid in active]
-    fresh = [
-        pod
-        for pod in pods
-        if launcher.TARGET not in pod.metadata.labels and launcher.BINDS_ONLY not in pod.metadata.labels
-    ]
+    fresh = [pod for pod in pods if not {launcher.TARGET, launcher.BINDS_ONLY} & pod.metadata.labels.keys()]
     return next(iter(mine or ([] if active else fresh)), None)
-
-
-def _is_ready(pod: Pod) -> bool:
-    return any(condition.type == "Ready" and condition.status == "True" for condition in pod.status.conditions)
 
 
 def _copy_placing(status: dict[str, Any], pod: Pod) -> None:
@@ -363,30 +349,17 @@ def _copy_placing(status: dict[str, Any], pod: Pod) -> None:
 
 
 def _copy_pulling(status: dict[str, Any], pod: Pod) -> None:
-    for container_statuse in pod.status.container_statuses:
-        waiting = container_statuse.state.waiting if container_statuse.state is not None else None
+    for container in pod.status.container_statuses:
+        waiting = container.state.waiting if container.state is not None else None
         if waiting is not None and waiting.reason in _PULLING:
             set_condition(status, "Synchronized", False, waiting.reason or "", waiting.message or "")
             return
     drop_condition(status, "Synchronized")
 
 
-def _place(ctx: Context[Any]) -> tuple[str, str]:
-    return ctx.request.name, ctx.request.namespace
-
-
-def _users(claim: PersistentVolumeClaim | DataVolume, caches: Caches) -> Iterable[Request]:
-    """The instances that use a claim; a DataVolume has the name of its claim."""
-    return _under(caches, "claim", f"{claim.metadata.namespace}/{claim.metadata.name}")
-
-
-def _attached(network_attachment: NetworkAttachment, caches: Caches) -> Iterable[Request]:
-    return _under(caches, "attachment", f"{network_attachment.metadata.namespace}/{network_attachment.metadata.name}")
-
-
-def _under(caches: Caches, index: str, value: str) -> Iterable[Request]:
-    lister = caches.lister(Instance)
-    return [] if lister is None else sorted(lister.informer.keys_by_index(index, value))
+def _attached(attachment: NetworkAttachment, caches: Caches) -> Iterable[Request]:
+    meta = attachment.metadata
+    return under(caches, Instance, "attachment", f"{meta.namespace}/{meta.name}")
 
 
 def _same_name(machine: VirtualMachine) -> Iterable[Request]:

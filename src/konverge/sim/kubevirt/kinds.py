@@ -8,16 +8,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from copy import deepcopy
-from typing import Any, ClassVar, TypeVar
+from typing import Any, TypeVar
 
-from konverge.client import Client, MergePatch
+from konverge.client import Client, MergePatch, NotFound
 from konverge.client.patches import difference
 from konverge.objects import times
 from konverge.objects.meta import Object
 from konverge.objects.resource import Resource
 
 Obj = dict[str, Any]
+K = TypeVar("K", bound=Object)
 T = TypeVar("T", bound="Foreign")
+OVER = ("Succeeded", "Failed")
+"""The last phases of instances, migrations and snapshots."""
 
 KUBEVIRT = "kubevirt.io"
 SNAPSHOT = "snapshot.kubevirt.io"
@@ -33,67 +36,61 @@ class Foreign(Object):
 
 
 class KubeVirt(Foreign):
-    resource: ClassVar[Resource] = Resource(KUBEVIRT, "v1", "KubeVirt", "kubevirts")
+    resource = Resource(KUBEVIRT, "v1", "KubeVirt", "kubevirts")
 
 
 class VirtualMachine(Foreign):
-    resource: ClassVar[Resource] = Resource(KUBEVIRT, "v1", "VirtualMachine", "virtualmachines")
+    resource = Resource(KUBEVIRT, "v1", "VirtualMachine", "virtualmachines")
 
 
 class Instance(Foreign):
     """A VirtualMachineInstance."""
 
-    resource: ClassVar[Resource] = Resource(KUBEVIRT, "v1", "VirtualMachineInstance", "virtualmachineinstances")
+    resource = Resource(KUBEVIRT, "v1", "VirtualMachineInstance", "virtualmachineinstances")
 
 
 class Migration(Foreign):
     """A VirtualMachineInstanceMigration."""
 
-    resource: ClassVar[Resource] = Resource(
-        KUBEVIRT, "v1", "VirtualMachineInstanceMigration", "virtualmachineinstancemigrations"
-    )
+    resource = Resource(KUBEVIRT, "v1", "VirtualMachineInstanceMigration", "virtualmachineinstancemigrations")
 
 
 class Snapshot(Foreign):
     """A VirtualMachineSnapshot."""
 
-    resource: ClassVar[Resource] = Resource(SNAPSHOT, "v1beta1", "VirtualMachineSnapshot", "virtualmachinesnapshots")
+    resource = Resource(SNAPSHOT, "v1beta1", "VirtualMachineSnapshot", "virtualmachinesnapshots")
 
 
 class SnapshotContent(Foreign):
     """A VirtualMachineSnapshotContent: what a snapshot keeps."""
 
-    resource: ClassVar[Resource] = Resource(
-        SNAPSHOT, "v1beta1", "VirtualMachineSnapshotContent", "virtualmachinesnapshotcontents"
-    )
+    resource = Resource(SNAPSHOT, "v1beta1", "VirtualMachineSnapshotContent", "virtualmachinesnapshotcontents")
 
 
 class Restore(Foreign):
     """A VirtualMachineRestore."""
 
-    resource: ClassVar[Resource] = Resource(SNAPSHOT, "v1beta1", "VirtualMachineRestore", "virtualmachinerestores")
+    resource = Resource(SNAPSHOT, "v1beta1", "VirtualMachineRestore", "virtualmachinerestores")
 
 
 class DataVolume(Foreign):
-    resource: ClassVar[Resource] = Resource(CDI, "v1beta1", "DataVolume", "datavolumes")
+    resource = Resource(CDI, "v1beta1", "DataVolume", "datavolumes")
 
 
 class DataSource(Foreign):
-    resource: ClassVar[Resource] = Resource(CDI, "v1beta1", "DataSource", "datasources")
+    resource = Resource(CDI, "v1beta1", "DataSource", "datasources")
 
 
 class NetworkAttachment(Foreign):
     """A NetworkAttachmentDefinition."""
 
-    resource: ClassVar[Resource] = Resource(
-        "k8s.cni.cncf.io", "v1", "NetworkAttachmentDefinition", "network-attachment-definitions"
-    )
+    resource = Resource("k8s.cni.cncf.io", "v1", "NetworkAttachmentDefinition", "network-attachment-definitions")
 
 
 class NodePolicy(Foreign):
     """A NodeNetworkConfigurationPolicy."""
 
-    resource: ClassVar[Resource] = Resource(
+    resource = Resource(
         NMSTATE, "v1", "NodeNetworkConfigurationPolicy", "nodenetworkconfigurationpolicies", namespaced=False
     )
 
@@ -101,20 +98,14 @@ class NodePolicy(Foreign):
 class NodeState(Foreign):
     """A NodeNetworkState."""
 
-    resource: ClassVar[Resource] = Resource(
-        NMSTATE, "v1beta1", "NodeNetworkState", "nodenetworkstates", namespaced=False
-    )
+    resource = Resource(NMSTATE, "v1beta1", "NodeNetworkState", "nodenetworkstates", namespaced=False)
 
 
 class Enactment(Foreign):
     """A NodeNetworkConfigurationEnactment: one policy on one node."""
 
-    resource: ClassVar[Resource] = Resource(
-        NMSTATE,
-        "v1beta1",
-        "NodeNetworkConfigurationEnactment",
-        "nodenetworkconfigurationenactments",
-        namespaced=False,
+    resource = Resource(
+        NMSTATE, "v1beta1", "NodeNetworkConfigurationEnactment", "nodenetworkconfigurationenactments", namespaced=False
     )
 
 
@@ -147,13 +138,33 @@ def drop_condition(status: Obj, name: str) -> None:
         status["conditions"] = [entry for entry in status["conditions"] if entry["type"] != name]
 
 
+def record_phase(status: Obj, phase: str) -> None:
+    """Into the next phase, and when that was."""
+    status["phase"] = phase
+    stamp = {"phase": phase, "phaseTransitionTimestamp": times.now()}
+    status["phaseTransitionTimestamps"] = [*status.get("phaseTransitionTimestamps", []), stamp]
+
+
+async def live(client: Client, kind: type[K], name: str, namespace: str) -> K | None:
+    """The object as the server has it now."""
+    try:
+        return await client.get(kind, name, namespace)
+    except NotFound:
+        return None
+
+
+async def patch(client: Client, obj: Object, body: Obj, *, subresource: str = "") -> None:
+    """A merge patch of just this object: not of another one that has its name by now."""
+    meta = obj.metadata
+    guarded = MergePatch({**body, "metadata": {**body.get("metadata", {}), "uid": meta.uid}})
+    await client.patch(type(obj), meta.name, guarded, meta.namespace, subresource=subresource)
+
+
 async def save(client: Client, obj: Foreign, before: Obj, *, main: bool = False) -> None:
     """Write the status as the difference to what it was; with `main` on the object itself, as a VMI has it."""
     changed = difference(before, obj.status)
     if changed:
-        meta = obj.metadata
-        patch = MergePatch({"metadata": {"uid": meta.uid}, "status": changed})
-        await client.patch(type(obj), meta.name, patch, meta.namespace, subresource="" if main else "status")
+        await patch(client, obj, {"status": changed}, subresource="" if main else "status")
 
 
 def kept(obj: Foreign) -> Obj:

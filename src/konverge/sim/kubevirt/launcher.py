@@ -1,7 +1,7 @@
 """The pod in which an instance runs, and what it needs from the cluster. Pure.
 
 It is an ordinary pod: the cluster's scheduler finds its node, annotates waiting claims with it and says why when there
-is none, and claims are in use for as long as it lives.
+is none, and claims are in use for as long as it lives. Upstream: pkg/virt-controller/services/template.go.
 """
 
 from __future__ import annotations
@@ -12,9 +12,13 @@ from typing import Any
 
 from konverge.cache.record import Meta, Record
 from konverge.objects.codec import decoder
+from konverge.objects.kinds.core_v1 import PersistentVolumeClaim, Pod
 from konverge.objects.quantity import Quantity
+from konverge.runtime import Request
+from konverge.runtime.context import Caches
 from konverge.sim.kubelet.behaviour import ANNOTATION
-from konverge.sim.kubevirt.kinds import Instance, Obj, label_value, reference
+from konverge.sim.kubevirt.controller import under
+from konverge.sim.kubevirt.kinds import DataVolume, Instance, Obj, label_value, reference
 
 IMAGE = "quay.io/kubevirt/virt-launcher:v1.8.0"
 TARGET = "kubevirt.io/migrationJobUID"
@@ -71,11 +75,7 @@ _IN_CREDENTIALS = tuple((key, "source", "secret", "secretName") for key in ("ssh
 def secrets_of(spec: Obj) -> list[str]:
     """The Secrets without which its pod does not start."""
     names = [_dig(volume, path) for volume in spec.get("volumes", []) for path in _IN_VOLUMES]
-    names += [
-        _dig(access_credential, path)
-        for access_credential in spec.get("accessCredentials", [])
-        for path in _IN_CREDENTIALS
-    ]
+    names += [_dig(credential, path) for credential in spec.get("accessCredentials", []) for path in _IN_CREDENTIALS]
     return list(dict.fromkeys(name for name in names if name))
 
 
@@ -97,9 +97,19 @@ def by_attachment(record: Record, meta: Meta) -> Iterable[str]:
     return tuple(f"{place}/{name}" for place, name in attachments_of(spec, meta.namespace))
 
 
+def users(claim: PersistentVolumeClaim | DataVolume, caches: Caches) -> Iterable[Request]:
+    """The instances that use a claim; a DataVolume has the name of its claim. By the index `claim`."""
+    return under(caches, Instance, "claim", f"{claim.metadata.namespace}/{claim.metadata.name}")
+
+
+def is_ready(pod: Pod) -> bool:
+    return any(condition.type == "Ready" and condition.status == "True" for condition in pod.status.conditions)
+
+
 def pod_for(instance: Instance, behaviour: str, *, labels: Obj | None = None, away_from: str = "") -> Obj:
     """The launcher pod; `away_from` is the node that it must not be on."""
     spec, meta = instance.spec, instance.metadata
+    own = {"kubevirt.io": "virt-launcher", CREATED_BY: meta.uid, "vm.kubevirt.io/name": label_value(meta.name)}
     container: Obj = {"name": "compute", "image": IMAGE, "resources": _resources(spec)}
     made: Obj = {
         "containers": [container],
@@ -116,7 +126,7 @@ def pod_for(instance: Instance, behaviour: str, *, labels: Obj | None = None, aw
         "metadata": {
             "generateName": f"virt-launcher-{meta.name}-",
             "namespace": meta.namespace,
-            "labels": {**meta.labels, **_labels(instance), **(labels or {})},
+            "labels": {**meta.labels, **own, **(labels or {})},
             "annotations": {ANNOTATION: behaviour},
             "ownerReferences": [reference(instance)],
         },
@@ -132,15 +142,6 @@ def binder_for(instance: Instance, claims: Iterable[str]) -> Obj:
     return made
 
 
-def _labels(instance: Instance) -> Obj:
-    meta = instance.metadata
-    return {
-        "kubevirt.io": "virt-launcher",
-        CREATED_BY: meta.uid,
-        "vm.kubevirt.io/name": label_value(meta.name),
-    }
-
-
 def _volume(name: str, claim: str) -> Obj:
     return {"name": name, "persistentVolumeClaim": {"claimName": claim}}
 
@@ -152,8 +153,8 @@ def _resources(spec: Obj) -> Obj:
     memory = ceil(float(Quantity(str(domain.get("memory", {}).get("guest", "1Gi")))))
     asked = (domain.get("resources") or {}).get("requests") or {}
     devices: dict[str, int] = {}
-    for host_device in (*domain["devices"].get("gpus", []), *domain["devices"].get("hostDevices", [])):
-        devices[host_device["deviceName"]] = devices.get(host_device["deviceName"], 0) + 1
+    for device in (*domain["devices"].get("gpus", []), *domain["devices"].get("hostDevices", [])):
+        devices[device["deviceName"]] = devices.get(device["deviceName"], 0) + 1
     counted = {name: str(number) for name, number in devices.items()}
     requests = {"cpu": asked.get("cpu") or f"{1000 * count // _CPU_RATIO}m", "memory": str(memory + OVERHEAD)}
     return {"requests": {**requests, **counted}, **({"limits": counted} if counted else {})}

@@ -2,25 +2,29 @@
 
 An instance that fails before its guest ever ran counts as a failure to start: the next attempt waits, longer each time.
 One that ran and failed, or was shut down from inside, is started again at once under `Always`.
+
+Upstream: pkg/virt-controller/watch/vm.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from contextlib import suppress
+from dataclasses import dataclass
 from datetime import timedelta
 from math import inf
 from typing import Any
 
 from konverge import clock
-from konverge.client import AlreadyExists, MergePatch, NotFound
+from konverge.client import AlreadyExists, NotFound
 from konverge.objects import times
 from konverge.objects.kinds.core_v1 import PersistentVolumeClaim
 from konverge.objects.resource import Resource
 from konverge.runtime import Context, Controller, Request, Result, Watch
-from konverge.runtime.context import Caches
 from konverge.sim.kubevirt import faults, launcher
+from konverge.sim.kubevirt.controller import KindController, every, seconds
 from konverge.sim.kubevirt.kinds import (
+    OVER,
     DataVolume,
     Instance,
     KubeVirt,
@@ -31,50 +35,36 @@ from konverge.sim.kubevirt.kinds import (
     drop_condition,
     is_true,
     kept,
+    patch,
     reference,
     save,
     set_condition,
     with_finalizers,
     without_finalizer,
 )
-from konverge.sim.kubevirt.printable_status import FINAL, Around, printable
 from konverge.sim.kubevirt.templates import FINALIZER, comparable, instance_for, propagated, spec_for, strategy
-from konverge.sim.kubevirt.timings import Pace, Timings, seconds
 
 _FIRST_DELAY = 10.0
 _LONGEST_DELAY = 300.0
-_OVER = ("Succeeded", "Failed")
-_NOT_FILLING = (*_OVER, "WaitForFirstConsumer", "PendingPopulation")
+_NOT_FILLING = (*OVER, "WaitForFirstConsumer", "PendingPopulation")
 _TYPES = "instancetype.kubevirt.io"
 
 
-class Machines:
+class Machines(KindController[VirtualMachine]):
     """The controller of VirtualMachines."""
 
-    def __init__(self, pace: Pace, timings: Timings) -> None:
-        self._pace = pace
-        self._timings = timings
+    kind, short = VirtualMachine, "vm"
+    name, component = "virt-controller-machines", "virtualmachine-controller"
 
     def controllers(self) -> list[Controller[Any]]:
         watches: list[Watch[Any]] = [
-            faults.switches(VirtualMachine),
-            Watch(kind=KubeVirt, lookup=_all_machines),
+            Watch(kind=KubeVirt, lookup=every(VirtualMachine)),
             Watch(kind=Migration, requests=_moved),
-            Watch(kind=PersistentVolumeClaim, lookup=_users),
-            Watch(kind=DataVolume, lookup=_users),
+            Watch(kind=PersistentVolumeClaim, lookup=launcher.users),
+            Watch(kind=DataVolume, lookup=launcher.users),
         ]
-        return [
-            Controller(
-                VirtualMachine,
-                self.reconcile,
-                name="virt-controller-machines",
-                component="virtualmachine-controller",
-                owns=[Instance, DataVolume],
-                watches=watches,
-                optional=[DataVolume],
-                indexes={Instance: {"claim": launcher.by_claim}},
-            )
-        ]
+        indexes = {Instance: {"claim": launcher.by_claim}}
+        return [self._declared(*watches, owns=[Instance, DataVolume], optional=[DataVolume], indexes=indexes)]
 
     async def reconcile(self, ctx: Context[VirtualMachine]) -> Result | None:
         machine = ctx.obj
@@ -89,7 +79,8 @@ class Machines:
             await save(ctx.client, machine, before)
         if ctx.deleting and left == 0:
             with suppress(NotFound):
-                await without_finalizer(ctx.client, await ctx.client.get(VirtualMachine, *_place(ctx)), FINALIZER)
+                present = await ctx.client.get(VirtualMachine, ctx.request.name, ctx.request.namespace)
+                await without_finalizer(ctx.client, present, FINALIZER)
         return Result(requeue_after=left) if 0 < left < inf else None
 
     # -------------------------------------------------------------- the instance
@@ -98,7 +89,7 @@ class Machines:
         machine = ctx.obj
         await with_finalizers(ctx.client, machine, [FINALIZER])
         await self._make_volumes(ctx)
-        if instance is not None and instance.status.get("phase") in FINAL:
+        if instance is not None and instance.status.get("phase") in OVER:
             self._count(machine, instance)
         _settle_requests(machine, instance)
         action = _desired_action(machine, instance)
@@ -126,10 +117,8 @@ class Machines:
         made = instance_for(machine, size, live=await _updates_live(ctx))
         with suppress(AlreadyExists):  # one of the same name that is not ours: its end wakes us
             await ctx.client.create(made, resource=Instance.resource)
-            ctx.event(
-                "SuccessfulCreate",
-                f"Started the virtual machine by creating the new instance {made['metadata']['name']}",
-            )
+            name = made["metadata"]["name"]
+            ctx.event("SuccessfulCreate", f"Started the virtual machine by creating the new instance {name}")
         drop_condition(machine.status, "RestartRequired")
         return inf
 
@@ -139,7 +128,7 @@ class Machines:
         if meta.deletion_timestamp is None:
             await ctx.delete(Instance, meta.name)
             ctx.event("SuccessfulDelete", f"Stopped the virtual machine by deleting the instance {meta.name}")
-        elif instance.status.get("phase") in FINAL:
+        elif instance.status.get("phase") in OVER:
             await without_finalizer(ctx.client, instance, FINALIZER)
 
     def _count(self, machine: VirtualMachine, instance: Instance) -> None:
@@ -162,7 +151,7 @@ class Machines:
         machine, status = ctx.obj, ctx.obj.status
         if instance.status.get("phase") == "Running":
             machine.status.pop("startFailure", None)
-        if instance.metadata.deletion_timestamp is not None or instance.status.get("phase") in FINAL:
+        if instance.metadata.deletion_timestamp is not None or instance.status.get("phase") in OVER:
             return
         live = await _updates_live(ctx)
         wanted = spec_for(machine, await self._size(ctx), live=live)
@@ -174,9 +163,7 @@ class Machines:
             message = "a non-live-updatable field was changed in the template spec"
             set_condition(status, "RestartRequired", True, "RestartRequired", message)
             return
-        meta = instance.metadata
-        patch = MergePatch({"metadata": {"uid": meta.uid}, "spec": made})
-        await ctx.client.patch(Instance, meta.name, patch, meta.namespace)
+        await patch(ctx.client, instance, {"spec": made})
 
     async def _size(self, ctx: Context[VirtualMachine]) -> Obj | None:
         """The spec of its instance type."""
@@ -225,7 +212,7 @@ class Machines:
         status["printableStatus"] = printable(machine, instance, await _around(ctx, instance))
         status["created"] = instance is not None
         status["ready"] = is_true(inner, "Ready")
-        status["runStrategy"] = strategy(machine)
+        status["runStrategy"] = strategy(machine.spec)
         status["observedGeneration"] = status["desiredGeneration"] = machine.metadata.generation
         ready = condition(inner, "Ready")
         if instance is None:
@@ -243,6 +230,46 @@ class Machines:
         ]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Around:
+    """What else is going on."""
+
+    moving: bool = False
+    """A migration."""
+    filling: bool = False
+    """Something comes into one of its volumes."""
+    unbound: bool = False
+    """One of its claims has no volume yet."""
+
+
+def printable(machine: VirtualMachine, instance: Instance | None, around: Around) -> str:
+    """The one word of `kubectl get vm`: the first of these that holds. Upstream: setPrintableStatus."""
+    status: Obj = instance.status if instance is not None else {}
+    phase = status.get("phase", "")
+    synchronized = condition(status, "Synchronized")
+    reason = synchronized.get("reason", "") if synchronized.get("status") == "False" else ""
+    starting = instance is not None and phase in ("", "Pending", "Scheduling", "Scheduled")
+    unplaced = condition(status, "PodScheduled").get("reason") == "Unschedulable"
+    checks = (
+        ("Terminating", machine.metadata.deletion_timestamp is not None),
+        ("Stopping", instance is not None and phase not in OVER and instance.metadata.deletion_timestamp is not None),
+        ("Migrating", around.moving and phase == "Running"),
+        ("Paused", is_true(status, "Paused")),
+        ("Running", phase == "Running"),
+        ("ErrorPvcNotFound", starting and reason == "FailedPvcNotFound"),
+        ("DataVolumeError", starting and reason == "DataVolumeError"),
+        ("ErrorUnschedulable", starting and unplaced),
+        ("Provisioning", starting and around.filling),
+        ("WaitingForVolumeBinding", starting and around.unbound),
+        ("ErrImagePull", reason == "ErrImagePull"),
+        ("ImagePullBackOff", reason == "ImagePullBackOff"),
+        ("Starting", starting),
+        ("CrashLoopBackOff", bool(machine.status.get("startFailure"))),
+        ("Stopped", instance is None or phase in OVER),
+    )
+    return next((word for word, holds in checks if holds), "Unknown")
+
+
 def _why_not(name: str, claims: dict[str, str]) -> Obj:
     return {} if name in claims else {"reason": f"Snapshot is not supported for this volumeSource type [{name}]"}
 
@@ -252,17 +279,14 @@ def _desired_action(machine: VirtualMachine, instance: Instance | None) -> str:
     phase = instance.status.get("phase", "") if instance is not None else ""
     if instance is not None and instance.metadata.deletion_timestamp is not None:
         return "stop"
-    asked = next(
-        (str(state_change_request["action"]) for state_change_request in machine.status.get("stateChangeRequests", [])),
-        "",
-    )
-    if asked == "Stop" or (asked == "Start" and phase in FINAL):
+    asked = next((str(request["action"]) for request in machine.status.get("stateChangeRequests", [])), "")
+    if asked == "Stop" or (asked == "Start" and phase in OVER):
         return "stop"
-    match strategy(machine):
+    match strategy(machine.spec):
         case "Halted":
             return "stop"
         case "Always":
-            return "stop" if phase in FINAL else "start"
+            return "stop" if phase in OVER else "start"
         case "RerunOnFailure":
             return "stop" if phase == "Failed" else "start"
         case "Once":
@@ -279,8 +303,8 @@ def _settle_requests(machine: VirtualMachine, instance: Instance | None) -> None
     stopped stays until a user starts it.
     """
     asked: list[Obj] = list(machine.status.get("stateChangeRequests", []))
-    restless = strategy(machine) in ("RerunOnFailure", "Once")
-    lives = instance is not None and instance.status.get("phase") not in FINAL
+    restless = strategy(machine.spec) in ("RerunOnFailure", "Once")
+    lives = instance is not None and instance.status.get("phase") not in OVER
     while asked:
         first = asked[0]
         other = instance is None or first.get("uid") not in (None, instance.metadata.uid)
@@ -303,27 +327,22 @@ def _backoff_left(machine: VirtualMachine) -> float:
 
 
 def _has_run(instance: Instance) -> bool:
-    return any(
-        phase_transition_timestamp["phase"] == "Running"
-        for phase_transition_timestamp in instance.status.get("phaseTransitionTimestamps", [])
-    )
+    return any(stamp["phase"] == "Running" for stamp in instance.status.get("phaseTransitionTimestamps", []))
 
 
 def _is_of(instance: Instance, machine: VirtualMachine) -> bool:
-    return any(owner_reference.uid == machine.metadata.uid for owner_reference in instance.metadata.owner_references)
+    return any(owner.uid == machine.metadata.uid for owner in instance.metadata.owner_references)
 
 
 async def _updates_live(ctx: Context[Any]) -> bool:
-    for kube_virt in await ctx.list(KubeVirt, ""):
-        if (kube_virt.spec.get("configuration") or {}).get("vmRolloutStrategy") == "LiveUpdate":
-            return True
-    return False
+    configurations = [kubevirt.spec.get("configuration") or {} for kubevirt in await ctx.list(KubeVirt, "")]
+    return any(configuration.get("vmRolloutStrategy") == "LiveUpdate" for configuration in configurations)
 
 
 async def _around(ctx: Context[VirtualMachine], instance: Instance | None) -> Around:
     """What the instance alone does not show."""
     moving = any(
-        migration.spec.get("vmiName") == ctx.request.name and migration.status.get("phase") not in _OVER
+        migration.spec.get("vmiName") == ctx.request.name and migration.status.get("phase") not in OVER
         for migration in await ctx.list(Migration)
     )
     filling = unbound = False
@@ -335,20 +354,5 @@ async def _around(ctx: Context[VirtualMachine], instance: Instance | None) -> Ar
     return Around(moving=moving, filling=filling, unbound=unbound)
 
 
-def _place(ctx: Context[Any]) -> tuple[str, str]:
-    return ctx.request.name, ctx.request.namespace
-
-
 def _moved(migration: Migration) -> Iterable[Request]:
     return [Request(migration.metadata.namespace, str(migration.spec.get("vmiName", "")))]
-
-
-def _all_machines(kube_virt: KubeVirt, caches: Caches) -> Iterable[Request]:
-    lister = caches.lister(VirtualMachine)
-    return [] if lister is None else [Request(o.metadata.namespace, o.metadata.name) for o in lister.list(None)]
-
-
-def _users(claim: PersistentVolumeClaim | DataVolume, caches: Caches) -> Iterable[Request]:
-    lister = caches.lister(Instance)
-    value = f"{claim.metadata.namespace}/{claim.metadata.name}"
-    return [] if lister is None else sorted(lister.informer.keys_by_index("claim", value))

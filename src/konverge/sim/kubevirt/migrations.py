@@ -2,80 +2,75 @@
 
 The phases are those that people see; the target is placed by the cluster's scheduler, so a cluster with one node keeps
 a migration in Scheduling, as a real one does. Deleting the object cancels what is not over yet.
+
+Draining a node: a launcher pod is not evicted, its guest moves first, as its eviction strategy says. The eviction is
+refused with 429, which `kubectl drain` takes as "try again", and the instance remembers the node that it is to leave. A
+guest that cannot move, and must, stays: so does the drain.
+
+Upstream: pkg/virt-controller/watch/migration, watch/drain, and the pod eviction admitter of virt-api.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from math import inf
 from typing import Any
 
+from konverge.apiserver import status
+from konverge.apiserver.request.admission import AdmissionRequest
 from konverge.cache.record import Meta, Record
 from konverge.cache.store import by_label
-from konverge.client import MergePatch
+from konverge.client import AlreadyExists, Client
 from konverge.objects import times
 from konverge.objects.kinds.core_v1 import Pod
-from konverge.runtime import Context, Controller, Request, Result, Watch
+from konverge.runtime import Context, Controller, Request, Watch
 from konverge.runtime.context import Caches
 from konverge.sim.kubevirt import faults, launcher
+from konverge.sim.kubevirt.controller import KindController, under
 from konverge.sim.kubevirt.kinds import (
+    KUBEVIRT,
+    OVER,
     Instance,
     Migration,
     Obj,
-    kept,
-    save,
+    is_true,
+    patch,
+    record_phase,
     set_condition,
-    with_finalizers,
-    without_finalizer,
 )
-from konverge.sim.kubevirt.timings import Pace, Timings
 
-FINALIZER = "kubevirt.io/migrationJobFinalize"
-OVER = ("Succeeded", "Failed")
+LEAVES = "evacuationNodeName"
+_MOVES = ("LiveMigrate", "LiveMigrateIfPossible")
+_RETRY = 5
 _STEPS = ("", "Pending", "Scheduling", "Scheduled", "PreparingTarget", "TargetReady", "Running", "Succeeded")
 
 
-class Migrations:
+class Migrations(KindController[Migration]):
     """The controller of VirtualMachineInstanceMigrations."""
 
-    def __init__(self, pace: Pace, timings: Timings) -> None:
-        self._pace = pace
-        self._timings = timings
+    kind, short = Migration, "vmim"
+    name, component = "virt-controller-migrations", "virtualmachine-controller"
+    finalizer = "kubevirt.io/migrationJobFinalize"
 
     def controllers(self) -> list[Controller[Any]]:
-        return [
-            Controller(
-                Migration,
-                self.reconcile,
-                name="virt-controller-migrations",
-                component="virtualmachine-controller",
-                watches=[
-                    faults.switches(Migration),
-                    Watch(kind=Pod, lookup=_migration_of, label_selector=launcher.TARGET),
-                ],
-                reads=[Instance],
-                indexes={Pod: {"target": by_label(launcher.TARGET)}, Migration: {"uid": _uid}},
-            )
-        ]
+        targets = Watch(kind=Pod, lookup=_migration_of, label_selector=launcher.TARGET)
+        indexes = {Pod: {"target": by_label(launcher.TARGET)}, Migration: {"uid": _uid}}
+        return [self._declared(targets, reads=[Instance], indexes=indexes)]
 
-    async def reconcile(self, ctx: Context[Migration]) -> Result | None:
-        migration = ctx.obj
-        before = kept(migration)
-        instance = await ctx.get(Instance, str(migration.spec.get("vmiName", "")))
-        pods = ctx.indexed(Pod, "target", migration.metadata.uid)
+    def _is_over(self, obj: Migration) -> bool:
+        return obj.status.get("phase") in OVER
+
+    async def _release(self, ctx: Context[Migration]) -> None:
         if ctx.deleting:
-            await self._cancel(ctx, pods)
-            await without_finalizer(ctx.client, migration, FINALIZER)
-            return None
-        if migration.status.get("phase") in OVER:
-            return None
-        await with_finalizers(ctx.client, migration, [FINALIZER])
-        left = await self._advance(ctx, instance, pods)
-        await save(ctx.client, migration, before)
-        return Result(requeue_after=left) if left < inf else None
+            await self._cancel(ctx, self._targets(ctx))
 
-    async def _advance(self, ctx: Context[Migration], instance: Instance | None, pods: Sequence[Pod]) -> float:
-        migration = ctx.obj
+    def _targets(self, ctx: Context[Migration]) -> Sequence[Pod]:
+        return ctx.indexed(Pod, "target", ctx.obj.metadata.uid)
+
+    async def _advance(self, ctx: Context[Migration], wrong: faults.Faults) -> float:
+        migration, pods = ctx.obj, self._targets(ctx)
+        instance = await ctx.get(Instance, str(migration.spec.get("vmiName", "")))
         phase = str(migration.status.get("phase", ""))
         gone = instance is None or instance.metadata.deletion_timestamp is not None
         if instance is None or gone or instance.status.get("phase") in OVER:
@@ -86,29 +81,24 @@ class Migrations:
         left = self._pace.left(migration.metadata, f"phase {phase}", self._timings.migrate)
         if left:
             return left
-        if phase == "TargetReady" and "fails" in await faults.of(ctx, "vmim"):
+        if phase == "TargetReady" and "fails" in wrong:
             return await self._fail(ctx, pods, "the target did not come up")
         if phase == "Pending" and not pods:
             await self._make_target(ctx, instance)
-        if phase == "Scheduling" and not any(_runs(pod) for pod in pods):
+        if phase == "Scheduling" and not any(launcher.is_ready(pod) for pod in pods):
             return inf
         following = _STEPS[_STEPS.index(phase) + 1]
         if following == "Succeeded":
             await self._switch(ctx, instance, pods[0])
         self._move(migration, following)
         await self._note(ctx, instance, pods, following)
-        return (
-            inf
-            if following in OVER
-            else self._pace.left(migration.metadata, f"phase {following}", self._timings.migrate)
-        )
+        if following in OVER:
+            return inf
+        return self._pace.left(migration.metadata, f"phase {following}", self._timings.migrate)
 
     def _move(self, migration: Migration, phase: str) -> None:
-        status = migration.status
-        if status.get("phase") != phase:
-            status["phase"] = phase
-            stamp = {"phase": phase, "phaseTransitionTimestamp": times.now()}
-            status["phaseTransitionTimestamps"] = [*status.get("phaseTransitionTimestamps", []), stamp]
+        if migration.status.get("phase") != phase:
+            record_phase(migration.status, phase)
 
     async def _make_target(self, ctx: Context[Migration], instance: Instance) -> None:
         stop = self._pace.draw(instance.metadata, "stop", self._timings.stop)
@@ -122,7 +112,7 @@ class Migrations:
         node = target.spec.node_name or ""
         before = dict(instance.status.get("activePods") or {})
         active = {**dict.fromkeys(before), target.metadata.uid: node}
-        await self._patch(ctx, instance, {"nodeName": node, "activePods": active})
+        await patch(ctx.client, instance, {"status": {"nodeName": node, "activePods": active}})
         created = f"{launcher.CREATED_BY}={instance.metadata.uid}"
         for pod in await ctx.client.list(Pod, instance.metadata.namespace, label_selector=created):
             if pod.metadata.uid in before:
@@ -139,12 +129,7 @@ class Migrations:
         state["targetNode"] = pods[0].spec.node_name if pods else ""
         if phase in OVER:
             state |= {"endTimestamp": times.now(), "completed": True, "failed": phase == "Failed"}
-        await self._patch(ctx, instance, {"migrationState": state})
-
-    async def _patch(self, ctx: Context[Migration], instance: Instance, status: Obj) -> None:
-        meta = instance.metadata
-        body = MergePatch({"metadata": {"uid": meta.uid}, "status": status})
-        await ctx.client.patch(Instance, meta.name, body, meta.namespace)
+        await patch(ctx.client, instance, {"status": {"migrationState": state}})
 
     async def _fail(self, ctx: Context[Migration], pods: Sequence[Pod], why: str) -> float:
         self._move(ctx.obj, "Failed")
@@ -162,15 +147,67 @@ class Migrations:
                 await ctx.delete(Pod, pod.metadata.name)
 
 
-def _runs(pod: Pod) -> bool:
-    return any(condition.type == "Ready" and condition.status == "True" for condition in pod.status.conditions)
-
-
 def _uid(record: Record, meta: Meta) -> Iterable[str]:
     return (record.uid,)
 
 
 def _migration_of(pod: Pod, caches: Caches) -> Iterable[Request]:
-    lister = caches.lister(Migration)
-    uid = pod.metadata.labels.get(launcher.TARGET, "")
-    return [] if lister is None else sorted(lister.informer.keys_by_index("uid", uid))
+    return under(caches, Migration, "uid", pod.metadata.labels.get(launcher.TARGET, ""))
+
+
+# ------------------------------------------------------------------ draining a node
+
+
+def check_eviction(request: AdmissionRequest) -> None:
+    """For an eviction of any pod. Raises 429 where the guest in it goes first."""
+    pod = request.call.lookup("", "pods", request.namespace, request.name)
+    owners = ((pod or {}).get("metadata") or {}).get("ownerReferences") or []
+    name = next((str(owner["name"]) for owner in owners if owner.get("kind") == Instance.resource.kind), "")
+    if pod is None or not name:
+        return
+    instance = request.call.lookup(KUBEVIRT, "virtualmachineinstances", request.namespace, name)
+    if instance is None or (instance.get("status") or {}).get("phase") != "Running":
+        return
+    strategy = instance["spec"].get("evictionStrategy", "None")
+    movable = is_true(instance["status"], "LiveMigratable")
+    if strategy == "None" or (strategy == "LiveMigrateIfPossible" and not movable):
+        return
+    if strategy == "LiveMigrate" and not movable:
+        message = f"VMI {name} is configured with an eviction strategy but is not live-migratable"
+        raise status.too_many_requests(f"admission webhook denied the request: {message}", _RETRY)
+    if not request.dry_run:
+        _mark(request, name, str(pod["spec"].get("nodeName", "")))
+    place = f"{request.namespace}/{name}"
+    raise status.too_many_requests(f"Eviction triggered evacuation of VMI {place!r}", _RETRY)
+
+
+def _mark(request: AdmissionRequest, name: str, node: str) -> None:
+    def leave(obj: Obj) -> None:
+        if obj["status"].get("nodeName") == node:
+            obj["status"][LEAVES] = node
+
+    request.call.server.objects.update(KUBEVIRT, "virtualmachineinstances", request.namespace, name, leave)
+
+
+async def evacuate(ctx: Context[Instance]) -> None:
+    """For a running instance: a migration where it is to leave its node, once; forget it where it has left."""
+    instance, node = ctx.obj, ctx.obj.status.get(LEAVES)
+    if not node:
+        return
+    if node != instance.status.get("nodeName"):
+        del instance.status[LEAVES]
+        return
+    if instance.spec.get("evictionStrategy") not in _MOVES:
+        return
+    pods = "-".join(uid[:8] for uid in instance.status.get("activePods") or {})
+    with suppress(AlreadyExists):
+        await migrate(
+            ctx.client, instance.metadata.namespace, instance.metadata.name, name=f"kubevirt-evacuation-{pods}"
+        )
+
+
+async def migrate(client: Client, namespace: str, instance: str, **name: str) -> None:
+    """Ask for a migration; `name` is its name or its generateName."""
+    migration: Obj = {"apiVersion": "kubevirt.io/v1", "kind": Migration.resource.kind}
+    migration |= {"metadata": {**name, "namespace": namespace}, "spec": {"vmiName": instance}}
+    await client.create(migration, resource=Migration.resource)

@@ -3,12 +3,11 @@
 Deleting a policy changes nothing on any node.
 
 The network of a node is pure data: what it begins with (`eth0` carries the node's own traffic), and what a policy makes
-of it.
+of it. Upstream: kubernetes-nmstate, controllers/handler.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
 from copy import deepcopy
 from math import inf
 from typing import Any
@@ -17,9 +16,9 @@ from konverge.client import AlreadyExists, Client
 from konverge.objects.codec import to_dict
 from konverge.objects.kinds.core_v1 import Node
 from konverge.objects.meta import ObjectMeta
-from konverge.runtime import Context, Controller, Request, Result, Watch
-from konverge.runtime.context import Caches
+from konverge.runtime import Context, Controller, Result, Watch
 from konverge.sim.kubevirt import faults
+from konverge.sim.kubevirt.controller import KindController, every
 from konverge.sim.kubevirt.kinds import (
     Enactment,
     Foreign,
@@ -32,7 +31,6 @@ from konverge.sim.kubevirt.kinds import (
     save,
     set_condition,
 )
-from konverge.sim.kubevirt.timings import Pace, Timings
 
 NAME_LIMIT = 15
 """The kernel's, for the name of an interface."""
@@ -43,26 +41,14 @@ _BRIDGES = ("linux-bridge", "ovs-bridge")
 
 def first_state(address: str, number: int) -> Obj:
     """`address` is the node's own; `number` makes its MACs differ from those of other nodes."""
-    plain = {"enabled": False}
     own = {"enabled": True, "dhcp": True, "address": [{"ip": address, "prefix-length": 24}]}
-    objs: list[Obj] = [
-        {"name": "lo", "type": "loopback", "state": "up", "mtu": 65536},
-        {"name": MAIN, "type": "ethernet", "state": "up", "mac-address": _mac(number, 0), "mtu": 1500, "ipv4": own},
-    ]
-    objs += [
-        {
-            "name": name,
-            "type": "ethernet",
-            "state": "up",
-            "mac-address": _mac(number, index),
-            "mtu": 1500,
-            "ipv4": plain,
-        }
-        for index, name in enumerate(FREE, 1)
-    ]
+    interfaces: list[Obj] = [{"name": "lo", "type": "loopback", "state": "up", "mtu": 65536}]
+    for index, name in enumerate((MAIN, *FREE)):
+        card = {"name": name, "type": "ethernet", "state": "up", "mac-address": _mac(number, index), "mtu": 1500}
+        interfaces.append({**card, "ipv4": own if name == MAIN else {"enabled": False}})
     gateway = f"{address.rpartition('.')[0]}.1"
     route = {"destination": "0.0.0.0/0", "next-hop-interface": MAIN, "next-hop-address": gateway, "metric": 100}
-    return {"interfaces": objs, "routes": {"running": [route], "config": []}}
+    return {"interfaces": interfaces, "routes": {"running": [route], "config": []}}
 
 
 def _mac(number: int, index: int) -> str:
@@ -123,26 +109,17 @@ TYPES = ("Available", "Degraded", "Progressing", "Ignored")
 _REFUSED = "NmstateError: the nodes refuse it, on purpose"
 
 
-class NodeNetworks:
+class NodeNetworks(KindController[NodePolicy]):
     """Two controllers: what nodes have, and what policies make of it."""
 
-    def __init__(self, pace: Pace, timings: Timings) -> None:
-        self._pace = pace
-        self._timings = timings
+    kind, short = NodePolicy, "nncp"
+    name, component = "nmstate-policies", "nmstate-handler"
 
     def controllers(self) -> list[Controller[Any]]:
-        everyone = Watch(kind=Node, lookup=_all_policies)
-        states = Watch(kind=NodeState, lookup=_all_policies)
+        nodes, states = (Watch(kind=kind, lookup=every(NodePolicy)) for kind in (Node, NodeState))
         return [
             Controller(Node, self.observe, name="nmstate-handler", reads=[NodeState]),
-            Controller(
-                NodePolicy,
-                self.reconcile,
-                name="nmstate-policies",
-                component="nmstate-handler",
-                watches=[faults.switches(NodePolicy), everyone, states],
-                reads=[Enactment],
-            ),
+            self._declared(nodes, states, reads=[Enactment]),
         ]
 
     async def observe(self, ctx: Context[Node]) -> Result | None:
@@ -158,15 +135,6 @@ class NodeNetworks:
 
     # -------------------------------------------------------------- policies
 
-    async def reconcile(self, ctx: Context[NodePolicy]) -> Result | None:
-        if ctx.deleting:
-            return None
-        policy = ctx.obj
-        before = kept(policy)
-        left = await self._advance(ctx, await self._selected(ctx), await faults.of(ctx, "nncp"))
-        await save(ctx.client, policy, before)
-        return Result(requeue_after=left) if left < inf else None
-
     async def _selected(self, ctx: Context[NodePolicy]) -> list[NodeState]:
         wanted = ctx.obj.spec.get("nodeSelector") or {}
         selected = []
@@ -177,8 +145,9 @@ class NodeNetworks:
                 selected.append(state)
         return selected
 
-    async def _advance(self, ctx: Context[NodePolicy], states: Sequence[NodeState], wrong: faults.Faults) -> float:
+    async def _advance(self, ctx: Context[NodePolicy], wrong: faults.Faults) -> float:
         policy, status = ctx.obj, ctx.obj.status
+        states = await self._selected(ctx)
         if not states:
             _show(status, "Ignored", "NoMatchingNode", "Policy does not match any node")
             return inf
@@ -196,13 +165,9 @@ class NodeNetworks:
                 await self._enact(ctx, state, verdicts[state.metadata.name])
         failed = {name: why for name, why in verdicts.items() if why}
         if failed:
-            name, why = next(iter(sorted(failed.items())))
-            _show(
-                status,
-                "Degraded",
-                "FailedToConfigure",
-                f"{len(failed)}/{len(states)} nodes failed to configure: {name}: {why}",
-            )
+            name, why = min(failed.items())
+            message = f"{len(failed)}/{len(states)} nodes failed to configure: {name}: {why}"
+            _show(status, "Degraded", "FailedToConfigure", message)
         else:
             message = f"{len(states)}/{len(states)} nodes successfully configured"
             _show(status, "Available", "SuccessfullyConfigured", message)
@@ -241,10 +206,8 @@ class NodeNetworks:
 def _show(status: Obj, name: str, reason: str, message: str) -> None:
     """One of the conditions holds, the others do not."""
     for condition_type in TYPES:
-        if condition_type == name:
-            set_condition(status, condition_type, True, reason, message)
-        else:
-            set_condition(status, condition_type, False, reason)
+        holds = condition_type == name
+        set_condition(status, condition_type, holds, reason, message if holds else "")
 
 
 async def _make(client: Client, made: Foreign, owner: Node | NodePolicy, status: Obj) -> None:
@@ -258,8 +221,3 @@ async def _make(client: Client, made: Foreign, owner: Node | NodePolicy, status:
     live = await client.get(type(made), made.metadata.name)
     live.status = status
     await save(client, live, {})
-
-
-def _all_policies(changed: Any, caches: Caches) -> Iterable[Request]:
-    lister = caches.lister(NodePolicy)
-    return [] if lister is None else [Request("", policy.metadata.name) for policy in lister.list(None)]

@@ -2,6 +2,8 @@
 
 The machine must be stopped; what happens until it is, is the restore's own policy. In place, claims are deleted and
 made again under their names; otherwise there are new ones, and the machine's volumes point to them.
+
+Upstream: pkg/storage/snapshot/restore.go of KubeVirt.
 """
 
 from __future__ import annotations
@@ -15,10 +17,12 @@ from konverge.client import AlreadyExists, MergePatch
 from konverge.client.patches import difference
 from konverge.objects import times
 from konverge.objects.kinds.core_v1 import PersistentVolumeClaim
-from konverge.runtime import Context, Controller, Request, Result, Watch, controller_of
+from konverge.runtime import Context, Controller, Request, Watch, controller_of
 from konverge.runtime.context import Caches
-from konverge.sim.kubevirt import faults, locks
+from konverge.sim.kubevirt import faults
+from konverge.sim.kubevirt.controller import KindController
 from konverge.sim.kubevirt.kinds import (
+    OVER,
     DataVolume,
     Instance,
     Obj,
@@ -27,71 +31,48 @@ from konverge.sim.kubevirt.kinds import (
     SnapshotContent,
     VirtualMachine,
     is_true,
-    kept,
+    live,
     reference,
-    save,
     set_condition,
-    with_finalizers,
-    without_finalizer,
 )
-from konverge.sim.kubevirt.timings import Pace, Timings
+from konverge.sim.kubevirt.snapshots import RESTORE, lock, unlock
 
-FINALIZER = "snapshot.kubevirt.io/vmrestore-protection"
 NAME = "restore.kubevirt.io/name"
 _GRACE = 300.0
 
 
-class Restores:
+class Restores(KindController[Restore]):
     """The controller of VirtualMachineRestores."""
 
-    def __init__(self, pace: Pace, timings: Timings) -> None:
-        self._pace = pace
-        self._timings = timings
+    kind, short = Restore, "vmrestore"
+    name, component = "virt-controller-restores", "restore-controller"
+    finalizer = "snapshot.kubevirt.io/vmrestore-protection"
 
     def controllers(self) -> list[Controller[Any]]:
-        return [
-            Controller(
-                Restore,
-                self.reconcile,
-                name="virt-controller-restores",
-                component="restore-controller",
-                watches=[faults.switches(Restore), Watch(kind=Instance, lookup=_restores_of)],
-                reads=[Snapshot, SnapshotContent, PersistentVolumeClaim, DataVolume],
-                optional=[DataVolume],
-            )
-        ]
+        instances = Watch(kind=Instance, lookup=_restores_of)
+        reads = [Snapshot, SnapshotContent, PersistentVolumeClaim, DataVolume]
+        return [self._declared(instances, reads=reads, optional=[DataVolume])]
 
-    async def reconcile(self, ctx: Context[Restore]) -> Result | None:
-        restore = ctx.obj
-        target = str(restore.spec["target"]["name"])
-        if ctx.deleting or restore.status.get("complete") or is_true(restore.status, "Failure"):
-            await locks.take_off(ctx, target, locks.RESTORE)
-            if ctx.deleting:
-                await without_finalizer(ctx.client, restore, FINALIZER)
-            return None
-        before = kept(restore)
-        await with_finalizers(ctx.client, restore, [FINALIZER])
-        left = await self._advance(ctx, await locks.live(ctx, target), await faults.of(ctx, "vmrestore"))
-        await save(ctx.client, restore, before)
-        if left == inf:
-            await locks.take_off(ctx, target, locks.RESTORE)
-            return None
-        return Result(requeue_after=left)
+    def _is_over(self, obj: Restore) -> bool:
+        return bool(obj.status.get("complete")) or is_true(obj.status, "Failure")
 
-    async def _advance(self, ctx: Context[Restore], machine: VirtualMachine | None, wrong: faults.Faults) -> float:
+    async def _release(self, ctx: Context[Restore]) -> None:
+        await unlock(ctx, ctx.obj.spec["target"]["name"], RESTORE)
+
+    async def _advance(self, ctx: Context[Restore], wrong: faults.Faults) -> float:
         """Infinity: it is over, one way or the other."""
         restore, status = ctx.obj, ctx.obj.status
+        machine = await live(ctx.client, VirtualMachine, restore.spec["target"]["name"], ctx.request.namespace)
         status.setdefault("complete", False)
         content = await self._content(ctx)
         if machine is None or content is None:
-            set_condition(
-                status, "Progressing", False, "NotReady", "the snapshot is not ready or the target is missing"
-            )
+            message = "the snapshot is not ready or the target is missing"
+            set_condition(status, "Progressing", False, "NotReady", message)
             return self._timings.retry[0]
         left = await self._stopped(ctx, machine)
         if left:
             return left
-        if not await locks.put(ctx, machine, locks.RESTORE):
+        if not await lock(ctx, machine, RESTORE):
             return self._timings.retry[0]
         set_condition(status, "Progressing", True, "InProgress", "Operation in progress")
         set_condition(status, "Ready", False, "NotReady", "Waiting for target to be ready")
@@ -109,9 +90,8 @@ class Restores:
         status |= {"complete": True, "restoreTime": times.now()}
         set_condition(status, "Progressing", False, "Completed", "Operation complete")
         set_condition(status, "Ready", True, "Ready", "Operation complete")
-        ctx.event(
-            "VirtualMachineRestoreComplete", f"Successfully completed VirtualMachineRestore {restore.metadata.name}"
-        )
+        message = f"Successfully completed VirtualMachineRestore {restore.metadata.name}"
+        ctx.event("VirtualMachineRestoreComplete", message)
         return inf
 
     async def _content(self, ctx: Context[Restore]) -> SnapshotContent | None:
@@ -123,7 +103,7 @@ class Restores:
     async def _stopped(self, ctx: Context[Restore], machine: VirtualMachine) -> float:
         """0: the target is stopped. Otherwise when to look again, or infinity when it has taken too long."""
         instance = await ctx.get(Instance, machine.metadata.name)
-        if instance is None or instance.status.get("phase") in ("Succeeded", "Failed"):
+        if instance is None or instance.status.get("phase") in OVER:
             return 0.0
         policy = ctx.obj.spec.get("targetReadinessPolicy", "WaitGracePeriod")
         message = f"Waiting for target to be ready: VMI {machine.metadata.name} is running"
@@ -185,23 +165,16 @@ class Restores:
 
     async def _rewrite(self, ctx: Context[Restore], machine: VirtualMachine, content: SnapshotContent) -> None:
         spec = deepcopy(content.spec["source"]["virtualMachine"]["spec"])
-        names = {
-            volume_backup["volumeName"]: self._name(ctx.obj, volume_backup)
-            for volume_backup in content.spec["volumeBackups"]
-        }
+        names = {backup["volumeName"]: self._name(ctx.obj, backup) for backup in content.spec["volumeBackups"]}
         volumes = spec["template"]["spec"].get("volumes", [])
         for volume in volumes:
             if volume["name"] in names and ctx.obj.spec.get("volumeRestorePolicy") != "InPlace":
                 volume.pop("dataVolume", None)
                 volume["persistentVolumeClaim"] = {"claimName": names[volume["name"]]}
         gone = ctx.obj.status.get("deletedDataVolumes", [])
-        templates = [
-            data_volume_template
-            for data_volume_template in spec.get("dataVolumeTemplates", [])
-            if data_volume_template["metadata"]["name"] not in gone
-        ]
         if "dataVolumeTemplates" in spec:
-            spec["dataVolumeTemplates"] = templates
+            templates = spec["dataVolumeTemplates"]
+            spec["dataVolumeTemplates"] = [dv for dv in templates if dv["metadata"]["name"] not in gone]
         await self._patch(ctx, machine, _halted(spec))
 
     async def _patch(self, ctx: Context[Restore], machine: VirtualMachine, spec: Obj) -> None:
@@ -215,11 +188,8 @@ def _restores_of(instance: Instance, caches: Caches) -> Iterable[Request]:
     """Those that may wait for an instance to stop."""
     lister, meta = caches.lister(Restore), instance.metadata
     restores = lister.list(meta.namespace) if lister is not None else []
-    return [
-        Request(meta.namespace, restore.metadata.name)
-        for restore in restores
-        if restore.spec["target"]["name"] == meta.name
-    ]
+    waiting = [restore for restore in restores if restore.spec["target"]["name"] == meta.name]
+    return [Request(meta.namespace, restore.metadata.name) for restore in waiting]
 
 
 def _halted(spec: Obj) -> Obj:

@@ -9,7 +9,7 @@ Claims can lose their volume on purpose: it is deleted behind the controllers' b
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from contextlib import AsyncExitStack, aclosing, suppress
 from types import TracebackType
 from typing import Any, Literal, Self
@@ -18,10 +18,11 @@ from konverge.client import AlreadyExists, Client, MergePatch, NotFound
 from konverge.objects.kinds.apiextensions_v1 import CustomResourceDefinition
 from konverge.objects.kinds.core_v1 import Namespace, PersistentVolume, PersistentVolumeClaim
 from konverge.objects.meta import ObjectMeta
-from konverge.runtime import Context, Controller, Manager, Result, Settings
+from konverge.runtime import Context, Controller, Manager, Settings
 from konverge.sim.cluster import Cluster
 from konverge.sim.kubevirt import faults
 from konverge.sim.kubevirt.admission import admitting
+from konverge.sim.kubevirt.controller import KindController, Pace, Timings
 from konverge.sim.kubevirt.crds import PARTS, definitions
 from konverge.sim.kubevirt.datavolumes import DataVolumes
 from konverge.sim.kubevirt.instances import Instances
@@ -32,26 +33,18 @@ from konverge.sim.kubevirt.nodenetworks import NodeNetworks
 from konverge.sim.kubevirt.restores import Restores
 from konverge.sim.kubevirt.snapshots import Snapshots
 from konverge.sim.kubevirt.subresources import serving
-from konverge.sim.kubevirt.timings import Pace, Timings
 
 
-async def lose(ctx: Context[PersistentVolumeClaim]) -> Result | None:
+async def lose(ctx: Context[PersistentVolumeClaim]) -> None:
     name = ctx.obj.spec.volume_name
     if ctx.deleting or not name or ctx.obj.status.phase != "Bound" or "lost" not in await faults.of(ctx, "pvc"):
-        return None
-    try:
+        return
+    with suppress(NotFound):
         await ctx.client.delete(PersistentVolume, name)
         await ctx.client.patch(PersistentVolume, name, MergePatch({"metadata": {"finalizers": None}}))
-    except NotFound:
-        return None
-    return None
 
 
-def controllers() -> list[Controller[Any]]:
-    watches = [faults.switches(PersistentVolumeClaim)]
-    return [Controller(PersistentVolumeClaim, lose, name="volume-losses", watches=watches)]
-
-
+_CLAIM_FAULTS = faults.switches(PersistentVolumeClaim)
 NAMESPACE = "kubevirt"
 _MANAGER = "simulated-kubevirt"
 
@@ -124,16 +117,18 @@ class SimulatedKubeVirt:
     def _controllers(self, part: str) -> list[Controller[Any]]:
         match part:
             case "kubevirt":
-                kinds = [Machine(self.pace, self.timings) for Machine in (Machines, Instances, Migrations)]
-                return [controller for kind in kinds for controller in kind.controllers()] + controllers()
+                losses = Controller(PersistentVolumeClaim, lose, name="volume-losses", watches=[_CLAIM_FAULTS])
+                return [*self._of(Machines, Instances, Migrations), losses]
             case "cdi":
                 return DataVolumes(self.pace, self.timings, populator=self._populator).controllers()
             case "nmstate":
-                return NodeNetworks(self.pace, self.timings).controllers()
+                return self._of(NodeNetworks)
             case "snapshot":
-                snapshots, restores = Snapshots(self.pace, self.timings), Restores(self.pace, self.timings)
-                return [*snapshots.controllers(), *restores.controllers()]
+                return self._of(Snapshots, Restores)
         return []
+
+    def _of(self, *kinds: Callable[[Pace, Timings], KindController[Any]]) -> list[Controller[Any]]:
+        return [controller for make in kinds for controller in make(self.pace, self.timings).controllers()]
 
     async def _deploy(self) -> None:
         """The object in which an administrator configures KubeVirt."""
@@ -171,6 +166,5 @@ async def _established(client: Client, name: str) -> None:
 
 
 def _serves(definition: CustomResourceDefinition) -> bool:
-    return any(
-        condition.type == "Established" and condition.status == "True" for condition in definition.status.conditions
-    )
+    conditions = {condition.type: condition.status for condition in definition.status.conditions}
+    return conditions.get("Established") == "True"

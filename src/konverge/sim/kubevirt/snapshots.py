@@ -1,7 +1,7 @@
 """Snapshots of machines: the spec and the volumes, kept in a VirtualMachineSnapshotContent.
 
 While one is taken, the machine says so and its disks cannot be changed. A source that is not there is waited for until
-the snapshot's own deadline.
+the snapshot's own deadline. Upstream: pkg/storage/snapshot of KubeVirt.
 """
 
 from __future__ import annotations
@@ -14,65 +14,74 @@ from konverge.objects import times
 from konverge.objects.codec import to_dict
 from konverge.objects.durations import duration_seconds
 from konverge.objects.kinds.core_v1 import PersistentVolumeClaim
-from konverge.runtime import Context, Controller, Result
-from konverge.sim.kubevirt import faults, launcher, locks
+from konverge.runtime import Context, Controller
+from konverge.sim.kubevirt import faults, launcher
+from konverge.sim.kubevirt.controller import KindController
 from konverge.sim.kubevirt.kinds import (
+    OVER,
     Instance,
     Obj,
     Snapshot,
     SnapshotContent,
     VirtualMachine,
     is_true,
-    kept,
+    live,
+    patch,
     reference,
-    save,
     set_condition,
-    with_finalizers,
-    without_finalizer,
 )
-from konverge.sim.kubevirt.timings import Pace, Timings
 
-FINALIZER = "snapshot.kubevirt.io/vmsnapshot-protection"
+SNAPSHOT = "snapshotInProgress"
+RESTORE = "restoreInProgress"
+"""The fields of a machine's status that say what is being done to it: one snapshot or one restore at a time.
+
+They are read from the server itself, and written only on what was read: two that begin at once must not both have it.
+"""
 _DEADLINE = "5m"
-_OVER = ("Succeeded", "Failed")
 
 
-class Snapshots:
+# ------------------------------------------------------------------ locks
+
+
+async def lock(ctx: Context[Any], machine: VirtualMachine, which: str) -> bool:
+    """Take the lock; False where another one has it. Raises Conflict when the machine has changed meanwhile."""
+    holder = machine.status.get(which)
+    if holder is None:
+        await _write(ctx, machine, which, ctx.obj.metadata.name)
+        return True
+    return bool(holder == ctx.obj.metadata.name)
+
+
+async def unlock(ctx: Context[Any], name: str, which: str) -> None:
+    """Give the lock back, if it is ours."""
+    machine = await live(ctx.client, VirtualMachine, name, ctx.request.namespace)
+    if machine is not None and machine.status.get(which) == ctx.obj.metadata.name:
+        await _write(ctx, machine, which, None)
+
+
+async def _write(ctx: Context[Any], machine: VirtualMachine, which: str, value: str | None) -> None:
+    guard = {"resourceVersion": machine.metadata.resource_version}
+    await patch(ctx.client, machine, {"metadata": guard, "status": {which: value}}, subresource="status")
+
+
+# ------------------------------------------------------------------ the controller
+
+
+class Snapshots(KindController[Snapshot]):
     """The controller of VirtualMachineSnapshots."""
 
-    def __init__(self, pace: Pace, timings: Timings) -> None:
-        self._pace = pace
-        self._timings = timings
+    kind, short = Snapshot, "vmsnapshot"
+    name, component = "virt-controller-snapshots", "snapshot-controller"
+    finalizer = "snapshot.kubevirt.io/vmsnapshot-protection"
 
     def controllers(self) -> list[Controller[Any]]:
-        return [
-            Controller(
-                Snapshot,
-                self.reconcile,
-                name="virt-controller-snapshots",
-                component="snapshot-controller",
-                watches=[faults.switches(Snapshot)],
-                reads=[Instance, PersistentVolumeClaim],
-                makes=[SnapshotContent],
-            )
-        ]
+        return [self._declared(reads=[Instance, PersistentVolumeClaim], makes=[SnapshotContent])]
 
-    async def reconcile(self, ctx: Context[Snapshot]) -> Result | None:
-        snapshot = ctx.obj
-        if ctx.deleting:
-            await self._unlock(ctx)
-            await without_finalizer(ctx.client, snapshot, FINALIZER)
-            return None
-        if snapshot.status.get("phase") in _OVER:
-            await self._unlock(ctx)
-            return None
-        before = kept(snapshot)
-        await with_finalizers(ctx.client, snapshot, [FINALIZER])
-        left = await self._advance(ctx, await faults.of(ctx, "vmsnapshot"))
-        await save(ctx.client, snapshot, before)
-        if snapshot.status.get("phase") in _OVER:
-            await self._unlock(ctx)
-        return Result(requeue_after=left) if left < inf else None
+    def _is_over(self, obj: Snapshot) -> bool:
+        return obj.status.get("phase") in OVER
+
+    async def _release(self, ctx: Context[Snapshot]) -> None:
+        await unlock(ctx, ctx.obj.spec["source"]["name"], SNAPSHOT)
 
     async def _advance(self, ctx: Context[Snapshot], wrong: faults.Faults) -> float:
         snapshot, status = ctx.obj, ctx.obj.status
@@ -80,11 +89,11 @@ class Snapshots:
         status.setdefault("readyToUse", False)
         if self._too_late(snapshot):
             return self._fail(ctx, "snapshot deadline exceeded")
-        machine = await locks.live(ctx, snapshot.spec["source"]["name"])
+        machine = await live(ctx.client, VirtualMachine, snapshot.spec["source"]["name"], ctx.request.namespace)
         if machine is None:
             set_condition(status, "Progressing", False, "SourceDoesNotExist", "Source does not exist")
             return self._timings.retry[0]
-        if not await self._lock(ctx, machine):
+        if machine.status.get(RESTORE) or not await lock(ctx, machine, SNAPSHOT):
             set_condition(status, "Progressing", False, "SourceLocked", "Source not locked")
             return self._timings.retry[0]
         set_condition(status, "Progressing", True, "InProgress", "Source locked and operation in progress")
@@ -110,16 +119,6 @@ class Snapshots:
         set_condition(status, "Failure", True, "Failed", why)
         ctx.warning("VirtualMachineSnapshotError", why)
         return inf
-
-    # -------------------------------------------------------------- the machine
-
-    async def _lock(self, ctx: Context[Snapshot], machine: VirtualMachine) -> bool:
-        if machine.status.get("restoreInProgress"):
-            return False
-        return await locks.put(ctx, machine, locks.SNAPSHOT)
-
-    async def _unlock(self, ctx: Context[Snapshot]) -> None:
-        await locks.take_off(ctx, ctx.obj.spec["source"]["name"], locks.SNAPSHOT)
 
     # -------------------------------------------------------------- what is kept
 

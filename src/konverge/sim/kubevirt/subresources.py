@@ -1,7 +1,7 @@
 """`subresources.kubevirt.io/v1`, which `virtctl` asks: start, stop, restart, migrate, pause and unpause.
 
 On a cluster this is an aggregated API; here the embedded server serves it itself. Consoles and other streams are left
-out: there is no guest at the other end.
+out: there is no guest at the other end. Upstream: pkg/virt-api/rest/subresource.go.
 """
 
 from __future__ import annotations
@@ -10,23 +10,30 @@ from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any
 
 from konverge.apiserver import ApiServer, status
 from konverge.apiserver.http import respond
 from konverge.apiserver.registry import Served, Subresource
 from konverge.apiserver.request.call import Call
-from konverge.client import ApiStatusError, Client, MergePatch, NotFound
+from konverge.client import ApiStatusError, Client, MergePatch
 from konverge.objects.codec import from_json
 from konverge.objects.kinds.core_v1 import Pod
 from konverge.objects.resource import Resource
-from konverge.sim.kubevirt.kinds import Instance, Migration, Obj, VirtualMachine, drop_condition, is_true, set_condition
+from konverge.sim.kubevirt.kinds import (
+    OVER,
+    Instance,
+    Obj,
+    VirtualMachine,
+    drop_condition,
+    is_true,
+    live,
+    set_condition,
+)
 from konverge.sim.kubevirt.launcher import CREATED_BY
-from konverge.sim.kubevirt.printable_status import FINAL
+from konverge.sim.kubevirt.migrations import migrate
 from konverge.sim.kubevirt.templates import strategy
 from konverge.wire.message import Response
-
-K = TypeVar("K", VirtualMachine, Instance)
 
 GROUP = "subresources.kubevirt.io"
 
@@ -44,11 +51,11 @@ class Asked:
 
     @property
     def alive(self) -> bool:
-        return self.instance is not None and self.instance.status.get("phase") not in FINAL
+        return self.instance is not None and self.instance.status.get("phase") not in OVER
 
     @property
     def strategy(self) -> str:
-        return strategy(self.machine) if self.machine is not None else ""
+        return strategy(self.machine.spec) if self.machine is not None else ""
 
     def refusal(self, why: str) -> status.ApiError:
         return status.conflict("kubevirt.io", "virtualmachine", self.name, why)
@@ -110,9 +117,7 @@ async def _kill(asked: Asked) -> None:
 async def _migrate(asked: Asked) -> None:
     if not asked.alive:
         raise asked.refusal("VM is not running")
-    meta = {"generateName": "kubevirt-migrate-vm-", "namespace": asked.namespace}
-    migration = {"apiVersion": "kubevirt.io/v1", "kind": Migration.resource.kind, "metadata": meta}
-    await asked.client.create({**migration, "spec": {"vmiName": asked.name}}, resource=Migration.resource)
+    await migrate(asked.client, asked.namespace, asked.name, generateName="kubevirt-migrate-vm-")
 
 
 # ------------------------------------------------------------------ instances
@@ -171,13 +176,6 @@ def _served(kind: str, plural: str) -> Served:
     )
 
 
-async def _find(client: Client, kind: type[K], name: str, namespace: str) -> K | None:
-    try:
-        return await client.get(kind, name, namespace)
-    except NotFound:
-        return None
-
-
 async def _answer(client: Client, action: Action, call: Call) -> Response:
     """Find both halves, do it, and say that it will happen."""
     info = call.info
@@ -186,8 +184,8 @@ async def _answer(client: Client, action: Action, call: Call) -> Response:
     except ValueError as error:
         raise status.bad_request(f"the body is not a JSON object: {error}") from None
     asked = Asked(client, info.namespace, info.name, body)
-    asked.machine = await _find(client, VirtualMachine, info.name, info.namespace)
-    asked.instance = await _find(client, Instance, info.name, info.namespace)
+    asked.machine = await live(client, VirtualMachine, info.name, info.namespace)
+    asked.instance = await live(client, Instance, info.name, info.namespace)
     if (asked.machine if info.plural == VirtualMachine.resource.plural else asked.instance) is None:
         raise status.not_found("kubevirt.io", info.plural, info.name)
     respond.settle_form(call)

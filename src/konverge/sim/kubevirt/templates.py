@@ -16,12 +16,12 @@ ROOM = 4
 _TOPOLOGY = ("cores", "sockets", "threads")
 
 
-def strategy(machine: VirtualMachine) -> str:
+def strategy(spec: Obj) -> str:
     """The run strategy; the old boolean stands for two of them."""
-    running = machine.spec.get("running")
+    running = spec.get("running")
     if running is not None:
         return "Always" if running else "Halted"
-    return str(machine.spec.get("runStrategy") or "Halted")
+    return str(spec.get("runStrategy") or "Halted")
 
 
 def instance_for(machine: VirtualMachine, size: Obj | None = None, *, live: bool = False) -> Obj:
@@ -73,9 +73,7 @@ def _size(domain: Obj, size: Obj | None) -> None:
 def _disks(spec: Obj) -> None:
     """A disk for each volume that has none."""
     disks = spec["domain"]["devices"].setdefault("disks", [])
-    known = {disk["name"] for disk in disks} | {
-        filesystem["name"] for filesystem in spec["domain"]["devices"].get("filesystems", [])
-    }
+    known = {disk["name"] for disk in (*disks, *spec["domain"]["devices"].get("filesystems", []))}
     for volume in spec.get("volumes", []):
         if volume["name"] not in known:
             disks.append({"name": volume["name"], "disk": {"bus": "sata"}})

@@ -1,4 +1,6 @@
-"""How long things take, and when what was begun is due.
+"""What the simulated controllers have in common: a pace, one Controller each, and a status that is written once.
+
+A reconcile ends what is deleted, leaves alone what is over, and lets `_advance` change the status of everything else.
 
 A duration follows from the seed and from what takes that long, not from how many others were drawn before it: a test
 with one machine more has the same history for all the others.
@@ -7,12 +9,18 @@ with one machine more has the same history for all the others.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from math import inf
+from typing import Any, ClassVar, Generic
 from zlib import crc32
 
 from konverge import clock
-from konverge.objects.meta import ObjectMeta
+from konverge.objects.meta import Object, ObjectMeta
+from konverge.runtime import Context, Controller, Request, Result, Watch
+from konverge.runtime.context import Caches
+from konverge.sim.kubevirt import faults
+from konverge.sim.kubevirt.kinds import Foreign, T, kept, save, with_finalizers, without_finalizer
 
 Span = tuple[float, float]
 _REMEMBERED = 20_000
@@ -108,3 +116,78 @@ def seconds(settings: Mapping[str, str], name: str, default: float) -> float:
         return float(settings.get(name, default))
     except ValueError:
         return default
+
+
+class KindController(Generic[T]):
+    """The controller of one kind."""
+
+    kind: ClassVar[type[Foreign]]
+    short: ClassVar[str]
+    """The short name of the kind, by which its faults are known."""
+    name: ClassVar[str]
+    component: ClassVar[str]
+    """Who its Events are from."""
+    finalizer: ClassVar[str] = ""
+
+    def __init__(self, pace: Pace, timings: Timings) -> None:
+        self._pace = pace
+        self._timings = timings
+
+    def controllers(self) -> list[Controller[Any]]:
+        return [self._declared()]
+
+    def _declared(self, *watches: Watch[Any], **options: Any) -> Controller[Any]:
+        return Controller(
+            self.kind,
+            self.reconcile,
+            name=self.name,
+            component=self.component,
+            watches=[faults.switches(self.kind), *watches],
+            **options,
+        )
+
+    async def reconcile(self, ctx: Context[T]) -> Result | None:
+        obj, client, finalizers = ctx.obj, ctx.client, [self.finalizer] if self.finalizer else []
+        if ctx.deleting or self._is_over(obj):
+            await self._release(ctx)
+            if ctx.deleting:
+                await without_finalizer(client, obj, *finalizers)
+            return None
+        before = kept(obj)
+        await with_finalizers(client, obj, finalizers)
+        left = await self._advance(ctx, await faults.of(ctx, self.short))
+        await save(client, obj, before)
+        if self._is_over(obj):
+            await self._release(ctx)
+        return again(left)
+
+    async def _advance(self, ctx: Context[T], wrong: faults.Faults) -> float:
+        """As far as it goes; the answer is when to look again, infinity when something changes."""
+        raise NotImplementedError
+
+    def _is_over(self, obj: T) -> bool:
+        return False
+
+    async def _release(self, ctx: Context[T]) -> None:
+        """Let go of what the object holds: it is over, or deleted."""
+
+
+def again(left: float) -> Result | None:
+    return Result(requeue_after=left) if left < inf else None
+
+
+def every(kind: type[Foreign]) -> Callable[[Object, Caches], Iterable[Request]]:
+    """A change that concerns all objects of a kind."""
+
+    def lookup(changed: Object, caches: Caches) -> Iterable[Request]:
+        lister = caches.lister(kind)
+        objects = lister.list(None) if lister is not None else []
+        return [Request(obj.metadata.namespace, obj.metadata.name) for obj in objects]
+
+    return lookup
+
+
+def under(caches: Caches, kind: type[Foreign], index: str, value: str) -> Iterable[Request]:
+    """The objects that an index has under a value."""
+    lister = caches.lister(kind)
+    return [] if lister is None else sorted(lister.informer.keys_by_index(index, value))
