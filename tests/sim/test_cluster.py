@@ -12,8 +12,8 @@ from konverge.client import Client, NotFound, Static
 from konverge.objects.kinds.coordination_v1 import Lease
 from konverge.objects.kinds.core_v1 import Event, Node, Pod
 from konverge.sim import run
-from konverge.sim.clock import RealTime
 from konverge.sim.cluster import Cluster, Unsettled
+from konverge.sim.loop import RealTime
 from tests.sim.conftest import SPACE, condition, pod, shown
 
 

@@ -68,8 +68,7 @@ async def _control(arguments: argparse.Namespace, stopping: asyncio.Event) -> No
     from konverge.client import Client
     from konverge.sim.kubelet.agent import Kubelet
     from konverge.sim.network import Addresses
-    from konverge.sim.parts import Parts, unheard
-    from konverge.sim.supervisor import MANAGER
+    from konverge.sim.parts import MANAGER, Parts, unheard
 
     config = cluster_config(arguments)
     trusted = config.tls.ca_data

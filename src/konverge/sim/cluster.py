@@ -28,18 +28,15 @@ from konverge.apiserver.storage import Store
 from konverge.client import Client, Static
 from konverge.objects.kinds.core_v1 import Node, Pod
 from konverge.runtime import Manager
-from konverge.sim.clock import Clock
-from konverge.sim.cluster_faults import Chaos
-from konverge.sim.faults import Faulty, Plan
+from konverge.sim.faults import Chaos, Faulty, Plan
 from konverge.sim.kubelet import sessions
 from konverge.sim.kubelet.agent import Kubelet
 from konverge.sim.kubelet.behaviour import Rule
-from konverge.sim.loop import VirtualLoop
+from konverge.sim.loop import Clock, VirtualLoop
 from konverge.sim.network import PODS, Addresses
 from konverge.sim.observations import Observations
-from konverge.sim.parts import Parts, unheard
+from konverge.sim.parts import MANAGER, Parts, Supervised, running, unheard
 from konverge.sim.stepping import Observed, Step, noting, stateful_set_pods
-from konverge.sim.supervisor import MANAGER, Supervised, running
 from konverge.wire.message import Transport
 from konverge.workqueue import WorkQueue
 

@@ -2,12 +2,14 @@
 
 When nothing is ready to run, time jumps to the next timer. So three minutes of backoff pass in microseconds, and a
 program that draws its time and randomness from its loop (see `konverge.clock`) has one history per seed, bit for bit.
+
+`Clock` is how a test moves the time of a simulated cluster.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterable
 from concurrent.futures import Executor
 from functools import partial
 from math import inf, ulp
@@ -128,3 +130,44 @@ def run(main: Coroutine[Any, Any, T], *, seed: int = 0) -> T:
     """
     with asyncio.Runner(loop_factory=partial(VirtualLoop, seed)) as runner:
         return runner.run(main)
+
+
+class RealTime(RuntimeError):
+    """Time cannot be moved on a real event loop."""
+
+
+class Clock:
+    """Time as the cluster has it."""
+
+    def now(self) -> float:
+        """Seconds since the epoch."""
+        return clock.now()
+
+    async def advance(self, seconds: float) -> None:
+        """Let time pass. All that is due on the way happens, each at its own time."""
+        loop = self._virtual()
+        if seconds < 0:
+            raise ValueError("time goes forwards; the wall clock alone can be set back: jump()")
+        await asyncio.sleep(seconds)
+        await loop.idle()
+
+    def jump(self, seconds: float) -> None:
+        """Set the wall clock forwards or back, as an administrator does. Timers do not notice."""
+        self._virtual().jump_wall_clock(seconds)
+
+    def _virtual(self) -> VirtualLoop:
+        loop = asyncio.get_running_loop()
+        if not isinstance(loop, VirtualLoop):
+            raise RealTime(
+                "this loop runs on real time: use konverge.sim.run(main()), or @pytest.mark.virtual in tests"
+            )
+        return loop
+
+
+async def end(tasks: Iterable[asyncio.Task[Any]]) -> None:
+    """Cancel tasks, and wait until they have ended."""
+    tasks = tuple(tasks)
+    for task in tasks:
+        task.cancel()
+    if tasks:
+        await asyncio.wait(tasks)

@@ -99,7 +99,7 @@ async def _ensure(client: Client, owner: StatefulSet, ordinal: int, *, ready: bo
 
 async def _drop_surplus(client: Client, owner: StatefulSet, wanted: int) -> None:
     for pod in await client.list(Pod, owner.metadata.namespace):
-        mine = any(owner_reference.uid == owner.metadata.uid for owner_reference in pod.metadata.owner_references)
+        mine = any(reference.uid == owner.metadata.uid for reference in pod.metadata.owner_references)
         ordinal = pod.metadata.name.rpartition("-")[2]
         if mine and ordinal.isdigit() and int(ordinal) >= wanted:
             await client.delete(Pod, pod.metadata.name, pod.metadata.namespace)

@@ -3,6 +3,8 @@
 Every StorageClass is served, whatever its provisioner, except `kubernetes.io/no-provisioner`. A class that waits for
 its first consumer provisions when the scheduler has annotated the claim with a node. A claim that another program fills
 (its dataSourceRef is of a kind that provisioners do not know) waits for the volume that is made for it.
+
+Upstream: pkg/controller/volume/persistentvolume, and the provisioners and resizers of CSI.
 """
 
 from __future__ import annotations
@@ -13,6 +15,7 @@ from typing import Any
 
 from konverge import clock
 from konverge.client import AlreadyExists, Client, MergePatch, NotFound, StrategicPatch
+from konverge.client.patches import Patch
 from konverge.objects import times
 from konverge.objects.durations import duration_seconds
 from konverge.objects.kinds.core_v1 import PersistentVolume, PersistentVolumeClaim
@@ -112,10 +115,9 @@ class Volumes:
 
     async def _check(self, ctx: Context[PersistentVolumeClaim]) -> None:
         """A claim whose volume has gone is lost, with what was in it."""
-        meta, name = ctx.obj.metadata, ctx.obj.spec.volume_name
+        name = ctx.obj.spec.volume_name
         if name and await ctx.get(PersistentVolume, name) is None:
-            lost = MergePatch({"status": {"phase": "Lost"}})
-            await ctx.client.patch(PersistentVolumeClaim, meta.name, lost, meta.namespace, subresource="status")
+            await _patch_status(ctx, MergePatch({"status": {"phase": "Lost"}}))
             ctx.warning("ClaimLost", "Bound claim has lost its PersistentVolume. Data on the volume is lost!")
 
     async def _find(self, ctx: Context[PersistentVolumeClaim], *, own: bool = False) -> PersistentVolume | None:
@@ -139,8 +141,7 @@ class Volumes:
             if name:
                 ctx.warning("ProvisioningFailed", f'storageclass.storage.k8s.io "{name}" not found')
             else:
-                message = "no persistent volumes available for this claim and no storage class is set"
-                ctx.event("FailedBinding", message)
+                ctx.event("FailedBinding", "no persistent volumes available for this claim and no storage class is set")
             return None
         if kind.provisioner == BY_HAND:
             return None
@@ -162,9 +163,7 @@ class Volumes:
         await ctx.client.patch(PersistentVolumeClaim, meta.name, mine, meta.namespace)
         capacity = {key: str(amount) for key, amount in volume.spec.capacity.items()}
         status = {"phase": "Bound", "accessModes": volume.spec.access_modes, "capacity": capacity}
-        await ctx.client.patch(
-            PersistentVolumeClaim, meta.name, MergePatch({"status": status}), meta.namespace, subresource="status"
-        )
+        await _patch_status(ctx, MergePatch({"status": status}))
 
     async def _expand(self, ctx: Context[PersistentVolumeClaim]) -> float:
         """Grow to what is asked for; the answer is how long that will still take."""
@@ -178,27 +177,23 @@ class Volumes:
         amount = {"storage": str(wanted)}
         await ctx.client.patch(PersistentVolume, claim.spec.volume_name, MergePatch({"spec": {"capacity": amount}}))
         over = [{"$patch": "delete", "type": condition} for condition in ("Resizing", "FileSystemResizePending")]
-        status = StrategicPatch({"status": {"capacity": amount, "allocatedResources": None, "conditions": over}})
-        meta = claim.metadata
-        await ctx.client.patch(PersistentVolumeClaim, meta.name, status, meta.namespace, subresource="status")
+        status = {"capacity": amount, "allocatedResources": None, "conditions": over}
+        await _patch_status(ctx, StrategicPatch({"status": status}))
         ctx.event("FileSystemResizeSuccessful", "Require file system resize of volume on node")
         return 0.0
 
     async def _resizing(self, ctx: Context[PersistentVolumeClaim]) -> float:
         """A class may say that it takes its time; until then the claim says what is going on."""
-        claim, meta = ctx.obj, ctx.obj.metadata
+        claim = ctx.obj
         kind = await ctx.get(StorageClass, claim.spec.storage_class_name) if claim.spec.storage_class_name else None
         takes = float(duration_seconds(kind.parameters[RESIZE])) if kind and RESIZE in kind.parameters else 0.0
-        began = next(
-            (condition.last_transition_time for condition in claim.status.conditions if condition.type == "Resizing"),
-            None,
-        )
+        resizing = [condition for condition in claim.status.conditions if condition.type == "Resizing"]
+        began = resizing[0].last_transition_time if resizing else None
         if began:
             return max((parse_time(began) - clock.utc_now()).total_seconds() + takes, 0.0)
         if takes:
             going = {"type": "Resizing", "status": "True", "lastTransitionTime": times.now()}
-            patch = StrategicPatch({"status": {"conditions": [going]}})
-            await ctx.client.patch(PersistentVolumeClaim, meta.name, patch, meta.namespace, subresource="status")
+            await _patch_status(ctx, StrategicPatch({"status": {"conditions": [going]}}))
             ctx.event("Resizing", f"External resizer is resizing volume {claim.spec.volume_name}")
         return takes
 
@@ -225,6 +220,11 @@ class Volumes:
         if ctx.obj.status.phase != phase:
             ctx.obj.status.phase = phase
             await ctx.save_status()
+
+
+async def _patch_status(ctx: Context[PersistentVolumeClaim], patch: Patch) -> None:
+    meta = ctx.obj.metadata
+    await ctx.client.patch(PersistentVolumeClaim, meta.name, patch, meta.namespace, subresource="status")
 
 
 def _is_populated(claim: PersistentVolumeClaim) -> bool:

@@ -1,4 +1,4 @@
-"""The kubelet of every simulated node, as one controller: bound pods live by their machines.
+"""The kubelet of every simulated node, as one controller: bound pods live by their machines (syncPod upstream).
 
 A reconcile lets the pod's machine catch up with the time, writes what differs, and asks to be called again when the
 machine has something to do. Deleted pods are stopped and then removed for good, as a kubelet does.
@@ -149,8 +149,7 @@ class Kubelet:
         """Reconcile pods although nothing has changed in the API: a rule has, or a node."""
         for machine in self.machines.values():
             if which(machine.pod):
-                meta = machine.pod.metadata
-                self._again.put_nowait(Request(meta.namespace, meta.name))
+                self.look_at(machine.pod)
 
     def now(self) -> float:
         """The nodes' own clock: it does not jump when the API server's does."""
@@ -182,7 +181,7 @@ class Kubelet:
             await self._write(ctx, machine, _address(node), now)
             if machine.gone or (ctx.deleting and machine.finished):
                 await self._remove(ctx)
-        self._tell(machine)
+        self._record_events(machine)
         return None if due == inf else Result(requeue_after=max(due - self.now(), 0.001))
 
     def _machine(self, pod: Pod, now: float) -> PodMachine | None:
@@ -252,7 +251,7 @@ class Kubelet:
         with suppress(NotFound):
             await ctx.client.delete(Pod, meta.name, meta.namespace, grace_period=0, uid=meta.uid)
 
-    def _tell(self, machine: PodMachine) -> None:
+    def _record_events(self, machine: PodMachine) -> None:
         notes, machine.notes = machine.notes, []
         if self._recorder is not None and self._events:
             for note in notes:

@@ -1,4 +1,10 @@
-"""The state of one simulated container: waiting, running or ended, and what it does next by itself."""
+"""The state of one simulated container: waiting, running or ended, its probes, and what it does next by itself.
+
+A probe that would only find again what is known already is not made: the container's script says when the answer will
+change, and the next probe is the first of its rhythm after that. So a healthy pod costs nothing, for hours.
+
+Upstream: pkg/kubelet/kuberuntime and pkg/kubelet/prober.
+"""
 
 from __future__ import annotations
 
@@ -6,9 +12,84 @@ from dataclasses import dataclass, field
 from enum import Enum
 from math import ceil, inf
 
-from konverge.objects.kinds.core_v1 import Container
+from konverge.objects.kinds.core_v1 import Container, Probe
 from konverge.sim.kubelet.behaviour import Behaviour
-from konverge.sim.kubelet.probes import Prober, answers, new_prober, turns
+
+
+@dataclass(slots=True)
+class Prober:
+    """One probe of one running container."""
+
+    kind: str
+    """startup, readiness or liveness."""
+    first: float
+    period: float
+    success_threshold: int
+    failure_threshold: int
+    result: bool
+    """What holds until enough probes in a row say otherwise."""
+    next: float
+    against: int = 0
+    """Probes in a row that contradict the result."""
+    failed: bool = False
+    """The last probe failed."""
+
+    def tick(self, t: float, script: Behaviour, began: float) -> bool:
+        """Probe now. True when the result has changed."""
+        changed = self.count(answers(self.kind, script, began, t))
+        self.next = t + self.period if self.against else self._next_worth_making(t, script, began)
+        return changed
+
+    def count(self, answer: bool) -> bool:
+        """Take an answer in. True when it changes the result."""
+        self.failed = not answer
+        if answer == self.result and self.kind != "startup":
+            self.against = 0
+            return False
+        self.against += 1
+        if self.against < (self.success_threshold if answer else self.failure_threshold):
+            return False
+        self.result, self.against = answer, 0
+        return True
+
+    def _next_worth_making(self, t: float, script: Behaviour, began: float) -> float:
+        turn = min((moment for moment in turns(script, began) if moment > t), default=inf)
+        if turn == inf:
+            return inf
+        return max(self.first + ceil((turn - self.first) / self.period) * self.period, t + self.period)
+
+
+def new_prober(kind: str, probe: Probe, t: float) -> Prober:
+    first = t + (probe.initial_delay_seconds or 0)
+    return Prober(
+        kind=kind,
+        first=first,
+        period=float(probe.period_seconds or 10),
+        success_threshold=probe.success_threshold or 1,
+        failure_threshold=probe.failure_threshold or 3,
+        result=kind == "liveness",
+        next=first,
+    )
+
+
+def answers(kind: str, script: Behaviour, began: float, t: float) -> bool:
+    """Whether a container that began to run at `began` would answer a probe at `t`."""
+    age = t - began
+    if script.ready_after is None:
+        if kind == "readiness":
+            return False
+    elif age < script.ready_after:
+        return False
+    if kind == "readiness":
+        return script.unready_after is None or age < script.unready_after
+    return kind == "startup" or script.unhealthy_after is None or age < script.unhealthy_after
+
+
+def turns(script: Behaviour, began: float) -> list[float]:
+    """The moments at which an answer may change."""
+    ages = (script.ready_after, script.unready_after, script.unhealthy_after)
+    return [began + age for age in ages if age]
+
 
 FIRST_BACKOFF, MAX_BACKOFF = 10.0, 300.0
 """kubelet's: 10 s, doubled with each failure, at most 5 minutes."""
@@ -92,6 +173,11 @@ class ContainerState:
         return self.mode is Mode.ENDED and self.due == inf
 
     @property
+    def failed(self) -> bool:
+        """It has ended for good, and not by itself with success."""
+        return self.over and not self.completed
+
+    @property
     def completed(self) -> bool:
         return self.over and self.end is not None and self.end.code == 0
 
@@ -127,8 +213,7 @@ class ContainerState:
         self.last, self.end = self.end or self.last, None
         self.runs += 1
         self.code, self.killed = script.exit_code or 0, False
-        ends = script.exit_code is not None and (script.exit_times is None or self.runs <= script.exit_times)
-        self.exits = t + script.exit_after if ends else inf
+        self.exits = t + script.exit_after if self._ends(script) else inf
         self.probers = [new_prober("startup", spec.startup_probe, t)] if spec.startup_probe else []
         self.up = self.ready = False
         if not self.probers:
@@ -139,6 +224,10 @@ class ContainerState:
             Note("Normal", "Created", "Container created", self.name),
             Note("Normal", "Started", "Container started", self.name),
         ]
+
+    def _ends(self, script: Behaviour) -> bool:
+        """Whether the present run ends by its script."""
+        return script.exit_code is not None and (script.exit_times is None or self.runs <= script.exit_times)
 
     def resume(self, began: float, t: float, spec: Container, script: Behaviour) -> None:
         """Go on as the API shows it, after the kubelet itself restarted."""
@@ -213,9 +302,8 @@ class ContainerState:
             if self.reason in ("ContainerCreating", "ErrImagePull", "ImagePullBackOff") and self.due < inf:
                 self.due = t + script.start
             return
-        ends = script.exit_code is not None and (script.exit_times is None or self.runs <= script.exit_times)
         self.code = script.exit_code or 0
-        self.exits = max(t, self.began + script.exit_after) if ends else inf
+        self.exits = max(t, self.began + script.exit_after) if self._ends(script) else inf
         for prober in self.probers:
             prober.next = min(
                 prober.next, prober.first + max(ceil((t - prober.first) / prober.period), 0) * prober.period

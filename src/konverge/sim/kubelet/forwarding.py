@@ -12,6 +12,7 @@ import os
 from collections.abc import Sequence
 from contextlib import suppress
 
+from konverge.sim.loop import end
 from konverge.wire import spdy
 from konverge.wire.websocket import WebSocket
 
@@ -81,11 +82,7 @@ class _Streams:
         try:
             await self._listen()
         finally:
-            tasks = tuple(self._tasks)
-            for task in tasks:
-                task.cancel()
-            if tasks:
-                await asyncio.wait(tasks)
+            await end(self._tasks)
 
     async def _listen(self) -> None:
         while (message := await self._socket.receive()) is not None:
@@ -211,10 +208,7 @@ async def by_channels(address: str, ports: Sequence[int], socket: WebSocket) -> 
     except ConnectionError:
         return
     finally:
-        for task in tasks:
-            task.cancel()
-        if tasks:
-            await asyncio.wait(tasks)
+        await end(tasks)
         for writer in writers.values():
             await _hang_up(writer)
 

@@ -29,10 +29,8 @@ class PodMachine:
         self.failure: tuple[str, str] | None = None
         """Reason and message of a pod that the kubelet itself ended."""
         self.notes: list[Note] = []
-        self.inits = {
-            init_container.name: self._state(init_container, init=True) for init_container in pod.spec.init_containers
-        }
-        self.mains = {container.name: self._state(container, init=False) for container in pod.spec.containers}
+        self.inits = {spec.name: self._state(spec, init=True) for spec in pod.spec.init_containers}
+        self.mains = {spec.name: self._state(spec, init=False) for spec in pod.spec.containers}
 
     def _state(self, spec: Container, *, init: bool) -> ContainerState:
         policy = self.pod.spec.restart_policy or "Always"
@@ -81,13 +79,11 @@ class PodMachine:
             self._fire()
 
     def _next(self) -> float:
-        script = self.scripts
-        times = [
-            container.next(script.get(container.name, RUNS))
-            for container in self._all()
-            if container.mode is not Mode.NEW
-        ]
-        return min([self._deadline(), *times], default=inf)
+        begun = [container for container in self._all() if container.mode is not Mode.NEW]
+        return min([self._deadline(), *(container.next(self._script(container)) for container in begun)])
+
+    def _script(self, container: ContainerState) -> Behaviour:
+        return self.scripts.get(container.name, RUNS)
 
     def _deadline(self) -> float:
         limit = self.pod.spec.active_deadline_seconds
@@ -99,7 +95,7 @@ class PodMachine:
             self.failure = ("DeadlineExceeded", "Pod was active on the node longer than the specified deadline")
             self._stop_all(self.grace)
         for container in self._all():
-            script = self.scripts.get(container.name, RUNS)
+            script = self._script(container)
             if container.mode is not Mode.NEW and container.next(script) <= t:
                 self.notes += container.fire(t, self.spec(container.name), script, self.full_name)
 
@@ -118,21 +114,18 @@ class PodMachine:
                 self._begin(container)
 
     def _begin(self, container: ContainerState) -> None:
-        self.notes += container.create(self.time, self.spec(container.name), self.scripts.get(container.name, RUNS))
+        self.notes += container.create(self.time, self.spec(container.name), self._script(container))
 
     def _end_sidecars(self) -> None:
         """Sidecars end when all that they serve is over."""
         if self.ending is None and self._work_is_over():
             for container in self.inits.values():
                 if container.sidecar and container.policy != "Never":
-                    self.notes += container.stop(self.time, 30.0, self.scripts.get(container.name, RUNS))
+                    self.notes += container.stop(self.time, 30.0, self._script(container))
 
     def _work_is_over(self) -> bool:
-        if any(
-            container.over and not container.completed for container in self.inits.values() if not container.sidecar
-        ):
-            return True
-        return all(container.over for container in self.mains.values())
+        broken = any(container.failed for container in self.inits.values() if not container.sidecar)
+        return broken or all(container.over for container in self.mains.values())
 
     # -------------------------------------------------------------- inputs
 
@@ -145,7 +138,7 @@ class PodMachine:
 
     def _stop_all(self, grace: float) -> None:
         for container in self._all():
-            self.notes += container.stop(self.time, grace, self.scripts.get(container.name, RUNS))
+            self.notes += container.stop(self.time, grace, self._script(container))
 
     def update(self, pod: Pod, scripts: dict[str, Behaviour], now: float) -> None:
         """The object or its script has changed. A new script is followed from now on."""
@@ -165,28 +158,29 @@ class PodMachine:
     @property
     def finished(self) -> bool:
         """Succeeded or failed, with nothing left running."""
-        quiet = all(container.mode is not Mode.RUNNING for container in self._all())
-        return quiet and (self.failure is not None or self._work_is_over())
+        return not self._runs and (self.failure is not None or self._work_is_over())
 
     @property
     def gone(self) -> bool:
         """Asked to end, and ended."""
-        return self.ending is not None and all(container.mode is not Mode.RUNNING for container in self._all())
+        return self.ending is not None and not self._runs
+
+    @property
+    def _runs(self) -> bool:
+        return any(container.mode is Mode.RUNNING for container in self._all())
 
     @property
     def phase(self) -> str:
-        """As kubelet's getPhase has it."""
+        """Upstream: getPhase (pkg/kubelet/kubelet_pods.go)."""
         if self.failure is not None:
             return "Failed"
         regular = [container for container in self.inits.values() if not container.sidecar]
-        if any(container.over and not container.completed and container.end is not None for container in regular):
+        if any(container.failed and container.end is not None for container in regular):
             return "Failed"
         mains = list(self.mains.values())
         if any(container.runs == 0 for container in mains):
             return "Pending" if self.ending is None else "Failed"
-        if not all(container.over for container in mains) or any(
-            container.mode is Mode.RUNNING for container in self._all()
-        ):
+        if not all(container.over for container in mains) or self._runs:
             return "Running"
         return "Succeeded" if all(container.completed for container in mains) else "Failed"
 
@@ -195,11 +189,7 @@ class PodMachine:
 
     def spec(self, name: str) -> Container:
         spec = self.pod.spec
-        return next(
-            init_container
-            for init_container in (*spec.init_containers, *spec.containers)
-            if init_container.name == name
-        )
+        return next(container for container in (*spec.init_containers, *spec.containers) if container.name == name)
 
     @property
     def full_name(self) -> str:
@@ -214,13 +204,10 @@ def recover(pod: Pod, scripts: dict[str, Behaviour], now: float, live: Collectio
         return machine
     machine.began = parse_time(pod.status.start_time).timestamp()
     machine.time = now
-    for statuses, states in (
-        (pod.status.init_container_statuses, machine.inits),
-        (pod.status.container_statuses, machine.mains),
-    ):
-        for status in statuses:
-            if status.name in states:
-                _restore(states[status.name], status, machine)
+    states = {**machine.inits, **machine.mains}
+    for status in (*pod.status.init_container_statuses, *pod.status.container_statuses):
+        if status.name in states:
+            _restore(states[status.name], status, machine)
     if pod.status.phase == "Failed" and pod.status.reason:
         machine.failure = (pod.status.reason, pod.status.message or "")
     return machine
@@ -236,7 +223,8 @@ def _restore(container: ContainerState, status: ContainerStatus, machine: PodMac
         container.last = _run(before, machine.time)
     if state.running is not None:
         began = _time(state.running.started_at, machine.time)
-        container.resume(began, machine.time, machine.spec(container.name), machine.scripts.get(container.name, RUNS))
+        script = machine.scripts.get(container.name, RUNS)
+        container.resume(began, machine.time, machine.spec(container.name), script)
     elif state.terminated is not None:
         container.end = _run(state.terminated, machine.time)
         container.runs, container.code, container.mode = status.restart_count + 1, container.end.code, Mode.ENDED

@@ -11,8 +11,7 @@ from math import inf
 
 from konverge.objects.kinds.core_v1 import Container
 from konverge.sim.kubelet.behaviour import RUNS, Behaviour
-from konverge.sim.kubelet.containers import ContainerState, Mode, Note
-from konverge.sim.kubelet.probes import Prober
+from konverge.sim.kubelet.containers import ContainerState, Mode, Note, Prober
 
 LOST = 255
 """The exit code of a process that ended unseen, without a kubelet; its reason is `Unknown`, as containerd's."""

@@ -2,6 +2,8 @@
 
 Logs and port-forward work for every pod (a simulated server may really listen on its pod's address); exec and attach
 need a process, so they are for process pods alone. All but logs are WebSockets.
+
+The log of a simulated container says when it began, and how it ended. Upstream: pkg/kubelet/server.
 """
 
 from __future__ import annotations
@@ -13,9 +15,11 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
 from konverge.apiserver import status
-from konverge.sim.kubelet import logs
+from konverge.sim.kubelet.containers import ContainerState, Mode
+from konverge.sim.kubelet.machine import PodMachine
+from konverge.sim.kubelet.status import time
 from konverge.wire import websocket
-from konverge.wire.message import Producer, Response
+from konverge.wire.message import Producer, Response, Sink
 from konverge.wire.websocket import WebSocket
 
 if TYPE_CHECKING:
@@ -24,6 +28,9 @@ if TYPE_CHECKING:
     from konverge.sim.kubelet.agent import Kubelet
 
 Obj = dict[str, Any]
+Query = Mapping[str, Sequence[str]]
+Line = tuple[str, str]
+"""A time and a text."""
 Talk = Callable[[WebSocket], Awaitable[None]]
 
 CHANNELS = ("v5.channel.k8s.io", "v4.channel.k8s.io")
@@ -44,7 +51,7 @@ class ExecOptions:
 class Sessions(Protocol):
     """What a runtime of real processes offers beside running them."""
 
-    def log(self, uid: str, container: str, query: Mapping[str, Sequence[str]]) -> Producer | None:
+    def log(self, uid: str, container: str, query: Query) -> Producer | None:
         """The log of a container that is a process; None for others. Raises ApiError."""
 
     def exec(self, uid: str, container: str, options: ExecOptions) -> Talk | None:
@@ -61,9 +68,52 @@ def plug_in(server: ApiServer, kubelet: Kubelet) -> None:
     server.extensions.handlers["", "pods", "portforward"] = partial(_forward, kubelet)
 
 
-def _log(kubelet: Kubelet, pod: Obj, container: str, query: Mapping[str, Sequence[str]]) -> Producer:
+def _log(kubelet: Kubelet, pod: Obj, container: str, query: Query) -> Producer:
     producer = kubelet.runtime.log(pod["metadata"]["uid"], container, query) if kubelet.runtime is not None else None
-    return producer or logs.producer(kubelet.machines.get(pod["metadata"]["uid"]), pod, container, query)
+    return producer or _simulated_log(kubelet.machines.get(pod["metadata"]["uid"]), pod, container, query)
+
+
+def _simulated_log(machine: PodMachine | None, pod: Obj, container: str, query: Query) -> Producer:
+    """The log of a container, as the API server asks for it. Raises ApiError where a kubelet refuses."""
+    state = {**machine.inits, **machine.mains}.get(container) if machine is not None else None
+    previous = is_true(query, "previous")
+    if state is not None:
+        refuse(state, pod["metadata"]["name"], previous)
+    lines = _lines(state, previous) if state is not None else []
+    tail = query.get("tailLines")
+    if tail and tail[0]:
+        lines = lines[len(lines) - min(int(tail[0]), len(lines)) :]
+    stamped = is_true(query, "timestamps")
+    text = "".join(f"{moment} {line}\n" if stamped else f"{line}\n" for moment, line in lines)
+    limit = query.get("limitBytes")
+
+    async def produce(sink: Sink) -> None:
+        sink.write(text.encode()[: int(limit[0]) if limit and limit[0] else None])
+
+    return produce
+
+
+def refuse(container: ContainerState, pod: str, previous: bool) -> None:
+    """A kubelet has no log of a run that has not been."""
+    if previous:
+        if container.last is None:
+            raise status.bad_request(f'previous terminated container "{container.name}" in pod "{pod}" not found')
+    elif container.mode in (Mode.NEW, Mode.WAITING) and container.runs == 0:
+        raise status.bad_request(f'container "{container.name}" in pod "{pod}" is waiting to start: {container.reason}')
+
+
+def _lines(container: ContainerState, previous: bool) -> list[Line]:
+    run = container.last if previous or container.mode is Mode.WAITING else container.end
+    number = container.runs - 1 if previous and container.mode is not Mode.WAITING else container.runs
+    if container.mode is Mode.RUNNING and not previous:
+        began = time(container.began)
+        return [(began, f"{began} {container.name}: simulated run {container.runs} began")]
+    if run is None:
+        return []
+    return [
+        (time(run.began), f"{time(run.began)} {container.name}: simulated run {number} began"),
+        (time(run.ended), f"{time(run.ended)} {container.name}: exit {run.code} ({run.reason})"),
+    ]
 
 
 # ------------------------------------------------------------------ exec and attach
@@ -74,10 +124,7 @@ async def _exec(kubelet: Kubelet, what: str, call: Call) -> Response:
     container = _container(call, pod)
     options = ExecOptions(
         command=call.query.get("command", []),
-        stdin=_truth(call, "stdin"),
-        stdout=_truth(call, "stdout"),
-        stderr=_truth(call, "stderr"),
-        tty=_truth(call, "tty"),
+        **{name: is_true(call.query, name) for name in ("stdin", "stdout", "stderr", "tty")},
     )
     if what == "exec" and not options.command:
         raise status.bad_request("you must specify at least 1 command for the container")
@@ -91,14 +138,8 @@ async def _exec(kubelet: Kubelet, what: str, call: Call) -> Response:
 
 def _no_process(pod: Obj, container: str, what: str) -> status.ApiError:
     spec = pod["spec"]
-    image = next(
-        (
-            declared.get("image")
-            for declared in (*spec["containers"], *(spec.get("initContainers") or ()))
-            if declared["name"] == container
-        ),
-        "",
-    )
+    declared = (*spec["containers"], *(spec.get("initContainers") or ()))
+    image = next((entry.get("image") for entry in declared if entry["name"] == container), "")
     return status.bad_request(
         f"container {container} of pod {pod['metadata']['name']} has no process to {what}: it is simulated or does not "
         f"run. To run it as a process, start the cluster with `konverge up --processes RULES` (Cluster(processes=…)) "
@@ -150,7 +191,7 @@ def _pod(call: Call) -> Obj:
 def _container(call: Call, pod: Obj) -> str:
     wanted = (call.query.get("container") or [""])[0]
     main = [container["name"] for container in pod["spec"]["containers"]]
-    names = [*main, *(init_container["name"] for init_container in pod["spec"].get("initContainers") or ())]
+    names = [*main, *(container["name"] for container in pod["spec"].get("initContainers") or ())]
     if wanted and wanted not in names:
         raise status.bad_request(f"container {wanted} is not valid for pod {call.info.name}")
     if not wanted and len(main) > 1:
@@ -160,8 +201,9 @@ def _container(call: Call, pod: Obj) -> str:
     return wanted or main[0]
 
 
-def _truth(call: Call, name: str) -> bool:
-    return (call.query.get(name) or [""])[0] in ("1", "t", "T", "true", "TRUE", "True")
+def is_true(query: Query, name: str) -> bool:
+    """As Go's strconv.ParseBool reads it."""
+    return (query.get(name) or [""])[0] in ("1", "t", "T", "true", "TRUE", "True")
 
 
 def _upgraded(call: Call, protocols: Sequence[str], talk: Talk) -> Response:

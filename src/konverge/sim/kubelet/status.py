@@ -1,7 +1,7 @@
 """What the API shows of a pod's machine: phase, conditions and container statuses, as a kubelet writes them.
 
-Pure. `wanted` is the status as it should be, `patch` the strategic merge patch that makes it so: conditions are merged
-by type, so those that others have written stay.
+Upstream: pkg/kubelet/status/generate.go. Pure. `wanted` is the status as it should be, `patch` the strategic merge
+patch that makes it so: conditions are merged by type, so those that others have written stay.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from konverge.sim.kubelet.machine import PodMachine
 Obj = dict[str, Any]
 
 _ORDER = ("PodReadyToStartContainers", "Initialized", "Ready", "ContainersReady", "PodScheduled")
+_COMPARED = ("status", "reason", "message", "observedGeneration")
 
 
 def wanted(machine: PodMachine, host_ip: str, pod_ip: str) -> Obj:
@@ -31,15 +32,10 @@ def wanted(machine: PodMachine, host_ip: str, pod_ip: str) -> Obj:
         "podIPs": [{"ip": pod_ip}],
         "startTime": time(machine.began),
         "observedGeneration": pod.metadata.generation,
-        "containerStatuses": [
-            _container(machine, machine.mains[container.name], container) for container in pod.spec.containers
-        ],
+        "containerStatuses": [_container(pod, machine.mains[spec.name], spec) for spec in pod.spec.containers],
     }
     if pod.spec.init_containers:
-        init = [
-            _container(machine, machine.inits[init_container.name], init_container)
-            for init_container in pod.spec.init_containers
-        ]
+        init = [_container(pod, machine.inits[spec.name], spec) for spec in pod.spec.init_containers]
         status["initContainerStatuses"] = init
     if machine.failure is not None:
         status["reason"], status["message"] = machine.failure
@@ -54,8 +50,7 @@ def time(moment: float) -> str:
 # ------------------------------------------------------------------ containers
 
 
-def _container(machine: PodMachine, container: ContainerState, spec: Container) -> Obj:
-    pod = machine.pod
+def _container(pod: Pod, container: ContainerState, spec: Container) -> Obj:
     status: Obj = {
         "name": container.name,
         "image": spec.image or "",
@@ -69,9 +64,8 @@ def _container(machine: PodMachine, container: ContainerState, spec: Container) 
     if container.runs:
         status["containerID"] = _identity(pod, container.name, container.runs)
     if container.last is not None:
-        status["lastState"] = {
-            "terminated": _terminated(container.last, _identity(pod, container.name, max(container.runs - 1, 1)))
-        }
+        before = _identity(pod, container.name, max(container.runs - 1, 1))
+        status["lastState"] = {"terminated": _terminated(container.last, before)}
     if container.runs and spec.resources is not None:
         status["resources"] = to_dict(spec.resources)
     return status
@@ -127,14 +121,11 @@ def _containers_ready(machine: PodMachine, phase: str) -> Obj:
 def _initialized(machine: PodMachine, phase: str) -> Obj:
     if phase == "Succeeded":
         return {"status": "True", "reason": "PodCompleted"}
-    open_ones = [
-        container.name
-        for container in machine.inits.values()
-        if not (container.up if container.sidecar else container.ready)
-    ]
-    if machine.initialized or not open_ones:
+    inits = machine.inits.values()
+    incomplete = [init.name for init in inits if not (init.up if init.sidecar else init.ready)]
+    if machine.initialized or not incomplete:
         return {"status": "True"}
-    message = f"containers with incomplete status: [{' '.join(open_ones)}]"
+    message = f"containers with incomplete status: [{' '.join(incomplete)}]"
     return {"status": "False", "reason": "ContainersNotInitialized", "message": message}
 
 
@@ -173,9 +164,7 @@ def _changed_conditions(present: list[Obj], conditions: list[Obj], now: float) -
     changed = []
     for condition in conditions:
         before = old.get(condition["type"], {})
-        if all(
-            before.get(name) == condition.get(name) for name in ("status", "reason", "message", "observedGeneration")
-        ):
+        if all(before.get(name) == condition.get(name) for name in _COMPARED):
             continue
         since = before.get("lastTransitionTime") if before.get("status") == condition["status"] else None
         cleared: Obj = {name: None for name in ("reason", "message") if name in before and name not in condition}

@@ -1,9 +1,8 @@
 """Process pods: with a switch and rules that map images to local commands, containers run as real processes.
 
-`rules` and `templates` say what runs, `environment`, `downward` and `contents` what it is given, `mounts` and `disk`
-where its files lie, `process` runs it, `logfile` keeps what it says, `handlers` probes it; `runner` is one pod, and
-`runtime` all of them. Nothing here is used unless rules are given: a process pod runs programs of this machine, as the
-user who started the cluster.
+`rules` say what runs, `environment`, `volumes` and `access` what it is given, `disk` where its files lie, `process`
+runs it, `logfile` keeps what it says, `handlers` probes it; `runner` is one pod, and `runtime` all of them. Nothing
+here is used unless rules are given: a process pod runs programs of this machine, as the user who started the cluster.
 """
 
 from konverge.sim.processes.rules import ProcessRule, RuleError, read_rules

@@ -6,20 +6,43 @@
     ROOT/volumes/NAME_UID/                   a PersistentVolume, for as long as the object lives
 
 Files of objects change as the kubelet changes them: a new folder is filled, and one rename of the link `..data` shows
-all of it at once.
+all of it at once. Upstream: pkg/volume/util/atomic_writer.go.
+
+There is no mount namespace, so each path of a container has a stand-in: `root` stands for its `/`, and each mount is a
+link in it. `Mounts.locate` gives the real place of a path, and `translate` replaces mount paths within a text.
 """
 
 from __future__ import annotations
 
 import os
+import re
 import secrets
 import shutil
+from collections.abc import Mapping
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
-from konverge.sim.processes.contents import File, Files
+from konverge.objects.kinds.core_v1 import Container, VolumeMount
+from konverge.sim.processes.environment import expand
 
 DATA = "..data"
+MODE = 0o644
+"""Of files, where nothing else is said."""
+
+
+class MountError(Exception):
+    """A volume that cannot be mounted; the message is the kubelet's where it has one."""
+
+
+@dataclass(frozen=True, slots=True)
+class File:
+    data: bytes
+    mode: int = MODE
+
+
+Files = dict[str, File]
+"""By their paths in the volume."""
 
 
 def make_folder(path: Path) -> Path:
@@ -101,4 +124,78 @@ def remove(path: Path) -> None:
     shutil.rmtree(path, ignore_errors=True)
 
 
-__all__ = ["File", "copied", "make_folder", "remove", "write_private", "write_volume"]
+TERMINATION_LOG = "/dev/termination-log"
+_BEFORE, _AFTER = r"(?:(?<=^)|(?<=[\s=:,;'\"]))", r"(?=$|[/\s:,;'\"])"
+
+
+class Mounts:
+    """The paths of one container, for one run."""
+
+    def __init__(self, home: Path) -> None:
+        self.home = home
+        self.root = home / "root"
+        self._real: dict[PurePosixPath, Path] = {}
+
+    def locate(self, path: str) -> Path:
+        """What stands for a path in the container. A relative one begins at its root."""
+        wanted = PurePosixPath("/") / path
+        for parent in (wanted, *wanted.parents):
+            if parent in self._real:
+                return self._real[parent] / wanted.relative_to(parent)
+        return self.root / wanted.relative_to("/")
+
+    def is_mounted(self, path: str) -> bool:
+        wanted = PurePosixPath(path)
+        return any(parent in self._real for parent in (wanted, *wanted.parents))
+
+    def translate(self, text: str) -> str:
+        """Mount paths within a text, where they begin like a path."""
+        if not self._real:
+            return text
+        paths = sorted((str(path) for path in self._real), key=len, reverse=True)
+        pattern = _BEFORE + "(" + "|".join(map(re.escape, paths)) + ")" + _AFTER
+        return re.sub(pattern, lambda match: str(self._real[PurePosixPath(match[1])]), text)
+
+    def add(self, path: str, real: Path) -> None:
+        where = PurePosixPath(path)
+        link = self.root / where.relative_to("/")
+        self._real[where] = real
+        with suppress(OSError):  # within another mount that has something there: `locate` knows better
+            make_folder(link.parent)
+            link.symlink_to(real)
+
+
+def prepare(home: Path, spec: Container, volumes: Mapping[str, tuple[Path, bool]], env: Mapping[str, str]) -> Mounts:
+    """A fresh root with its mounts. `volumes` are folders, and whether they are made of objects. Raises MountError."""
+    mounts = Mounts(home)
+    remove(mounts.root)
+    remove(home / "subpaths")
+    make_folder(mounts.root)
+    by_depth = sorted(spec.volume_mounts, key=lambda mount: len(PurePosixPath(mount.mount_path).parts))
+    for number, mount in enumerate(by_depth):
+        if mount.name not in volumes:
+            raise MountError(f'there is no volume "{mount.name}"')
+        folder, of_objects = volumes[mount.name]
+        mounts.add(mount.mount_path, _shown(mount, folder, of_objects, home / "subpaths" / str(number), env))
+    log = home / "termination-log"
+    write_private(log, b"")
+    mounts.add(spec.termination_message_path or TERMINATION_LOG, log)
+    return mounts
+
+
+def _shown(mount: VolumeMount, folder: Path, of_objects: bool, copy: Path, env: Mapping[str, str]) -> Path:
+    sub = expand(mount.sub_path_expr, env) if mount.sub_path_expr else mount.sub_path
+    if not sub:
+        return folder
+    if ".." in PurePosixPath(sub).parts or sub.startswith("/"):
+        raise MountError(f'subPath "{sub}" must be a relative path without ".."')
+    source = folder / sub
+    if of_objects:
+        if not source.exists():
+            raise MountError(f'failed to prepare subPath for volumeMount "{mount.name}": {sub} is not in the volume')
+        make_folder(copy.parent)
+        copied(source, copy)
+        return copy
+    if not source.resolve().is_relative_to(folder.resolve()):
+        raise MountError(f'subPath "{sub}" leaves its volume')
+    return source if source.exists() else make_folder(source)

@@ -1,14 +1,88 @@
-"""The environment of a container, in the kubelet's order: services, envFrom, env, each able to use what came before."""
+"""The environment of a container, in the kubelet's order: services, envFrom, env, each able to use what came before.
+
+`Self` is what a pod may know of itself: `fieldRef` and `resourceFieldRef`. Upstream: pkg/kubelet/kubelet_pods.go
+(makeEnvironmentVariables) and pkg/fieldpath.
+"""
 
 from __future__ import annotations
 
+import json
 import re
-from base64 import b64decode
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from math import ceil
 from typing import Protocol
 
-from konverge.objects.kinds.core_v1 import Container, EnvFromSource, EnvVarSource, Service
-from konverge.sim.processes.downward import Self
+from konverge.objects.kinds.core_v1 import Container, EnvFromSource, EnvVarSource, Pod, ResourceFieldSelector, Service
+from konverge.objects.quantity import Quantity
+
+_KEYED = re.compile(r"metadata\.(labels|annotations)\['(.+)'\]")
+
+
+class DownwardError(ValueError):
+    """A field that is not offered."""
+
+
+@dataclass(frozen=True, slots=True)
+class Self:
+    """A pod on its node."""
+
+    pod: Pod
+    pod_ip: str
+    host_ip: str
+    allocatable: Mapping[str, Quantity] = field(default_factory=dict)
+
+    @property
+    def hostname(self) -> str:
+        return self.pod.spec.hostname or self.pod.metadata.name[:63].rstrip("-.")
+
+    def field(self, path: str) -> str:
+        """The value of a fieldRef."""
+        meta, spec = self.pod.metadata, self.pod.spec
+        keyed = _KEYED.fullmatch(path)
+        if keyed is not None:
+            group: Mapping[str, str] = getattr(meta, keyed[1])
+            return group.get(keyed[2], "")
+        values = {
+            "metadata.name": meta.name,
+            "metadata.namespace": meta.namespace,
+            "metadata.uid": meta.uid,
+            "metadata.labels": _lines(meta.labels),
+            "metadata.annotations": _lines(meta.annotations),
+            "spec.nodeName": spec.node_name or "",
+            "spec.serviceAccountName": spec.service_account_name or "default",
+            "status.podIP": self.pod_ip,
+            "status.podIPs": self.pod_ip,
+            "status.hostIP": self.host_ip,
+            "status.hostIPs": self.host_ip,
+        }
+        if path not in values:
+            raise DownwardError(f"unsupported fieldPath: {path}")
+        return values[path]
+
+    def amount(self, selector: ResourceFieldSelector, container: str) -> str:
+        """The value of a resourceFieldRef, in units of its divisor, rounded up."""
+        which, _, name = selector.resource_.partition(".")
+        if which not in ("limits", "requests") or not name:
+            raise DownwardError(f"unsupported container resource: {selector.resource_}")
+        value = self._asked(selector.container_name or container, which, name)
+        divisor = selector.divisor if selector.divisor is not None and selector.divisor != Quantity(0) else Quantity(1)
+        return str(ceil(value.fraction / divisor.fraction))
+
+    def _asked(self, container: str, which: str, name: str) -> Quantity:
+        declared = (*self.pod.spec.containers, *self.pod.spec.init_containers)
+        spec: Container | None = next((entry for entry in declared if entry.name == container), None)
+        asked: Mapping[str, Quantity] = {}
+        if spec is not None and spec.resources is not None:
+            asked = spec.resources.limits if which == "limits" else spec.resources.requests
+        if name in asked:
+            return asked[name]
+        return self.allocatable.get(name, Quantity(0)) if which == "limits" else Quantity(0)
+
+
+def _lines(group: Mapping[str, str]) -> str:
+    return "\n".join(f"{key}={json.dumps(value, ensure_ascii=False)}" for key, value in sorted(group.items()))
+
 
 _REFERENCE = re.compile(r"\$(?:\$|\(([^()]*)\))")
 _NAME = re.compile(r"[-._a-zA-Z][-._a-zA-Z0-9]*")
@@ -34,10 +108,7 @@ def expand(text: str, known: Mapping[str, str]) -> str:
     """
 
     def value(match: re.Match[str]) -> str:
-        name = match[1]
-        if name is None:
-            return "$"
-        return known.get(name, match[0])
+        return "$" if match[1] is None else known.get(match[1], match[0])
 
     return _REFERENCE.sub(value, text)
 
@@ -66,9 +137,7 @@ async def _from(source: EnvFromSource, objects: Objects) -> dict[str, str]:
         texts, what = await objects.config_map(name), "configmap"
     elif source.secret_ref is not None:
         name, optional = source.secret_ref.name or "", source.secret_ref.optional
-        data = await objects.secret(name)
-        texts = None if data is None else {key: value.decode("utf-8", "replace") for key, value in data.items()}
-        what = "secret"
+        texts, what = _decoded(await objects.secret(name)), "secret"
     else:
         return {}
     if texts is None:
@@ -88,8 +157,7 @@ async def _value_from(source: EnvVarSource, spec: Container, itself: Self, objec
         return _key(await objects.config_map(ref.name or ""), "configmap", ref.name or "", ref.key, ref.optional)
     if source.secret_key_ref is not None:
         secret = source.secret_key_ref
-        data = await objects.secret(secret.name or "")
-        texts = None if data is None else {key: value.decode("utf-8", "replace") for key, value in data.items()}
+        texts = _decoded(await objects.secret(secret.name or ""))
         return _key(texts, "secret", secret.name or "", secret.key, secret.optional)
     raise ConfigError("fileKeyRef is not offered by process pods; write the value into env")
 
@@ -105,8 +173,8 @@ def _key(texts: Mapping[str, str] | None, kind: str, name: str, key: str, option
     raise ConfigError(f"couldn't find key {key} in {word} {name}")
 
 
-def decoded(data: Mapping[str, str]) -> dict[str, bytes]:
-    return {key: b64decode(value) for key, value in data.items()}
+def _decoded(data: Mapping[str, bytes] | None) -> dict[str, str] | None:
+    return None if data is None else {key: value.decode("utf-8", "replace") for key, value in data.items()}
 
 
 # ------------------------------------------------------------------ services

@@ -1,4 +1,7 @@
-"""Probes and lifecycle hooks, really made: HTTP, TCP, commands. gRPC is looked at as far as its port."""
+"""Probes and lifecycle hooks, really made: HTTP, TCP, commands. gRPC is looked at as far as its port.
+
+Upstream: pkg/probe and pkg/kubelet/lifecycle.
+"""
 
 from __future__ import annotations
 
@@ -25,27 +28,30 @@ class HandlerError(Exception):
 async def probe(action: Probe, spec: Container, address: str, run: Runner) -> None:
     """Raises HandlerError."""
     seconds = float(action.timeout_seconds or 1)
-    if action.exec is not None:
-        await _command(action.exec.command, seconds, run)
-    elif action.http_get is not None:
-        await _http(action.http_get, spec, address, seconds, f"kube-probe/{MINOR_VERSION}")
-    elif action.tcp_socket is not None:
-        port = port_number(action.tcp_socket.port, spec)
-        await _connect(action.tcp_socket.host or address, port, seconds)
-    elif action.grpc is not None:
+    if action.grpc is not None:
         await _connect(address, action.grpc.port, seconds)
+    else:
+        await _act(action, spec, address, run, seconds, f"kube-probe/{MINOR_VERSION}")
 
 
 async def hook(action: LifecycleHandler, spec: Container, address: str, run: Runner, seconds: float) -> None:
     """Raises HandlerError."""
+    if action.sleep is not None:
+        await asyncio.sleep(min(action.sleep.seconds, seconds))
+    else:
+        await _act(action, spec, address, run, seconds, f"kube-lifecycle/{MINOR_VERSION}")
+
+
+async def _act(
+    action: Probe | LifecycleHandler, spec: Container, address: str, run: Runner, seconds: float, agent: str
+) -> None:
+    """What probes and hooks have in common; the API server lets only one of them be set."""
     if action.exec is not None:
         await _command(action.exec.command, seconds, run)
     elif action.http_get is not None:
-        await _http(action.http_get, spec, address, seconds, f"kube-lifecycle/{MINOR_VERSION}")
+        await _http(action.http_get, spec, address, seconds, agent)
     elif action.tcp_socket is not None:
         await _connect(action.tcp_socket.host or address, port_number(action.tcp_socket.port, spec), seconds)
-    elif action.sleep is not None:
-        await asyncio.sleep(min(action.sleep.seconds, seconds))
 
 
 def port_number(port: int | str, spec: Container) -> int:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import timedelta
@@ -19,10 +19,9 @@ from typing import BinaryIO
 
 from konverge import clock
 from konverge.objects.times import parse_time
+from konverge.sim.kubelet.sessions import Query, is_true
 from konverge.sim.processes import disk
 from konverge.wire.message import Producer, Sink
-
-Query = Mapping[str, Sequence[str]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,14 +42,10 @@ def read_options(query: Query) -> LogOptions:
     """From the query of a request, which the API server has checked."""
 
     def text(name: str) -> str:
-        values = query.get(name)
-        return values[0] if values else ""
+        return (query.get(name) or [""])[0]
 
     def number(name: str) -> int | None:
         return int(text(name)) if text(name) else None
-
-    def truth(name: str) -> bool:
-        return text(name) in ("1", "t", "T", "true", "TRUE", "True")
 
     since, seconds = "", number("sinceSeconds")
     if seconds is not None:
@@ -59,9 +54,9 @@ def read_options(query: Query) -> LogOptions:
         since = parse_time(text("sinceTime")).strftime("%Y-%m-%dT%H:%M:%S.%f")
     stream = text("stream").lower()
     return LogOptions(
-        follow=truth("follow"),
-        previous=truth("previous"),
-        timestamps=truth("timestamps"),
+        follow=is_true(query, "follow"),
+        previous=is_true(query, "previous"),
+        timestamps=is_true(query, "timestamps"),
         tail=number("tailLines"),
         since=since.encode(),
         limit=number("limitBytes"),

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from konverge.objects.kinds.core_v1 import Container
-from konverge.sim.processes import disk, templates
-from konverge.sim.processes.downward import Self
-from konverge.sim.processes.environment import ConfigError, expand
-from konverge.sim.processes.mounts import Mounts
-from konverge.sim.processes.rules import ProcessRule
+from konverge.sim.processes import disk
+from konverge.sim.processes.disk import Mounts
+from konverge.sim.processes.environment import ConfigError, Self, expand
+from konverge.sim.processes.rules import ARGS, ProcessRule, fill_in
 
 ALWAYS_PASSED = ("PATH", "HOME", "LANG")
 MARK = "KONVERGE_CONTAINER"
@@ -53,7 +52,7 @@ def make(
     spec: Container, rule: ProcessRule, itself: Self, mounts: Mounts, env: Mapping[str, str], place: Place
 ) -> Plan:
     """`env` is what the container's spec leads to, on top of `base_env`. Raises ConfigError."""
-    texts = _Words(spec, itself, mounts, env, place)
+    texts = _Templates(spec, itself, mounts, env, place)
     if rule.translate:
         env = {name: mounts.translate(value) for name, value in env.items()}
     whole = {**env, **{name: texts(value) for name, value in rule.env.items()}}
@@ -72,7 +71,7 @@ def _command(rule: ProcessRule, ours: Sequence[tuple[str, str]], own: Sequence[s
     given = list(args) if rule.container_args == "append" else []
     placed = False
     for template, word in ours:
-        if template == templates.ARGS:
+        if template == ARGS:
             command, placed = command + given, True
         else:
             command.append(word)
@@ -81,7 +80,7 @@ def _command(rule: ProcessRule, ours: Sequence[tuple[str, str]], own: Sequence[s
     return command if placed else command + given
 
 
-def _cwd(spec: Container, rule: ProcessRule, mounts: Mounts, texts: _Words) -> Path:
+def _cwd(spec: Container, rule: ProcessRule, mounts: Mounts, texts: _Templates) -> Path:
     if rule.workdir:
         return Path(texts(rule.workdir))
     if spec.working_dir and mounts.is_mounted(spec.working_dir):
@@ -89,15 +88,12 @@ def _cwd(spec: Container, rule: ProcessRule, mounts: Mounts, texts: _Words) -> P
     return disk.make_folder(mounts.locate(spec.working_dir or "/"))
 
 
-class _Words:
+class _Templates:
     """Fills in a rule's templates for one container."""
 
     def __init__(self, spec: Container, itself: Self, mounts: Mounts, env: Mapping[str, str], place: Place) -> None:
         meta = itself.pod.metadata
         self._spec = spec
-        self._mounts = mounts
-        self._env = env
-        self._volumes = place.volumes
         self._plain = {
             "pod_ip": itself.pod_ip,
             "pod_name": meta.name,
@@ -114,12 +110,15 @@ class _Words:
             "kubeconfig": str(place.kubeconfig),
             "termination_log": str(mounts.home / "termination-log"),
         }
-        self._with_argument = {"port": self._port, "mount": self._mount, "volume": self._volume, "env": self._variable}
+        self._with_argument: dict[str, Callable[[str], str]] = {
+            "port": self._port,
+            "mount": lambda path: str(mounts.locate(path)),
+            "volume": lambda name: str(place.volumes / name),
+            "env": lambda name: env.get(name, ""),
+        }
 
     def __call__(self, text: str) -> str:
-        if text == templates.ARGS:
-            return text
-        return templates.expand(text, self._plain, self._with_argument)
+        return text if text == ARGS else fill_in(text, self._plain, self._with_argument)
 
     def _port(self, name: str) -> str:
         for port in self._spec.ports:
@@ -127,12 +126,3 @@ class _Words:
                 return str(port.container_port)
         known = ", ".join(port.name for port in self._spec.ports if port.name) or "none with a name"
         raise ConfigError(f"the image's process rule asks for port {name!r}; the container has {known}")
-
-    def _mount(self, path: str) -> str:
-        return str(self._mounts.locate(path))
-
-    def _volume(self, name: str) -> str:
-        return str(self._volumes / name)
-
-    def _variable(self, name: str) -> str:
-        return self._env.get(name, "")

@@ -18,8 +18,9 @@ from contextlib import suppress
 from typing import Any
 
 from konverge.sim.kubelet.sessions import ExecOptions
-from konverge.sim.processes.process import Process, Spawner, StartError
-from konverge.sim.processes.running import Run
+from konverge.sim.loop import end
+from konverge.sim.processes.process import Output, Process, Spawner, StartError
+from konverge.sim.processes.runner import Run
 from konverge.wire.websocket import WebSocket
 
 STDIN, STDOUT, STDERR, OUTCOME, RESIZE, ENDED = 0, 1, 2, 3, 4, 255
@@ -51,6 +52,16 @@ class Outlet:
             self._held = True
             self._hold(True)
 
+    def listener(self, options: ExecOptions) -> Output:
+        """Takes a process's output in, as far as the client asked for it."""
+        wanted = {1: options.stdout, 2: options.stderr}
+
+        def said(fd: int, data: bytes) -> None:
+            if wanted[fd]:
+                self.put(fd, data)
+
+        return said
+
     def end(self) -> None:
         self._queue.put_nowait(None)
 
@@ -79,17 +90,11 @@ async def execute(run: Run, spawner: Spawner, options: ExecOptions, socket: WebS
 
 
 async def _with_pipes(run: Run, spawner: Spawner, options: ExecOptions, socket: WebSocket) -> dict[str, Any]:
-    wanted = {1: options.stdout, 2: options.stderr}
     holder: list[Process] = []
     outlet = Outlet(socket, lambda held: holder[0].hold_output(held) if holder else None)
-
-    def said(fd: int, data: bytes) -> None:
-        if wanted[fd]:
-            outlet.put(fd, data)
-
     plan = run.plan
     command = exec_arguments(run, options.command)
-    process = await spawner.start(command, plan.env, plan.cwd, said, stdin=options.stdin)
+    process = await spawner.start(command, plan.env, plan.cwd, outlet.listener(options), stdin=options.stdin)
     holder.append(process)
     return await _together(process, outlet, socket, _Pipes(process))
 
@@ -265,16 +270,10 @@ async def attach(run: Run, options: ExecOptions, socket: WebSocket) -> None:
     assert process is not None
     await socket.send(bytes((STDOUT,)))
     outlet = Outlet(socket, None)  # one who watches must not hold the process
-    wanted = {1: options.stdout, 2: options.stderr}
-
-    def said(fd: int, data: bytes) -> None:
-        if wanted[fd]:
-            outlet.put(fd, data)
-
+    said = outlet.listener(options)
     run.listeners.add(said)
-    inlet = _Pipes(process)
     tasks = [
-        asyncio.create_task(_listen(socket, inlet), name="attach: input"),
+        asyncio.create_task(_listen(socket, _Pipes(process)), name="attach: input"),
         asyncio.create_task(outlet.run(), name="attach: output"),
         asyncio.create_task(process.wait(), name="attach: process"),
     ]
@@ -286,6 +285,4 @@ async def attach(run: Run, options: ExecOptions, socket: WebSocket) -> None:
             await socket.send(bytes((OUTCOME,)) + json.dumps(_SUCCESS).encode())
     finally:
         run.listeners.discard(said)
-        for task in tasks:
-            task.cancel()
-        await asyncio.wait(tasks)
+        await end(tasks)

@@ -1,5 +1,7 @@
 """One pod whose containers are processes: carries out the orders of its machine, and reports what happens to it.
 
+A `Run` is one run of a container: its process, from the first hook to the last signal.
+
 Each container's run is a task from its preparation to its end; stopping and probing are tasks of their own. All end
 with the pod.
 """
@@ -9,24 +11,144 @@ from __future__ import annotations
 import asyncio
 import logging
 import signal
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
 from konverge.client import ClientError
-from konverge.objects.kinds.core_v1 import Container, Pod, Probe
+from konverge.objects.kinds.core_v1 import Container, LifecycleHandler, Pod, Probe
 from konverge.sim.kubelet.containers import Note
 from konverge.sim.kubelet.machine import PodMachine
 from konverge.sim.kubelet.process_containers import LiveContainer, Look, Start, Stop
+from konverge.sim.loop import end
 from konverge.sim.processes import disk
-from konverge.sim.processes.contents import MountError
-from konverge.sim.processes.downward import DownwardError
-from konverge.sim.processes.environment import ConfigError
-from konverge.sim.processes.handlers import HandlerError, probe
+from konverge.sim.processes.disk import MountError
+from konverge.sim.processes.environment import ConfigError, DownwardError
+from konverge.sim.processes.handlers import HandlerError, hook, probe
 from konverge.sim.processes.logfile import LogFile, entries
 from konverge.sim.processes.plan import Plan
-from konverge.sim.processes.process import Spawner, StartError
-from konverge.sim.processes.running import Run
+from konverge.sim.processes.process import Output, Process, Spawner, StartError
+from konverge.sim.processes.warden import resident
+
+_OUTPUT = 64 * 1024
+"""Bytes of a command's output that are kept."""
+MEMORY_PERIOD = 0.5
+
+
+class Run:
+    """A container's process at work."""
+
+    def __init__(self, plan: Plan, log: LogFile, spawner: Spawner, address: str) -> None:
+        self.plan = plan
+        self.log = log
+        self.process: Process | None = None
+        self.out_of_memory = False
+        self.listeners: set[Output] = set()
+        """Those who are attached."""
+        self._spawner = spawner
+        self._address = address
+        self._deadline: asyncio.TimerHandle | None = None
+
+    async def start(self) -> Process:
+        """Raises StartError."""
+        self.log.open()
+        plan = self.plan
+        try:
+            self.process = await self._spawner.start(
+                plan.command, plan.env, plan.cwd, self._said, stdin=bool(plan.spec.stdin)
+            )
+        except OSError as error:
+            raise StartError(f"cannot start {plan.command[0]!r}: {error.strerror or error}") from error
+        return self.process
+
+    async def post_start(self) -> str:
+        """Run the hook; why it failed, or nothing."""
+        lifecycle = self.plan.spec.lifecycle
+        return await self._hook(lifecycle.post_start if lifecycle is not None else None, float("inf"))
+
+    async def _hook(self, action: LifecycleHandler | None, seconds: float) -> str:
+        if action is None or seconds <= 0:
+            return ""
+        try:
+            await hook(action, self.plan.spec, self._address, self.run_command, seconds)
+        except HandlerError as error:
+            return str(error)
+        return ""
+
+    async def finish(self) -> int:
+        """Until the process has ended; its exit code."""
+        assert self.process is not None
+        try:
+            return await self.process.wait()
+        finally:
+            if self._deadline is not None:
+                self._deadline.cancel()
+            self.log.end()
+
+    async def watch_memory(self, limit: int) -> None:
+        """Kill it when it holds more than this; until it ends."""
+        while self.process is not None and self.process.running:
+            if resident(self.process.pid) > limit:
+                self.out_of_memory = True
+                self.process.kill()
+                return
+            await asyncio.sleep(MEMORY_PERIOD)
+
+    # -------------------------------------------------------------- ending
+
+    def kill_at(self, moment: float) -> None:
+        """By force at this time of the loop, or earlier if that was said before."""
+        if self._deadline is not None:
+            if self._deadline.when() <= moment:
+                return
+            self._deadline.cancel()
+        self._deadline = asyncio.get_running_loop().call_at(moment, self._kill)
+
+    def _kill(self) -> None:
+        if self.process is not None and self.process.running:
+            self.process.kill()
+
+    async def ask_to_end(self, seconds: float) -> str:
+        """The hook, then the signal; why the hook failed, or nothing."""
+        lifecycle = self.plan.spec.lifecycle
+        failure = await self._hook(lifecycle.pre_stop if lifecycle is not None else None, seconds)
+        if self.process is not None:
+            own = lifecycle.stop_signal if lifecycle is not None else None
+            self.process.signal(signal.Signals[_known(own) or self.plan.rule.stop_signal])
+        return failure
+
+    # -------------------------------------------------------------- beside it
+
+    async def run_command(self, command: Sequence[str], seconds: float) -> tuple[int, bytes]:
+        """A command of the container's own, in its environment: exit code and output. Raises HandlerError."""
+        kept = bytearray()
+
+        def keep(fd: int, data: bytes) -> None:
+            kept.extend(data[: _OUTPUT - len(kept)])
+
+        plan = self.plan
+        try:
+            process = await self._spawner.start(plan.own_words(command), plan.env, plan.cwd, keep)
+        except (StartError, OSError) as error:
+            raise HandlerError(str(error)) from error
+        try:
+            async with asyncio.timeout(None if seconds == float("inf") else seconds):
+                code = await process.wait()
+        except TimeoutError:
+            raise HandlerError(f"command timed out after {seconds:g}s") from None
+        finally:
+            await process.end()
+        return code, bytes(kept)
+
+    def _said(self, fd: int, data: bytes) -> None:
+        self.log.write(fd, data)
+        for listener in tuple(self.listeners):
+            listener(fd, data)
+
+
+def _known(name: str | None) -> str:
+    return name if name and name in signal.Signals.__members__ else ""
+
 
 log = logging.getLogger("konverge.sim.processes")
 
@@ -109,11 +231,7 @@ class PodRunner:
                 run.process.signal(signal.SIGTERM)
         if lives and seconds > 0:
             await asyncio.wait(lives, timeout=seconds)
-        tasks = tuple(self._tasks)
-        for task in tasks:
-            task.cancel()
-        if tasks:
-            await asyncio.wait(tasks)
+        await end(self._tasks)
 
     # -------------------------------------------------------------- a run
 

@@ -23,27 +23,21 @@ from konverge.client import Client, NotFound
 from konverge.objects.kinds.core_v1 import ConfigMap, Node, PersistentVolume, Pod, Secret, Service
 from konverge.objects.kinds.discovery_v1 import EndpointSlice
 from konverge.runtime import Context, Controller, Request, Result, Watch
-from konverge.sim.clock import RealTime
 from konverge.sim.kubelet.containers import Mode
-from konverge.sim.kubelet.logs import refuse
 from konverge.sim.kubelet.machine import PodMachine
-from konverge.sim.kubelet.sessions import ExecOptions, Talk
-from konverge.sim.loop import VirtualLoop
+from konverge.sim.kubelet.sessions import ExecOptions, Talk, refuse
+from konverge.sim.loop import RealTime, VirtualLoop
 from konverge.sim.processes import (
     access,
     disk,
-    hosts,
     logfile,
-    mounts,
     plan,
     remote,
 )
-from konverge.sim.processes.downward import Self
-from konverge.sim.processes.environment import ConfigError, container_env, service_env
+from konverge.sim.processes.environment import ConfigError, Self, container_env, service_env
 from konverge.sim.processes.process import Spawner
 from konverge.sim.processes.rules import ProcessRule, find
-from konverge.sim.processes.runner import Kubelet, PodRunner
-from konverge.sim.processes.running import Run
+from konverge.sim.processes.runner import Kubelet, PodRunner, Run
 from konverge.sim.processes.volumes import Lookup, PodVolumes, folder_name, refers_to
 from konverge.wire.message import Producer
 
@@ -119,11 +113,8 @@ class Processes:
         return frozenset(name for name, rule in self._ruled(pod).items() if rule is not None)
 
     def _ruled(self, pod: Pod) -> dict[str, ProcessRule | None]:
-        space = pod.metadata.namespace
-        containers = (*pod.spec.init_containers, *pod.spec.containers)
-        return {
-            container.name: find(self.rules, space, container.name, container.image or "") for container in containers
-        }
+        space, containers = pod.metadata.namespace, (*pod.spec.init_containers, *pod.spec.containers)
+        return {spec.name: find(self.rules, space, spec.name, spec.image or "") for spec in containers}
 
     def obey(self, machine: PodMachine, pod_ip: str, host_ip: str) -> None:
         uid = machine.pod.metadata.uid
@@ -149,11 +140,7 @@ class Processes:
 
     async def plan(self, pod: Pod, name: str, pod_ip: str, host_ip: str) -> plan.Plan:
         client, home = self._client, self._root / "pods" / pod.metadata.uid
-        spec = next(
-            init_container
-            for init_container in (*pod.spec.init_containers, *pod.spec.containers)
-            if init_container.name == name
-        )
+        spec = next(spec for spec in (*pod.spec.init_containers, *pod.spec.containers) if spec.name == name)
         rule = self._ruled(pod)[name]
         if rule is None:
             raise ConfigError(
@@ -168,7 +155,7 @@ class Processes:
         reached = access.server(slices)
         env = service_env(_linked(pod, services)) | (access.variables(*reached) if reached else {})
         env = await container_env(spec, itself, lookup, env | plan.base_env(rule, self._environ, itself, spec))
-        made = mounts.prepare(home / "containers" / name, spec, folders, env)
+        made = disk.prepare(home / "containers" / name, spec, folders, env)
         mounted = access.token_mount(pod, spec)
         if reached and mounted:
             disk.write_private(place.kubeconfig, access.kubeconfig(pod, made, mounted, *reached).encode())
@@ -193,7 +180,7 @@ class Processes:
 
     def _write_hosts(self, itself: Self, pods: Iterable[Pod], services: Any, slices: Any) -> None:
         path = self._root / "pods" / itself.pod.metadata.uid / "hosts"
-        text = hosts.text(itself, pods, services, slices).encode()
+        text = access.hosts_file(itself, pods, services, slices).encode()
         if not path.exists() or path.read_bytes() != text:
             disk.write_private(disk.make_folder(path.parent) / path.name, text)
 
@@ -240,11 +227,10 @@ class Processes:
         metas = [runner.pod.metadata for runner in self.runners.values()]
         return [Request(meta.namespace, meta.name) for meta in metas]
 
-    def _users_of(self, config_map: ConfigMap | Secret) -> list[Request]:
-        meta = config_map.metadata
+    def _users_of(self, obj: ConfigMap | Secret) -> list[Request]:
+        meta = obj.metadata
         pods = [runner.pod for runner in self.runners.values() if runner.pod.metadata.namespace == meta.namespace]
-        used = [pod for pod in pods if refers_to(pod, config_map.kind, meta.name)]
-        return [Request(pod.metadata.namespace, pod.metadata.name) for pod in used]
+        return [Request(meta.namespace, pod.metadata.name) for pod in pods if refers_to(pod, obj.kind, meta.name)]
 
     async def refresh(self, ctx: Context[Pod]) -> Result | None:
         """Files that follow objects, and the names of others."""

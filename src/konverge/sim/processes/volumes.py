@@ -1,27 +1,134 @@
-"""The volumes of a pod as folders. Those made of objects follow them; a PersistentVolume's folder outlives its pods."""
+"""The volumes of a pod as folders. Those made of objects follow them; a PersistentVolume's folder outlives its pods.
+
+`files` says what the files of a volume are that is made of objects: ConfigMap, Secret, downward API, projected.
+Upstream: pkg/volume/{configmap,secret,downwardapi,projected}.
+"""
 
 from __future__ import annotations
 
 from base64 import b64decode
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol, TypeVar
 
 from konverge import clock
 from konverge.client import Client, NotFound
 from konverge.objects.kinds.core_v1 import (
     ConfigMap,
+    ConfigMapProjection,
+    ConfigMapVolumeSource,
+    DownwardAPIVolumeFile,
+    KeyToPath,
     PersistentVolume,
     PersistentVolumeClaim,
     Pod,
     Secret,
+    SecretProjection,
+    SecretVolumeSource,
     ServiceAccount,
+    ServiceAccountTokenProjection,
     Volume,
+    VolumeProjection,
 )
 from konverge.objects.times import parse_time
 from konverge.sim.processes import disk
-from konverge.sim.processes.contents import MountError, Source, files, is_made_of_objects
-from konverge.sim.processes.downward import Self
+from konverge.sim.processes.disk import MODE, File, Files, MountError
+from konverge.sim.processes.environment import Objects, Self
+
+K = TypeVar("K", ConfigMap, Secret)
+
+
+class Source(Objects, Protocol):
+    """Also reads binary keys, and issues tokens."""
+
+    async def config_map_data(self, name: str) -> Mapping[str, bytes] | None: ...
+
+    async def token(self, audience: str, seconds: int) -> bytes:
+        """For the pod's service account, bound to the pod."""
+
+
+def is_made_of_objects(volume: Volume) -> bool:
+    return any((volume.config_map, volume.secret, volume.downward_api, volume.projected))
+
+
+async def files(volume: Volume, itself: Self, source: Source) -> Files:
+    """The files of such a volume. Raises MountError."""
+    if volume.config_map is not None:
+        return await _of_config_map(volume.config_map, source, volume.config_map.default_mode)
+    if volume.secret is not None:
+        secret = volume.secret
+        return await _of_secret(secret.secret_name or "", secret, source, secret.default_mode)
+    if volume.downward_api is not None:
+        return _downward(volume.downward_api.items, itself, volume.downward_api.default_mode)
+    contents: Files = {}
+    if volume.projected is not None:
+        for part in volume.projected.sources:
+            contents |= await _projected(part, itself, source, volume.projected.default_mode)
+    return contents
+
+
+async def _projected(part: VolumeProjection, itself: Self, source: Source, mode: int | None) -> Files:
+    if part.config_map is not None:
+        return await _of_config_map(part.config_map, source, mode)
+    if part.secret is not None:
+        return await _of_secret(part.secret.name or "", part.secret, source, mode)
+    if part.downward_api is not None:
+        return _downward(part.downward_api.items, itself, mode)
+    if part.service_account_token is not None:
+        return await _token(part.service_account_token, source)
+    raise MountError("process pods offer configMap, secret, downwardAPI and serviceAccountToken in projected volumes")
+
+
+async def _of_config_map(part: ConfigMapVolumeSource | ConfigMapProjection, source: Source, mode: int | None) -> Files:
+    name = part.name or ""
+    return _picked(await source.config_map_data(name), "configmap", name, part.items, part.optional, mode)
+
+
+async def _of_secret(name: str, part: SecretVolumeSource | SecretProjection, source: Source, mode: int | None) -> Files:
+    return _picked(await source.secret(name), "secret", name, part.items, part.optional, mode)
+
+
+async def _token(part: ServiceAccountTokenProjection, source: Source) -> Files:
+    token = await source.token(part.audience or "", part.expiration_seconds or 3600)
+    return {part.path: File(token, 0o600)}
+
+
+def _picked(
+    data: Mapping[str, bytes] | None,
+    kind: str,
+    name: str,
+    items: Sequence[KeyToPath],
+    optional: bool | None,
+    mode: int | None,
+) -> Files:
+    if data is None:
+        if optional:
+            return {}
+        raise MountError(f'{kind} "{name}" not found')
+    usual = MODE if mode is None else mode
+    if not items:
+        return {key: File(value, usual) for key, value in data.items()}
+    contents: Files = {}
+    for item in items:
+        if item.key in data:
+            contents[item.path] = File(data[item.key], usual if item.mode is None else item.mode)
+        elif not optional:
+            raise MountError(f"references non-existent {kind} key: {item.key}")
+    return contents
+
+
+def _downward(items: Sequence[DownwardAPIVolumeFile], itself: Self, mode: int | None) -> Files:
+    contents: Files = {}
+    for item in items:
+        text = ""
+        if item.field_ref is not None:
+            text = itself.field(item.field_ref.field_path)
+        elif item.resource_field_ref is not None:
+            text = itself.amount(item.resource_field_ref, item.resource_field_ref.container_name or "")
+        usual = MODE if mode is None else mode
+        contents[item.path] = File(text.encode(), usual if item.mode is None else item.mode)
+    return contents
+
 
 _FRESH = 0.8
 """A token is renewed when so much of its life is over."""
@@ -37,26 +144,26 @@ class Lookup:
         self.next_token = float("inf")
         """When the first of the tokens should be renewed."""
 
-    async def config_map(self, name: str) -> dict[str, str] | None:
+    async def _get(self, kind: type[K], name: str) -> K | None:
         try:
-            return dict((await self._client.get(ConfigMap, name, self._pod.metadata.namespace)).data)
+            return await self._client.get(kind, name, self._pod.metadata.namespace)
         except NotFound:
             return None
 
+    async def config_map(self, name: str) -> dict[str, str] | None:
+        config_map = await self._get(ConfigMap, name)
+        return None if config_map is None else dict(config_map.data)
+
     async def config_map_data(self, name: str) -> dict[str, bytes] | None:
-        try:
-            config_map = await self._client.get(ConfigMap, name, self._pod.metadata.namespace)
-        except NotFound:
+        config_map = await self._get(ConfigMap, name)
+        if config_map is None:
             return None
         plain = {key: value.encode() for key, value in config_map.data.items()}
         return plain | {key: b64decode(value) for key, value in config_map.binary_data.items()}
 
     async def secret(self, name: str) -> dict[str, bytes] | None:
-        try:
-            secret = await self._client.get(Secret, name, self._pod.metadata.namespace)
-        except NotFound:
-            return None
-        return {key: b64decode(value) for key, value in secret.data.items()}
+        secret = await self._get(Secret, name)
+        return None if secret is None else {key: b64decode(value) for key, value in secret.data.items()}
 
     async def token(self, audience: str, seconds: int) -> bytes:
         key = (audience, seconds)
@@ -144,9 +251,8 @@ class PodVolumes:
         if claim.status.phase != "Bound" or not claim.spec.volume_name:
             raise MountError(f'persistentvolumeclaim "{name}" is not bound')
         volume = await self._client.get(PersistentVolume, claim.spec.volume_name)
-        own = (
-            volume.spec.host_path.path if volume.spec.host_path else volume.spec.local.path if volume.spec.local else ""
-        )
+        local = volume.spec.host_path or volume.spec.local
+        own = local.path if local is not None else ""
         return self._of_host(own) if own else disk.make_folder(self._persistent / folder_name(volume))
 
 

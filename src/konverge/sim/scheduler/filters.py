@@ -2,19 +2,26 @@
 
 The messages are kube-scheduler's: they end up in the pod's PodScheduled condition and in its FailedScheduling event.
 
-Preemption: which pods of lower priority would have to go so that another finds a place.
+Preemption: which pods of lower priority would have to go so that another finds a place. Volumes: claims that must be
+bound first, or that wait to hear of a node.
+
+Upstream: pkg/scheduler/framework/plugins (noderesources, nodeaffinity, tainttoleration, nodeports, volumebinding,
+defaultpreemption).
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
-from konverge.kube.placement import UNSCHEDULABLE, node_matches, term_matches, untolerated
-from konverge.objects.kinds.core_v1 import Pod
+from konverge.cache import Lister
+from konverge.kube.placement import UNSCHEDULABLE, node_matches, selector_matches, term_matches, untolerated
+from konverge.objects.kinds.core_v1 import NodeSelector, PersistentVolume, PersistentVolumeClaim, Pod
+from konverge.objects.kinds.storage_v1 import StorageClass
 from konverge.sim.scheduler.spreading import Neighbours
 from konverge.sim.scheduler.state import ClusterState, NodeInfo, PodInfo
+from konverge.sim.volumes import SELECTED_NODE
 
 
 @dataclass(slots=True)
@@ -35,16 +42,13 @@ def sacrifice(pod: Pod, info: PodInfo, state: ClusterState, neighbours: Neighbou
     """The cheapest way to make room, if there is one."""
     if pod.spec.preemption_policy == "Never":
         return None
-    candidates = [
-        candidate for node in state.nodes.values() if (candidate := _on(pod, info, node, neighbours)) is not None
-    ]
+    candidates = filter(None, (_on(pod, info, node, neighbours) for node in state.nodes.values()))
     return min(candidates, key=lambda candidate: candidate.cost, default=None)
 
 
 def _on(pod: Pod, info: PodInfo, node: NodeInfo, neighbours: Neighbours) -> Sacrifice | None:
-    lesser = sorted(
-        (pod for pod in node.pods.values() if pod.priority < info.priority), key=lambda spared: -spared.priority
-    )
+    lesser = [other for other in node.pods.values() if other.priority < info.priority]
+    lesser.sort(key=lambda other: -other.priority)
     reasons = problems(pod, info, node, neighbours)
     if not lesser or not reasons or HOPELESS & set(reasons) or lacking(info, node, lesser):
         return None
@@ -144,7 +148,7 @@ def refusal(state: ClusterState, reasons: Counter[str], preemption: str) -> str:
     return f"{total}: {counted}. preemption: {total}: {preemption}."
 
 
-def preemption_words(state: ClusterState, hopeless: int) -> str:
+def preemption_message(state: ClusterState, hopeless: int) -> str:
     """Why no pod was preempted."""
     parts = []
     if len(state.nodes) - hopeless:
@@ -152,3 +156,74 @@ def preemption_words(state: ClusterState, hopeless: int) -> str:
     if hopeless:
         parts.append(f"{hopeless} Preemption is not helpful for scheduling")
     return ", ".join(sorted(parts))
+
+
+CONFLICT = "node(s) didn't match PersistentVolume's node affinity"
+_UNBOUND = "pod has unbound immediate PersistentVolumeClaims"
+
+
+@dataclass(slots=True)
+class Volumes:
+    """What was found out about the claims of one pod."""
+
+    problem: str = ""
+    """Why it cannot be placed at all."""
+    waiting: list[PersistentVolumeClaim] = field(default_factory=list)
+    """Claims that are bound when they hear of a node."""
+    places: list[NodeSelector] = field(default_factory=list)
+    pinned: str = ""
+    """The node that a claim is annotated with already."""
+
+    def problems(self, node: NodeInfo) -> list[str]:
+        if self.pinned and node.name != self.pinned:
+            return [CONFLICT]
+        return [] if all(selector_matches(place, node.node) for place in self.places) else [CONFLICT]
+
+
+@dataclass(slots=True)
+class Claims:
+    """The caches that are asked."""
+
+    claims: Lister[PersistentVolumeClaim]
+    volumes: Lister[PersistentVolume]
+    classes: Lister[StorageClass]
+
+    def of(self, pod: Pod) -> Volumes:
+        volumes = Volumes()
+        for name in claim_names(pod):
+            claim = self.claims.get(name, pod.metadata.namespace)
+            volumes.problem = self._judge(name, claim, volumes)
+            if volumes.problem:
+                break
+        return volumes
+
+    def _judge(self, name: str, claim: PersistentVolumeClaim | None, volumes: Volumes) -> str:
+        if claim is None:
+            return f'persistentvolumeclaim "{name}" not found'
+        if claim.metadata.deletion_timestamp is not None:
+            return f'persistentvolumeclaim "{name}" is being deleted'
+        if claim.spec.volume_name and claim.status.phase == "Bound":
+            volume = self.volumes.get(claim.spec.volume_name)
+            affinity = volume.spec.node_affinity if volume is not None else None
+            if affinity is not None and affinity.required is not None:
+                volumes.places.append(affinity.required)
+            return ""
+        if not self._waits(claim):
+            return _UNBOUND
+        volumes.waiting.append(claim)
+        volumes.pinned = claim.metadata.annotations.get(SELECTED_NODE, volumes.pinned)
+        return ""
+
+    def _waits(self, claim: PersistentVolumeClaim) -> bool:
+        kind = self.classes.get(claim.spec.storage_class_name or "") if claim.spec.storage_class_name else None
+        return kind is not None and kind.volume_binding_mode == "WaitForFirstConsumer"
+
+
+def claim_names(pod: Pod) -> list[str]:
+    names = []
+    for volume in pod.spec.volumes:
+        if volume.persistent_volume_claim is not None:
+            names.append(volume.persistent_volume_claim.claim_name)
+        elif volume.ephemeral is not None:
+            names.append(f"{pod.metadata.name}-{volume.name}")
+    return names

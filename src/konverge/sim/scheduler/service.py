@@ -16,10 +16,10 @@ from konverge.objects.meta import Object
 from konverge.observe.events import EventRecorder
 from konverge.runtime import Request
 from konverge.sim.scheduler import filters
-from konverge.sim.scheduler.claims import SELECTED_NODE, Claims, Volumes
-from konverge.sim.scheduler.filters import Sacrifice, making_room, sacrifice
+from konverge.sim.scheduler.filters import Claims, Sacrifice, Volumes, making_room, sacrifice
 from konverge.sim.scheduler.spreading import Neighbours
 from konverge.sim.scheduler.state import TERMINAL, ClusterState, NodeInfo, PodInfo, describe
+from konverge.sim.volumes import SELECTED_NODE
 from konverge.workqueue import WorkQueue
 
 NAME = "default-scheduler"
@@ -147,11 +147,11 @@ class Scheduler:
             self._unplaced.add(_key(pod))
             for claim in volumes.waiting:
                 if claim.metadata.annotations.get(SELECTED_NODE) != node.name:
-                    await self._tell_claim(claim, node.name)
+                    await self._annotate_claim(claim, node.name)
             return
         await self._bind(pod, node.name)
 
-    async def _tell_claim(self, claim: PersistentVolumeClaim, node: str) -> None:
+    async def _annotate_claim(self, claim: PersistentVolumeClaim, node: str) -> None:
         patch = MergePatch({"metadata": {"annotations": {SELECTED_NODE: node}}})
         meta = claim.metadata
         await self._client.patch(PersistentVolumeClaim, meta.name, patch, meta.namespace, field_manager=MANAGER)
@@ -174,7 +174,7 @@ class Scheduler:
                 return
             raise
         self._unplaced.discard(_key(pod))
-        self._tell(pod, "Normal", "Scheduled", f"Successfully assigned {meta.namespace}/{meta.name} to {node}")
+        self._record_event(pod, "Normal", "Scheduled", f"Successfully assigned {meta.namespace}/{meta.name} to {node}")
 
     async def _refuse(
         self, pod: Pod, info: PodInfo, volumes: Volumes, refused: Counter[str], hopeless: int, neighbours: Neighbours
@@ -183,17 +183,17 @@ class Scheduler:
         if volumes.problem:
             summary = f"0/{len(self.state.nodes)} nodes are available"
             helpless = f"{len(self.state.nodes)} Preemption is not helpful for scheduling"
-            await self._say(pod, f"{summary}: {volumes.problem}. preemption: {summary}: {helpless}.")
+            await self._report(pod, f"{summary}: {volumes.problem}. preemption: {summary}: {helpless}.")
             return
         if making_room(pod, info, self.state):
             return
         victims = sacrifice(pod, info, self.state, neighbours)
         if victims is not None:
             await self._preempt(pod, victims)
-        message = filters.refusal(self.state, refused, filters.preemption_words(self.state, hopeless))
-        await self._say(pod, message, victims.node if victims else "")
+        message = filters.refusal(self.state, refused, filters.preemption_message(self.state, hopeless))
+        await self._report(pod, message, victims.node if victims else "")
 
-    async def _say(self, pod: Pod, message: str, nominated: str = "") -> None:
+    async def _report(self, pod: Pod, message: str, nominated: str = "") -> None:
         """The condition and the event, when they say something new."""
         meta = pod.metadata
         present = next((condition for condition in pod.status.conditions if condition.type == "PodScheduled"), None)
@@ -210,19 +210,19 @@ class Scheduler:
             await self._client.patch(Pod, meta.name, body, meta.namespace, subresource="status", field_manager=MANAGER)
         except NotFound:
             return
-        self._tell(pod, "Warning", "FailedScheduling", message)
+        self._record_event(pod, "Warning", "FailedScheduling", message)
 
     async def _preempt(self, pod: Pod, chosen: Sacrifice) -> None:
         for victim in chosen.victims:
             meta = victim.meta
             message = f"Preempted by pod {pod.metadata.uid} on node {chosen.node}"
-            self._tell(Pod(metadata=meta, spec=PodSpec(containers=[])), "Normal", "Preempted", message)
+            self._record_event(Pod(metadata=meta, spec=PodSpec(containers=[])), "Normal", "Preempted", message)
             try:
                 await self._client.delete(Pod, meta.name, meta.namespace, uid=meta.uid)
             except NotFound:
                 continue
 
-    def _tell(self, pod: Pod, type: str, reason: str, message: str) -> None:
+    def _record_event(self, pod: Pod, type: str, reason: str, message: str) -> None:
         if self._events:
             self._recorder.event(pod, type, reason, message)
 

@@ -2,6 +2,8 @@
 
 A term names a topology key: nodes with the same value of that label are one domain. All of it is counted afresh for
 each pod that asks for it; a pod that asks for nothing pays for nothing, unless a placed pod repels others.
+
+Upstream: pkg/scheduler/framework/plugins/interpodaffinity and podtopologyspread.
 """
 
 from __future__ import annotations
@@ -55,17 +57,9 @@ class Neighbours:
         self._near_domains = [self._domains(term) for term in self._near]
         self._far_domains = [self._domains(term) for term in self._far]
         self._repelled = self._repelled_domains() if state.repelling else set()
-        constraints = pod.spec.topology_spread_constraints
-        self._hard = [
-            _Spread(constraint, pod, state)
-            for constraint in constraints
-            if constraint.when_unsatisfiable == "DoNotSchedule"
-        ]
-        self.soft = [
-            _Spread(constraint, pod, state)
-            for constraint in constraints
-            if constraint.when_unsatisfiable != "DoNotSchedule"
-        ]
+        spreads = [_Spread(constraint, pod, state) for constraint in pod.spec.topology_spread_constraints]
+        self._hard = [spread for spread in spreads if spread.hard]
+        self.soft = [spread for spread in spreads if not spread.hard]
 
     def problems(self, node: NodeInfo) -> list[str]:
         labels = node.node.metadata.labels
@@ -133,6 +127,7 @@ class _Spread:
 
     def __init__(self, constraint: TopologySpreadConstraint, pod: Pod, state: ClusterState) -> None:
         self._constraint = constraint
+        self.hard = constraint.when_unsatisfiable == "DoNotSchedule"
         self.counts: Counter[str] = Counter()
         selector = from_selector(constraint.label_selector)
         keys = {key: pod.metadata.labels[key] for key in constraint.match_label_keys if key in pod.metadata.labels}

@@ -15,10 +15,17 @@ from konverge.objects.codec import from_dict
 from konverge.objects.kinds.core_v1 import Container, Pod, Service
 from konverge.objects.kinds.discovery_v1 import EndpointSlice
 from konverge.objects.quantity import Quantity
-from konverge.sim.processes import ProcessRule, RuleError, disk, environment, hosts, mounts, plan, read_rules
-from konverge.sim.processes.contents import File, MountError
-from konverge.sim.processes.downward import Self
-from konverge.sim.processes.environment import ConfigError, container_env, service_env
+from konverge.sim.processes import (
+    ProcessRule,
+    RuleError,
+    access,
+    disk,
+    environment,
+    plan,
+    read_rules,
+)
+from konverge.sim.processes.disk import File, MountError
+from konverge.sim.processes.environment import ConfigError, Self, container_env, service_env
 from konverge.sim.processes.logfile import LINE, LogFile, LogOptions, entries, producer
 from konverge.sim.processes.process import StartError, resolved
 from konverge.sim.processes.rules import find, load
@@ -102,7 +109,7 @@ def test_the_command_is_the_rules_and_the_containers(
     tmp_path: Path, rule: dict[str, Any], fields: dict[str, Any], expected: list[str]
 ) -> None:
     spec = container(**fields)
-    made = mounts.prepare(tmp_path / "c", spec, {}, {})
+    made = disk.prepare(tmp_path / "c", spec, {}, {})
     place = plan.Place(tmp_path, tmp_path / "hosts", tmp_path / "kubeconfig")
     rule = {"command": ("run", "{pod_ip}"), **rule}
     found = plan.make(spec, ProcessRule(image="*", **rule), itself(), made, {"WHO": "me"}, place)
@@ -114,7 +121,7 @@ def test_a_port_that_the_container_lacks_is_named(tmp_path: Path) -> None:
     place = plan.Place(tmp_path, tmp_path / "hosts", tmp_path / "kubeconfig")
     rule = ProcessRule(image="*", command=("run", "{port:http}"))
     with pytest.raises(ConfigError, match="asks for port 'http'; the container has grpc"):
-        plan.make(spec, rule, itself(), mounts.prepare(tmp_path / "c", spec, {}, {}), {}, place)
+        plan.make(spec, rule, itself(), disk.prepare(tmp_path / "c", spec, {}, {}), {}, place)
 
 
 def test_programs_are_found_by_their_own_path(tmp_path: Path) -> None:
@@ -245,7 +252,7 @@ def test_the_hosts_file_has_pods_by_name_and_services_by_their_endpoints() -> No
             ],
         },
     )
-    assert hosts.text(me, [other], [service("api", "shop")], [endpoints]).splitlines() == [
+    assert access.hosts_file(me, [other], [service("api", "shop")], [endpoints]).splitlines() == [
         "127.0.0.1 localhost",
         "127.1.0.5 web-0.webs.shop.svc.cluster.local web-0",
         "127.1.0.9 db-0.dbs.data.svc.cluster.local db-0.dbs.data.svc db-0.dbs.data",
@@ -309,7 +316,7 @@ def test_mount_paths_have_stand_ins(tmp_path: Path) -> None:
             {"name": "data", "mountPath": "/data", "subPathExpr": "$(POD)/x"},
         ]
     )
-    made = mounts.prepare(tmp_path / "c", spec, {"conf": (conf, True), "data": (data, False)}, {"POD": "web-0"})
+    made = disk.prepare(tmp_path / "c", spec, {"conf": (conf, True), "data": (data, False)}, {"POD": "web-0"})
     assert made.locate("/etc/app/app.properties").read_bytes() == b"a=1"
     assert made.locate("/data") == data / "web-0" / "x"
     assert (made.root / "data").resolve() == (data / "web-0" / "x").resolve()
@@ -328,7 +335,7 @@ def test_a_sub_path_does_not_leave_its_volume(tmp_path: Path, sub: str) -> None:
     (data / "link").symlink_to("/etc")
     spec = container(volumeMounts=[{"name": "data", "mountPath": "/data", "subPath": sub}])
     with pytest.raises(MountError):
-        mounts.prepare(tmp_path / "c", spec, {"data": (data, False)}, {})
+        disk.prepare(tmp_path / "c", spec, {"data": (data, False)}, {})
 
 
 # ------------------------------------------------------------------ logs

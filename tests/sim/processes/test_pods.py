@@ -17,11 +17,11 @@ import pytest
 from konverge.apiserver.certificates import make as make_certificates
 from konverge.client import MergePatch
 from konverge.objects.kinds.core_v1 import Event, PersistentVolume, PersistentVolumeClaim, Pod
-from konverge.sim.clock import RealTime
 from konverge.sim.cluster import Cluster
+from konverge.sim.loop import RealTime
 from konverge.sim.processes import ProcessRule, disk
 from tests.sim.conftest import SPACE
-from tests.sim.processes import (
+from tests.sim.processes.support import (
     ENDS_WHEN_ASKED,
     SCRIPT,
     WAITS,
@@ -139,6 +139,7 @@ async def test_a_pod_that_is_deleted_while_it_starts_leaves_no_process() -> None
             await forgotten.wait()  # the kubelet hears of it when it does
             assert cluster.processes is not None
             await asyncio.gather(*cluster.processes._closing)
+            await asyncio.gather(*cluster.processes.spawner._abandoned)
             assert not marked(made.metadata.uid)
 
 
@@ -225,7 +226,7 @@ async def test_the_end_of_the_cluster_is_the_end_of_its_processes() -> None:
 async def test_a_cluster_that_is_killed_leaves_nothing_behind(tmp_path: Path) -> None:
     program = lines(
         "import asyncio, sys",
-        "from tests.sim.processes import process_cluster, script, until, is_running",
+        "from tests.sim.processes.support import process_cluster, script, until, is_running",
         "async def main():",
         "    async with process_cluster() as cluster:",
         '        child = \'import subprocess, signal; p = subprocess.Popen(["sleep", "1000"], process_group=0); \'',
@@ -238,7 +239,7 @@ async def test_a_cluster_that_is_killed_leaves_nothing_behind(tmp_path: Path) ->
         "        await asyncio.Event().wait()",
         "asyncio.run(main())",
     )
-    root = Path(__file__).parents[2]
+    root = Path(__file__).parents[3]
     child = await asyncio.create_subprocess_exec(
         sys.executable, "-c", program, cwd=root, stdout=subprocess.PIPE, env={**os.environ, "TMPDIR": str(tmp_path)}
     )

@@ -22,7 +22,7 @@ from konverge.wire import spdy
 from konverge.wire.websocket_frames import Opcode
 from tests.sim.conftest import SPACE
 from tests.sim.conftest import pod as simulated
-from tests.sim.processes import SCRIPT, WAITS, is_over, is_running, lines, process_cluster, script, until
+from tests.sim.processes.support import SCRIPT, WAITS, is_over, is_running, lines, process_cluster, script, until
 from tests.wire.test_spdy import Peer
 from tests.wire.websocket_client import Talker, talking
 

@@ -14,7 +14,7 @@ from konverge.objects.kinds.core_v1 import Node
 from konverge.objects.times import parse_time
 from konverge.sim.cluster import Cluster
 from konverge.sim.faults import Plan
-from konverge.sim.heartbeats import HEARTBEAT, NAMESPACE
+from konverge.sim.nodes import HEARTBEAT, NAMESPACE
 
 pytestmark = [pytest.mark.virtual, pytest.mark.spec("S-19")]
 
