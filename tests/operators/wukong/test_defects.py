@@ -19,7 +19,7 @@ from konverge.operators.wukong.children.disks import claim_for, data_volume_for
 from konverge.operators.wukong.children.networks import nad_for, policy_for
 from konverge.operators.wukong.children.virtualmachine import virtual_machine_for
 from konverge.operators.wukong.kinds import NetworkAttachmentDefinition
-from konverge.operators.wukong.validation import problems
+from konverge.operators.wukong.resource import problems
 from tests.operators.wukong.specs import STATIC, Spec, disk, net, spec, wukong
 
 pytestmark = pytest.mark.spec("W-07")

@@ -18,8 +18,7 @@ from konverge.operators.wukong.children.cloudinit import cloud_init_for
 from konverge.operators.wukong.children.disks import claim_for, data_volume_for
 from konverge.operators.wukong.children.networks import nad_for, policy_for
 from konverge.operators.wukong.children.virtualmachine import services_for, virtual_machine_for
-from konverge.operators.wukong.resource import Wukong, WukongSnapshot
-from konverge.operators.wukong.validation import problems
+from konverge.operators.wukong.resource import Wukong, WukongSnapshot, problems
 from tests.operators.wukong.specs import DISK, Spec, disk, net, spec, wukong
 
 pytestmark = pytest.mark.spec("W-01")
@@ -30,9 +29,9 @@ KEYS = {
 }
 
 BY_THE_RECONCILER = {
-    "restartAt": ("steps/restart.py", "spec.restart_at"),
+    "restartAt": ("steps/power.py", "spec.restart_at"),
     "restoreFromSnapshot": ("steps/restore.py", "spec.restore_from_snapshot"),
-    "updatePolicy": ("steps/restart.py", "spec.update_policy"),
+    "updatePolicy": ("steps/power.py", "spec.update_policy"),
     "paused": ("reconciler.py", "spec.paused"),
     "deletePolicy": ("effective_spec.py", "spec.delete_policy"),
     "disks[].deletePolicy": ("effective_spec.py", "disk.delete_policy"),

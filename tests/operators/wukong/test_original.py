@@ -9,7 +9,7 @@ from konverge.objects import ObjectMeta
 from konverge.objects.kinds.core_v1 import Secret
 from konverge.objects.kinds.storage_v1 import StorageClass
 from konverge.operators.wukong.kinds import NetworkAttachmentDefinition, VirtualMachine
-from konverge.operators.wukong.kinds.multus import NetworkAttachmentDefinitionSpec
+from konverge.operators.wukong.kinds.networks import NetworkAttachmentDefinitionSpec
 from konverge.operators.wukong.resource import Wukong
 from tests.operators.wukong.specs import ORIGINAL
 from tests.operators.wukong.test_spec import body

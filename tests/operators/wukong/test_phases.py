@@ -8,8 +8,8 @@ import pytest
 
 from konverge.objects import from_dict, times
 from konverge.operators.wukong.kinds import VirtualMachine, VirtualMachineInstance
-from konverge.operators.wukong.phases import view
 from konverge.operators.wukong.status import Phase, WukongStatus
+from konverge.operators.wukong.steps.conclude import view
 
 pytestmark = [pytest.mark.virtual, pytest.mark.spec("W-08")]
 OLD = "2020-01-01T00:00:00Z"

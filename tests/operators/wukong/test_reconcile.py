@@ -14,7 +14,7 @@ from konverge.objects.kinds.core_v1 import PersistentVolumeClaim, Secret, Servic
 from konverge.operators.wukong.kinds import DataVolume, NetworkAttachmentDefinition, VirtualMachine
 from konverge.operators.wukong.operator import OPERATOR
 from konverge.operators.wukong.resource import FINALIZER, Wukong
-from konverge.operators.wukong.steps.restart import MACHINES
+from konverge.operators.wukong.steps.power import MACHINES
 from konverge.runtime import controller_of, find_condition
 from konverge.sim.kubevirt import QUICK
 from tests.operators.wukong.world import MODES, MODES_IN_TURN, NAME, SPACE, SPEC, World, world

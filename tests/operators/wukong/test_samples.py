@@ -21,10 +21,8 @@ from konverge.operators.wukong import effective_spec
 from konverge.operators.wukong.children.cloudinit import cloud_init_for
 from konverge.operators.wukong.children.disks import claim_for, data_volume_for
 from konverge.operators.wukong.children.networks import nad_for, policy_for
-from konverge.operators.wukong.children.snapshots import snapshot_for
-from konverge.operators.wukong.children.virtualmachine import services_for, virtual_machine_for
-from konverge.operators.wukong.resource import Wukong, WukongSnapshot
-from konverge.operators.wukong.validation import problems
+from konverge.operators.wukong.children.virtualmachine import services_for, snapshot_for, virtual_machine_for
+from konverge.operators.wukong.resource import Wukong, WukongSnapshot, problems
 from tests.operators.wukong.test_spec import a_server
 
 pytestmark = pytest.mark.spec("W-01")

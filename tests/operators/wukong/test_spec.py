@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 
 from konverge.apiserver import ApiServer
 from konverge.objects import crd_dict, from_dict
-from konverge.operators.wukong.resource import Wukong, WukongSnapshot
-from konverge.operators.wukong.validation import problems
+from konverge.operators.wukong.resource import Wukong, WukongSnapshot, problems
 from tests.apiserver.api import Api
 from tests.operators.wukong.specs import BAD, DISK, GOOD, SMALL, Spec, disk, random_specs, spec
 

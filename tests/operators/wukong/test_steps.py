@@ -10,16 +10,16 @@ from typing import Any
 import pytest
 
 from konverge.objects import ObjectMeta, from_dict, to_dict
-from konverge.operators.wukong.conditions import READY, drop, say
+from konverge.operators.wukong.effective_spec import wanted_power
 from konverge.operators.wukong.kinds import VirtualMachine
 from konverge.operators.wukong.options import Options
-from konverge.operators.wukong.power import overruled, strategy_for, wants_pause
 from konverge.operators.wukong.reconciler import WukongReconciler
 from konverge.operators.wukong.resource import Wukong
 from konverge.operators.wukong.spec import WukongSpec
-from konverge.operators.wukong.status import NetworkStatus, VolumeStatus, WukongStatus
+from konverge.operators.wukong.status import READY, NetworkStatus, VolumeStatus, WukongStatus, drop, say
 from konverge.operators.wukong.steps.machine import PARTS, with_foreign
 from konverge.operators.wukong.steps.observe import _interfaces, _power, observe
+from konverge.operators.wukong.steps.power import overruled, strategy_for
 from konverge.operators.wukong.steps.state import ReconcileState
 from konverge.runtime import Result
 from tests.operators.wukong.test_phases import instance, machine
@@ -61,7 +61,7 @@ def test_the_strategy_follows_what_is_declared_or_else_what_is(
     if present is not None:
         stopped = (live == "Halted") != (expected == "Halted")
         assert overruled(wish, present, expected) == stopped
-    assert wants_pause(wish) == (given.get("powerState") == "Paused")
+    assert (wanted_power(wish) == "Paused") == (given.get("powerState") == "Paused")
 
 
 @pytest.mark.spec("W-07")

@@ -10,9 +10,8 @@ from hypothesis import strategies as st
 
 from konverge.objects import Quantity
 from konverge.operators.wukong import names
-from konverge.operators.wukong.texts import LEAST, MAC, SIZE
-from konverge.operators.wukong.validation import problems
-from konverge.operators.wukong.validation_parts import is_address, is_cidr
+from konverge.operators.wukong.resource import problems
+from konverge.operators.wukong.texts import LEAST, MAC, SIZE, is_address, is_cidr
 from tests.apiserver.cel.show import outcome
 from tests.operators.wukong.specs import disk, spec, wukong
 

@@ -9,7 +9,7 @@ from hypothesis import assume, given
 
 from konverge.objects import to_dict
 from konverge.operators.wukong.children.virtualmachine import virtual_machine_for
-from konverge.operators.wukong.validation import problems
+from konverge.operators.wukong.resource import problems
 from tests.operators.wukong.specs import DISK, GOOD, STATIC, Spec, net, random_specs, spec, wukong
 
 pytestmark = pytest.mark.spec("W-07")

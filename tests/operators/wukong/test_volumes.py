@@ -9,9 +9,9 @@ import pytest
 from konverge.objects import from_dict
 from konverge.objects.kinds.core_v1 import PersistentVolumeClaim
 from konverge.objects.kinds.storage_v1 import StorageClass
-from konverge.operators.wukong.conditions import Trouble
 from konverge.operators.wukong.kinds import DataVolume
 from konverge.operators.wukong.names import REQUESTED_SIZE
+from konverge.operators.wukong.status import Trouble
 from konverge.operators.wukong.volumes import asked, may_grow, stands
 
 

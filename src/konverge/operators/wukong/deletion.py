@@ -17,19 +17,19 @@ from konverge.objects import Object, to_dict
 from konverge.objects.kinds.core_v1 import PersistentVolumeClaim
 from konverge.operators.wukong import effective_spec, names
 from konverge.operators.wukong.children.networks import removed_policy_for
-from konverge.operators.wukong.conditions import DELETING, READY, say
 from konverge.operators.wukong.kinds import (
     DataVolume,
     NetworkAttachmentDefinition,
     NodeNetworkConfigurationPolicy,
     VirtualMachine,
-    VirtualMachineInstance,
 )
 from konverge.operators.wukong.resource import FINALIZER, AnyWukong
 from konverge.operators.wukong.spec_networks import Network
+from konverge.operators.wukong.status import DELETING, READY, say
+from konverge.operators.wukong.steps.begin import validate
+from konverge.operators.wukong.steps.machine import look
 from konverge.operators.wukong.steps.nodes import BRIDGES, is_on_nodes
 from konverge.operators.wukong.steps.state import REFUSALS, ReconcileState
-from konverge.operators.wukong.steps.validate import validate
 from konverge.runtime import Result, controller_of, is_true
 from konverge.runtime.finalizers import remove_finalizer
 
@@ -71,17 +71,13 @@ async def _hold(state: ReconcileState, reason: str, message: str) -> Result:
 
 
 async def _machine(state: ReconcileState) -> list[str]:
-    name, left = names.machine(state.name), []
-    vm = await _find(state, VirtualMachine, name)
+    await look(state)
+    vm, vmi = state.vm, state.vmi
     if vm is not None and _is_ours(state, vm):
         if _has_our_protection(state, vm) and not vm.metadata.deletion_timestamp:
             await _patch(state, vm, {"labels": {names.DELETE_PROTECTION: None}})
-        left.append(await _end(state, vm))
-        vmi = await _find(state, VirtualMachineInstance, name)
-        if vmi is not None:
-            left.append(_waits_for(vmi))
-        return left
-    vmi = await _find(state, VirtualMachineInstance, name)
+        machine = await _end(state, vm)
+        return [machine, _waits_for(vmi)] if vmi is not None else [machine]
     return [_waits_for(vmi)] if vmi is not None and vmi.metadata.labels.get(names.LABEL) == state.name else []
 
 
@@ -128,13 +124,10 @@ async def _children(state: ReconcileState, kind: type[K]) -> Sequence[K]:
 
 
 def _is_ours(state: ReconcileState, child: Object) -> bool:
-    owner = controller_of(child)
-    if owner is not None:
-        return owner.uid == state.ctx.obj.metadata.uid
+    if state.owns(child) or controller_of(child) is not None or not isinstance(child, PersistentVolumeClaim):
+        return state.owns(child)
     recorded = {volume.pvc_name for volume in state.status.volumes if volume.phase and volume.type != "Existing"}
-    return child.metadata.labels.get(names.LABEL) == state.name or (
-        isinstance(child, PersistentVolumeClaim) and child.metadata.name in recorded
-    )
+    return child.metadata.name in recorded
 
 
 def _is_of_volume(state: ReconcileState, child: Object) -> bool:
@@ -187,10 +180,6 @@ def _is_shared(state: ReconcileState, bridge: str) -> bool:
 
 
 # ------------------------------------------------------------------ one object
-
-
-async def _find(state: ReconcileState, kind: type[K], name: str) -> K | None:
-    return await state.ctx.get(kind, name) if state.ctx.serves(kind) else None
 
 
 async def _end(state: ReconcileState, child: Object) -> str:

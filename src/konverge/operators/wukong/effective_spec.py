@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Any
 
 from konverge.operators.wukong import names
 from konverge.operators.wukong.resource import Wukong
-from konverge.operators.wukong.spec import Power, WukongSpec
+from konverge.operators.wukong.spec import (
+    Power,
+    WukongSpec,
+    all_users,
+    boot_disk,
+    bootstrap_type,
+    keys_by_agent,
+    user_data_secret,
+)
 from konverge.operators.wukong.spec_disks import DeletePolicy, Disk, DiskSource, HttpSource, RegistrySource
-from konverge.operators.wukong.spec_guest import User
 from konverge.operators.wukong.spec_networks import Network
 
 _RESTART_POLICIES = {"Always": "Always", "OnFailure": "RerunOnFailure", "Never": "Once"}
-BootstrapType = Literal["none", "cloudInit", "sysprep"]
 
 
 # ------------------------------------------------------------------ power
@@ -40,11 +46,6 @@ def strategy_when_on(spec: WukongSpec) -> str:
 
 
 # ------------------------------------------------------------------ disks
-
-
-def boot_disk(spec: WukongSpec) -> Disk:
-    """The one that says so, else the first."""
-    return next((disk for disk in spec.disks if disk.boot), spec.disks[0])
 
 
 def source_of(spec: WukongSpec, disk: Disk) -> DiskSource | None:
@@ -92,10 +93,6 @@ def policy_of(spec: Mapping[str, Any], disk: str) -> DeletePolicy | None:
 # ------------------------------------------------------------------ networks
 
 
-def is_pod_network(network: Network) -> bool:
-    return network.name == names.POD_NETWORK and network.nad_name is None
-
-
 def attached(spec: WukongSpec) -> list[Network]:
     """The interfaces in their order: the primary one first. The pod network comes along unasked where none is."""
     networks = sorted(spec.networks, key=lambda network: not network.primary)
@@ -106,12 +103,12 @@ def attached(spec: WukongSpec) -> list[Network]:
 
 def needs_attachment(network: Network) -> bool:
     """Whether a NetworkAttachmentDefinition is made for it."""
-    return network.nad_name is None and not is_pod_network(network)
+    return network.nad_name is None and not network.is_pod_network
 
 
 def attachment_name(wukong: Wukong, network: Network) -> str:
     """The NetworkAttachmentDefinition of a network, ours or a given one; empty for the pod network."""
-    if is_pod_network(network):
+    if network.is_pod_network:
         return ""
     return network.nad_name or names.attachment(wukong.metadata.name, network.name)
 
@@ -136,26 +133,6 @@ def mac_for(wukong: Wukong, network: Network) -> str:
 
 
 # ------------------------------------------------------------------ guest
-
-
-def bootstrap_type(spec: WukongSpec) -> BootstrapType:
-    if spec.bootstrap is not None and spec.bootstrap.type is not None:
-        return spec.bootstrap.type
-    return "none" if spec.guest == "windows" else "cloudInit"
-
-
-def user_data_secret(spec: WukongSpec) -> str | None:
-    """The Secret with user data that are not ours."""
-    return spec.bootstrap.user_data_secret if spec.bootstrap is not None else None
-
-
-def all_users(spec: WukongSpec) -> list[User]:
-    first = [spec.cloud_init_user] if spec.cloud_init_user is not None else []
-    return [*first, *spec.users]
-
-
-def keys_by_agent(spec: WukongSpec) -> bool:
-    return spec.ssh_key_propagation == "guestAgent"
 
 
 def secrets_read(spec: WukongSpec) -> set[str]:

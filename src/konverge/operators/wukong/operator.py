@@ -32,8 +32,7 @@ from konverge.operators.wukong.resource import AnyWukong, Wukong, WukongSnapshot
 from konverge.operators.wukong.snapshots import SnapshotReconciler
 from konverge.operators.wukong.spec import WukongSpec
 from konverge.operators.wukong.steps.nodes import BRIDGES, bridges_of
-from konverge.operators.wukong.steps.pause import CALLS
-from konverge.operators.wukong.steps.restart import MACHINES
+from konverge.operators.wukong.steps.power import CALLS, MACHINES
 from konverge.runtime import (
     Controller,
     Request,

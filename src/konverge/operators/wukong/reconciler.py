@@ -10,25 +10,23 @@ from __future__ import annotations
 import asyncio
 
 from konverge.client import Forbidden
-from konverge.operators.wukong.conditions import PAUSED, VIRTUAL_MACHINE_READY, Trouble, say
 from konverge.operators.wukong.deletion import delete
 from konverge.operators.wukong.options import Options
 from konverge.operators.wukong.resource import AnyWukong
-from konverge.operators.wukong.steps import (
-    BUILDING,
-    ReconcileState,
-    conclude,
-    finalizer,
-    initial_status,
-    look,
-    observe,
-    report,
-    validate,
-)
-from konverge.operators.wukong.steps.state import REFUSALS, NotOurs
+from konverge.operators.wukong.status import PAUSED, VIRTUAL_MACHINE_READY, Trouble, say
+from konverge.operators.wukong.steps.begin import finalizer, initial_status, validate
+from konverge.operators.wukong.steps.conclude import conclude, report
+from konverge.operators.wukong.steps.disks import disks
+from konverge.operators.wukong.steps.machine import look, machine
+from konverge.operators.wukong.steps.networks import networks
+from konverge.operators.wukong.steps.observe import observe
+from konverge.operators.wukong.steps.restore import restore
+from konverge.operators.wukong.steps.state import REFUSALS, NotOurs, ReconcileState
 from konverge.runtime import Context, Reconciler, Result
 
 AT_ONCE = Result(requeue=True)
+BUILDING = (restore, networks, disks, machine)
+"""The steps that make something: for a spec that can be acted upon."""
 
 
 class WukongReconciler(Reconciler[AnyWukong]):

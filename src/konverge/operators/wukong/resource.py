@@ -1,11 +1,21 @@
-"""The resources: `wukongs` and `wukongsnapshots` of vm.novasphere.dev, version v1alpha1, as classes."""
+"""The resources: `wukongs` and `wukongsnapshots` of vm.novasphere.dev, version v1alpha1, as classes.
+
+`problems` applies the rules of these classes once more. The API server refuses what breaks them. A resource that got in
+under an older definition, or on a cluster that does not know some function of the rules, meets the same ones here, and
+becomes a readable condition instead of a surprise.
+"""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterable, Iterator
 from typing import Annotated, Any
+
+import msgspec
 
 from konverge.objects import Column, CustomResource, Description, Model, Object, Rule, crd, field
 from konverge.objects.kinds.apiextensions_v1 import CustomResourceDefinition
+from konverge.operators.wukong.rules import broken, rule
 from konverge.operators.wukong.spec import WukongSpec
 from konverge.operators.wukong.status import SnapshotStatus, WukongStatus
 from konverge.operators.wukong.texts import LABEL, ObjectName
@@ -35,20 +45,32 @@ class Wukong(
         Column("Age", ".metadata.creationTimestamp"),
     ],
     rules=[
-        Rule(
+        rule(
             f"self.metadata.name.matches('{LABEL}') && size(self.metadata.name) <= {LONGEST_NAME}",
-            message=f"the name becomes a host name: at most {LONGEST_NAME} lower-case letters, digits and '-'",
+            lambda wukong: (
+                re.fullmatch(LABEL.strip("^$"), wukong.metadata.name) is not None
+                and len(wukong.metadata.name) <= LONGEST_NAME
+            ),
+            f"the name becomes a host name: at most {LONGEST_NAME} lower-case letters, digits and '-'",
         ),
-        Rule(
+        rule(
             "self.spec.disks.all(d, size(self.metadata.name) + size(d.name) <= 62)",
-            message="claims are called NAME-DISK, and may have 63 characters: shorten one of the two",
-            field_path=".spec.disks",
+            lambda wukong: all(len(wukong.metadata.name) + len(disk.name) <= 62 for disk in wukong.spec.disks),
+            "claims are called NAME-DISK, and may have 63 characters: shorten one of the two",
+            ".spec.disks",
         ),
-        Rule(
+        rule(
             "!has(self.spec.expose) || self.spec.expose.size() == 0 || (self.metadata.name.matches('^[a-z]') && "
             "self.spec.expose.all(e, size(self.metadata.name) + size(e.name) <= 62))",
-            message="Services are called NAME-EXPOSE: 63 characters, the first one a letter",
-            field_path=".spec.expose",
+            lambda wukong: (
+                not wukong.spec.expose
+                or (
+                    wukong.metadata.name[:1].isalpha()
+                    and all(len(wukong.metadata.name) + len(service.name) <= 62 for service in wukong.spec.expose)
+                )
+            ),
+            "Services are called NAME-EXPOSE: 63 characters, the first one a letter",
+            ".spec.expose",
         ),
     ],
 ):
@@ -92,3 +114,33 @@ AnyWukong.resource = Wukong.resource
 def definitions() -> list[CustomResourceDefinition]:
     """What a cluster has to know before the first resource."""
     return [crd(Wukong), crd(WukongSnapshot)]
+
+
+_NAMED = ("disks", "networks", "users", "gpus", "expose")
+"""Lists whose entries have names of their own."""
+
+
+def problems(wukong: Wukong) -> list[str]:
+    """Everything that is wrong: the path of a field, and what to do. Nothing when it can be acted upon."""
+    twice = (problem for name in _NAMED for problem in _unique(f"spec.{name}", getattr(wukong.spec, name)))
+    return [*(problem.lstrip(".") for problem in broken(wukong)), *twice, *_walk("spec", wukong.spec)]
+
+
+def _walk(path: str, part: Model) -> Iterator[str]:
+    for problem in broken(part):
+        yield f"{path}{problem}"
+    for member in msgspec.structs.fields(part):
+        value = getattr(part, member.name)
+        if isinstance(value, Model):
+            yield from _walk(f"{path}.{member.encode_name}", value)
+        for entry in value if isinstance(value, list) else ():
+            if isinstance(entry, Model):
+                yield from _walk(f"{path}.{member.encode_name}[{getattr(entry, 'name', '')}]", entry)
+
+
+def _unique(path: str, entries: Iterable[Model]) -> Iterator[str]:
+    seen: set[str] = set()
+    for name in (entry.name for entry in entries):  # type: ignore[attr-defined]
+        if name in seen:
+            yield f"{path}: there are two called {name}"
+        seen.add(name)

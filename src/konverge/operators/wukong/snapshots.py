@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from konverge.client import BadRequest, Forbidden, Invalid, NotFound
 from konverge.operators.wukong import names
-from konverge.operators.wukong.children.snapshots import snapshot_for
+from konverge.operators.wukong.children.virtualmachine import snapshot_for
 from konverge.operators.wukong.kinds import VirtualMachine, VirtualMachineSnapshot
 from konverge.operators.wukong.kinds.snapshots import SnapshotStatus as FoundStatus
 from konverge.operators.wukong.options import Options

@@ -2,13 +2,13 @@
 
 Every field of the public original keeps its name and its meaning, so that its resources apply unchanged; what users of
 virtual machines ask for beside them is optional. Nothing is offered that is not acted upon: a field that would have no
-effect in a combination is refused in it. The rules here stand in the definition; `validation.py` says the same again
-for resources that got past them.
+effect in a combination is refused in it. The rules stand in the definition; `problems` in `resource.py` applies them
+again to resources that got past it.
 """
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Literal, get_args
 
 from konverge.objects import (
     Description,
@@ -24,13 +24,15 @@ from konverge.objects import (
     field,
 )
 from konverge.objects.kinds.core_v1 import Toleration
-from konverge.operators.wukong.spec_disks import MOST_DISKS, DeletePolicy, Disk
+from konverge.operators.wukong.rules import check, rule, unchanged
+from konverge.operators.wukong.spec_disks import MOST_DISKS, SOURCE_CHANGED, DeletePolicy, Disk
 from konverge.operators.wukong.spec_guest import Bootstrap, Expose, User
 from konverge.operators.wukong.spec_networks import MOST_NETWORKS, Network
-from konverge.operators.wukong.texts import Label, ObjectName, Size, Url
+from konverge.operators.wukong.texts import TOO_SMALL, Label, ObjectName, Size, Url, is_too_small
 
 Power = Literal["Running", "Stopped", "Paused"]
 RunStrategy = Literal["Always", "RerunOnFailure", "Once", "Manual"]
+BootstrapType = Literal["none", "cloudInit", "sysprep"]
 
 
 class HighAvailability(Model):
@@ -90,78 +92,94 @@ _PRIMARY = f"self.networks.exists(n, n.primary && !{_POD})"
 class WukongSpec(
     Model,
     rules=[
-        Rule(
+        check(lambda spec: spec.memory is None or not is_too_small(spec.memory), TOO_SMALL, ".memory"),
+        rule(
             "has(self.instancetype) ? !has(self.cpu) && !has(self.memory) : has(self.cpu) && has(self.memory)",
-            message="give cpu and memory, or an instancetype in place of both",
-            field_path=".cpu",
+            lambda spec: (spec.cpu is None) == (spec.memory is None) == (spec.instancetype is not None),
+            "give cpu and memory, or an instancetype in place of both",
+            ".cpu",
         ),
-        Rule("self.disks.filter(d, d.boot).size() <= 1", message="only one disk is the boot disk", field_path=".disks"),
-        Rule(
+        rule(
+            "self.disks.filter(d, d.boot).size() <= 1",
+            lambda spec: sum(disk.boot for disk in spec.disks) <= 1,
+            "only one disk is the boot disk",
+            ".disks",
+        ),
+        rule(
             f"!has(self.osImage) || (self.disks.exists(d, d.boot) ? !self.disks.exists(d, d.boot && "
             f"{_FILLED.format('d')}) : !{_FILLED.format('self.disks[0]')})",
-            message="osImage is what the boot disk is filled with: that disk has something else already",
-            field_path=".osImage",
+            lambda spec: spec.os_image is None or not boot_disk(spec).is_filled,
+            "osImage is what the boot disk is filled with: that disk has something else already",
+            ".osImage",
         ),
-        Rule(
-            "has(self.osImage) == has(oldSelf.osImage) && (!has(self.osImage) || self.osImage == oldSelf.osImage)",
-            message="what a disk was made from cannot change: add another disk",
-            field_path=".osImage",
-        ),
-        Rule(
+        Rule(unchanged("osImage"), message=SOURCE_CHANGED, field_path=".osImage"),
+        rule(
             f"{_NETWORKS} || self.networks.filter(n, n.primary).size() <= 1",
-            message="only one network is the primary one",
-            field_path=".networks",
+            lambda spec: sum(network.primary for network in spec.networks) <= 1,
+            "only one network is the primary one",
+            ".networks",
         ),
-        Rule(
+        rule(
             f"{_NETWORKS} || !{_PRIMARY} || !self.networks.exists(n, {_POD})",
-            message="a primary network takes the place of the pod network: leave default out",
-            field_path=".networks",
+            lambda spec: not (_replaces_pod_network(spec) and any(net.is_pod_network for net in spec.networks)),
+            "a primary network takes the place of the pod network: leave default out",
+            ".networks",
         ),
-        Rule(
+        rule(
             f"{_NETWORKS} || self.networks.all(n, !has(n.macAddress) || self.networks.exists_one(m, "
             "has(m.macAddress) && m.macAddress.lowerAscii() == n.macAddress.lowerAscii()))",
-            message="each interface has a macAddress of its own",
-            field_path=".networks",
+            lambda spec: len(_macs(spec)) == len(set(_macs(spec))),
+            "each interface has a macAddress of its own",
+            ".networks",
         ),
-        Rule(
+        rule(
             f"{_NETWORKS} || {_KIND} == 'cloudInit' || !self.networks.exists(n, has(n.ipConfig) && "
             "n.ipConfig.mode == 'static')",
-            message="static addresses reach the guest by cloud-init: bootstrap.type must be cloudInit",
-            field_path=".networks",
+            lambda spec: by_cloud_init(spec) or not any(network.is_static for network in spec.networks),
+            "static addresses reach the guest by cloud-init: bootstrap.type must be cloudInit",
+            ".networks",
         ),
-        Rule(
+        rule(
             f"{_KIND} == 'cloudInit' || !({_USERS} || (has(self.sshKeySecret) && !{_BY_AGENT}))",
-            message="users and keys reach the guest by cloud-init: bootstrap.type must be cloudInit",
-            field_path=".bootstrap",
+            lambda spec: by_cloud_init(spec) or not (all_users(spec) or _shared_keys(spec)),
+            "users and keys reach the guest by cloud-init: bootstrap.type must be cloudInit",
+            ".bootstrap",
         ),
-        Rule(
+        rule(
             f"!{_OWN_USER_DATA} || ({_KIND} == 'cloudInit' && !({_USERS} || has(self.sshKeySecret)))",
-            message="userDataSecret stands in place of cloudInitUser, users and sshKeySecret: leave them out",
-            field_path=".bootstrap",
+            lambda spec: (
+                not user_data_secret(spec) or (by_cloud_init(spec) and not (all_users(spec) or spec.ssh_key_secret))
+            ),
+            "userDataSecret stands in place of cloudInitUser, users and sshKeySecret: leave them out",
+            ".bootstrap",
         ),
-        Rule(
+        rule(
             f"!{_BY_AGENT} || (has(self.sshKeySecret) && {_USERS})",
-            message="keys by the guest agent need a sshKeySecret, and users to give them to",
-            field_path=".sshKeyPropagation",
+            lambda spec: not keys_by_agent(spec) or (spec.ssh_key_secret is not None and bool(all_users(spec))),
+            "keys by the guest agent need a sshKeySecret, and users to give them to",
+            ".sshKeyPropagation",
         ),
-        Rule(
+        rule(
             "!has(self.cloudInitUser) || !has(self.users) || !self.users.exists(u, u.name == self.cloudInitUser.name)",
-            message="cloudInitUser is one of the users already",
-            field_path=".users",
+            lambda spec: not spec.cloud_init_user or all(user.name != spec.cloud_init_user.name for user in spec.users),
+            "cloudInitUser is one of the users already",
+            ".users",
         ),
-        Rule(
+        rule(
             "!has(self.startStrategy.runStrategy) || !has(self.highAvailability) || "
             "!has(self.highAvailability.restartPolicy) || "
             "(self.highAvailability.restartPolicy == 'Always' ? self.startStrategy.runStrategy == 'Always' : "
             "self.highAvailability.restartPolicy == 'OnFailure' ? self.startStrategy.runStrategy == 'RerunOnFailure' : "
             "self.startStrategy.runStrategy in ['Once', 'Manual'])",
-            message="runStrategy and restartPolicy contradict each other: leave one out",
-            field_path=".startStrategy.runStrategy",
+            lambda spec: spec.start_strategy.run_strategy in _strategies(spec),
+            "runStrategy and restartPolicy contradict each other: leave one out",
+            ".startStrategy.runStrategy",
         ),
-        Rule(
+        rule(
             f"!has(self.expose) || self.expose.size() == 0 || {_NETWORKS} || !{_PRIMARY}",
-            message="a Service reaches the machine on the pod network, whose place a primary network takes",
-            field_path=".expose",
+            lambda spec: not spec.expose or not _replaces_pod_network(spec),
+            "a Service reaches the machine on the pod network, whose place a primary network takes",
+            ".expose",
         ),
     ],
 ):
@@ -252,3 +270,60 @@ class WukongSpec(
         "Delete"
     )
     paused: Annotated[bool, Description("While true, the operator leaves everything as it is.")] = False
+
+
+# ------------------------------------------------------------------ what the rules ask
+
+
+def boot_disk(spec: WukongSpec) -> Disk:
+    """The one that says so, else the first."""
+    return next((disk for disk in spec.disks if disk.boot), spec.disks[0])
+
+
+def bootstrap_type(spec: WukongSpec) -> BootstrapType:
+    if spec.bootstrap is not None and spec.bootstrap.type is not None:
+        return spec.bootstrap.type
+    return "none" if spec.guest == "windows" else "cloudInit"
+
+
+def by_cloud_init(spec: WukongSpec) -> bool:
+    return bootstrap_type(spec) == "cloudInit"
+
+
+def user_data_secret(spec: WukongSpec) -> str | None:
+    """The Secret with user data that are not ours."""
+    return spec.bootstrap.user_data_secret if spec.bootstrap is not None else None
+
+
+def all_users(spec: WukongSpec) -> list[User]:
+    first = [spec.cloud_init_user] if spec.cloud_init_user is not None else []
+    return [*first, *spec.users]
+
+
+def keys_by_agent(spec: WukongSpec) -> bool:
+    return spec.ssh_key_propagation == "guestAgent"
+
+
+def _replaces_pod_network(spec: WukongSpec) -> bool:
+    return any(network.primary and not network.is_pod_network for network in spec.networks)
+
+
+def _shared_keys(spec: WukongSpec) -> bool:
+    """Whether cloud-init brings keys to all users."""
+    return spec.ssh_key_secret is not None and not keys_by_agent(spec)
+
+
+def _macs(spec: WukongSpec) -> list[str]:
+    return [network.mac_address.lower() for network in spec.networks if network.mac_address is not None]
+
+
+def _strategies(spec: WukongSpec) -> tuple[RunStrategy | None, ...]:
+    """The run strategies that do not contradict the restart policy; None is one that is not said."""
+    policy = spec.high_availability.restart_policy if spec.high_availability is not None else None
+    allowed: dict[str | None, tuple[RunStrategy, ...]] = {
+        "Always": ("Always",),
+        "OnFailure": ("RerunOnFailure",),
+        "Never": ("Once", "Manual"),
+        None: get_args(RunStrategy),
+    }
+    return None, *allowed[policy]

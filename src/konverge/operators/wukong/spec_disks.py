@@ -10,11 +10,13 @@ from typing import Annotated, Literal
 
 from konverge.objects import Description, ListType, MaxItems, MaxLength, Model, Pattern, Rule
 from konverge.operators.wukong.names import RESERVED_DISKS
-from konverge.operators.wukong.texts import Label, ObjectName, Size, Url
+from konverge.operators.wukong.rules import check, given, rule, unchanged
+from konverge.operators.wukong.texts import TOO_SMALL, Label, ObjectName, Size, Url, is_too_small
 
 Bus = Literal["virtio", "scsi", "sata", "usb"]
 DeletePolicy = Literal["Delete", "Retain"]
 MOST_DISKS = 64
+SOURCE_CHANGED = "what a disk was made from cannot change: add another disk"
 
 
 class HttpSource(Model):
@@ -69,9 +71,10 @@ SOURCES = ("http", "registry", "s3", "pvc", "snapshot", "dataSource", "blank", "
 class DiskSource(
     Model,
     rules=[
-        Rule(
+        rule(
             f"[{', '.join(f'has(self.{name})' for name in SOURCES)}].filter(given, given).size() == 1",
-            message=f"give one of {', '.join(SOURCES)}",
+            lambda source: len(given(source, SOURCES)) == 1,
+            f"give one of {', '.join(SOURCES)}",
         )
     ],
 ):
@@ -91,7 +94,7 @@ OF_A_NEW_CLAIM = ("size", "storageClassName", "image", "source", "volumeMode", "
 _ANY_OF_A_NEW_CLAIM = " || ".join(f"has(self.{field})" for field in OF_A_NEW_CLAIM).replace(
     "has(self.accessModes)", "(has(self.accessModes) && self.accessModes.size() > 0)"
 )
-_SCHEMES = "['http://', 'https://', 'docker://', 'oci-archive://']"
+_SCHEMES = ("http://", "https://", "docker://", "oci-archive://")
 _BY_HTTP = "(has(self.image) && self.image.matches('^https?://')) || (has(self.source) && has(self.source.http))"
 _FETCHED = (
     "has(self.image) || (has(self.source) && "
@@ -102,41 +105,59 @@ _FETCHED = (
 class Disk(
     Model,
     rules=[
-        Rule(
+        check(lambda disk: disk.size is None or not is_too_small(disk.size), TOO_SMALL, ".size"),
+        rule(
             f"!has(self.existingClaim) || !({_ANY_OF_A_NEW_CLAIM})",
-            message=f"an existing claim is used as it is: leave {', '.join(OF_A_NEW_CLAIM)} out",
+            lambda disk: disk.existing_claim is None or not given(disk, OF_A_NEW_CLAIM),
+            f"an existing claim is used as it is: leave {', '.join(OF_A_NEW_CLAIM)} out",
         ),
-        Rule(
+        rule(
             "!has(self.existingClaim) || !has(self.deletePolicy) || self.deletePolicy == 'Retain'",
-            message="an existing claim is never deleted",
-            field_path=".deletePolicy",
+            lambda disk: disk.existing_claim is None or disk.delete_policy != "Delete",
+            "an existing claim is never deleted",
+            ".deletePolicy",
         ),
-        Rule(
+        rule(
             f"!(self.name in {list(RESERVED_DISKS)})",
-            message="is the name of a disk that the operator adds",
-            field_path=".name",
+            lambda disk: disk.name not in RESERVED_DISKS,
+            "is the name of a disk that the operator adds",
+            ".name",
         ),
-        Rule("has(self.existingClaim) || has(self.size)", message="give the disk a size", field_path=".size"),
-        Rule("!has(self.image) || !has(self.source)", message="give an image or a source, not both"),
-        Rule(
-            f"!has(self.image) || !self.image.contains('://') || {_SCHEMES}.exists(it, self.image.startsWith(it))",
-            message="an image comes by http://, https://, docker:// or oci-archive://; see source for more",
-            field_path=".image",
+        rule(
+            "has(self.existingClaim) || has(self.size)",
+            lambda disk: disk.existing_claim is not None or disk.size is not None,
+            "give the disk a size",
+            ".size",
         ),
-        Rule(
+        rule(
+            "!has(self.image) || !has(self.source)",
+            lambda disk: disk.image is None or disk.source is None,
+            "give an image or a source, not both",
+        ),
+        rule(
+            "!has(self.image) || !self.image.contains('://') || "
+            f"{list(_SCHEMES)}.exists(it, self.image.startsWith(it))",
+            lambda disk: "://" not in (disk.image or "") or disk.image.startswith(_SCHEMES),
+            "an image comes by http://, https://, docker:// or oci-archive://; see source for more",
+            ".image",
+        ),
+        rule(
             f"!has(self.checksum) || {_BY_HTTP}",
-            message="only what comes by http has a checksum",
-            field_path=".checksum",
+            lambda disk: disk.checksum is None or disk.by_http,
+            "only what comes by http has a checksum",
+            ".checksum",
         ),
-        Rule(
+        rule(
             f"!has(self.secretRef) || {_FETCHED}",
-            message="a Secret is needed to fetch something: http, registry or s3",
-            field_path=".secretRef",
+            lambda disk: disk.secret_ref is None or disk.fetched,
+            "a Secret is needed to fetch something: http, registry or s3",
+            ".secretRef",
         ),
-        Rule(
+        rule(
             "!self.hotpluggable || !has(self.bus) || self.bus in ['scsi', 'virtio']",
-            message="a disk that is plugged in later is on scsi or virtio",
-            field_path=".bus",
+            lambda disk: not disk.hotpluggable or disk.bus in (None, "scsi", "virtio"),
+            "a disk that is plugged in later is on scsi or virtio",
+            ".bus",
         ),
         Rule(
             "!has(self.size) || !has(oldSelf.size) || !isQuantity(self.size) || "
@@ -145,18 +166,11 @@ class Disk(
             field_path=".size",
         ),
         Rule(
-            "has(self.storageClassName) == has(oldSelf.storageClassName) && "
-            "(!has(self.storageClassName) || self.storageClassName == oldSelf.storageClassName)",
+            unchanged("storageClassName"),
             message="a disk cannot move to another class: add another disk",
             field_path=".storageClassName",
         ),
-        Rule(
-            "has(self.image) == has(oldSelf.image) && (!has(self.image) || self.image == oldSelf.image) && "
-            "has(self.source) == has(oldSelf.source) && (!has(self.source) || self.source == oldSelf.source) && "
-            "has(self.existingClaim) == has(oldSelf.existingClaim) && "
-            "(!has(self.existingClaim) || self.existingClaim == oldSelf.existingClaim)",
-            message="what a disk was made from cannot change: add another disk",
-        ),
+        Rule(unchanged("image", "source", "existingClaim"), message=SOURCE_CHANGED),
     ],
 ):
     """A disk: an imported image, a copy, an empty claim, or a claim that is there already."""
@@ -194,3 +208,18 @@ class Disk(
         Description("Of what comes by http: its sort, a colon, and the sum."),
     ] = None
     secret_ref: Annotated[ObjectName | None, Description("The Secret with which an image is fetched.")] = None
+
+    @property
+    def is_filled(self) -> bool:
+        """Whether it says itself what is on it."""
+        return bool(self.image or self.source or self.existing_claim)
+
+    @property
+    def by_http(self) -> bool:
+        return (self.image or "").startswith(_SCHEMES[:2]) or (self.source is not None and self.source.http is not None)
+
+    @property
+    def fetched(self) -> bool:
+        return self.image is not None or (
+            self.source is not None and bool(given(self.source, ("http", "registry", "s3")))
+        )

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from konverge.objects import Description, Maximum, MaxItems, MaxLength, Minimum, MinLength, Model, Pattern, Rule
+from konverge.objects import Description, Maximum, MaxItems, MaxLength, Minimum, MinLength, Model, Pattern
+from konverge.operators.wukong.rules import rule
 from konverge.operators.wukong.texts import LABEL, Key, Line, ObjectName
 
 DEFAULT_SUDO = "ALL=(ALL) NOPASSWD:ALL"
@@ -24,10 +25,11 @@ class SecretKey(Model):
 class User(
     Model,
     rules=[
-        Rule(
+        rule(
             "!has(self.passwordSecret) || !(has(self.password) || has(self.passwordHash))",
-            message="the password stands in a Secret or here, not in both",
-            field_path=".passwordSecret",
+            lambda user: user.password_secret is None or user.password is user.password_hash is None,
+            "the password stands in a Secret or here, not in both",
+            ".passwordSecret",
         )
     ],
 ):
@@ -55,15 +57,17 @@ class User(
 class Bootstrap(
     Model,
     rules=[
-        Rule(
+        rule(
             "has(self.sysprepSecret) == (has(self.type) && self.type == 'sysprep')",
-            message="sysprep, and only that, needs the Secret with its files",
-            field_path=".sysprepSecret",
+            lambda bootstrap: (bootstrap.sysprep_secret is not None) == (bootstrap.type == "sysprep"),
+            "sysprep, and only that, needs the Secret with its files",
+            ".sysprepSecret",
         ),
-        Rule(
+        rule(
             "!has(self.userDataSecret) || !has(self.type) || self.type == 'cloudInit'",
-            message="user data is for cloud-init",
-            field_path=".userDataSecret",
+            lambda bootstrap: bootstrap.user_data_secret is None or bootstrap.type in (None, "cloudInit"),
+            "user data is for cloud-init",
+            ".userDataSecret",
         ),
     ],
 ):

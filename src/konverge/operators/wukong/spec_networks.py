@@ -8,8 +8,20 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from konverge.objects import Description, Maximum, MaxItems, MaxLength, Minimum, Model, Pattern, Rule
-from konverge.operators.wukong.texts import Address, Cidr, Interface, Label, Mac
+from konverge.objects import Description, Maximum, MaxItems, MaxLength, Minimum, Model, Pattern
+from konverge.operators.wukong.names import LONGEST_INTERFACE, POD_NETWORK, bridge
+from konverge.operators.wukong.rules import check, given, rule
+from konverge.operators.wukong.texts import (
+    NO_ADDRESS,
+    NO_CIDR,
+    Address,
+    Cidr,
+    Interface,
+    Label,
+    Mac,
+    is_address,
+    is_cidr,
+)
 
 MOST_NETWORKS = 16
 POD = "self.name == 'default' && !has(self.nadName)"
@@ -28,16 +40,20 @@ class Route(Model):
 class IpConfig(
     Model,
     rules=[
-        Rule(
+        check(lambda ip: all(map(is_cidr, ip.nets)), NO_CIDR),
+        check(lambda ip: all(map(is_address, ip.gateways)), NO_ADDRESS),
+        rule(
             "self.mode != 'static' || has(self.address) || (has(self.addresses) && self.addresses.size() > 0)",
-            message="a static configuration needs an address",
-            field_path=".address",
+            lambda ip: ip.mode != "static" or ip.is_fixed,
+            "a static configuration needs an address",
+            ".address",
         ),
-        Rule(
+        rule(
             "self.mode != 'dhcp' || !(has(self.address) || has(self.gateway) || "
             "(has(self.addresses) && self.addresses.size() > 0))",
-            message="with dhcp, address and gateway come from the server: leave them out, or use mode static",
-            field_path=".mode",
+            lambda ip: ip.mode != "dhcp" or not (ip.is_fixed or ip.gateway is not None),
+            "with dhcp, address and gateway come from the server: leave them out, or use mode static",
+            ".mode",
         ),
     ],
 ):
@@ -54,6 +70,18 @@ class IpConfig(
         MaxItems(8),
         Description("Domains in which short names are looked for."),
     ] = []
+
+    @property
+    def is_fixed(self) -> bool:
+        return self.address is not None or bool(self.addresses)
+
+    @property
+    def nets(self) -> list[str]:
+        return [*filter(None, [self.address]), *self.addresses, *(route.to for route in self.routes)]
+
+    @property
+    def gateways(self) -> list[str]:
+        return [*filter(None, [self.gateway]), *self.dns_servers, *(route.via for route in self.routes)]
 
 
 class NodeNetwork(Model):
@@ -82,58 +110,75 @@ _BRIDGED = "(has(self.type) && self.type in ['bridge', 'ovs'])"
 class Network(
     Model,
     rules=[
-        Rule(
+        rule(
             f"({POD}) || has(self.type) || has(self.nadName)",
-            message="say of which type it is (bridge, ovs, sriov), or name a NetworkAttachmentDefinition by nadName",
-            field_path=".type",
+            lambda network: network.is_pod_network or bool(network.type or network.nad_name),
+            "say of which type it is (bridge, ovs, sriov), or name a NetworkAttachmentDefinition by nadName",
+            ".type",
         ),
-        Rule(
+        rule(
             "!has(self.type) || self.type != 'macvlan'",
-            message="KubeVirt cannot bind macvlan: use bridge, ovs or sriov",
-            field_path=".type",
+            lambda network: network.type != "macvlan",
+            "KubeVirt cannot bind macvlan: use bridge, ovs or sriov",
+            ".type",
         ),
-        Rule(
+        rule(
             f"!({POD}) || ((!has(self.type) || self.type == 'bridge') && !{_any(*OF_A_NAD)})",
-            message=f"default is the pod network, which is not created: leave type, {', '.join(OF_A_NAD)} out",
+            lambda network: (
+                not network.is_pod_network or (network.type in (None, "bridge") and not given(network, OF_A_NAD))
+            ),
+            f"default is the pod network, which is not created: leave type, {', '.join(OF_A_NAD)} out",
         ),
-        Rule(
+        rule(
             f"!({POD}) || !has(self.ipConfig) || self.ipConfig.mode == 'dhcp'",
-            message="the pod network gives the address itself: only dhcp",
-            field_path=".ipConfig",
+            lambda network: not network.is_pod_network or network.ip_config is None or network.ip_config.mode == "dhcp",
+            "the pod network gives the address itself: only dhcp",
+            ".ipConfig",
         ),
-        Rule(
+        rule(
             f"!has(self.nadName) || !{_any(*OF_A_NAD)}",
-            message=f"an existing NetworkAttachmentDefinition is used as it is: leave {', '.join(OF_A_NAD)} out",
+            lambda network: network.nad_name is None or not given(network, OF_A_NAD),
+            f"an existing NetworkAttachmentDefinition is used as it is: leave {', '.join(OF_A_NAD)} out",
         ),
-        Rule(
+        rule(
             f"{_SRIOV} == has(self.resourceName) || has(self.nadName)",
-            message="sriov, and only that, needs the resourceName of the device pool, or a nadName",
-            field_path=".resourceName",
+            lambda network: network.nad_name is not None or network.is_sriov == (network.resource_name is not None),
+            "sriov, and only that, needs the resourceName of the device pool, or a nadName",
+            ".resourceName",
         ),
-        Rule(
+        rule(
             f"!{_SRIOV} || !{_any(*OF_A_BRIDGE, 'mtu', 'model')}",
-            message=f"sriov has no bridge and a device of its own: leave {', '.join(OF_A_BRIDGE)}, mtu and model out",
+            lambda network: not network.is_sriov or not given(network, (*OF_A_BRIDGE, "mtu", "model")),
+            f"sriov has no bridge and a device of its own: leave {', '.join(OF_A_BRIDGE)}, mtu and model out",
         ),
-        Rule(
+        rule(
             f"!has(self.binding) || (self.binding == 'masquerade' ? {POD} : (self.binding == 'sriov') == {_SRIOV})",
-            message="masquerade is for the pod network, sriov for type sriov, bridge for the others",
-            field_path=".binding",
+            lambda network: network.binding is None or network.binding_fits,
+            "masquerade is for the pod network, sriov for type sriov, bridge for the others",
+            ".binding",
         ),
-        Rule(
+        rule(
             f"!{_BRIDGED} || has(self.nadName) || {POD} || has(self.bridgeName) || size(self.name) <= 12",
-            message="the bridge would be called br-NAME, longer than the 15 characters there are: give a bridgeName",
-            field_path=".bridgeName",
+            lambda network: (
+                not network.has_bridge or bool(network.bridge_name) or len(bridge(network.name)) <= LONGEST_INTERFACE
+            ),
+            "the bridge would be called br-NAME, longer than the 15 characters there are: give a bridgeName",
+            ".bridgeName",
         ),
-        Rule(
+        rule(
             f"!has(self.state) || self.state != 'absent' || !({POD} || {_SRIOV})",
-            message="only interfaces on a bridge can be unplugged: remove the network instead",
-            field_path=".state",
+            lambda network: network.state != "absent" or not (network.is_pod_network or network.is_sriov),
+            "only interfaces on a bridge can be unplugged: remove the network instead",
+            ".state",
         ),
-        Rule(
+        rule(
             "!has(self.nodeNetwork) || !has(self.nodeNetwork.manage) || !self.nodeNetwork.manage || "
             "has(self.physicalInterface)",
-            message="a bridge that the operator makes needs the physicalInterface to put into it",
-            field_path=".physicalInterface",
+            lambda network: (
+                network.physical_interface is not None or not (network.node_network and network.node_network.manage)
+            ),
+            "a bridge that the operator makes needs the physicalInterface to put into it",
+            ".physicalInterface",
         ),
     ],
 ):
@@ -186,3 +231,24 @@ class Network(
         Literal["up", "down", "absent"] | None,
         Description("Of the link; absent unplugs the interface of a running machine."),
     ] = None
+
+    @property
+    def is_pod_network(self) -> bool:
+        return self.name == POD_NETWORK and self.nad_name is None
+
+    @property
+    def is_static(self) -> bool:
+        return self.ip_config is not None and self.ip_config.mode == "static"
+
+    @property
+    def is_sriov(self) -> bool:
+        return self.type == "sriov"
+
+    @property
+    def has_bridge(self) -> bool:
+        """Whether it is on a bridge that is not one of a NetworkAttachmentDefinition of others."""
+        return self.type in ("bridge", "ovs") and self.nad_name is None and not self.is_pod_network
+
+    @property
+    def binding_fits(self) -> bool:
+        return self.is_pod_network if self.binding == "masquerade" else (self.binding == "sriov") == self.is_sriov

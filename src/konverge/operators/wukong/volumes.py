@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from konverge.objects.kinds.core_v1 import PersistentVolumeClaim
 from konverge.objects.kinds.storage_v1 import StorageClass
 from konverge.objects.quantity import Quantity
-from konverge.operators.wukong.conditions import SPEC_VALID, VOLUMES_BOUND, Trouble
 from konverge.operators.wukong.kinds import DataVolume
 from konverge.operators.wukong.names import REQUESTED_SIZE
+from konverge.operators.wukong.status import SPEC_VALID, VOLUMES_BOUND, Trouble
 from konverge.runtime import find_condition
 
 FIRST_CONSUMER = ("WaitForFirstConsumer", "PendingPopulation")
@@ -79,11 +79,10 @@ def _of_volume(disk: str, volume: DataVolume, restarts: int) -> Standing:
     if status.phase in FIRST_CONSUMER:
         return Standing(False, waiting=f"disk {disk} waits for its first consumer")
     if status.phase == "Failed":
-        return _no(disk, "ImportFailed", f"CDI has given up: {cause or 'no reason is cause'}", failed=True)
+        return _no(disk, "ImportFailed", f"CDI has given up: {cause or 'no reason is given'}", failed=True)
     if (status.restart_count or 0) >= restarts:
-        return _no(
-            disk, "ImportFailing", f"the import failed {status.restart_count} times: {cause or 'no reason cause'}"
-        )
+        message = f"the import failed {status.restart_count} times: {cause or 'no reason is given'}"
+        return _no(disk, "ImportFailing", message)
     if status.phase == "UploadReady":
         return _no(disk, "WaitingForUpload", f"waits for data: virtctl image-upload dv {volume.metadata.name}")
     if status.phase == "Paused":

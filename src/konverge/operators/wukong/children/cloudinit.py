@@ -18,18 +18,10 @@ import yaml
 
 from konverge.objects.kinds.core_v1 import Secret
 from konverge.operators.wukong import names
-from konverge.operators.wukong.children.metadata import metadata
-from konverge.operators.wukong.effective_spec import (
-    all_users,
-    attached,
-    bootstrap_type,
-    is_pod_network,
-    keys_by_agent,
-    mac_for,
-    user_data_secret,
-)
+from konverge.operators.wukong.children import metadata
+from konverge.operators.wukong.effective_spec import attached, mac_for
 from konverge.operators.wukong.resource import Wukong
-from konverge.operators.wukong.spec import WukongSpec
+from konverge.operators.wukong.spec import WukongSpec, all_users, bootstrap_type, keys_by_agent, user_data_secret
 from konverge.operators.wukong.spec_guest import DEFAULT_GROUPS, User
 from konverge.operators.wukong.spec_networks import IpConfig, Network
 
@@ -185,7 +177,7 @@ def _ethernet(wukong: Wukong, network: Network, *, first: bool) -> dict[str, Any
     else:
         entry["dhcp4"] = False
         entry["addresses"] = addresses_of(ip)
-    if network.mtu is not None and not is_pod_network(network):
+    if network.mtu is not None and not network.is_pod_network:
         entry["mtu"] = network.mtu
     return entry | (_resolving(ip) if ip is not None else {})
 

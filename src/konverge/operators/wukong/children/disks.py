@@ -12,7 +12,7 @@ from konverge.objects.kinds.core_v1 import (
     VolumeResourceRequirements,
 )
 from konverge.operators.wukong import names
-from konverge.operators.wukong.children.metadata import metadata
+from konverge.operators.wukong.children import metadata
 from konverge.operators.wukong.effective_spec import source_of
 from konverge.operators.wukong.kinds.cdi import (
     DataVolume,

@@ -11,10 +11,14 @@ from typing import Any, Literal
 
 from konverge.objects import ObjectMeta
 from konverge.operators.wukong import names
-from konverge.operators.wukong.children.metadata import metadata
+from konverge.operators.wukong.children import metadata
 from konverge.operators.wukong.effective_spec import bridge_of
-from konverge.operators.wukong.kinds.multus import NetworkAttachmentDefinition, NetworkAttachmentDefinitionSpec
-from konverge.operators.wukong.kinds.nmstate import NodeNetworkConfigurationPolicy, PolicySpec
+from konverge.operators.wukong.kinds.networks import (
+    NetworkAttachmentDefinition,
+    NetworkAttachmentDefinitionSpec,
+    NodeNetworkConfigurationPolicy,
+    PolicySpec,
+)
 from konverge.operators.wukong.resource import Wukong
 from konverge.operators.wukong.spec_networks import Network
 

@@ -1,15 +1,16 @@
-"""The VirtualMachine: processors, memory, disks and networks of a Wukong, as KubeVirt declares them.
+"""The VirtualMachine: processors, memory, firmware, disks and networks of a Wukong, as KubeVirt declares them.
 
 Processors are counted in sockets, since only these can be added to a running machine. Volumes are claims, not
 DataVolumes: a restore puts the data back into them. What KubeVirt and others fill in (the board, the architecture, a
 plugged-in volume) is not in it, so an apply leaves it alone.
 
-The Services of `spec.expose` reach the machine by the label that its pod has.
+The Services of `spec.expose` reach the machine by the label that its pod has. A VirtualMachineSnapshot keeps the
+machine, and a VirtualMachineRestore puts it back.
 """
 
 from __future__ import annotations
 
-from konverge.objects import LabelSelector
+from konverge.objects import LabelSelector, ObjectMeta
 from konverge.objects.kinds.core_v1 import (
     Affinity,
     LocalObjectReference,
@@ -21,26 +22,32 @@ from konverge.objects.kinds.core_v1 import (
     WeightedPodAffinityTerm,
 )
 from konverge.operators.wukong import names
+from konverge.operators.wukong.children import metadata
 from konverge.operators.wukong.children.cloudinit import wants_network_data
-from konverge.operators.wukong.children.hardware import domain_for
-from konverge.operators.wukong.children.metadata import metadata
-from konverge.operators.wukong.effective_spec import (
+from konverge.operators.wukong.effective_spec import attached, attachment_name, claim_name, mac_for, run_strategy
+from konverge.operators.wukong.kinds import domain, machines
+from konverge.operators.wukong.kinds.domain import Domain, Present
+from konverge.operators.wukong.kinds.machines import InstanceSpec, InstanceTemplate, TemplateMeta, VirtualMachine
+from konverge.operators.wukong.kinds.snapshots import (
+    MachineReference,
+    RestoreSpec,
+    SnapshotSpec,
+    VirtualMachineRestore,
+    VirtualMachineSnapshot,
+)
+from konverge.operators.wukong.resource import Wukong, WukongSnapshot
+from konverge.operators.wukong.spec import (
+    Matcher,
+    WukongSpec,
     all_users,
-    attached,
-    attachment_name,
+    boot_disk,
     bootstrap_type,
-    claim_name,
-    is_pod_network,
     keys_by_agent,
-    run_strategy,
     user_data_secret,
 )
-from konverge.operators.wukong.kinds import machines
-from konverge.operators.wukong.kinds.domain import Present
-from konverge.operators.wukong.kinds.machines import InstanceSpec, InstanceTemplate, TemplateMeta, VirtualMachine
-from konverge.operators.wukong.resource import Wukong
-from konverge.operators.wukong.spec import Matcher, WukongSpec
+from konverge.operators.wukong.spec_disks import Disk
 from konverge.operators.wukong.spec_guest import Expose
+from konverge.operators.wukong.spec_networks import Network
 
 
 def services_for(wukong: Wukong) -> list[Service]:
@@ -136,7 +143,7 @@ def _cloud_init(wukong: Wukong) -> machines.CloudInitSource:
 def _networks(wukong: Wukong) -> list[machines.Network]:
     return [
         machines.Network(name=network.name, pod=Present())
-        if is_pod_network(network)
+        if network.is_pod_network
         else machines.Network(
             name=network.name, multus=machines.MultusNetwork(network_name=attachment_name(wukong, network))
         )
@@ -164,3 +171,148 @@ def _away_from_others() -> Affinity:
     )
     preferred = WeightedPodAffinityTerm(weight=100, pod_affinity_term=term)
     return Affinity(pod_anti_affinity=PodAntiAffinity(preferred_during_scheduling_ignored_during_execution=[preferred]))
+
+
+def snapshot_for(snapshot: WukongSnapshot) -> VirtualMachineSnapshot:
+    """By the name of the WukongSnapshot: asked for twice, it is the same one. (The original put the time into it.)"""
+    wukong, place = snapshot.spec.wukong_name, snapshot.metadata
+    return VirtualMachineSnapshot(
+        metadata=ObjectMeta(name=place.name, namespace=place.namespace, labels=names.labels(wukong)),
+        spec=SnapshotSpec(source=_machine(wukong)),
+    )
+
+
+def restore_for(wukong: Wukong, snapshot: str) -> VirtualMachineRestore:
+    """Back to a VirtualMachineSnapshot, into the claims that there are: under new names they would not be ours."""
+    name = wukong.metadata.name
+    return VirtualMachineRestore(
+        metadata=metadata(wukong, names.restore(name, snapshot)),
+        spec=RestoreSpec(
+            target=_machine(name),
+            virtual_machine_snapshot_name=snapshot,
+            volume_restore_policy="InPlace",
+        ),
+    )
+
+
+def _machine(wukong: str) -> MachineReference:
+    return MachineReference(api_group="kubevirt.io", kind="VirtualMachine", name=names.machine(wukong))
+
+
+# ------------------------------------------------------------------ hardware
+
+
+_SPINLOCKS = 8191
+"""What Microsoft recommends to hosts."""
+
+
+def domain_for(wukong: Wukong) -> Domain:
+    spec = wukong.spec
+    windows = spec.guest == "windows"
+    return Domain(
+        # An instance type brings both, and KubeVirt refuses to hear them twice.
+        cpu=None if spec.cpu is None else domain.Cpu(sockets=spec.cpu, cores=1, threads=1),
+        memory=None if spec.memory is None else domain.Memory(guest=spec.memory),
+        machine=None if spec.machine_type is None else domain.Machine(type=spec.machine_type),
+        firmware=_firmware(spec),
+        features=_features(spec),
+        clock=_windows_clock() if windows else None,
+        devices=_devices(wukong),
+    )
+
+
+def _boots_by(spec: WukongSpec) -> str | None:
+    return spec.firmware or ("efi" if spec.guest == "windows" else None)
+
+
+def _firmware(spec: WukongSpec) -> domain.Firmware | None:
+    chosen = _boots_by(spec)
+    if chosen is None:
+        return None
+    if chosen == "bios":
+        return domain.Firmware(bootloader=domain.Bootloader(bios=Present()))
+    # Said in both cases: where nothing is said, KubeVirt's efi is a secure one.
+    return domain.Firmware(bootloader=domain.Bootloader(efi=domain.Efi(secure_boot=chosen == "secureBoot")))
+
+
+def _features(spec: WukongSpec) -> domain.Features | None:
+    windows, secure = spec.guest == "windows", _boots_by(spec) == "secureBoot"
+    if not windows and not secure:
+        return None
+    return domain.Features(
+        acpi=Present(),
+        smm=domain.Switch(enabled=True) if secure else None,
+        hyperv=_hyperv() if windows else None,
+    )
+
+
+def _hyperv() -> domain.HyperV:
+    return domain.HyperV(relaxed=Present(), vapic=Present(), spinlocks=domain.Spinlocks(spinlocks=_SPINLOCKS))
+
+
+def _windows_clock() -> domain.Clock:
+    timers = domain.Timers(
+        hpet=domain.Timer(present=False),
+        pit=domain.Timer(tick_policy="delay"),
+        rtc=domain.Timer(tick_policy="catchup"),
+        hyperv=Present(),
+    )
+    return domain.Clock(utc=Present(), timer=timers)
+
+
+def _devices(wukong: Wukong) -> domain.Devices:
+    spec = wukong.spec
+    networks = attached(spec)
+    tpm = spec.guest == "windows" if spec.tpm is None else spec.tpm
+    return domain.Devices(
+        disks=_disks(spec),
+        interfaces=[_interface(wukong, network) for network in networks],
+        gpus=[domain.Gpu(name=gpu.name, device_name=gpu.device_name) for gpu in spec.gpus] or None,
+        tpm=Present() if tpm else None,
+        autoattach_pod_interface=None if any(network.is_pod_network for network in networks) else False,
+    )
+
+
+def _disks(spec: WukongSpec) -> list[domain.Disk]:
+    first = boot_disk(spec).name
+    disks = [_disk(spec, disk, boots=disk.name == first) for disk in spec.disks]
+    if bootstrap_type(spec) == "cloudInit":
+        disks.append(domain.Disk(name=names.CLOUD_INIT_VOLUME, disk=domain.Target(bus="virtio")))
+    elif bootstrap_type(spec) == "sysprep":
+        disks.append(domain.Disk(name=names.SYSPREP_VOLUME, cdrom=domain.Target(bus="sata")))
+    return disks
+
+
+def _disk(spec: WukongSpec, disk: Disk, *, boots: bool) -> domain.Disk:
+    bus = disk.bus or _usual_bus(spec, disk)
+    return domain.Disk(name=disk.name, boot_order=1 if boots else None, serial=disk.serial, disk=domain.Target(bus=bus))
+
+
+def _usual_bus(spec: WukongSpec, disk: Disk) -> str:
+    """Windows has no driver for virtio of its own; what is plugged in later has no place on sata."""
+    if spec.guest != "windows":
+        return "virtio"
+    return "scsi" if disk.hotpluggable else "sata"
+
+
+def _interface(wukong: Wukong, network: Network) -> domain.Interface:
+    interface = domain.Interface(
+        name=network.name,
+        mac_address=mac_for(wukong, network),
+        model=network.model or ("e1000e" if wukong.spec.guest == "windows" and network.type != "sriov" else None),
+        state=network.state,
+    )
+    match network.binding or _usual_binding(network):
+        case "masquerade":
+            interface.masquerade = Present()
+        case "sriov":
+            interface.sriov = Present()
+        case _:
+            interface.bridge = Present()
+    return interface
+
+
+def _usual_binding(network: Network) -> str:
+    if network.is_pod_network:
+        return "masquerade"
+    return "sriov" if network.type == "sriov" else "bridge"

@@ -6,10 +6,12 @@ Nothing else is known here, so nothing else is ever written: what a newer KubeVi
 from __future__ import annotations
 
 from konverge.operators.wukong.kinds.cdi import DataVolume
-from konverge.operators.wukong.kinds.instances import VirtualMachineInstance
-from konverge.operators.wukong.kinds.machines import VirtualMachine
-from konverge.operators.wukong.kinds.multus import NetworkAttachmentDefinition
-from konverge.operators.wukong.kinds.nmstate import NodeNetworkConfigurationPolicy, NodeNetworkState
+from konverge.operators.wukong.kinds.machines import VirtualMachine, VirtualMachineInstance
+from konverge.operators.wukong.kinds.networks import (
+    NetworkAttachmentDefinition,
+    NodeNetworkConfigurationPolicy,
+    NodeNetworkState,
+)
 from konverge.operators.wukong.kinds.snapshots import VirtualMachineRestore, VirtualMachineSnapshot
 
 __all__ = [

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 from konverge.objects import Condition, Model, Object, Resource, field, required
 from konverge.objects.kinds.core_v1 import VolumeResourceRequirements
 from konverge.objects.model import NullableList
@@ -95,7 +93,7 @@ class DataVolumeStatus(Model):
 class DataVolume(Object):
     """A claim that is filled."""
 
-    resource: ClassVar[Resource] = Resource("cdi.kubevirt.io", "v1beta1", "DataVolume", "datavolumes")
+    resource = Resource("cdi.kubevirt.io", "v1beta1", "DataVolume", "datavolumes")
 
     spec: DataVolumeSpec = field(default_factory=DataVolumeSpec)
     status: DataVolumeStatus = field(default_factory=DataVolumeStatus)

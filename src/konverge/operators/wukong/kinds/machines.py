@@ -1,13 +1,52 @@
-"""`VirtualMachine`, kubevirt.io/v1: a machine that may be off."""
+"""`VirtualMachine` and `VirtualMachineInstance`, kubevirt.io/v1: a machine that may be off, and one that is on.
+
+KubeVirt makes instances; we read them. An instance has no status subresource.
+"""
 
 from __future__ import annotations
-
-from typing import ClassVar
 
 from konverge.objects import Condition, Model, Object, Resource, field, required
 from konverge.objects.kinds.core_v1 import Affinity, LocalObjectReference, Toleration
 from konverge.objects.model import NullableList
 from konverge.operators.wukong.kinds.domain import Domain, Present
+
+
+class InstanceInterface(Model):
+    """A network card as domain, pod and guest agent report it. One that the guest made itself has no name."""
+
+    name: str = ""
+    mac: str = ""
+    ip_address: str = ""
+    ip_addresses: NullableList[str] = []
+    interface_name: str = ""
+
+
+class GuestOsInfo(Model):
+    """What the guest agent reports about the system."""
+
+    name: str = ""
+    pretty_name: str = ""
+    version: str = ""
+    kernel_release: str = ""
+
+
+class VirtualMachineInstanceStatus(Model):
+    """How it runs."""
+
+    phase: str = ""
+    reason: str = ""
+    node_name: str = ""
+    conditions: NullableList[Condition] = []
+    interfaces: NullableList[InstanceInterface] = []
+    guest_os_info: GuestOsInfo | None = field(default=None, name="guestOSInfo")
+
+
+class VirtualMachineInstance(Object):
+    """A machine that is on."""
+
+    resource = Resource("kubevirt.io", "v1", "VirtualMachineInstance", "virtualmachineinstances")
+
+    status: VirtualMachineInstanceStatus = field(default_factory=VirtualMachineInstanceStatus)
 
 
 class ClaimSource(Model):
@@ -149,17 +188,17 @@ class VirtualMachineStatus(Model):
     printable_status: str = ""
     ready: bool = False
     run_strategy: str = ""
-    conditions: NullableList[Condition] = []
     start_failure: StartFailure | None = None
     snapshot_in_progress: str = ""
     restore_in_progress: str = ""
     observed_generation: int = 0
+    conditions: NullableList[Condition] = []
 
 
 class VirtualMachine(Object):
     """A machine that may be off."""
 
-    resource: ClassVar[Resource] = Resource("kubevirt.io", "v1", "VirtualMachine", "virtualmachines")
+    resource = Resource("kubevirt.io", "v1", "VirtualMachine", "virtualmachines")
 
     spec: VirtualMachineSpec = required(VirtualMachineSpec)
     status: VirtualMachineStatus = field(default_factory=VirtualMachineStatus)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 from konverge.objects import Condition, Model, Object, Resource, field, required
 from konverge.objects.model import NullableList
 
@@ -51,9 +49,7 @@ class SnapshotStatus(Model):
 class VirtualMachineSnapshot(Object):
     """All volumes of a machine at one moment."""
 
-    resource: ClassVar[Resource] = Resource(
-        "snapshot.kubevirt.io", "v1beta1", "VirtualMachineSnapshot", "virtualmachinesnapshots"
-    )
+    resource = Resource("snapshot.kubevirt.io", "v1beta1", "VirtualMachineSnapshot", "virtualmachinesnapshots")
 
     spec: SnapshotSpec = required(SnapshotSpec)
     status: SnapshotStatus = field(default_factory=SnapshotStatus)
@@ -77,9 +73,7 @@ class RestoreStatus(Model):
 class VirtualMachineRestore(Object):
     """A machine goes back to a snapshot. It must be off."""
 
-    resource: ClassVar[Resource] = Resource(
-        "snapshot.kubevirt.io", "v1beta1", "VirtualMachineRestore", "virtualmachinerestores"
-    )
+    resource = Resource("snapshot.kubevirt.io", "v1beta1", "VirtualMachineRestore", "virtualmachinerestores")
 
     spec: RestoreSpec = required(RestoreSpec)
     status: RestoreStatus = field(default_factory=RestoreStatus)

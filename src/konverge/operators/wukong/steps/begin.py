@@ -1,13 +1,34 @@
-"""Steps 3 and 5: what a new Wukong gets before anything is made for it. Either is written alone, and the reconcile
-starts again at once.
+"""Steps 3 to 5: a new Wukong gets a finalizer and a first status before anything is made for it.
+
+Either is written alone, and the reconcile starts again at once. In between: can the spec be acted upon? The definition
+refuses most of what is wrong; `validate` is for the rest.
 """
 
 from __future__ import annotations
 
-from konverge.operators.wukong.conditions import READY, say
-from konverge.operators.wukong.resource import FINALIZER
+import msgspec
+
+from konverge.objects import from_dict
+from konverge.operators.wukong.resource import FINALIZER, Wukong, problems
+from konverge.operators.wukong.spec import WukongSpec
+from konverge.operators.wukong.status import READY, SPEC_VALID, Trouble, say
 from konverge.operators.wukong.steps.state import ReconcileState
 from konverge.runtime.finalizers import add_finalizer
+
+
+async def validate(state: ReconcileState) -> None:
+    """Step 4: read the spec, and note what is wrong with it."""
+    obj = state.ctx.obj
+    try:
+        wukong = Wukong(metadata=obj.metadata, spec=from_dict(WukongSpec, obj.spec), status=obj.status)
+    except msgspec.ValidationError as error:
+        state.trouble.append(Trouble(SPEC_VALID, "Malformed", f"the spec cannot be read: {error}", failed=True))
+        return
+    errors = problems(wukong)
+    if errors:
+        state.trouble.append(Trouble(SPEC_VALID, "Invalid", "; ".join(errors), failed=True))
+        return
+    state.wukong = wukong
 
 
 async def finalizer(state: ReconcileState) -> bool:

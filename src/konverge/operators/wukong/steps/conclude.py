@@ -1,5 +1,9 @@
 """Step 10: the conditions and the phase, from what the steps have found; and when to look again.
 
+VMI Running → Running; not yet → Creating; Failed, Unknown → Error; no VMI: Stopped where none is wanted, else Creating.
+Some of what KubeVirt calls an error passes by itself (no node is found while a claim is still being made), so that is
+reported after a grace time only, and is never the phase Error.
+
 Whatever waiting does not help is the phase Error, and the next look is in thirty seconds. What is on its way is looked
 at in ten, though a watch usually reports earlier. A machine that is as desired is not looked at again until something
 changes.
@@ -7,7 +11,11 @@ changes.
 
 from __future__ import annotations
 
-from konverge.operators.wukong.conditions import (
+from dataclasses import dataclass
+
+from konverge.objects.times import seconds_since
+from konverge.operators.wukong.kinds import VirtualMachine, VirtualMachineInstance
+from konverge.operators.wukong.status import (
     MIGRATABLE,
     NETWORKS_CONFIGURED,
     PAUSED,
@@ -18,13 +26,127 @@ from konverge.operators.wukong.conditions import (
     SPEC_VALID,
     VIRTUAL_MACHINE_READY,
     VOLUMES_BOUND,
+    Phase,
+    WukongStatus,
     drop,
     say,
 )
-from konverge.operators.wukong.phases import View, view
 from konverge.operators.wukong.steps.state import ReconcileState
 from konverge.operators.wukong.volumes import WAITING
-from konverge.runtime import Result, find_condition
+from konverge.runtime import Result, find_condition, is_true
+
+CRASHING = "CrashLoopBackOff"
+_TELLING = ("ErrorPvcNotFound", "DataVolumeError", "ErrImagePull", "ImagePullBackOff")
+"""KubeVirt's printable statuses that say better than a phase what a machine waits for."""
+_ENDS = ("RerunOnFailure", "Once")
+"""Strategies by which a guest that shut itself down stays down."""
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """How a machine is."""
+
+    phase: Phase
+    ready: bool
+    reason: str
+    message: str
+
+    @property
+    def moving(self) -> bool:
+        """Something is about to happen that no event may announce: look again soon."""
+        return self.phase == "Creating" or self.reason in ("VMStopping", CRASHING)
+
+
+def view(status: WukongStatus, vm: VirtualMachine | None, vmi: VirtualMachineInstance | None, *, grace: float) -> View:
+    """What the machine is doing. The status is that of before."""
+    if vm is None:
+        return View("Creating", False, "VMCreating", "the VirtualMachine is not made yet")
+    if vmi is None:
+        return _without_guest(status, vm)
+    phase = vmi.status.phase
+    if phase == "Running":
+        return _runs(vmi)
+    if phase in ("Failed", "Unknown"):
+        return _failed(vm, vmi)
+    if phase == "Succeeded":
+        return _ended(vm)
+    return _starting(vm, vmi, grace)
+
+
+def _runs(vmi: VirtualMachineInstance) -> View:
+    if vmi.metadata.deletion_timestamp:
+        return View("Running", False, "VMStopping", "the guest is shutting down")
+    if is_true(vmi.status.conditions, "Paused"):
+        return View("Running", False, "VMPaused", "the guest is paused")
+    ready = find_condition(vmi.status.conditions, "Ready")
+    if ready is not None and ready.status == "False":
+        return View("Running", False, ready.reason or "GuestNotReady", ready.message or "the guest is not ready")
+    return View("Running", True, "VMRunning", "the virtual machine is running")
+
+
+def _without_guest(status: WukongStatus, vm: VirtualMachine) -> View:
+    word, strategy = vm.status.printable_status or "", vm.spec.run_strategy or ""
+    if word == CRASHING:
+        return _crashing(vm)
+    was_up = status.phase in ("Running", "Stopped")
+    if strategy in ("Halted", "Manual", "") or (strategy in _ENDS and was_up and word == "Stopped"):
+        return View("Stopped", False, "VMStopped", "the virtual machine is stopped")
+    starting = View("Creating", False, "VMCreating", f"KubeVirt starts it: {word or 'not looked at yet'}")
+    return _blocked(vm) or starting
+
+
+def _blocked(vm: VirtualMachine) -> View | None:
+    word = vm.status.printable_status
+    if word not in _TELLING:
+        return None
+    return View("Creating", False, word, f"KubeVirt cannot start it: {_why(vm) or word}")
+
+
+def _ended(vm: VirtualMachine) -> View:
+    if vm.spec.run_strategy == "Always":
+        return View("Creating", False, "VMCreating", "the guest shut itself down, and is started again")
+    return View("Stopped", False, "GuestShutDown", "the guest shut itself down")
+
+
+def _failed(vm: VirtualMachine, vmi: VirtualMachineInstance) -> View:
+    if vm.status.printable_status == CRASHING:
+        return _crashing(vm)
+    why = vmi.status.reason or _why(vm) or vmi.status.phase
+    return View("Error", False, "VMFailed", f"the virtual machine failed{_times(vm)}: {why}")
+
+
+def _crashing(vm: VirtualMachine) -> View:
+    failure = vm.status.start_failure
+    retry = failure.retry_after_timestamp if failure is not None else None
+    later = f"; KubeVirt tries again at {retry}" if retry else ""
+    return View("Error", False, CRASHING, f"the virtual machine failed{_times(vm)}{later}")
+
+
+def _times(vm: VirtualMachine) -> str:
+    failure = vm.status.start_failure
+    count = (failure.consecutive_fail_count or 0) if failure is not None else 0
+    return f" {count} times in a row" if count > 1 else ""
+
+
+def _starting(vm: VirtualMachine, vmi: VirtualMachineInstance, grace: float) -> View:
+    if vmi.metadata.deletion_timestamp:
+        return View("Creating", False, "VMStopping", "the virtual machine is taken down")
+    scheduled = find_condition(vmi.status.conditions, "PodScheduled")
+    stuck = scheduled is not None and scheduled.status == "False"
+    since = scheduled.last_transition_time if scheduled is not None else None
+    if (stuck or vm.status.printable_status == "ErrorUnschedulable") and seconds_since(
+        since or vmi.metadata.creation_timestamp
+    ) >= grace:
+        why = (scheduled.message if scheduled is not None else "") or "the scheduler finds no node"
+        return View("Creating", False, "Unschedulable", f"no node for it: {why}")
+    message = f"the virtual machine is {vmi.status.phase or 'not yet looked at'}"
+    return _blocked(vm) or View("Creating", False, "VMCreating", message)
+
+
+def _why(vm: VirtualMachine) -> str:
+    """KubeVirt's own text for a failure."""
+    failure = find_condition(vm.status.conditions, "Failure")
+    return (failure.message or "") if failure is not None else ""
 
 
 async def conclude(state: ReconcileState) -> Result | None:
@@ -56,22 +178,22 @@ def _say(state: ReconcileState, type: str, value: bool | None, reason: str, mess
 
 def _stages(state: ReconcileState) -> None:
     """The conditions of the steps before the machine."""
-    invalid = state.of(SPEC_VALID)
-    _say(state, SPEC_VALID, invalid is None, *((invalid.reason, invalid.message) if invalid else ("Valid", "")))
+    _judge(state, SPEC_VALID, True, "Valid")
     if state.wukong is None:
         return
-    trouble = state.of(NETWORKS_CONFIGURED)
-    if trouble is not None:
-        _say(state, NETWORKS_CONFIGURED, False, trouble.reason, trouble.message)
+    _judge(state, NETWORKS_CONFIGURED, True, "NetworksReady", _count(len(state.networks), "network"))
+    if state.waiting:
+        _judge(state, VOLUMES_BOUND, False, WAITING, "; ".join(state.waiting))
     else:
-        _say(state, NETWORKS_CONFIGURED, True, "NetworksReady", _count(len(state.networks), "network"))
-    trouble = state.of(VOLUMES_BOUND)
+        _judge(state, VOLUMES_BOUND, True, "VolumesReady", _count(len(state.volumes), "volume"))
+
+
+def _judge(state: ReconcileState, type: str, value: bool, reason: str, message: str = "") -> None:
+    """A condition is as given, unless there is trouble with it."""
+    trouble = state.of(type)
     if trouble is not None:
-        _say(state, VOLUMES_BOUND, False, trouble.reason, trouble.message)
-    elif state.waiting:
-        _say(state, VOLUMES_BOUND, False, WAITING, "; ".join(state.waiting))
-    else:
-        _say(state, VOLUMES_BOUND, True, "VolumesReady", _count(len(state.volumes), "volume"))
+        value, reason, message = False, trouble.reason, trouble.message
+    _say(state, type, value, reason, message)
 
 
 def _count(number: int, noun: str) -> str:
@@ -80,11 +202,7 @@ def _count(number: int, noun: str) -> str:
 
 def _machine(state: ReconcileState, view: View) -> None:
     """Ready is about the machine: one that runs is ready, whatever cannot be changed about it just now."""
-    trouble = state.of(VIRTUAL_MACHINE_READY)
-    if trouble is not None:
-        _say(state, VIRTUAL_MACHINE_READY, False, trouble.reason, trouble.message)
-    else:
-        _say(state, VIRTUAL_MACHINE_READY, view.ready, view.reason, view.message)
+    _judge(state, VIRTUAL_MACHINE_READY, view.ready, view.reason, view.message)
     if view.ready or state.vm is not None or not state.trouble:
         _say(state, READY, view.ready, view.reason, view.message)
     else:

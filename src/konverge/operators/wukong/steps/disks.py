@@ -16,11 +16,10 @@ from konverge.objects.kinds.core_v1 import PersistentVolumeClaim
 from konverge.objects.kinds.storage_v1 import StorageClass
 from konverge.operators.wukong import effective_spec
 from konverge.operators.wukong.children.disks import claim_for, data_volume_for, grown, growth_for
-from konverge.operators.wukong.conditions import SPEC_VALID, VOLUMES_BOUND, Trouble
 from konverge.operators.wukong.kinds import DataVolume
 from konverge.operators.wukong.names import REQUESTED_SIZE
 from konverge.operators.wukong.spec_disks import Disk
-from konverge.operators.wukong.status import VolumeStatus
+from konverge.operators.wukong.status import SPEC_VALID, VOLUMES_BOUND, Trouble, VolumeStatus
 from konverge.operators.wukong.steps.state import ReconcileState
 from konverge.operators.wukong.volumes import Standing, asked, capacity, may_grow, requested, stands
 from konverge.runtime import controller_of
@@ -56,7 +55,7 @@ async def _disk(state: ReconcileState, disk: Disk) -> Standing:
     await _reclaim(state, claim)
     trouble = (
         _foreign(state, disk, volume, claim)
-        or _lost(state, disk, volume, claim)
+        or _lost(state, disk, claim)
         or (_abandoned(state, disk, volume, claim) if filled else None)
     )
     if trouble is not None:
@@ -153,9 +152,8 @@ def _class_changed(disk: Disk, claim: PersistentVolumeClaim) -> Trouble | None:
     desired, present = disk.storage_class_name, claim.spec.storage_class_name
     if desired is None or desired == present:
         return None
-    return _refused(
-        disk, "DiskClassChanged", f"it is of class {present} and cannot move to {desired}: add another disk"
-    )
+    message = f"it is of class {present} and cannot move to {desired}: add another disk"
+    return _refused(disk, "DiskClassChanged", message)
 
 
 def _refused(disk: Disk, reason: str, message: str) -> Trouble:
@@ -185,11 +183,9 @@ async def _reclaim(state: ReconcileState, claim: PersistentVolumeClaim | None) -
     owner = controller_of(claim) if claim is not None else None
     if claim is None or owner is None or state.vm is None or owner.uid != state.vm.metadata.uid:
         return
-    claim.metadata.owner_references = [
-        reference for reference in claim.metadata.owner_references if reference.uid != owner.uid
-    ]
-    owners = [to_dict(reference) for reference in claim.metadata.owner_references]
     place = claim.metadata
+    place.owner_references = [reference for reference in place.owner_references if reference.uid != owner.uid]
+    owners = [to_dict(reference) for reference in place.owner_references]
     patch = MergePatch({"metadata": {"ownerReferences": owners, "resourceVersion": place.resource_version}})
     await state.ctx.client.patch(PersistentVolumeClaim, place.name, patch, place.namespace)
 
@@ -199,9 +195,7 @@ def _recorded(state: ReconcileState, disk: Disk) -> VolumeStatus | None:
     return next((volume for volume in state.status.volumes if volume.name == disk.name and volume.phase), None)
 
 
-def _lost(
-    state: ReconcileState, disk: Disk, volume: DataVolume | None, claim: PersistentVolumeClaim | None
-) -> Trouble | None:
+def _lost(state: ReconcileState, disk: Disk, claim: PersistentVolumeClaim | None) -> Trouble | None:
     known = _recorded(state, disk)
     if claim is not None or known is None or not (known.bound or known.phase == LOST):
         return None

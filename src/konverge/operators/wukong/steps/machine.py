@@ -21,12 +21,18 @@ from konverge.objects.kinds.core_v1 import Secret, Service
 from konverge.operators.wukong import effective_spec, names
 from konverge.operators.wukong.children.cloudinit import MissingSecret, cloud_init_for
 from konverge.operators.wukong.children.virtualmachine import services_for, virtual_machine_for
-from konverge.operators.wukong.conditions import VIRTUAL_MACHINE_READY, VOLUMES_BOUND, Trouble
 from konverge.operators.wukong.kinds import VirtualMachine, VirtualMachineInstance
-from konverge.operators.wukong.power import HALTED_FROM, halt_mark, overruled, strategy_for
+from konverge.operators.wukong.status import VIRTUAL_MACHINE_READY, VOLUMES_BOUND, Trouble
 from konverge.operators.wukong.steps.networks import sweep
-from konverge.operators.wukong.steps.pause import pause
-from konverge.operators.wukong.steps.restart import restart, restart_marks
+from konverge.operators.wukong.steps.power import (
+    HALTED_FROM,
+    halt_mark,
+    overruled,
+    pause,
+    restart,
+    restart_marks,
+    strategy_for,
+)
 from konverge.operators.wukong.steps.state import ReconcileState
 
 PARTS = "vm.novasphere.dev/parts"
@@ -133,16 +139,9 @@ async def _around(state: ReconcileState) -> bool:
     for service in wanted:
         await state.make(service)
     keep = {service.metadata.name for service in wanted} | ({own.metadata.name} if own is not None else set())
-    await _sweep(state, keep)
+    await state.sweep(Secret, keep)
+    await state.sweep(Service, keep)
     return True
-
-
-async def _sweep(state: ReconcileState, keep: set[str]) -> None:
-    """Secrets and Services of ours that are no longer desired."""
-    for kind in (Secret, Service):
-        for child in await state.ctx.owned(kind):
-            if child.metadata.name not in keep:
-                await state.ctx.delete(kind, child.metadata.name)
 
 
 async def _apply(state: ReconcileState) -> None:

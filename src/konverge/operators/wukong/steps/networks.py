@@ -8,34 +8,33 @@ from __future__ import annotations
 
 from konverge.operators.wukong import effective_spec, names
 from konverge.operators.wukong.children.networks import nad_for
-from konverge.operators.wukong.conditions import NETWORKS_CONFIGURED, Trouble
 from konverge.operators.wukong.kinds import NetworkAttachmentDefinition
 from konverge.operators.wukong.spec_networks import Network
-from konverge.operators.wukong.status import NetworkStatus
-from konverge.operators.wukong.steps.nodes import node_network
+from konverge.operators.wukong.status import NetworkStatus, Trouble
+from konverge.operators.wukong.steps.nodes import node_network, trouble
 from konverge.operators.wukong.steps.state import ReconcileState
 
 
 async def networks(state: ReconcileState) -> None:
     """Make or find what every interface is attached to."""
     wukong = state.spec
-    known = {network_status.name: network_status for network_status in state.status.networks}
+    known = {entry.name: entry for entry in state.status.networks}
     for network in effective_spec.attached(wukong.spec):
         entry = known.get(network.name) or NetworkStatus(name=network.name)
         entry.nad_name = effective_spec.attachment_name(wukong, network)
         entry.primary = network.primary
         entry.mac_address = entry.mac_address or effective_spec.mac_for(wukong, network)
         state.networks.append(entry)
-        trouble = await _attach(state, network)
-        if trouble is not None:
-            state.trouble.append(trouble)
+        missing = await _attach(state, network)
+        if missing is not None:
+            state.trouble.append(missing)
 
 
 async def _attach(state: ReconcileState, network: Network) -> Trouble | None:
-    if effective_spec.is_pod_network(network):
+    if network.is_pod_network:
         return None
     if not state.ctx.serves(NetworkAttachmentDefinition):
-        return _no(network, "MultusMissing", "the cluster has no Multus: install it, or leave the network out")
+        return trouble(network, "MultusMissing", "the cluster has no Multus: install it, or leave the network out")
     if network.nad_name is not None:
         return await _given(state, network, network.nad_name)
     await state.make(nad_for(state.spec, network))
@@ -46,12 +45,8 @@ async def _given(state: ReconcileState, network: Network, name: str) -> Trouble 
     namespace, _, plain = name.rpartition("/")
     attachment = await state.ctx.get(NetworkAttachmentDefinition, plain, namespace or None)
     if attachment is None:
-        return _no(network, "NetworkNotFound", f"there is no NetworkAttachmentDefinition {name}")
+        return trouble(network, "NetworkNotFound", f"there is no NetworkAttachmentDefinition {name}")
     return None
-
-
-def _no(network: Network, reason: str, message: str) -> Trouble:
-    return Trouble(NETWORKS_CONFIGURED, reason, f"network {network.name}: {message}")
 
 
 async def sweep(state: ReconcileState) -> None:
@@ -60,11 +55,7 @@ async def sweep(state: ReconcileState) -> None:
     if not ctx.serves(NetworkAttachmentDefinition):
         return
     desired = {effective_spec.attachment_name(wukong, network) for network in wukong.spec.networks}
-    used = _used(state)
-    for attachment in await ctx.owned(NetworkAttachmentDefinition):
-        name = attachment.metadata.name
-        if name not in desired and name not in used and not attachment.metadata.deletion_timestamp:
-            await ctx.delete(NetworkAttachmentDefinition, name)
+    await state.sweep(NetworkAttachmentDefinition, desired | _used(state))
 
 
 def _used(state: ReconcileState) -> set[str]:

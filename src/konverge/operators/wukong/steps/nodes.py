@@ -7,7 +7,7 @@ needs none.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from konverge.cache.record import Meta, Record
@@ -15,11 +15,11 @@ from konverge.objects import from_json
 from konverge.objects.kinds.core_v1 import Node
 from konverge.operators.wukong import effective_spec, names
 from konverge.operators.wukong.children.networks import policy_for
-from konverge.operators.wukong.conditions import NETWORKS_CONFIGURED, Trouble
 from konverge.operators.wukong.kinds import NodeNetworkConfigurationPolicy, NodeNetworkState
-from konverge.operators.wukong.kinds.nmstate import NodeInterface
+from konverge.operators.wukong.kinds.networks import NodeInterface
 from konverge.operators.wukong.resource import AnyWukong
 from konverge.operators.wukong.spec_networks import Network
+from konverge.operators.wukong.status import NETWORKS_CONFIGURED, Trouble
 from konverge.operators.wukong.steps.state import ReconcileState
 from konverge.runtime import find_condition, is_true
 
@@ -36,11 +36,11 @@ async def node_network(state: ReconcileState, network: Network) -> Trouble | Non
     if not state.options.node_networks:
         insists = network.node_network is not None and network.node_network.manage
         text = "the operator may not change nodes: make the bridge, or allow it in the operator's settings"
-        return _no(network, "NodeNetworksNotAllowed", text) if insists else None
+        return trouble(network, "NodeNetworksNotAllowed", text) if insists else None
     if interface not in state.options.node_interfaces:
-        return _no(network, "InterfaceNotAllowed", f"the operator may not put {interface} into a bridge")
+        return trouble(network, "InterfaceNotAllowed", f"the operator may not put {interface} into a bridge")
     if not state.ctx.serves(NodeNetworkConfigurationPolicy):
-        return _no(network, "NMStateMissing", "the cluster has no NMState: install it, or make the bridge yourself")
+        return trouble(network, "NMStateMissing", "the cluster has no NMState: install it, or make the bridge yourself")
     return await _policy(state, network, effective_spec.bridge_of(network), interface)
 
 
@@ -48,21 +48,21 @@ async def _policy(state: ReconcileState, network: Network, bridge: str, interfac
     live = await state.ctx.get(NodeNetworkConfigurationPolicy, names.policy(bridge))
     wanted = policy_for(bridge, interface, "ovs" if network.type == "ovs" else "bridge")
     if live is not None and not _is_over(live, interface):
-        return _no(network, "BridgeInUse", f"bridge {bridge} is over another interface than {interface} already")
+        return trouble(network, "BridgeInUse", f"bridge {bridge} is over another interface than {interface} already")
     if live is not None and not _is_alike(live, wanted):
-        return _no(network, "BridgeInUse", f"bridge {bridge} is there already, and not of type {network.type}")
+        return trouble(network, "BridgeInUse", f"bridge {bridge} is there already, and not of type {network.type}")
     other = ""
     if live is None:
-        states = await state.ctx.list(NodeNetworkState) if state.ctx.serves(NodeNetworkState) else []
+        states = await _states(state)
         if states and all(_has_bridge(node_state, bridge, interface) for node_state in states):
             return None
         reached = await _own_traffic(state, states, interface)
         if reached:
-            return _no(network, "InterfaceInUse", f"{interface} is what node {reached} is reached by")
+            return trouble(network, "InterfaceInUse", f"{interface} is what node {reached} is reached by")
         other = _bridge_on_nodes(states, interface, bridge)
     other = other or _bridge_of_others(await state.ctx.list(NodeNetworkConfigurationPolicy), live, interface, bridge)
     if other:
-        return _no(network, "InterfaceInUse", f"{interface} is in bridge {other} already: use that one")
+        return trouble(network, "InterfaceInUse", f"{interface} is in bridge {other} already: use that one")
     await state.ctx.apply(wanted, own=False)
     return _judge(network, live)
 
@@ -81,7 +81,7 @@ def _bridge_of_others(
         if live is not None and _age(live) < _age(policy):
             continue
         for entry in policy.spec.desired_state.get("interfaces", ()):
-            if entry.get("name") != bridge and any(port.get("name") == interface for port in _ports(entry)):
+            if entry.get("name") != bridge and interface in _ports(entry.get("bridge")):
                 return str(entry.get("name"))
     return ""
 
@@ -90,7 +90,7 @@ def _bridge_on_nodes(states: Iterable[NodeNetworkState], interface: str, bridge:
     """The bridge that has the interface on a node, no matter who made it."""
     for node_state in states:
         for entry in _interfaces(node_state):
-            if entry.name != bridge and any(port.get("name") == interface for port in _ports({"bridge": entry.bridge})):
+            if entry.name != bridge and interface in _ports(entry.bridge):
                 return entry.name
     return ""
 
@@ -105,18 +105,22 @@ def _judge(network: Network, live: NodeNetworkConfigurationPolicy | None) -> Tro
         return None
     degraded = find_condition(conditions, "Degraded")
     if degraded is not None and degraded.status == "True":
-        return _no(network, "NodeNetworkFailed", degraded.message or "NMState could not make the bridge", failed=True)
+        return trouble(
+            network, "NodeNetworkFailed", degraded.message or "NMState could not make the bridge", failed=True
+        )
     if is_true(conditions, "Ignored"):
-        return _no(network, "NodeNetworkIgnored", "NMState finds no node for the bridge")
-    return _no(network, "NodeNetworkProgressing", "NMState is making the bridge")
+        return trouble(network, "NodeNetworkIgnored", "NMState finds no node for the bridge")
+    return trouble(network, "NodeNetworkProgressing", "NMState is making the bridge")
 
 
-def _no(network: Network, reason: str, message: str, *, failed: bool = False) -> Trouble:
+def trouble(network: Network, reason: str, message: str, *, failed: bool = False) -> Trouble:
+    """What keeps a network from being there."""
     return Trouble(NETWORKS_CONFIGURED, reason, f"network {network.name}: {message}", failed)
 
 
 def _is_over(live: NodeNetworkConfigurationPolicy, interface: str) -> bool:
-    ports = [port.get("name") for entry in live.spec.desired_state.get("interfaces", ()) for port in _ports(entry)]
+    entries = live.spec.desired_state.get("interfaces", ())
+    ports = [port for entry in entries for port in _ports(entry.get("bridge"))]
     return not ports or interface in ports
 
 
@@ -127,21 +131,22 @@ def _is_alike(live: NodeNetworkConfigurationPolicy, wanted: NodeNetworkConfigura
     return all(entry.get("type") == bridge["type"] for entry in present if entry.get("name") == bridge["name"])
 
 
-def _ports(interface: dict[str, Any]) -> list[dict[str, Any]]:
-    return list((interface.get("bridge") or {}).get("port") or ())
+def _ports(bridge: dict[str, Any] | None) -> list[str]:
+    """The interfaces that are in a bridge."""
+    return [port.get("name", "") for port in (bridge or {}).get("port") or ()]
 
 
 async def is_on_nodes(state: ReconcileState, bridge: str) -> bool:
     """Whether any node has the bridge, as far as NMState reports."""
-    states = await state.ctx.list(NodeNetworkState) if state.ctx.serves(NodeNetworkState) else []
-    return any(entry.name == bridge for node_state in states for entry in _interfaces(node_state))
+    return any(entry.name == bridge for node_state in await _states(state) for entry in _interfaces(node_state))
+
+
+async def _states(state: ReconcileState) -> Sequence[NodeNetworkState]:
+    return await state.ctx.list(NodeNetworkState) if state.ctx.serves(NodeNetworkState) else []
 
 
 def _has_bridge(node_state: NodeNetworkState, bridge: str, interface: str) -> bool:
-    return any(
-        entry.name == bridge and any(port.get("name") == interface for port in _ports({"bridge": entry.bridge}))
-        for entry in _interfaces(node_state)
-    )
+    return any(entry.name == bridge and interface in _ports(entry.bridge) for entry in _interfaces(node_state))
 
 
 def _interfaces(node_state: NodeNetworkState) -> list[NodeInterface]:
@@ -153,11 +158,8 @@ async def _own_traffic(state: ReconcileState, states: Iterable[NodeNetworkState]
     """A node whose default route or own address is on the interface."""
     for node_state in states:
         node = await state.ctx.get(Node, node_state.metadata.name)
-        own = (
-            {address.address for address in node.status.addresses if address.type == "InternalIP"}
-            if node is not None
-            else set()
-        )
+        addresses = node.status.addresses if node is not None else []
+        own = {address.address for address in addresses if address.type == "InternalIP"}
         if interface in _default_routes(node_state) or own & _addresses(node_state, interface):
             return node_state.metadata.name
     return ""
@@ -171,12 +173,8 @@ def _default_routes(node_state: NodeNetworkState) -> set[str]:
 
 def _addresses(node_state: NodeNetworkState, interface: str) -> set[str]:
     matching = [entry for entry in _interfaces(node_state) if entry.name == interface]
-    return {
-        address.get("ip", "")
-        for entry in matching
-        for net in (entry.ipv4, entry.ipv6)
-        for address in (net or {}).get("address", ())
-    }
+    nets = [net or {} for entry in matching for net in (entry.ipv4, entry.ipv6)]
+    return {address.get("ip", "") for net in nets for address in net.get("address", ())}
 
 
 def bridges_of(record: Record, meta: Meta) -> Iterable[str]:

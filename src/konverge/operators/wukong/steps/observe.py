@@ -10,7 +10,7 @@ from typing import Literal
 
 from konverge.operators.wukong.effective_spec import attached
 from konverge.operators.wukong.kinds import VirtualMachine, VirtualMachineInstance
-from konverge.operators.wukong.kinds.instances import InstanceInterface
+from konverge.operators.wukong.kinds.machines import InstanceInterface
 from konverge.operators.wukong.status import ConsoleStatus, GuestOs, NetworkStatus, WukongStatus
 from konverge.operators.wukong.steps.state import ReconcileState
 from konverge.runtime import find_condition, is_true

@@ -8,12 +8,12 @@ none.
 
 from __future__ import annotations
 
-from konverge.operators.wukong.children.snapshots import restore_for
-from konverge.operators.wukong.conditions import VIRTUAL_MACHINE_READY, Trouble
+from konverge.operators.wukong.children.virtualmachine import restore_for
 from konverge.operators.wukong.kinds import VirtualMachineRestore
 from konverge.operators.wukong.names import restore as restore_name
-from konverge.operators.wukong.power import HALTED
 from konverge.operators.wukong.resource import WukongSnapshot
+from konverge.operators.wukong.status import VIRTUAL_MACHINE_READY, Trouble
+from konverge.operators.wukong.steps.power import HALTED
 from konverge.operators.wukong.steps.state import ReconcileState
 from konverge.runtime import find_condition
 
@@ -25,18 +25,11 @@ async def restore(state: ReconcileState) -> None:
         if snapshot and snapshot != state.status.last_restore:
             _no(state, "SnapshotsMissing", "the cluster has no snapshots of KubeVirt (snapshot.kubevirt.io)")
         return
-    await _forget_others(state, snapshot)
+    await state.sweep(VirtualMachineRestore, [restore_name(state.name, snapshot)] if snapshot else [])
     if not snapshot:
         state.status.last_restore = ""
     elif snapshot != state.status.last_restore and state.vm is not None:
         await _bring_back(state, snapshot)
-
-
-async def _forget_others(state: ReconcileState, snapshot: str) -> None:
-    current = restore_name(state.name, snapshot) if snapshot else ""
-    for restore in await state.ctx.owned(VirtualMachineRestore):
-        if restore.metadata.name != current and not restore.metadata.deletion_timestamp:
-            await state.ctx.delete(VirtualMachineRestore, restore.metadata.name)
 
 
 async def _bring_back(state: ReconcileState, snapshot: str) -> None:

@@ -6,14 +6,15 @@ wrong with a disk, the status still says how the machine is that runs.
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from konverge.client import AlreadyExists, BadRequest, Forbidden, InternalError, Invalid, MethodNotAllowed, NotFound
 from konverge.objects import Object
-from konverge.operators.wukong.conditions import Trouble
 from konverge.operators.wukong.kinds import VirtualMachine, VirtualMachineInstance
 from konverge.operators.wukong.names import LABEL
 from konverge.operators.wukong.options import Options
 from konverge.operators.wukong.resource import AnyWukong, Wukong
-from konverge.operators.wukong.status import NetworkStatus, VolumeStatus, WukongStatus
+from konverge.operators.wukong.status import NetworkStatus, Trouble, VolumeStatus, WukongStatus
 from konverge.runtime import Context, controller_of
 
 REFUSALS = (Invalid, Forbidden, BadRequest, NotFound, AlreadyExists, MethodNotAllowed, InternalError)
@@ -74,6 +75,12 @@ class ReconcileState:
         if live is not None and not self.owns(live):
             raise NotOurs(f"{type(child).resource.kind} {child.metadata.name} belongs to another owner: rename one")
         return await self.ctx.apply(child)
+
+    async def sweep(self, kind: type[Object], keep: Collection[str]) -> None:
+        """Delete children of a kind that are no longer desired."""
+        for child in await self.ctx.owned(kind):
+            if child.metadata.name not in keep and not child.metadata.deletion_timestamp:
+                await self.ctx.delete(kind, child.metadata.name)
 
     def owns(self, child: Object) -> bool:
         """Ours by its controller; where it has none, by our label."""

@@ -1,11 +1,29 @@
-"""NMState: what the interfaces of nodes should be (nmstate.io/v1), and what they are (v1beta1); no namespaces."""
+"""Networks, of Multus and of NMState.
+
+A `NetworkAttachmentDefinition` (k8s.cni.cncf.io/v1) is the configuration of a CNI plugin as a JSON text. NMState has
+what the interfaces of nodes should be (nmstate.io/v1), and what they are (v1beta1), without namespaces.
+"""
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any
 
 from konverge.objects import Condition, Model, Object, Resource, field
 from konverge.objects.model import NullableList
+
+
+class NetworkAttachmentDefinitionSpec(Model):
+    """The text."""
+
+    config: str = ""
+
+
+class NetworkAttachmentDefinition(Object):
+    """A network beside that of the pods."""
+
+    resource = Resource("k8s.cni.cncf.io", "v1", "NetworkAttachmentDefinition", "network-attachment-definitions")
+
+    spec: NetworkAttachmentDefinitionSpec = field(default_factory=NetworkAttachmentDefinitionSpec)
 
 
 class PolicySpec(Model):
@@ -24,7 +42,7 @@ class PolicyStatus(Model):
 class NodeNetworkConfigurationPolicy(Object):
     """The desired interfaces of nodes. Its deletion undoes nothing."""
 
-    resource: ClassVar[Resource] = Resource(
+    resource = Resource(
         "nmstate.io", "v1", "NodeNetworkConfigurationPolicy", "nodenetworkconfigurationpolicies", namespaced=False
     )
 
@@ -72,8 +90,6 @@ class NodeNetworkStateStatus(Model):
 class NodeNetworkState(Object):
     """The interfaces of the node of the same name."""
 
-    resource: ClassVar[Resource] = Resource(
-        "nmstate.io", "v1beta1", "NodeNetworkState", "nodenetworkstates", namespaced=False
-    )
+    resource = Resource("nmstate.io", "v1beta1", "NodeNetworkState", "nodenetworkstates", namespaced=False)
 
     status: NodeNetworkStateStatus = field(default_factory=NodeNetworkStateStatus)
