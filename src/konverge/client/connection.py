@@ -1,7 +1,8 @@
 """`Reconnecting`: the transport of a `Config`, which follows its certificates.
 
-Certificates are files that are rotated, or come from an exec plugin. When they change, new requests go through a
-new pool; the old pool is left to itself: what runs there ends there, and its idle connections close after their time.
+Certificates are files that are rotated, or come from an exec plugin (upstream: client-go/transport/cert_rotation.go).
+When they change, new requests go through a new pool; the old pool is left to itself: what runs there ends there, and
+its idle connections close after their time.
 """
 
 from __future__ import annotations

@@ -77,7 +77,10 @@ ANONYMOUS = Static(Credential())
 
 
 class TokenFile:
-    """A bearer token in a file that another process keeps fresh, as the kubelet does for pods."""
+    """A bearer token in a file that another process keeps fresh, as the kubelet does for pods.
+
+    Upstream: `transport.NewCachedFileTokenSource` (client-go).
+    """
 
     def __init__(self, path: str | Path, *, fallback: str = "", period: float = TOKEN_FILE_PERIOD) -> None:
         self.path = Path(path)

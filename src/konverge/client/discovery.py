@@ -2,7 +2,8 @@
 
 Aggregated discovery (`apidiscovery.k8s.io/v2`) lists everything in two requests; servers without it are asked group by
 group. The result is kept; a name that is not in it makes the mapper look again, because custom kinds come and go, and
-so does a path that is not served. With the ETag of the last answer, looking again costs the server nothing.
+so does a path that is not served. With the ETag of the last answer, looking again costs the server nothing. Upstream:
+client-go/restmapper (`NewDiscoveryRESTMapper`).
 
     mapper = client.mapper
     await mapper.find("deploy")              # short name

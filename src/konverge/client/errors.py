@@ -1,5 +1,7 @@
 """Everything that can go wrong between a program and an API server, as one tree.
 
+Upstream: apimachinery/pkg/api/errors, where functions such as `IsNotFound` ask for the reason of a Status.
+
     ClientError
     ├── ConfigError               a kubeconfig, a context or the in-cluster files cannot be used
     ├── CredentialError           an exec plugin or a token file gave no credential

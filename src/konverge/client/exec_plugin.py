@@ -2,7 +2,7 @@
 
 The plugin is a program that prints an ExecCredential. It is run when there is no credential, when the one in hand is
 about to expire, and after a 401; what it printed is kept in between. Both versions of the protocol,
-`client.authentication.k8s.io/v1` and `/v1beta1`, are spoken.
+`client.authentication.k8s.io/v1` and `/v1beta1`, are spoken. Upstream: client-go/plugin/pkg/client/auth/exec.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
 """Kubeconfig files: reading, merging, and turning a context into a `Config`.
 
-Several files merge by kubectl's rule: the first file that names a cluster, user or context wins with the whole entry,
-and the first that sets `current-context` wins. Relative paths are relative to the file that they stand in.
-Every error names the file, the entry and the key, because a kubeconfig is edited by hand.
+Several files merge by kubectl's rule (upstream: `ClientConfigLoadingRules.Load`, client-go/tools/clientcmd): the first
+file that names a cluster, user or context wins with the whole entry, and the first that sets `current-context` wins.
+Relative paths are relative to the file that they stand in. Every error names the file, the entry and the key, because a
+kubeconfig is edited by hand.
 """
 
 from __future__ import annotations

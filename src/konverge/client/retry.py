@@ -2,7 +2,8 @@
 
 The rules, in the order of `Attempts.delay`:
 
-- The server said `Retry-After` (429, 500, 503, 504 …): it asks for another try, so any verb is tried again.
+- The server said `Retry-After` (429, 500, 503, 504 …; upstream: `withRetry`, client-go/rest/with_retry.go): it asks for
+  another try, so any verb is tried again.
 - The request never left (`NotConnected`): nothing can have happened, so any verb may be tried again, but only for as
   long as `refused_for` says, because a wrong address never gets better.
 - A read failed (429, 5xx, a lost connection): reading twice does no harm.

@@ -1,7 +1,8 @@
 """Warning headers of the API server: deprecated versions, unknown fields, admission policies.
 
-The server sends `Warning: 299 - "text"` (RFC 7234, 5.5). They are handed to a `WarningHandler`; the default one logs
-each text once, so that a controller that writes a deprecated kind a thousand times says so once.
+The server sends `Warning: 299 - "text"` (RFC 7234, 5.5). They are handed to a `WarningHandler` (upstream:
+`rest.WarningHandler`); the default one logs each text once, so that a controller that writes a deprecated kind a
+thousand times says so once.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ WarningHandler = Callable[[ServerWarning], None]
 
 
 def parse_warnings(value: str) -> list[ServerWarning]:
-    """All warnings of one header value; what is not well-formed ends the list.
+    """All warnings of one header value; what is not well-formed ends the list. Upstream: ParseWarningHeaders.
 
     >>> parse_warnings('299 - "unknown field \\\\"spec.foo\\\\""')
     [ServerWarning(code=299, agent='-', text='unknown field "spec.foo"')]

@@ -45,7 +45,8 @@ def total(parts: Iterable[Amounts], names: Iterable[str]) -> Amounts:
 def asked_by_pod(spec: Obj, part: str, *, pod_level: tuple[str, ...] = _OF_WHOLE_PODS) -> Amounts:
     """The requests or limits of a pod: containers run together, init containers one after the other.
 
-    Restartable init containers (sidecars) run on beside those that come after them.
+    Restartable init containers (sidecars) run on beside those that come after them. Upstream: PodRequests and PodLimits
+    (component-helpers/resource).
     """
     total: Amounts = {}
     for container in spec.get("containers") or ():

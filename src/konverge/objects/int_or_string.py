@@ -35,6 +35,8 @@ def atoi(text: str) -> int | str:
 def scale(value: IntOrString, total: int, *, round_up: bool) -> int:
     """The count that `value` means of `total`: numbers stay, `"25%"` is taken of the total.
 
+    Upstream: GetScaledValueFromIntOrPercent.
+
     >>> scale("25%", 10, round_up=True), scale("25%", 10, round_up=False), scale(3, 10, round_up=True)
     (3, 2, 3)
     """

@@ -72,7 +72,7 @@ class Requirement:
 
 
 def requirement(key: str, operator: Operator, values: Iterable[str] = ()) -> Requirement:
-    """A checked requirement."""
+    """A checked requirement. Upstream: NewRequirement (apimachinery/pkg/labels)."""
     made = Requirement(key, operator, tuple(values))
     errors = [*key_errors(key, "key"), *_count_errors(made)]
     for index, value in enumerate(made.values):
@@ -274,7 +274,10 @@ def from_labels(labels: Labels) -> Selector:
 
 
 def from_selector(selector: _SelectorObject | None) -> Selector:
-    """The selector of a `LabelSelector`: None selects nothing, an empty one everything."""
+    """The selector of a `LabelSelector`: None selects nothing, an empty one everything.
+
+    Upstream: LabelSelectorAsSelector (apimachinery/pkg/apis/meta/v1).
+    """
     if selector is None:
         return NOTHING
     return _from_terms(

@@ -1,10 +1,11 @@
 """`Quantity`: amounts of resources, exact and in the canonical form of Kubernetes.
 
 A quantity is `value × 10^scale` in integers, so that nothing is ever rounded behind the reader's back, plus the family
-of suffixes it was written with (`1Gi` stays binary, `1e3` stays an exponent). Parsing follows the API server, with its
-peculiarities: an amount below one nano is rounded up, a binary amount is capped at the largest int64, and a text that
-the server considers canonical already is kept as it was written (`1.500` stays `1.500`). In one point it differs on
-purpose: beyond the last suffix the server drops the suffix (`1000E` is printed as `1`); here it stays `1000E`.
+of suffixes it was written with (`1Gi` stays binary, `1e3` stays an exponent). Parsing follows the API server
+(`ParseQuantity`, apimachinery/pkg/api/resource), with its peculiarities: an amount below one nano is rounded up, a
+binary amount is capped at the largest int64, and a text that the server considers canonical already is kept as it was
+written (`1.500` stays `1.500`). In one point it differs on purpose: beyond the last suffix the server drops the suffix
+(`1000E` is printed as `1`); here it stays `1000E`.
 
 Parsed quantities are immutable and cached, because a cluster writes the same few texts over and over.
 """

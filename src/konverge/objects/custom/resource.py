@@ -131,7 +131,7 @@ class CustomResourceMeta(ModelMeta):
 
 
 def guess_plural(kind: str) -> str:
-    """The plural that Kubernetes itself would guess."""
+    """The plural that Kubernetes itself would guess. Upstream: UnsafeGuessKindToResource."""
     word = kind.lower()
     if word.endswith("s"):
         return word + "es"

@@ -38,7 +38,7 @@ def no_scope(scope: Scope, obj: Obj) -> bool:
     return False
 
 
-def pod_in_scope(scope: Scope, pod: Obj) -> bool:
+def pod_in_scope(scope: Scope, pod: Obj) -> bool:  # upstream: podMatchesScopeFunc (pkg/quota/v1/evaluator/core)
     match scope.name:
         case "Terminating":
             return is_terminating(pod)
@@ -74,7 +74,7 @@ def _terms(pod: Obj) -> Iterator[Obj]:
             yield weighted.get("podAffinityTerm") or {}
 
 
-def claim_in_scope(scope: Scope, claim: Obj) -> bool:
+def claim_in_scope(scope: Scope, claim: Obj) -> bool:  # upstream: pvcMatchesScopeFunc
     if scope.name != "VolumeAttributesClass":
         return False
     wanted = (claim.get("spec") or {}).get("volumeAttributesClassName")

@@ -1,6 +1,7 @@
 """What an object uses of which resource, and which names in a quota are about which kind.
 
 Every kind is counted by `count/PLURAL.GROUP`; pods, services and claims use more than their place.
+Upstream: pkg/quota/v1/evaluator/core.
 """
 
 from __future__ import annotations
