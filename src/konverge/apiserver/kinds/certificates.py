@@ -29,7 +29,7 @@ from konverge.apiserver.kinds.framework.declare import (
     unchanged,
     update,
 )
-from konverge.apiserver.kinds.framework.lifecycle import kept, metadata_kept, selectable, status_cleared, status_kept
+from konverge.apiserver.kinds.framework.lifecycle import kept, metadata_kept, prepared, selectable
 from konverge.apiserver.kinds.rules.conditions import conditions
 from konverge.apiserver.kinds.rules.names import dns_subdomain, path_segment_name, signer_name, trust_bundle_errors
 from konverge.apiserver.kinds.rules.numbers import at_least
@@ -374,8 +374,7 @@ _POD_REQUEST = section(  # upstream: ValidatePodCertificateRequestCreate
 
 
 POD_CERTIFICATE_REQUEST = Strategy(  # upstream: Strategy (podcertificaterequest)
-    prepare_create=status_cleared("certificates.k8s.io", "v1", "PodCertificateRequest"),
-    prepare_update=status_kept,
+    **prepared(status=("certificates.k8s.io", "v1", "PodCertificateRequest")),
     validate_create=creation(_POD_REQUEST),
     validate_update=update(kept("spec", "certificates.PodCertificateRequestSpec")),
     status=StatusRules(prepare=metadata_kept, validate=update(section("status", field("conditions", conditions)))),

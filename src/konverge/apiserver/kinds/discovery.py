@@ -15,6 +15,7 @@ from konverge.apiserver.kinds.framework.declare import (
     at_most,
     creation,
     distinct,
+    distinct_by,
     field,
     given,
     items,
@@ -25,7 +26,7 @@ from konverge.apiserver.kinds.framework.declare import (
     update,
 )
 from konverge.apiserver.kinds.framework.lifecycle import empty_is_null, next_generation
-from konverge.apiserver.kinds.rules.defaults import each
+from konverge.apiserver.kinds.rules.defaults import each, fill_unset
 from konverge.apiserver.kinds.rules.names import (
     dns_label,
     dns_subdomain,
@@ -45,10 +46,7 @@ _OWN_CONTROLLERS = ("endpointslice-controller.k8s.io", "endpointslicemirroring-c
 
 def _defaults(obj: Obj) -> None:  # upstream: SetDefaults_EndpointPort
     for port in each(obj, "ports"):
-        if port.get("name") is None:
-            port["name"] = ""
-        if port.get("protocol") is None:
-            port["protocol"] = "TCP"
+        fill_unset(port, {"name": "", "protocol": "TCP"})
 
 
 def _without_topology(obj: Obj) -> None:  # upstream: dropTopologyOnV1
@@ -104,12 +102,7 @@ def _hints(value: Any, path: str, report: Report) -> bool:  # upstream: validate
         listed = value.get(name) or ()
         if len(listed) > 8:
             return report.too_many(f"{path}.{name}", len(listed), 8)
-        items(_unique_hint, struct(text("name", rule)))(listed, f"{path}.{name}", report)
-    return True
-
-
-def _unique_hint(value: Any, path: str, report: Report) -> bool:  # upstream: validateHints
-    distinct(value.get("name") or "", f"{path}.name", report)
+        items(distinct_by("name"), struct(text("name", rule)))(listed, f"{path}.{name}", report)
     return True
 
 

@@ -15,7 +15,7 @@ from konverge.apiserver.kinds.framework.declare import (
     Report,
     Rule,
     creation,
-    distinct,
+    distinct_by,
     field,
     items,
     number,
@@ -26,7 +26,7 @@ from konverge.apiserver.kinds.framework.declare import (
     text,
     update,
 )
-from konverge.apiserver.kinds.framework.lifecycle import metadata_kept, status_cleared, status_kept
+from konverge.apiserver.kinds.framework.lifecycle import metadata_kept, prepared
 from konverge.apiserver.kinds.rules.defaults import fill, fill_numbers, section_of
 from konverge.apiserver.kinds.rules.names import dns_label, dns_subdomain
 from konverge.apiserver.kinds.rules.numbers import at_least, within
@@ -328,21 +328,15 @@ _LEVEL: tuple[Rule | Any, ...] = (
 )
 
 
-def _distinct_type(value: Any, path: str, report: Report) -> bool:  # upstream: ValidateFlowSchemaStatus
-    distinct(value.get("type") or "", f"{path}.type", report)
-    return bool(value.get("type")) or report.required(f"{path}.type")
-
-
 # upstream: ValidateFlowSchemaStatus, ValidatePriorityLevelConfigurationStatus
-_STATUS = section("status", field("conditions", items(_distinct_type)))
+_STATUS = section("status", field("conditions", items(distinct_by("type"), struct(text("type", required)))))
 
 
 # upstream: flowSchemaStrategy, priorityLevelConfigurationStrategy
 def _strategy(kind: str, defaults: Callable[[Obj], None], rules: tuple[Any, ...]) -> Strategy:
     return Strategy(
         defaults=defaults,
-        prepare_create=status_cleared(GROUP, "v1", kind),
-        prepare_update=status_kept,
+        **prepared(status=(GROUP, "v1", kind)),
         validate_create=creation(*rules),
         validate_update=update(rules),
         status=StatusRules(prepare=metadata_kept, validate=update(_STATUS)),

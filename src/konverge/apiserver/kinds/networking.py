@@ -26,8 +26,8 @@ from konverge.apiserver.kinds.framework.declare import (
     unchanged,
     update,
 )
-from konverge.apiserver.kinds.framework.lifecycle import metadata_kept, status_cleared, status_kept
-from konverge.apiserver.kinds.rules.defaults import each, section_of
+from konverge.apiserver.kinds.framework.lifecycle import metadata_kept, prepared
+from konverge.apiserver.kinds.rules.defaults import each, fill_unset, section_of
 from konverge.apiserver.kinds.rules.names import (
     dns_label,
     dns_subdomain,
@@ -60,8 +60,7 @@ def _default_policy(obj: Obj) -> None:  # upstream: SetDefaults_NetworkPolicyPor
     for direction, _ in _DIRECTIONS:
         for rule in each(spec, direction):
             for port in each(rule, "ports"):
-                if port.get("protocol") is None:
-                    port["protocol"] = "TCP"
+                fill_unset(port, {"protocol": "TCP"})
     if not spec.get("policyTypes"):
         spec["policyTypes"] = ["Ingress", "Egress"] if spec.get("egress") else ["Ingress"]
 
@@ -302,8 +301,7 @@ def _ingress_warnings(obj: Obj, old: Obj | None, context: Context) -> Iterable[s
 
 
 INGRESS = Strategy(  # upstream: ingressStrategy
-    prepare_create=status_cleared("networking.k8s.io", "v1", "Ingress"),
-    prepare_update=status_kept,
+    **prepared(status=("networking.k8s.io", "v1", "Ingress")),
     validate_create=creation(_INGRESS, _one_class),
     validate_update=update(_INGRESS),
     warnings=_ingress_warnings,
@@ -403,8 +401,7 @@ def _only_a_second(new: Obj, old: Obj, path: str, report: Report) -> bool:  # up
 
 
 SERVICE_CIDR = Strategy(  # upstream: serviceCIDRStrategy
-    prepare_create=status_cleared("networking.k8s.io", "v1", "ServiceCIDR"),
-    prepare_update=status_kept,
+    **prepared(status=("networking.k8s.io", "v1", "ServiceCIDR")),
     validate_create=creation(section("spec", _cidrs)),
     validate_update=update(_only_a_second),
     status=StatusRules(prepare=metadata_kept),

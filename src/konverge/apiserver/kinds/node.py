@@ -13,7 +13,8 @@ from konverge.apiserver.kinds.rules.names import dns_label, labels
 from konverge.apiserver.strategy import Strategy
 
 
-def _distinct_tolerations(value: Any, path: str, report: Report) -> bool:  # upstream: validateTolerations
+def _tolerations(value: Any, path: str, report: Report) -> bool:  # upstream: validateTolerations
+    TOLERATIONS(value, path, report)
     seen = set()
     for index, toleration in enumerate(value):
         key = tuple(toleration.get(name) or "" for name in ("key", "operator", "value", "effect"))
@@ -21,11 +22,6 @@ def _distinct_tolerations(value: Any, path: str, report: Report) -> bool:  # ups
             report.duplicate(f"{path}[{index}]", internal("core.Toleration", toleration))
         seen.add(key)
     return True
-
-
-def _tolerations(value: Any, path: str, report: Report) -> bool:  # upstream: validateTolerations
-    TOLERATIONS(value, path, report)
-    return _distinct_tolerations(value, path, report)
 
 
 def _overhead(value: Any, path: str, report: Report) -> bool:  # upstream: validateOverhead

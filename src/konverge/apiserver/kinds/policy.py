@@ -15,7 +15,7 @@ from konverge.apiserver.kinds.framework.declare import (
     section,
     update,
 )
-from konverge.apiserver.kinds.framework.lifecycle import status_cleared, status_kept
+from konverge.apiserver.kinds.framework.lifecycle import prepared
 from konverge.apiserver.kinds.rules.conditions import conditions
 from konverge.apiserver.kinds.rules.names import path_segment_name
 from konverge.apiserver.kinds.rules.numbers import count_or_percent, not_negative, within_hundred_percent
@@ -46,8 +46,7 @@ _STATUS = section(  # upstream: ValidatePodDisruptionBudgetStatusUpdate
 
 STRATEGIES = {  # upstream: podDisruptionBudgetStrategy
     "PodDisruptionBudget": Strategy(
-        prepare_create=status_cleared("policy", "v1", "PodDisruptionBudget"),
-        prepare_update=status_kept,
+        **prepared(status=("policy", "v1", "PodDisruptionBudget")),
         validate_create=creation(_SPEC),
         validate_update=update(_SPEC),
         status=StatusRules(validate=update(_STATUS)),

@@ -25,10 +25,11 @@ from konverge.apiserver.kinds.framework.declare import (
     text,
     update,
 )
-from konverge.apiserver.kinds.framework.lifecycle import empty_is_null, kept
+from konverge.apiserver.kinds.framework.lifecycle import empty_is_null, kept, prepared
+from konverge.apiserver.kinds.rules.defaults import fill
 from konverge.apiserver.kinds.rules.names import dns_subdomain, format_rule, path_segment_name
 from konverge.apiserver.kinds.rules.selectors import label_selector
-from konverge.apiserver.strategy import Context, Obj, Strategy
+from konverge.apiserver.strategy import Obj, Strategy
 from konverge.objects.names import path_segment_errors
 
 GROUP = "rbac.authorization.k8s.io"
@@ -102,32 +103,26 @@ def _binding(namespaced: bool, *kinds: str) -> tuple[Part, ...]:
 
 # upstream: SetDefaults_RoleBinding, SetDefaults_ClusterRoleBinding, SetDefaults_Subject
 def _default_binding(obj: Obj) -> None:
-    if not obj["roleRef"].get("apiGroup"):
-        obj["roleRef"]["apiGroup"] = GROUP
+    fill(obj["roleRef"], {"apiGroup": GROUP})
     for subject in obj.get("subjects") or ():
-        if not subject.get("apiGroup") and subject.get("kind") in ("User", "Group"):
-            subject["apiGroup"] = GROUP
+        if subject.get("kind") in ("User", "Group"):
+            fill(subject, {"apiGroup": GROUP})
 
 
 def _defaults_of(kind: str) -> Callable[[Obj], None]:
     return _default_binding if kind.endswith("Binding") else lambda obj: None
 
 
-def _prepare(obj: Obj, context: Context) -> None:  # upstream: strategy.PrepareForCreate
+def _no_empty_rules(obj: Obj) -> None:  # upstream: strategy.PrepareForCreate
     if "rules" in obj:
         empty_is_null(obj, "rules")
-
-
-def _prepare_update(obj: Obj, old: Obj, context: Context) -> None:
-    _prepare(obj, context)
 
 
 def _strategy(kind: str, parts: tuple[Part, ...], *transitions: Step) -> Strategy:
     declared = Declared(f"rbac/v1.{kind}")
     return Strategy(
         defaults=_defaults_of(kind),
-        prepare_create=_prepare,
-        prepare_update=_prepare_update,
+        **prepared(_no_empty_rules),
         validate_create=creation(*parts, declared.created),
         validate_update=update(parts, *transitions, declared.updated),
         name_check=path_segment_name,

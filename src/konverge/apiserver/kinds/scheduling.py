@@ -6,6 +6,7 @@ from typing import Any
 
 from konverge.apiserver.kinds.framework.declare import Report, creation, given, one_of, required, unchanged, update
 from konverge.apiserver.kinds.framework.lifecycle import first_generation
+from konverge.apiserver.kinds.rules.defaults import fill_unset
 from konverge.apiserver.strategy import Obj, Strategy
 
 HIGHEST_USER_PRIORITY = 1_000_000_000
@@ -14,8 +15,7 @@ _RESERVED = "priority class names with 'system-' prefix are reserved for system 
 
 
 def _defaults(obj: Obj) -> None:  # upstream: SetDefaults_PriorityClass
-    if obj.get("preemptionPolicy") is None:
-        obj["preemptionPolicy"] = "PreemptLowerPriority"
+    fill_unset(obj, {"preemptionPolicy": "PreemptLowerPriority"})
 
 
 def _system_error(name: str, value: int, is_default: bool) -> str:  # upstream: IsKnownSystemPriorityClass

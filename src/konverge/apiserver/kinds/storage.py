@@ -17,6 +17,7 @@ from konverge.apiserver.kinds.framework.declare import (
     Report,
     creation,
     distinct,
+    distinct_by,
     field,
     given,
     items,
@@ -32,16 +33,15 @@ from konverge.apiserver.kinds.framework.declare import (
 )
 from konverge.apiserver.kinds.framework.lifecycle import (
     empty_is_null,
+    generation_of_spec,
     kept,
     metadata_kept,
-    next_generation,
-    status_cleared,
-    status_kept,
+    prepared,
 )
 from konverge.apiserver.kinds.rules.conditions import longest
 from konverge.apiserver.kinds.rules.defaults import each, fill_unset, section_of
 from konverge.apiserver.kinds.rules.names import dns_subdomain, map_size, qualified_name
-from konverge.apiserver.kinds.rules.numbers import MAX_INT32, at_least, not_negative, within
+from konverge.apiserver.kinds.rules.numbers import MAX_INT32, at_least, not_negative, token_expiration, within
 from konverge.apiserver.kinds.rules.quantities import quantity_not_negative
 from konverge.apiserver.kinds.rules.selectors import label_selector
 from konverge.apiserver.strategy import Context, Obj, StatusRules, Strategy
@@ -69,26 +69,16 @@ def _default_class(obj: Obj) -> None:  # upstream: SetDefaults_StorageClass
     fill_unset(obj, {"reclaimPolicy": "Delete", "volumeBindingMode": "Immediate"})
 
 
-def _topology_term(value: Any, path: str, report: Report) -> bool:  # upstream: ValidateTopologySelectorTerm
-    keys: set[str] = set()
-    for index, expression in enumerate(value.get("matchLabelExpressions") or ()):
-        place = f"{path}.matchLabelExpressions[{index}]"
-        _REQUIREMENT(expression, place, report)
-        key = expression.get("key") or ""
-        if key in keys:
-            report.duplicate(f"{place}.key", key)
-        keys.add(key)
-    return True
-
-
 # upstream: validateTopologySelectorLabelRequirement
 _REQUIREMENT = struct(field("values", required, items(distinct)), text("key", qualified_name))
+# upstream: ValidateTopologySelectorTerm
+_TERM = struct(field("matchLabelExpressions", items(_REQUIREMENT, distinct_by("key"))))
 
 
 def _topologies(value: Any, path: str, report: Report) -> bool:  # upstream: validateAllowedTopologies
     seen: list[dict[str, set[str]]] = []
     for index, term in enumerate(value):
-        _topology_term(term, f"{path}[{index}]", report)
+        _TERM(term, f"{path}[{index}]", report)
         expressions = term.get("matchLabelExpressions") or ()
         chosen = {expression.get("key") or "": set(expression.get("values") or ()) for expression in expressions}
         if not chosen or chosen in seen:  # the real server compares with the empty slots of the terms to come, too
@@ -197,20 +187,11 @@ def _default_driver(obj: Obj) -> None:  # upstream: SetDefaults_CSIDriver
         spec["volumeLifecycleModes"] = ["Persistent"]
 
 
-def _tokens(value: Any, path: str, report: Report) -> bool:  # upstream: validateTokenRequests
-    seen: set[str] = set()
-    for index, request in enumerate(value):
-        audience, seconds = request.get("audience") or "", request.get("expirationSeconds")
-        place = f"{path}[{index}]"
-        if audience in seen:
-            report.duplicate(f"{place}.audience", audience)
-        elif seconds is not None and seconds < 600:
-            report.invalid(f"{place}.expirationSeconds", seconds, "may not specify a duration less than 10 minutes")
-        elif seconds is not None and seconds > 1 << 32:
-            detail = "may not specify a duration larger than 2^32 seconds"
-            report.invalid(f"{place}.expirationSeconds", seconds, detail)
-        seen.add(audience)
-    return True
+def _token(value: Any, path: str, report: Report) -> bool:  # upstream: validateTokenRequests
+    if not distinct(value.get("audience") or "", f"{path}.audience", report):
+        return False
+    seconds = value.get("expirationSeconds")
+    return seconds is None or token_expiration(seconds, f"{path}.expirationSeconds", report)
 
 
 def _lifecycle_modes(value: Any, path: str, report: Report) -> bool:  # upstream: validateVolumeLifecycleModes
@@ -230,7 +211,7 @@ def _tokens_in_secrets(value: Any, path: str, report: Report) -> bool:  # upstre
 _DRIVER = section(  # upstream: validateCSIDriverSpec
     "spec",
     given("fsGroupPolicy", one_of("File", "None", "ReadWriteOnceWithFSType")),
-    field("tokenRequests", _tokens),
+    field("tokenRequests", items(_token)),
     field("volumeLifecycleModes", _lifecycle_modes),
     field("nodeAllocatableUpdatePeriodSeconds", at_least(10, "must be greater than or equal to 10 seconds")),
     _tokens_in_secrets,
@@ -241,12 +222,6 @@ def _attachment_kept(new: Obj, old: Obj, path: str, report: Report) -> bool:  # 
     """The real server misspells the path."""
     value = new["spec"].get("attachRequired")
     return value == old["spec"].get("attachRequired") or report.invalid("spec.attachedRequired", value, IMMUTABLE)
-
-
-def _prepare_driver(obj: Obj, old: Obj, context: Context) -> None:  # upstream: csiDriverStrategy.PrepareForUpdate
-    """The generation counts changes only: a new driver has none."""
-    if obj.get("spec") != old.get("spec"):
-        next_generation(obj, old)
 
 
 # upstream: csiDriverStrategy.WarningsOnCreate
@@ -260,7 +235,7 @@ def _driver_warnings(obj: Obj, old: Obj | None, context: Context) -> Iterable[st
 
 CSI_DRIVER = Strategy(  # upstream: csiDriverStrategy
     defaults=_default_driver,
-    prepare_update=_prepare_driver,
+    prepare_update=generation_of_spec,  # a new driver has none
     validate_create=creation(_DRIVER),
     validate_update=update(_DRIVER, _attachment_kept, unchanged("spec.volumeLifecycleModes")),
     warnings=_driver_warnings,
@@ -274,19 +249,6 @@ def _no_empty_lists(obj: Obj) -> None:  # upstream: csiNodeStrategy.PrepareForCr
     empty_is_null(spec, "drivers")
     for entry in each(spec, "drivers"):
         empty_is_null(entry, "topologyKeys")
-
-
-_clear_status = status_cleared("storage.k8s.io", "v1", "CSINode")
-
-
-def _prepare_node(obj: Obj, context: Context) -> None:  # upstream: csiNodeStrategy.PrepareForCreate
-    _clear_status(obj, context)
-    _no_empty_lists(obj)
-
-
-def _prepare_node_update(obj: Obj, old: Obj, context: Context) -> None:  # upstream: csiNodeStrategy.PrepareForUpdate
-    status_kept(obj, old, context)
-    _no_empty_lists(obj)
 
 
 def _no_health(obj: Obj, old: Obj, context: Context) -> None:  # upstream: csiNodeStatusStrategy.PrepareForUpdate
@@ -312,11 +274,6 @@ def _topology_keys(value: Any, path: str, report: Report) -> bool:  # upstream: 
     return True
 
 
-def _distinct_driver(value: Any, path: str, report: Report) -> bool:  # upstream: validateCSINodeDrivers
-    distinct(value.get("name") or "", f"{path}.name", report)
-    return True
-
-
 _NODE = section(  # upstream: validateCSINodeSpec
     "spec",
     field(
@@ -326,7 +283,7 @@ _NODE = section(  # upstream: validateCSINodeSpec
                 text("name", required, csi_driver_name),
                 text("nodeID", required, _node_id),
                 field("allocatable", struct(field("count", not_negative))),
-                _distinct_driver,
+                distinct_by("name"),
                 _topology_keys,
             )
         ),
@@ -349,8 +306,7 @@ def _without_count(entry: Obj) -> Obj:
 
 
 CSI_NODE = Strategy(  # upstream: csiNodeStrategy
-    prepare_create=_prepare_node,
-    prepare_update=_prepare_node_update,
+    **prepared(_no_empty_lists, status=("storage.k8s.io", "v1", "CSINode")),
     validate_create=creation(_NODE),
     validate_update=update(_NODE, _drivers_kept),
     status=StatusRules(prepare=_no_health),
@@ -389,22 +345,16 @@ def _metadata(value: Any, path: str, report: Report) -> bool:  # upstream: valid
     return map_size(value) <= _METADATA_SIZE or report.too_long(path, _METADATA_SIZE)
 
 
-def _volume_name(value: Any, path: str, report: Report) -> bool:  # upstream: ValidateVolumeAttachment
-    name = value.get("persistentVolumeName")
-    return name is None or dns_subdomain(name, f"{path}.persistentVolumeName", report)
-
-
 _ATTACHMENT = (  # upstream: ValidateVolumeAttachment
     section("spec", section("source", _source), text("nodeName", dns_subdomain)),
     section("status", field("attachmentMetadata", _metadata), _error("attachError"), _error("detachError")),
-    section("spec", section("source", _volume_name)),
+    section("spec", section("source", given("persistentVolumeName", dns_subdomain))),
 )
 _DECLARED_ATTACHMENT = Declared("storage/v1.VolumeAttachment")
 _STORED_ATTACHER = section("spec", text("attacher", required, csi_driver_name))
 
 VOLUME_ATTACHMENT = Strategy(  # upstream: volumeAttachmentStrategy
-    prepare_create=status_cleared("storage.k8s.io", "v1", "VolumeAttachment"),
-    prepare_update=status_kept,
+    **prepared(status=("storage.k8s.io", "v1", "VolumeAttachment")),
     validate_create=creation(*_ATTACHMENT, _DECLARED_ATTACHMENT.created),
     validate_update=update(_STORED_ATTACHER, *_ATTACHMENT, _DECLARED_ATTACHMENT.updated),
     status=StatusRules(prepare=metadata_kept, validate=update(*_ATTACHMENT)),

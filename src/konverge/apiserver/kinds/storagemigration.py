@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from konverge.apiserver.kinds.framework.declare import creation, field, required_saying, section, text, update
-from konverge.apiserver.kinds.framework.lifecycle import kept, metadata_kept, status_cleared, status_kept
+from konverge.apiserver.kinds.framework.lifecycle import kept, metadata_kept, prepared
 from konverge.apiserver.kinds.rules.conditions import conditions
 from konverge.apiserver.strategy import StatusRules, Strategy
 
@@ -13,8 +13,7 @@ _STATUS = section("status", field("conditions", conditions))  # upstream: Valida
 
 STRATEGIES = {
     "StorageVersionMigration": Strategy(
-        prepare_create=status_cleared("storagemigration.k8s.io", "v1", "StorageVersionMigration"),
-        prepare_update=status_kept,
+        **prepared(status=("storagemigration.k8s.io", "v1", "StorageVersionMigration")),
         validate_create=creation(_SPEC),
         validate_update=update(_SPEC, kept("spec", "storagemigration.StorageVersionMigrationSpec")),
         status=StatusRules(prepare=metadata_kept, validate=update(_STATUS)),

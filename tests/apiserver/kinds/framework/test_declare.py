@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 from konverge.apiserver.kinds.framework.declare import (
     Report,
@@ -11,7 +11,7 @@ from konverge.apiserver.kinds.framework.declare import (
     at_most,
     chain,
     distinct,
-    entries,
+    distinct_by,
     exactly_one,
     field,
     given,
@@ -23,10 +23,11 @@ from konverge.apiserver.kinds.framework.declare import (
     section,
     struct,
     unchanged,
-    when,
+    update,
 )
 from konverge.apiserver.kinds.rules.names import dns_label
 from konverge.apiserver.kinds.rules.numbers import not_negative
+from konverge.apiserver.strategy import Context
 
 
 def texts(rule: Rule, value: Any, path: str = "x") -> list[str]:
@@ -70,12 +71,6 @@ def test_distinct_looks_at_the_innermost_list() -> None:
     assert texts(rule, [twice, {"name": "b", "ports": [{"name": "p"}]}]) == ['x[0].ports[1].name: Duplicate value: "p"']
 
 
-def test_entries_report_at_their_key_in_order() -> None:
-    rule = entries(key=dns_label, value=not_negative)
-    messages = texts(rule, {"b": -1, "A": 1, "a": -2})
-    assert [text.split(":")[0] for text in messages] == ["x[A]", "x[a]", "x[b]"]
-
-
 def test_exactly_one_member_of_a_union_is_set() -> None:
     rule = exactly_one(("a", "b"), noun="thing", none_detail="must specify a thing", rules={"a": not_negative})
     assert texts(rule, {}) == ["x: Required value: must specify a thing"]
@@ -85,10 +80,14 @@ def test_exactly_one_member_of_a_union_is_set() -> None:
     ]
 
 
-def test_rules_apply_under_their_condition_and_up_to_their_limit() -> None:
-    assert texts(when(lambda value: len(value) > 1, at_most(1)), ["a", "b"]) == [
-        "x: Too many: 2: must have at most 1 item"
-    ]
+def test_distinct_by_goes_on_after_a_duplicate() -> None:
+    rule = items(distinct_by("type"), struct(field("status", required)))
+    twice = [{"type": "a", "status": "True"}, {"type": "a"}]
+    assert texts(rule, twice) == ['x[1].type: Duplicate value: "a"', "x[1].status: Required value"]
+
+
+def test_lists_have_a_limit_and_a_text_may_be_required() -> None:
+    assert texts(at_most(1), ["a", "b"]) == ["x: Too many: 2: must have at most 1 item"]
     assert texts(chain(one_of_required("A")), "") == ["x: Required value"]
 
 
@@ -102,3 +101,9 @@ def test_as_created_asks_of_the_new_state() -> None:
     report = Report()
     as_created(field("a", required))({}, {"a": 1}, "", report)
     assert [str(error) for error in report.errors] == ["a: Required value"]
+
+
+def test_an_update_checks_fields_and_tuples_of_parts_as_new_states() -> None:
+    validate = update(field("a", required), (field("b", required), field("c", required)), unchanged("d"))
+    errors = validate({"d": 2}, {"a": 1, "b": 1, "c": 1, "d": 1}, cast(Context, None))
+    assert [error.path for error in errors] == ["a", "b", "c", "d"]

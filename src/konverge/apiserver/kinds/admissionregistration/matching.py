@@ -14,11 +14,11 @@ from konverge.apiserver.kinds.framework.declare import (
     Rule,
     chain,
     distinct,
-    even_absent,
     field,
     given,
     items,
     one_of,
+    present,
     required,
     struct,
 )
@@ -101,15 +101,10 @@ _NAMES = field("resourceNames", items(chain(format_rule(path_segment_errors), di
 _NAMED_RULES = items(struct(_NAMES, RULE))  # upstream: validateNamedRuleWithOperations
 
 
-@even_absent
-def _selector(value: Any, path: str, report: Report) -> bool:
-    return report.required(path) if value is None else label_selector(value, path, report)
-
-
 match_resources = struct(  # upstream: validateMatchResources
     given("matchPolicy", one_of(*MATCH_POLICIES)),
-    field("namespaceSelector", _selector),
-    field("objectSelector", _selector),
+    field("namespaceSelector", present, label_selector),
+    field("objectSelector", present, label_selector),
     field("resourceRules", _NAMED_RULES),
     field("excludeResourceRules", _NAMED_RULES),
 )

@@ -42,7 +42,7 @@ from konverge.apiserver.kinds.framework.declare import (
     text,
     update,
 )
-from konverge.apiserver.kinds.framework.lifecycle import metadata_kept, status_cleared, status_kept
+from konverge.apiserver.kinds.framework.lifecycle import metadata_kept, prepared
 from konverge.apiserver.kinds.rules.conditions import conditions
 from konverge.apiserver.kinds.rules.defaults import fill_unset, section_of
 from konverge.apiserver.kinds.rules.names import dns_subdomain, format_rule, qualified_name
@@ -363,8 +363,7 @@ _STATUS = section(  # upstream: validateValidatingAdmissionPolicyStatus
 
 VALIDATING_POLICY = Strategy(  # upstream: validatingAdmissionPolicyStrategy
     defaults=_default_policy,
-    prepare_create=status_cleared(GROUP, "v1", "ValidatingAdmissionPolicy"),
-    prepare_update=status_kept,
+    **prepared(status=(GROUP, "v1", "ValidatingAdmissionPolicy")),
     **_policy_checks(_check_validating),
     warnings=reserved_name_warnings,
     status=StatusRules(prepare=metadata_kept, validate=update(_STATUS)),

@@ -33,6 +33,7 @@ from konverge.apiserver.kinds.framework.lifecycle import (
     kept,
     next_generation,
     not_decremented,
+    prepared,
     status_cleared,
     status_kept,
 )
@@ -179,8 +180,7 @@ DEPLOYMENT = Strategy(  # upstream: deploymentStrategy
 
 REPLICA_SET = Strategy(  # upstream: rsStrategy
     defaults=_default_replica_set,
-    prepare_create=status_cleared("apps", "v1", "ReplicaSet"),
-    prepare_update=status_kept,
+    **prepared(status=("apps", "v1", "ReplicaSet")),
     validate_create=creation(_REPLICA_SET_SPEC),
     validate_update=update(_REPLICA_SET_SPEC, selector_kept),
     warnings=_warnings,

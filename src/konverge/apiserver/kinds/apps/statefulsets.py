@@ -33,7 +33,7 @@ from konverge.apiserver.kinds.framework.declare import (
     unchanged,
     update,
 )
-from konverge.apiserver.kinds.framework.lifecycle import kept, not_decremented, status_cleared, status_kept
+from konverge.apiserver.kinds.framework.lifecycle import kept, not_decremented, prepared
 from konverge.apiserver.kinds.rules.defaults import each, fill, fill_unset, section_of
 from konverge.apiserver.kinds.rules.names import annotation_map, dns_label, labels, object_name
 from konverge.apiserver.kinds.rules.numbers import count_of, count_or_percent, not_negative, within_hundred_percent
@@ -176,8 +176,7 @@ def _warnings(obj: Obj, old: Obj | None, context: Context) -> Iterable[str]:
 
 STATEFUL_SET = Strategy(  # upstream: statefulSetStrategy
     defaults=_defaults,
-    prepare_create=status_cleared("apps", "v1", "StatefulSet"),
-    prepare_update=status_kept,
+    **prepared(status=("apps", "v1", "StatefulSet")),
     validate_create=creation(_spec(new=True)),
     validate_update=update(
         _spec(new=False),

@@ -27,7 +27,8 @@ from konverge.apiserver.kinds.framework.declare import (
     update,
 )
 from konverge.apiserver.kinds.framework.declare import required_saying as saying
-from konverge.apiserver.kinds.framework.lifecycle import status_cleared, status_kept
+from konverge.apiserver.kinds.framework.lifecycle import prepared
+from konverge.apiserver.kinds.rules.defaults import fill_unset
 from konverge.apiserver.kinds.rules.numbers import NOT_POSITIVE, at_least, not_negative
 from konverge.apiserver.kinds.rules.quantities import quantity_not_negative
 from konverge.apiserver.strategy import Obj, StatusRules, Strategy
@@ -50,8 +51,7 @@ def _default_rules(behavior: Obj, name: str, scalars: Obj, policies: tuple[tuple
 # upstream: SetDefaults_HorizontalPodAutoscaler, SetDefaults_HorizontalPodAutoscalerBehavior
 def _defaults(obj: Obj) -> None:
     spec = obj["spec"]
-    if spec.get("minReplicas") is None:
-        spec["minReplicas"] = 1
+    fill_unset(spec, {"minReplicas": 1})
     if not spec.get("metrics"):
         target = {"type": "Utilization", "averageUtilization": DEFAULT_UTILIZATION}
         spec["metrics"] = [{"type": "Resource", "resource": {"name": "cpu", "target": target}}]
@@ -144,8 +144,7 @@ _STATUS = section(  # upstream: ValidateHorizontalPodAutoscalerStatusUpdate
 STRATEGIES = {  # upstream: autoscalerStrategy
     "HorizontalPodAutoscaler": Strategy(
         defaults=_defaults,
-        prepare_create=status_cleared("autoscaling", "v2", "HorizontalPodAutoscaler"),
-        prepare_update=status_kept,
+        **prepared(status=("autoscaling", "v2", "HorizontalPodAutoscaler")),
         validate_create=creation(_SPEC, scope=_known),
         validate_update=update(_SPEC, scope=_known),
         generation=True,

@@ -15,6 +15,7 @@ from typing import Any
 
 from konverge.apiserver.field_errors import render
 from konverge.apiserver.go.structs import internal
+from konverge.apiserver.kinds.rules.defaults import fill_unset
 from konverge.apiserver.strategy import Obj
 
 _METRICS = "autoscaling.alpha.kubernetes.io/metrics"
@@ -153,8 +154,7 @@ def _is_cpu_target(metric: Obj) -> bool:
 
 def default_v1(obj: Obj) -> None:  # upstream: SetDefaults_HorizontalPodAutoscaler
     """Defaults of the served form."""
-    if obj["spec"].get("minReplicas") is None:
-        obj["spec"]["minReplicas"] = 1
+    fill_unset(obj["spec"], {"minReplicas": 1})
 
 
 def from_v2(obj: Obj) -> Obj:  # upstream: Convert_autoscaling_HorizontalPodAutoscaler_To_v1_HorizontalPodAutoscaler

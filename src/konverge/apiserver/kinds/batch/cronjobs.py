@@ -13,7 +13,7 @@ from konverge.apiserver.kinds.batch.schedule import schedule_error, time_zone
 from konverge.apiserver.kinds.core.pod.defaults import default_pod_template
 from konverge.apiserver.kinds.core.pod.template import generation_changed, name_warnings, shown_selector
 from konverge.apiserver.kinds.framework.declare import Report, creation, field, one_of, required, section, text, update
-from konverge.apiserver.kinds.framework.lifecycle import status_cleared, status_kept
+from konverge.apiserver.kinds.framework.lifecycle import prepared
 from konverge.apiserver.kinds.rules.defaults import fill, section_of
 from konverge.apiserver.kinds.rules.numbers import not_negative
 from konverge.apiserver.strategy import Context, Obj, StatusRules, Strategy
@@ -38,17 +38,8 @@ def _defaults(obj: Obj) -> None:  # upstream: SetDefaults_CronJob
     default_pod_template(section_of(job, "template"))
 
 
-_clear_status = status_cleared("batch", "v1", "CronJob")
-
-
-def _prepare_create(obj: Obj, context: Context) -> None:  # upstream: cronJobStrategy.PrepareForCreate
+def _prepare_job_template(obj: Obj) -> None:  # upstream: cronJobStrategy.PrepareForCreate
     prepare_job_spec(obj["spec"]["jobTemplate"]["spec"])
-    _clear_status(obj, context)
-
-
-def _prepare_update(obj: Obj, old: Obj, context: Context) -> None:  # upstream: cronJobStrategy.PrepareForUpdate
-    prepare_job_spec(obj["spec"]["jobTemplate"]["spec"])
-    status_kept(obj, old, context)
 
 
 def _schedule(spec: Obj, zone_allowed: bool, report: Report) -> bool:  # upstream: validateScheduleFormat
@@ -131,8 +122,7 @@ def _warnings(obj: Obj, old: Obj | None, context: Context) -> Iterable[str]:
 
 CRON_JOB = Strategy(  # upstream: cronJobStrategy
     defaults=_defaults,
-    prepare_create=_prepare_create,
-    prepare_update=_prepare_update,
+    **prepared(_prepare_job_template, status=("batch", "v1", "CronJob")),
     validate_create=creation(_new_schedule, _DEADLINE, _new_zone, _REST, _short_name, _SCHEDULE_GIVEN),
     validate_update=update(_kept_schedule, _DEADLINE, _changed_zone, _REST, _SCHEDULE_GIVEN),
     warnings=_warnings,

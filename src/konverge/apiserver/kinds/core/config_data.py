@@ -13,6 +13,8 @@ from typing import Any
 from konverge.apiserver.go.json import unmarshal_error
 from konverge.apiserver.go.tls import key_pair_error
 from konverge.apiserver.kinds.framework.declare import Report, Transition, as_created, creation, unchanged, update
+from konverge.apiserver.kinds.framework.lifecycle import selectable
+from konverge.apiserver.kinds.rules.defaults import fill
 from konverge.apiserver.strategy import Context, Obj, Strategy
 from konverge.objects.names import config_key_errors
 
@@ -80,8 +82,7 @@ def _default_secret(secret: Obj) -> None:  # upstream: SetDefaults_Secret, Conve
             **(secret.get("data") or {}),
             **{k: b64encode(v.encode()).decode() for k, v in strings.items()},
         }
-    if not secret.get("type"):
-        secret["type"] = "Opaque"
+    fill(secret, {"type": "Opaque"})
 
 
 def _docker_config(key: str, data: dict[str, str], report: Report) -> None:  # upstream: ValidateSecret
@@ -143,5 +144,5 @@ SECRET = Strategy(  # upstream: strategy (secret)
     validate_create=creation(_secret),
     validate_update=update(unchanged("type"), _frozen("data"), as_created(_secret)),
     warnings=_secret_warnings,
-    field_selectors={"type": lambda secret: secret.get("type") or ""},
+    field_selectors=selectable("type"),
 )

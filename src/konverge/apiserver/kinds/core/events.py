@@ -55,16 +55,11 @@ def _source(event: Obj) -> str:
     return (event.get("source") or {}).get("component") or event.get("reportingComponent") or ""
 
 
-def _plain(name: str) -> Callable[[Obj], str]:
-    return lambda event: event.get(name) or ""
-
-
 REFERENCE = ("kind", "namespace", "name", "uid", "apiVersion", "resourceVersion", "fieldPath")
 """The members of an ObjectReference."""
 
 FIELD_SELECTORS: dict[str, Callable[[Obj], str]] = {  # upstream: ToSelectableFields
-    **selectable(*(f"involvedObject.{name}" for name in REFERENCE)),
-    **{name: _plain(name) for name in ("reason", "reportingComponent", "type")},
+    **selectable(*(f"involvedObject.{name}" for name in REFERENCE), "reason", "reportingComponent", "type"),
     "source": _source,
 }
 

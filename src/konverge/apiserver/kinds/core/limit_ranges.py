@@ -7,7 +7,7 @@ from typing import Any
 from konverge import clock
 from konverge.apiserver.kinds.core.pod.defaults import default_resource_list
 from konverge.apiserver.kinds.core.resource_names import container_resource_name, may_overcommit, resource_name
-from konverge.apiserver.kinds.framework.declare import Report, creation, field, section, update
+from konverge.apiserver.kinds.framework.declare import Report, creation, distinct, field, items, section, update
 from konverge.apiserver.kinds.framework.lifecycle import empty_is_null
 from konverge.apiserver.kinds.rules.defaults import each, section_of
 from konverge.apiserver.kinds.rules.names import qualified_name
@@ -40,8 +40,10 @@ def _type(kind: str, path: str, report: Report) -> bool:  # upstream: validateLi
     return known or report.invalid(path, kind, "must be a standard limit type or fully qualified")
 
 
-def _limit(limit: Amounts, path: str, report: Report) -> None:  # upstream: ValidateLimitRange
+def _limit(limit: Amounts, path: str, report: Report) -> bool:  # upstream: ValidateLimitRange
     kind = limit.get("type") or ""
+    _type(kind, f"{path}.type", report)
+    distinct(kind, f"{path}.type", report)
     name_rule = container_resource_name if kind in ("Pod", "Container") else resource_name
     for name in ("max", "min"):
         _names(limit, name, name_rule, path, report)
@@ -60,6 +62,7 @@ def _limit(limit: Amounts, path: str, report: Report) -> None:  # upstream: Vali
     considered = [name for name in _LISTS if kind != "Pod" or not name.startswith("default")]
     for resource in sorted({key for name in considered for key in limit.get(name) or ()}):
         _relations({name: (limit.get(name) or {}).get(resource) for name in considered}, resource, path, report)
+    return True
 
 
 # upstream: validateLimitRangeResourceName
@@ -107,18 +110,6 @@ def _ratio(amounts: Amounts, path: str, report: Report) -> None:  # upstream: Va
         report.invalid(path, shown(ratio), f"ratio {shown(ratio)} is greater than max/min = {possible:f}")
 
 
-def _limits(value: Any, path: str, report: Report) -> bool:  # upstream: ValidateLimitRange
-    seen: set[str] = set()
-    for index, limit in enumerate(value):
-        place, kind = f"{path}[{index}]", limit.get("type") or ""
-        _type(kind, f"{place}.type", report)
-        if kind in seen:
-            report.duplicate(f"{place}.type", kind)
-        seen.add(kind)
-        _limit(limit, place, report)
-    return True
-
-
 def _prepare_update(limits: Obj, old: Obj, context: Context) -> None:
     empty_is_null(limits["spec"], "limits")
 
@@ -129,7 +120,7 @@ def _prepare_create(limits: Obj, context: Context) -> None:  # upstream: limitra
         limits["metadata"]["name"] = clock.new_uid()
 
 
-_SPEC = section("spec", field("limits", _limits))
+_SPEC = section("spec", field("limits", items(_limit)))
 
 LIMIT_RANGE = Strategy(  # upstream: limitrangeStrategy
     defaults=_defaults,

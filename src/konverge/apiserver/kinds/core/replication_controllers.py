@@ -14,7 +14,6 @@ from konverge.apiserver.kinds.core.pod.warnings import template_warnings
 from konverge.apiserver.kinds.framework.declare import (
     Report,
     creation,
-    even_absent,
     field,
     not_above,
     present,
@@ -24,7 +23,7 @@ from konverge.apiserver.kinds.framework.declare import (
     update,
 )
 from konverge.apiserver.kinds.framework.lifecycle import status_kept
-from konverge.apiserver.kinds.rules.defaults import section_of
+from konverge.apiserver.kinds.rules.defaults import fill_unset, section_of
 from konverge.apiserver.kinds.rules.names import object_name
 from konverge.apiserver.kinds.rules.numbers import not_negative
 from konverge.apiserver.strategy import Context, Obj, StatusRules, Strategy
@@ -35,18 +34,13 @@ def _default_template(obj: Obj) -> None:
     default_pod_template(section_of(obj, "template"))
 
 
-@even_absent
-def _always_template(value: Any, path: str, report: Report) -> bool:  # upstream: ValidatePodTemplate
-    return pod_template(value or {}, path, report)
-
-
 # upstream: podTemplateStrategy.WarningsOnUpdate
 def _template_warnings(obj: Obj, old: Obj | None, context: Context) -> Iterable[str]:
     if old is None or obj["template"] != old.get("template"):
         yield from template_warnings(obj["template"], "template")
 
 
-_TEMPLATE = field("template", _always_template)
+_TEMPLATE = section("template", pod_template)  # upstream: ValidatePodTemplate
 
 POD_TEMPLATE = Strategy(  # upstream: podTemplateStrategy
     defaults=_default_template,
@@ -60,8 +54,7 @@ POD_TEMPLATE = Strategy(  # upstream: podTemplateStrategy
 
 def _default_controller(controller: Obj) -> None:  # upstream: SetDefaults_ReplicationController
     spec = section_of(controller, "spec")
-    if spec.get("replicas") is None:
-        spec["replicas"] = 1
+    fill_unset(spec, {"replicas": 1})
     if spec.get("template") is not None:
         labels = (spec["template"].get("metadata") or {}).get("labels")
         if labels:

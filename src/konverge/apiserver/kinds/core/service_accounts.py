@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from konverge.apiserver.kinds.framework.lifecycle import prepared
 from konverge.apiserver.strategy import Context, Obj, Strategy
 
 _MOUNTABLE = "kubernetes.io/enforce-mountable-secrets"
@@ -15,14 +16,6 @@ def _bare_secrets(account: Obj) -> None:  # upstream: cleanSecretReferences
         account["secrets"] = [{"name": s["name"]} if s.get("name") else {} for s in account["secrets"]]
 
 
-def _prepare_create(account: Obj, context: Context) -> None:
-    _bare_secrets(account)
-
-
-def _prepare_update(account: Obj, old: Obj, context: Context) -> None:
-    _bare_secrets(account)
-
-
 # upstream: warnIfHasEnforceMountableSecretsAnnotation
 def _warnings(account: Obj, old: Obj | None, context: Context) -> Iterable[str]:
     before = (old or {}).get("metadata", {}).get("annotations") or {}
@@ -32,8 +25,7 @@ def _warnings(account: Obj, old: Obj | None, context: Context) -> Iterable[str]:
 
 
 SERVICE_ACCOUNT = Strategy(
-    prepare_create=_prepare_create,
-    prepare_update=_prepare_update,
+    **prepared(_bare_secrets),
     warnings=_warnings,
     returns_deleted=True,
 )

@@ -197,19 +197,6 @@ def items(*rules: Rule) -> Rule:
     return check
 
 
-def entries(*, key: Rule | None = None, value: Rule | None = None) -> Rule:
-    """Every entry of a map at `path[key]`, in the order of the keys (Go's is random, ours is the same every time)."""
-
-    def check(mapping: Any, path: str, report: Report) -> bool:
-        for name in sorted(mapping) if mapping else ():
-            place = f"{path}[{name}]"
-            if (key is None or key(name, place, report)) and value is not None:
-                value(mapping[name], place, report)
-        return True
-
-    return check
-
-
 @even_absent
 def required(value: Any, path: str, report: Report) -> bool:
     """Not absent and not Go's zero value ("", 0, an empty list)."""
@@ -241,6 +228,16 @@ def distinct(value: Any, path: str, report: Report) -> bool:
     return True
 
 
+def distinct_by(name: str) -> Rule:
+    """An element of `items` differs from the others in this text; an absent one is empty."""
+
+    def check(value: Any, path: str, report: Report) -> bool:
+        distinct(value.get(name) or "", f"{path}.{name}", report)
+        return True
+
+    return check
+
+
 def one_of(*supported: str) -> Rule:
     """An enumeration; the values are listed in the message in the order given here."""
     known = frozenset(supported)
@@ -254,16 +251,6 @@ def one_of(*supported: str) -> Rule:
 def one_of_required(*supported: str, detail: str = "") -> Rule:
     """`required`, then `one_of`."""
     return chain(required_saying(detail), one_of(*supported))
-
-
-def when(condition: Callable[[Any], bool], *rules: Rule) -> Rule:
-    """The rules, if the value (the whole struct, where it is a part of one) is so."""
-    checked = chain(*rules)
-
-    def check(value: Any, path: str, report: Report) -> bool:
-        return not condition(value) or checked(value, path, report)
-
-    return check
 
 
 def at_most(maximum: int) -> Rule:

@@ -1,8 +1,7 @@
 """What kinds with a spec and a status share: their parts of a `Strategy`.
 
 DEPLOYMENT = Strategy(
-    prepare_create=status_cleared("apps", "v1", "Deployment"),
-    prepare_update=status_kept,
+    **prepared(status=("apps", "v1", "Deployment")),
     …)
 """
 
@@ -11,6 +10,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable
 from functools import cache
+from typing import Any
 
 from konverge.apiserver import schema
 from konverge.apiserver.go.structs import internal
@@ -54,6 +54,12 @@ def next_generation(obj: Obj, old: Obj) -> None:
     obj["metadata"]["generation"] = old["metadata"].get("generation", 0) + 1
 
 
+def generation_of_spec(obj: Obj, old: Obj, context: Context) -> None:
+    """On update: the generation counts changes of the spec."""
+    if obj.get("spec") != old.get("spec"):
+        next_generation(obj, old)
+
+
 def status_kept(obj: Obj, old: Obj, context: Context) -> None:
     """On update of the main resource: the status is the stored one."""
     take(obj, old, "status")
@@ -65,13 +71,35 @@ def metadata_kept(obj: Obj, old: Obj, context: Context) -> None:
         take(obj["metadata"], old["metadata"], name)
 
 
+def prepared(*steps: Callable[[Obj], None], status: tuple[str, str, str] | None = None) -> dict[str, Any]:
+    """`prepare_create` and `prepare_update` of a kind whose writes are all prepared by the same steps.
+
+    `status` (group, version and kind) says that the status is cleared on create, and kept on update.
+    """
+    clear = status_cleared(*status) if status else None
+
+    def create(obj: Obj, context: Context) -> None:
+        if clear:
+            clear(obj, context)
+        for step in steps:
+            step(obj)
+
+    def update(obj: Obj, old: Obj, context: Context) -> None:
+        if clear:
+            status_kept(obj, old, context)
+        for step in steps:
+            step(obj)
+
+    return {"prepare_create": create, "prepare_update": update}
+
+
 def selectable(*paths: str) -> dict[str, Callable[[Obj], str]]:
     """`Strategy.field_selectors` for members of a struct (`spec.nodeName`), which are empty where they are absent."""
-    return {path: _text_of(*path.split(".")) for path in paths}
+    return {path: _text_of(path.split(".")) for path in paths}
 
 
-def _text_of(section: str, name: str) -> Callable[[Obj], str]:
-    return lambda obj: (obj.get(section) or {}).get(name) or ""
+def _text_of(keys: list[str]) -> Callable[[Obj], str]:
+    return lambda obj: dig(obj, keys) or ""
 
 
 def not_decremented(name: str, detail: str = "cannot be decremented") -> Transition:  # upstream: IsDecremented

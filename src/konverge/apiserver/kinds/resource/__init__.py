@@ -16,8 +16,8 @@ from konverge.apiserver.kinds.framework.declare import (
 )
 from konverge.apiserver.kinds.framework.lifecycle import (
     first_generation,
+    generation_of_spec,
     metadata_kept,
-    next_generation,
     status_cleared,
     status_kept,
 )
@@ -33,7 +33,7 @@ from konverge.apiserver.kinds.resource.devices import (
 )
 from konverge.apiserver.kinds.resource.slices import RESOURCE_SLICE
 from konverge.apiserver.kinds.rules.conditions import conditions
-from konverge.apiserver.kinds.rules.defaults import section_of
+from konverge.apiserver.kinds.rules.defaults import fill_unset, section_of
 from konverge.apiserver.kinds.rules.names import dns_label
 from konverge.apiserver.meta.system import timestamp
 from konverge.apiserver.strategy import Context, Obj, StatusRules, Strategy
@@ -43,8 +43,7 @@ MOST_CONDITIONS = 8
 
 def _defaults(obj: Obj) -> None:
     taint = section_of(section_of(obj, "spec"), "taint")
-    if taint.get("timeAdded") is None:
-        taint["timeAdded"] = timestamp()
+    fill_unset(taint, {"timeAdded": timestamp})
 
 
 def _prepare_rule_update(obj: Obj, old: Obj, context: Context) -> None:
@@ -91,14 +90,9 @@ def _changed(new: Obj, old: Obj, path: str, report: Report) -> bool:
     return struct(section("spec", *parts))(new, path, report)
 
 
-def _prepare_update(obj: Obj, old: Obj, context: Context) -> None:
-    if obj.get("spec") != old.get("spec"):
-        next_generation(obj, old)
-
-
 DEVICE_CLASS = Strategy(
     prepare_create=first_generation,
-    prepare_update=_prepare_update,
+    prepare_update=generation_of_spec,
     validate_create=creation(section("spec", SELECTORS, _CONFIGURATIONS), _DECLARED.created),
     validate_update=update(_changed, _DECLARED.updated),
     name_check=lambda name, is_prefix: [],  # declared

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from konverge.apiserver.kinds.core.pod.scheduling import node_selector
-from konverge.apiserver.kinds.framework.declare import Report, field, items, required, section, struct, text
+from konverge.apiserver.kinds.framework.declare import Report, at_most, field, items, required, section, struct, text
 from konverge.apiserver.kinds.framework.lifecycle import metadata_kept
 from konverge.apiserver.kinds.resource.devices import (
     MOST_CONFIGURATIONS,
@@ -134,8 +134,7 @@ def _device(entry: Obj) -> tuple[str, ...]:
 
 
 def _allocated(status: Obj) -> set[tuple[str, ...]]:
-    allocation = status.get("allocation") or {}
-    return {_device(result) for result in each(allocation.get("devices") or {}, "results")}
+    return {_device(result) for result in results_of({"status": status})}
 
 
 def prepare_status(obj: Obj, old: Obj, context: Context) -> None:
@@ -170,10 +169,6 @@ _ALLOCATION = struct(
 )
 
 
-def _few_conditions(value: Any, path: str, report: Report) -> bool:
-    return len(value) <= MOST_CONDITIONS or report.too_many(path, len(value), MOST_CONDITIONS)
-
-
 def _is_allocated(value: Any, path: str, report: Report) -> bool:
     device = _device(value)
     shown = {name[0].upper() + name[1:]: part for name, part in zip(_IDENTITY, device, strict=True)}
@@ -185,7 +180,7 @@ _DEVICE = struct(
     text("pool", pool_name),
     text("device", dns_label),
     _is_allocated,
-    field("conditions", _few_conditions),
+    field("conditions", at_most(MOST_CONDITIONS)),
     field("conditions", conditions),
     field("data", json_object),
     field("networkData", struct(field("ips", up_to(MOST_ADDRESSES, interface_address)))),

@@ -6,7 +6,7 @@ from typing import Any
 
 from konverge.apiserver.kinds.framework.declarative_validation import Declared
 from konverge.apiserver.kinds.framework.declare import Report, creation, field, required, section, struct, text, update
-from konverge.apiserver.kinds.framework.lifecycle import kept, status_cleared, status_kept
+from konverge.apiserver.kinds.framework.lifecycle import kept, prepared
 from konverge.apiserver.kinds.resource.claim_status import (
     allocated_admin_access,
     claim_status,
@@ -25,9 +25,9 @@ from konverge.apiserver.kinds.resource.devices import (
     requests_of,
     up_to,
 )
-from konverge.apiserver.kinds.rules.defaults import each, fill_numbers, section_of
+from konverge.apiserver.kinds.rules.defaults import each, fill, fill_numbers, section_of
 from konverge.apiserver.kinds.rules.names import TEMPLATE_METADATA, dns_label, dns_subdomain
-from konverge.apiserver.strategy import Context, Obj, StatusRules, Strategy
+from konverge.apiserver.strategy import Obj, StatusRules, Strategy
 
 MOST_REQUESTS = 32
 MOST_ALTERNATIVES = 8
@@ -39,13 +39,11 @@ MOST_CONSTRAINTS = 32
 
 def _default_tolerations(value: Obj) -> None:
     for toleration in each(value, "tolerations"):
-        if not toleration.get("operator"):
-            toleration["operator"] = "Equal"
+        fill(toleration, {"operator": "Equal"})
 
 
 def _default_request(request: Obj) -> None:
-    if not request.get("allocationMode"):
-        request["allocationMode"] = "ExactCount"
+    fill(request, {"allocationMode": "ExactCount"})
     if request["allocationMode"] == "ExactCount":
         fill_numbers(request, {"count": 1})
     _default_tolerations(request)
@@ -137,23 +135,11 @@ def _claim_admin_access(value: Any, path: str, report: Report) -> bool:
     return requested_admin_access(value.get("spec") or {}, value, report)
 
 
-def _prepare_claim(obj: Obj, context: Context) -> None:
-    _status_cleared(obj, context)
-    _drop_disabled(obj["spec"])
-
-
-def _prepare_claim_update(obj: Obj, old: Obj, context: Context) -> None:
-    status_kept(obj, old, context)
-    _drop_disabled(obj["spec"])
-
-
-_status_cleared = status_cleared("resource.k8s.io", "v1", "ResourceClaim")
 _CLAIM = Declared("resource/v1.ResourceClaim")
 
 RESOURCE_CLAIM = Strategy(
     defaults=_default_claim,
-    prepare_create=_prepare_claim,
-    prepare_update=_prepare_claim_update,
+    **prepared(lambda obj: _drop_disabled(obj["spec"]), status=("resource.k8s.io", "v1", "ResourceClaim")),
     validate_create=creation(_claim_admin_access, section("spec", _claim_spec), _CLAIM.created),
     validate_update=update(_CLAIM.updated),
     status=StatusRules(
@@ -174,14 +160,9 @@ def _template_admin_access(value: Any, path: str, report: Report) -> bool:
     return requested_admin_access((value.get("spec") or {}).get("spec") or {}, value, report)
 
 
-def _prepare_template(obj: Obj, context: Context) -> None:
-    _drop_disabled(section_of(obj["spec"], "spec"))
-
-
 RESOURCE_CLAIM_TEMPLATE = Strategy(
     defaults=_default_template,
-    prepare_create=_prepare_template,
-    prepare_update=lambda obj, old, context: _prepare_template(obj, context),
+    **prepared(lambda obj: _drop_disabled(section_of(obj["spec"], "spec"))),
     validate_create=creation(_template_admin_access, _TEMPLATE, _CLAIM_TEMPLATE.created),
     validate_update=update(_TEMPLATE, kept("spec", "resource.ResourceClaimTemplateSpec"), _CLAIM_TEMPLATE.updated),
     returns_deleted=True,

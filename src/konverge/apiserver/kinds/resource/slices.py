@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Any
 
 from konverge.apiserver.go.strconv import quote
@@ -16,6 +16,7 @@ from konverge.apiserver.kinds.framework.declare import (
     at_most,
     creation,
     field,
+    given,
     items,
     number,
     section,
@@ -24,7 +25,7 @@ from konverge.apiserver.kinds.framework.declare import (
     unchanged,
     update,
 )
-from konverge.apiserver.kinds.framework.lifecycle import first_generation, next_generation
+from konverge.apiserver.kinds.framework.lifecycle import first_generation, next_generation, selectable
 from konverge.apiserver.kinds.resource.capacity import request_policy
 from konverge.apiserver.kinds.resource.devices import (
     LONGEST_ATTRIBUTE,
@@ -36,7 +37,8 @@ from konverge.apiserver.kinds.resource.devices import (
     pool_name,
     up_to,
 )
-from konverge.apiserver.kinds.rules.defaults import each
+from konverge.apiserver.kinds.rules.conditions import longest
+from konverge.apiserver.kinds.rules.defaults import each, fill_unset
 from konverge.apiserver.kinds.rules.formats import LONGEST_DOMAIN, LONGEST_IDENTIFIER
 from konverge.apiserver.kinds.rules.names import dns_label, dns_subdomain
 from konverge.apiserver.kinds.rules.numbers import NOT_POSITIVE, at_least
@@ -64,8 +66,7 @@ _LISTS = ("ints", "bools", "strings", "versions")
 def _defaults(obj: Obj) -> None:
     for device in each(obj.get("spec") or {}, "devices"):
         for taint in each(device, "taints"):
-            if taint.get("timeAdded") is None:
-                taint["timeAdded"] = timestamp()
+            fill_unset(taint, {"timeAdded": timestamp})
 
 
 def _prepare_create(obj: Obj, context: Context) -> None:
@@ -198,8 +199,7 @@ def _truncated(key: str) -> str:
     return f"{key[: (remaining + 1) // 2]}...{key[-(remaining // 2) :]}"
 
 
-def _short(value: Any, path: str, report: Report) -> bool:
-    return len(value.encode()) <= LONGEST_ATTRIBUTE or report.too_long(path, LONGEST_ATTRIBUTE)
+_short = longest(LONGEST_ATTRIBUTE)
 
 
 def _version(value: Any, path: str, report: Report) -> bool:
@@ -208,14 +208,7 @@ def _version(value: Any, path: str, report: Report) -> bool:
     return _short(value, path, report)
 
 
-def _attribute(value: Any, path: str, report: Report) -> bool:
-    for name, rule in (("string", _short), ("version", _version)):
-        if value.get(name) is not None:
-            rule(value[name], f"{path}.{name}", report)
-    return True
-
-
-_ATTRIBUTES = _mapping(attribute_name, _attribute)
+_ATTRIBUTES = _mapping(attribute_name, struct(given("string", _short), given("version", _version)))
 
 
 def _totals(value: Any, path: str, report: Report) -> bool:
@@ -324,16 +317,6 @@ def _updated(new: Obj, old: Obj, path: str, report: Report) -> bool:
     return _CONTENT_RULE(new, path, report)
 
 
-def _of_spec(*keys: str) -> Callable[[Obj], str]:
-    def read(obj: Obj) -> str:
-        value: Any = obj.get("spec") or {}
-        for key in keys:
-            value = (value or {}).get(key)
-        return str(value or "")
-
-    return read
-
-
 _DECLARED = Declared("resource/v1.ResourceSlice")
 
 RESOURCE_SLICE = Strategy(
@@ -344,10 +327,6 @@ RESOURCE_SLICE = Strategy(
     validate_update=update(_updated, _DECLARED.updated),
     warnings=_warnings,
     returns_deleted=True,
-    field_selectors={
-        "spec.nodeName": _of_spec("nodeName"),
-        "spec.driver": _of_spec("driver"),
-        "spec.pool.name": _of_spec("pool", "name"),
-    },
+    field_selectors=selectable("spec.nodeName", "spec.driver", "spec.pool.name"),
     field_refusal="field label not supported for resource.k8s.io/v1, Kind=ResourceSlice: {field}",
 )

@@ -11,6 +11,7 @@ from typing import Any
 from konverge.apiserver.kinds.framework.declare import (
     Report,
     Rule,
+    distinct,
     field,
     items,
     one_of,
@@ -47,10 +48,7 @@ def longest(maximum: int) -> Rule:
 
 
 def _unique_type(value: Any, path: str, report: Report) -> bool:
-    seen, kind = report.seen.setdefault("type", set()), value.get("type", "")
-    if kind in seen:
-        report.duplicate(path, kind)
-    seen.add(kind)
+    distinct(value.get("type", ""), path, report)
     return True
 
 

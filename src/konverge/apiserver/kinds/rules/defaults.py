@@ -10,10 +10,8 @@ as functions, so that no two objects share one.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
-
-Default = Any | Callable[[], Any]
 
 
 def fill(obj: dict[str, Any], values: Mapping[str, Any]) -> None:
@@ -56,9 +54,3 @@ def take(obj: dict[str, Any], source: Mapping[str, Any], name: str) -> None:
 def each(obj: Mapping[str, Any], name: str) -> Iterable[dict[str, Any]]:
     """The elements of a list that may be absent."""
     return obj.get(name) or ()
-
-
-def drop(obj: dict[str, Any], *names: str) -> None:
-    """Remove fields, whether they are there or not."""
-    for name in names:
-        obj.pop(name, None)

@@ -44,6 +44,13 @@ group_id = within(0, MAX_INT32)  # upstream: IsValidGroupID
 _percentage = format_rule(percent_errors)
 
 
+def token_expiration(value: Any, path: str, report: Report) -> bool:
+    """The seconds for which a token is asked for. Upstream: validateTokenRequests, validateProjectionSources."""
+    if value < 600:
+        return report.invalid(path, value, "may not specify a duration less than 10 minutes")
+    return value <= 1 << 32 or report.invalid(path, value, "may not specify a duration larger than 2^32 seconds")
+
+
 def port_number_or_name(value: Any, path: str, report: Report) -> bool:  # upstream: ValidatePortNumOrName
     """An IntOrString that means a port."""
     return (port_number if isinstance(value, int) else port_name)(value, path, report)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from konverge.apiserver.kinds.framework.declare import Report, field, items, struct
+from konverge.apiserver.kinds.framework.declare import Report, field, items, struct, text
 from konverge.apiserver.kinds.rules.names import label_value, labels, qualified_name
 
 
@@ -20,12 +20,8 @@ def operator_and_values(value: Any, path: str, report: Report) -> bool:
     return report.invalid(f"{path}.operator", operator, "not a valid selector operator")
 
 
-def _key(value: Any, path: str, report: Report) -> bool:
-    return qualified_name(value.get("key", ""), f"{path}.key", report)
-
-
 # upstream: ValidateLabelSelectorRequirement
-REQUIREMENT = struct(operator_and_values, _key, field("values", items(label_value)))
+REQUIREMENT = struct(operator_and_values, text("key", qualified_name), field("values", items(label_value)))
 
 # upstream: ValidateLabelSelector
 label_selector = struct(field("matchLabels", labels), field("matchExpressions", items(REQUIREMENT)))

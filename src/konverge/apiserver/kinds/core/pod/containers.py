@@ -16,11 +16,11 @@ from konverge.apiserver.kinds.framework.declare import (
     Report,
     Rule,
     distinct,
-    even_absent,
     exactly_one,
     field,
     given,
     items,
+    number,
     one_of,
     one_of_required,
     required,
@@ -30,11 +30,6 @@ from konverge.apiserver.kinds.framework.declare import (
 from konverge.apiserver.kinds.rules.names import dns_label, port_name
 from konverge.apiserver.kinds.rules.numbers import not_negative, port_number, port_number_or_name
 from konverge.objects.names import http_header_errors
-
-
-@even_absent
-def _port(value: Any, path: str, report: Report) -> bool:  # upstream: ValidatePortNumOrName
-    return port_number_or_name(0 if value is None else value, path, report)
 
 
 def _headers(value: Any, path: str, report: Report) -> bool:  # upstream: validateHTTPGetAction
@@ -55,15 +50,15 @@ def _sleep(value: Any, path: str, report: Report) -> bool:  # upstream: validate
 
 HTTP = struct(  # upstream: validateHTTPGetAction
     field("path", required),
-    field("port", _port),
+    number("port", port_number_or_name),
     field("scheme", one_of("HTTP", "HTTPS")),
     field("httpHeaders", _headers),
 )
 _ACTIONS: dict[str, Rule] = {  # upstream: validateHandler
     "exec": struct(field("command", required)),
     "httpGet": HTTP,
-    "tcpSocket": struct(field("port", _port)),
-    "grpc": struct(field("port", _port), given("mode", one_of("Plaintext", "TLS"))),
+    "tcpSocket": struct(number("port", port_number_or_name)),
+    "grpc": struct(number("port", port_number_or_name), given("mode", one_of("Plaintext", "TLS"))),
     "sleep": _sleep,
 }
 

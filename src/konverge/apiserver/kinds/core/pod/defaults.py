@@ -15,7 +15,7 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from konverge.apiserver.kinds.rules.defaults import each, fill, fill_numbers, section_of
+from konverge.apiserver.kinds.rules.defaults import each, fill, fill_numbers, fill_unset, section_of
 from konverge.apiserver.kinds.rules.quantities import MILLI, amount, rounded_to_milli
 from konverge.objects.text_cache import remembered
 
@@ -68,14 +68,8 @@ def default_resources(resources: Obj) -> None:
 
 def default_claim_spec(spec: Obj) -> None:  # upstream: SetDefaults_PersistentVolumeClaimSpec
     """A PersistentVolumeClaimSpec, in a claim or in a template of one."""
-    if spec.get("volumeMode") is None:
-        spec["volumeMode"] = "Filesystem"
+    fill_unset(spec, {"volumeMode": "Filesystem"})
     default_resources(section_of(spec, "resources"))
-
-
-def _default_host_path(source: Obj) -> None:  # upstream: SetDefaults_HostPathVolumeSource
-    if source.get("type") is None:
-        source["type"] = ""
 
 
 def _default_items(source: Obj) -> None:  # upstream: SetDefaults_ObjectFieldSelector
@@ -95,9 +89,8 @@ def _default_projected(source: Obj) -> None:
     for projection in each(source, "sources"):
         if projection.get("downwardAPI") is not None:
             _default_items(projection["downwardAPI"])
-        token = projection.get("serviceAccountToken")
-        if token is not None and token.get("expirationSeconds") is None:
-            token["expirationSeconds"] = 3600
+        if projection.get("serviceAccountToken") is not None:
+            fill_unset(projection["serviceAccountToken"], {"expirationSeconds": 3600})
 
 
 def _default_ephemeral(source: Obj) -> None:  # upstream: SetDefaults_PersistentVolumeClaimSpec
@@ -115,24 +108,20 @@ def _filling(values: Obj) -> Callable[[Obj], None]:
     return lambda source: fill(source, values)
 
 
-def _default_azure_disk(source: Obj) -> None:  # upstream: +default tags of AzureDiskVolumeSource
-    """All are pointers: an empty text is a value."""
-    for name, value in _AZURE_DISK.items():
-        if source.get(name) is None:
-            source[name] = value
+def _filling_pointers(values: Obj) -> Callable[[Obj], None]:
+    """An empty text is a value."""
+    return lambda source: fill_unset(source, values)
 
 
-_AZURE_DISK = {"cachingMode": "ReadWrite", "fsType": "ext4", "readOnly": False, "kind": "Shared"}
-
-# upstream: SetDefaults_SecretVolumeSource and others; iscsi, rbd, scaleIO and azureDisk by +default tags
+# upstream: SetDefaults_HostPathVolumeSource, SetDefaults_SecretVolumeSource and others; the rest by +default tags
 VOLUME_SOURCES: dict[str, Callable[[Obj], None]] = {
-    "hostPath": _default_host_path,
+    "hostPath": _filling_pointers({"type": ""}),
     "secret": _filling({"defaultMode": 0o644}),
     "configMap": _filling({"defaultMode": 0o644}),
     "iscsi": _filling({"iscsiInterface": "default"}),
     "rbd": _filling({"pool": "rbd", "user": "admin", "keyring": "/etc/ceph/keyring"}),
     "downwardAPI": _default_downward,
-    "azureDisk": _default_azure_disk,
+    "azureDisk": _filling_pointers({"cachingMode": "ReadWrite", "fsType": "ext4", "readOnly": False, "kind": "Shared"}),
     "projected": _default_projected,
     "scaleIO": _filling({"storageMode": "ThinProvisioned", "fsType": "xfs"}),
     "ephemeral": _default_ephemeral,
@@ -229,8 +218,7 @@ def default_pod(pod: Obj) -> None:  # upstream: SetDefaults_Pod
             _requests_from_limits(container.get("resources"))
             if spec.get("hostNetwork"):
                 _host_ports(container)
-    if spec.get("enableServiceLinks") is None:
-        spec["enableServiceLinks"] = True
+    fill_unset(spec, {"enableServiceLinks": True})
     default_pod_spec(spec)
     _default_addresses(section_of(pod, "status"))
 

@@ -9,7 +9,7 @@ import re
 from collections.abc import Collection
 from typing import Any
 
-from konverge.apiserver.kinds.framework.declare import Report, Rule, even_absent, field, items, required, struct
+from konverge.apiserver.kinds.framework.declare import Report, Rule, field, items, required, struct, text
 from konverge.apiserver.kinds.rules.names import (
     config_key,
     dns_label,
@@ -109,14 +109,7 @@ RESOURCE_IN_ENV = _resource_reference(needs_container=False)
 
 
 # upstream: validateConfigMapKeySelector, validateSecretKeySelector
-@even_absent
-def _object_name(value: Any, path: str, report: Report) -> bool:
-    """The name of a referenced object; an empty one is a bad name, not a missing one."""
-    return dns_subdomain(value or "", path, report)
-
-
-# upstream: validateConfigMapKeySelector, validateSecretKeySelector
-_KEY_OF_OBJECT = struct(field("name", _object_name), field("key", required, config_key))
+_KEY_OF_OBJECT = struct(text("name", dns_subdomain), field("key", required, config_key))
 
 SOURCES: dict[str, Rule] = {  # upstream: validateEnvVarValueFrom
     "fieldRef": field_reference(ENV_FIELDS),

@@ -5,11 +5,21 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from konverge.apiserver.kinds.framework.declare import Report, field, given, items, one_of, section, struct
-from konverge.apiserver.kinds.rules.names import dns_subdomain, label_value, qualified_name
-from konverge.apiserver.kinds.rules.numbers import positive
+from konverge.apiserver.kinds.framework.declare import (
+    Report,
+    field,
+    given,
+    items,
+    number,
+    one_of,
+    section,
+    struct,
+    text,
+)
+from konverge.apiserver.kinds.rules.names import dns_label, dns_subdomain, label_value, qualified_name
+from konverge.apiserver.kinds.rules.numbers import positive, within
 from konverge.apiserver.kinds.rules.selectors import label_selector, operator_and_values
-from konverge.objects.names import dns_label_errors, label_value_errors
+from konverge.objects.names import label_value_errors
 
 TAINT_EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 
@@ -20,10 +30,6 @@ def _requirement_operator(value: Any, path: str, report: Report) -> bool:  # ups
         return operator_and_values(value, path, report)
     detail = "must be specified single value when `operator` is 'Lt' or 'Gt'"
     return len(values) == 1 or report.required(f"{path}.values", detail)
-
-
-def _key(value: Any, path: str, report: Report) -> bool:
-    return qualified_name(value.get("key") or "", f"{path}.key", report)
 
 
 def _field_requirement(value: Any, path: str, report: Report) -> bool:  # upstream: ValidateNodeFieldSelectorRequirement
@@ -38,12 +44,13 @@ def _field_requirement(value: Any, path: str, report: Report) -> bool:  # upstre
     return items(dns_subdomain)(values, f"{path}.values", report)
 
 
+_KEY = text("key", qualified_name)
 _MATCH_FIELDS = field("matchFields", items(_field_requirement))
 REQUIRED_TERM = struct(  # upstream: ValidateNodeSelectorTerm
-    field("matchExpressions", items(struct(_requirement_operator, _key, field("values", items(label_value))))),
+    field("matchExpressions", items(struct(_requirement_operator, _KEY, field("values", items(label_value))))),
     _MATCH_FIELDS,
 )
-_PREFERRED_TERM = (field("matchExpressions", items(struct(_requirement_operator, _key))), _MATCH_FIELDS)
+_PREFERRED_TERM = (field("matchExpressions", items(struct(_requirement_operator, _KEY))), _MATCH_FIELDS)
 
 
 def node_selector(value: Any, path: str, report: Report) -> bool:  # upstream: ValidateNodeSelector
@@ -54,16 +61,9 @@ def node_selector(value: Any, path: str, report: Report) -> bool:  # upstream: V
     return items(REQUIRED_TERM)(terms, place, report)
 
 
-# upstream: ValidatePreferredSchedulingTerms, validateWeightedPodAffinityTerms
-def _weight(value: Any, path: str, report: Report) -> bool:
-    weight = value.get("weight") or 0
-    return 0 < weight <= 100 or report.invalid(f"{path}.weight", weight, "must be in the range 1-100")
-
-
 def _namespaces(value: Any, path: str, report: Report) -> bool:  # upstream: validatePodAffinityTerm
     for name in value.get("namespaces") or ():
-        for detail in dns_label_errors(name):
-            report.invalid(f"{path}.namespace", name, detail)
+        dns_label(name, f"{path}.namespace", report)
     return True
 
 
@@ -105,6 +105,8 @@ def _topology_key(value: Any, path: str, report: Report) -> bool:  # upstream: v
     return qualified_name(key, place, report)
 
 
+# upstream: ValidatePreferredSchedulingTerms, validateWeightedPodAffinityTerms
+_WEIGHT = number("weight", within(1, 100, "must be in the range 1-100"))
 _POD_TERM = (  # upstream: validatePodAffinityTerm
     field("labelSelector", label_selector),
     field("namespaceSelector", label_selector),
@@ -116,7 +118,7 @@ _POD_AFFINITY = struct(  # upstream: validatePodAffinity, validatePodAntiAffinit
     field("requiredDuringSchedulingIgnoredDuringExecution", items(struct(*_POD_TERM))),
     field(
         "preferredDuringSchedulingIgnoredDuringExecution",
-        items(struct(_weight, section("podAffinityTerm", *_POD_TERM))),
+        items(struct(_WEIGHT, section("podAffinityTerm", *_POD_TERM))),
     ),
 )
 AFFINITY = struct(  # upstream: validateAffinity
@@ -126,7 +128,7 @@ AFFINITY = struct(  # upstream: validateAffinity
             field("requiredDuringSchedulingIgnoredDuringExecution", node_selector),
             field(
                 "preferredDuringSchedulingIgnoredDuringExecution",
-                items(struct(_weight, section("preference", *_PREFERRED_TERM))),
+                items(struct(_WEIGHT, section("preference", *_PREFERRED_TERM))),
             ),
         ),
     ),

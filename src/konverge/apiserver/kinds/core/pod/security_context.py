@@ -6,7 +6,7 @@ import re
 from typing import Any
 
 from konverge.apiserver.go.structs import internal
-from konverge.apiserver.kinds.framework.declare import Report, field, given, items, one_of, struct
+from konverge.apiserver.kinds.framework.declare import Report, distinct, field, given, items, one_of, struct
 from konverge.apiserver.kinds.rules.names import descending, dns_subdomain
 from konverge.apiserver.kinds.rules.numbers import group_id, user_id
 
@@ -127,19 +127,15 @@ CONTAINER_CONTEXT = struct(  # upstream: ValidateSecurityContext
 )
 
 
-def _sysctls(value: Any, path: str, report: Report) -> bool:  # upstream: validateSysctls
-    seen: set[str] = set()
-    spec = report.scope.spec
-    for index, sysctl in enumerate(value):
-        place, name = f"{path}[{index}].name", sysctl.get("name") or ""
-        if not name:
-            report.required(place)
-        elif len(name) > 253 or not _is_sysctl(name):
-            report.invalid(place, name, f"must have at most 253 characters and match regex ^{_SYSCTL}$")
-        elif name in seen:
-            report.duplicate(place, name)
-        _host_sysctl(name, spec, place, report)
-        seen.add(name)
+def _sysctl(value: Any, path: str, report: Report) -> bool:  # upstream: validateSysctls
+    place, name = f"{path}.name", value.get("name") or ""
+    if not name:
+        report.required(place)
+    elif len(name) > 253 or not _is_sysctl(name):
+        report.invalid(place, name, f"must have at most 253 characters and match regex ^{_SYSCTL}$")
+    else:
+        distinct(name, place, report)
+    _host_sysctl(name, report.scope.spec, place, report)
     return True
 
 
@@ -157,7 +153,7 @@ POD_CONTEXT = struct(  # upstream: validatePodSpecSecurityContext
     field("runAsUser", user_id),
     field("runAsGroup", group_id),
     field("supplementalGroups", items(group_id)),
-    field("sysctls", _sysctls),
+    field("sysctls", items(_sysctl)),
     given("fsGroupChangePolicy", one_of("Always", "OnRootMismatch")),
     field("seccompProfile", seccomp_profile),
     field("windowsOptions", windows_options),

@@ -29,6 +29,7 @@ from konverge.apiserver.kinds.framework.declare import (
     present,
     required,
     struct,
+    text,
 )
 from konverge.apiserver.kinds.rules.names import (
     dns_label,
@@ -119,19 +120,10 @@ _DNS = struct(
 )
 
 
-def _readiness_gate(value: Any, path: str, report: Report) -> bool:  # upstream: validateReadinessGates
-    return qualified_name(value.get("conditionType") or "", f"{path}.conditionType", report)
-
-
-def _scheduling_gates(value: Any, path: str, report: Report) -> bool:  # upstream: validateSchedulingGates
-    seen: set[str] = set()
-    for index, gate in enumerate(value):
-        name = gate.get("name") or ""
-        qualified_name(name, f"{path}[{index}]", report)
-        if name in seen:
-            report.duplicate(f"{path}[{index}]", name)
-        seen.add(name)
-    return True
+def _scheduling_gate(value: Any, path: str, report: Report) -> bool:  # upstream: validateSchedulingGates
+    name = value.get("name") or ""
+    qualified_name(name, path, report)
+    return distinct(name, path, report)
 
 
 def _host_users(spec: Any, path: str, report: Report) -> bool:  # upstream: validateHostUsers
@@ -157,11 +149,6 @@ def _hostname_override(spec: Any, path: str, report: Report) -> bool:  # upstrea
     if len(name.encode()) > 64:
         report.too_long(place, 64)
     return dns_subdomain(name, place, report)
-
-
-def _host_alias(value: Any, path: str, report: Report) -> bool:  # upstream: ValidateHostAliases
-    ip_legacy(value.get("ip") or "", f"{path}.ip", report)
-    return items(dns_subdomain)(value.get("hostnames"), f"{path}.hostnames", report)
 
 
 def _files_of_env(spec: Any, path: str, report: Report) -> bool:  # upstream: validateFileKeyRefVolumes
@@ -195,8 +182,8 @@ _SPEC = struct(  # upstream: ValidatePodSpec
     _shared_processes,
     field("affinity", AFFINITY),
     _dns_config,
-    field("readinessGates", items(_readiness_gate)),
-    field("schedulingGates", _scheduling_gates),
+    field("readinessGates", items(struct(text("conditionType", qualified_name)))),
+    field("schedulingGates", items(_scheduling_gate)),
     field("topologySpreadConstraints", topology_spread),
     host_process,
     _host_users,
@@ -207,7 +194,7 @@ _SPEC = struct(  # upstream: ValidatePodSpec
     field("hostname", dns_label),
     field("subdomain", dns_label),
     field("tolerations", TOLERATIONS),
-    field("hostAliases", items(_host_alias)),
+    field("hostAliases", items(struct(text("ip", ip_legacy), field("hostnames", items(dns_subdomain))))),
     field("priorityClassName", dns_subdomain),
     given("runtimeClassName", dns_subdomain),
     given("preemptionPolicy", one_of_required("PreemptLowerPriority", "Never")),

@@ -10,15 +10,16 @@ from konverge.apiserver.kinds.framework.declare import (
     Report,
     as_created,
     creation,
-    even_absent,
     field,
     given,
     items,
+    number,
     one_of_required,
     struct,
+    text,
     update,
 )
-from konverge.apiserver.kinds.rules.defaults import each
+from konverge.apiserver.kinds.rules.defaults import each, fill
 from konverge.apiserver.kinds.rules.names import dns_label, dns_subdomain, qualified_name
 from konverge.apiserver.kinds.rules.network import ip_legacy, ip_warnings
 from konverge.apiserver.kinds.rules.numbers import port_number
@@ -28,8 +29,7 @@ from konverge.apiserver.strategy import Context, Obj, Strategy
 def _defaults(endpoints: Obj) -> None:  # upstream: SetDefaults_Endpoints
     for subset in each(endpoints, "subsets"):
         for port in each(subset, "ports"):
-            if not port.get("protocol"):
-                port["protocol"] = "TCP"
+            fill(port, {"protocol": "TCP"})
 
 
 def endpoint_ip(value: Any, path: str, report: Report) -> bool:  # upstream: ValidateEndpointIP
@@ -48,27 +48,17 @@ def endpoint_ip(value: Any, path: str, report: Report) -> bool:  # upstream: Val
     return not multicast or report.invalid(path, value, detail)
 
 
-@even_absent
-def _legacy_ip(value: Any, path: str, report: Report) -> bool:
-    return ip_legacy(value or "", path, report)
-
-
 _ADDRESS = struct(  # upstream: validateEndpointAddress
-    field("ip", _legacy_ip),
+    text("ip", ip_legacy),
     field("hostname", dns_label),
     given("nodeName", dns_subdomain),
-    field("ip", even_absent(endpoint_ip)),
+    text("ip", endpoint_ip),
 )
-
-
-@even_absent
-def _port(value: Any, path: str, report: Report) -> bool:
-    return port_number(value or 0, path, report)
 
 
 _PORT = struct(  # upstream: validateEndpointPort
     field("name", dns_label),
-    field("port", _port),
+    number("port", port_number),
     field("protocol", one_of_required("SCTP", "TCP", "UDP")),
     given("appProtocol", qualified_name),
 )

@@ -27,7 +27,7 @@ from konverge.apiserver.kinds.core.service.validation import (
 )
 from konverge.apiserver.kinds.framework.declare import update
 from konverge.apiserver.kinds.framework.lifecycle import selectable
-from konverge.apiserver.kinds.rules.defaults import each, fill, section_of
+from konverge.apiserver.kinds.rules.defaults import each, fill, fill_unset, section_of
 from konverge.apiserver.kinds.rules.names import object_name
 from konverge.apiserver.kinds.rules.network import cidr_warnings, ip_warnings
 from konverge.apiserver.strategy import Context, Obj, StatusRules, Strategy
@@ -50,14 +50,13 @@ def _defaults(service: Obj) -> None:  # upstream: SetDefaults_Service
     if is_reachable(spec):
         fill(spec, {"externalTrafficPolicy": "Cluster"})
     kind = spec["type"]
-    if kind in ("NodePort", "LoadBalancer", "ClusterIP") and spec.get("internalTrafficPolicy") is None:
-        spec["internalTrafficPolicy"] = "Cluster"
+    if kind in ("NodePort", "LoadBalancer", "ClusterIP"):
+        fill_unset(spec, {"internalTrafficPolicy": "Cluster"})
     if kind == "LoadBalancer":
-        if spec.get("allocateLoadBalancerNodePorts") is None:
-            spec["allocateLoadBalancerNodePorts"] = True
+        fill_unset(spec, {"allocateLoadBalancerNodePorts": True})
         for ingress in each(section_of(section_of(service, "status"), "loadBalancer"), "ingress"):
-            if ingress.get("ip") and ingress.get("ipMode") is None:
-                ingress["ipMode"] = "VIP"
+            if ingress.get("ip"):
+                fill_unset(ingress, {"ipMode": "VIP"})
 
 
 def _default_affinity(spec: Spec) -> None:  # upstream: SetDefaults_Service

@@ -31,12 +31,11 @@ from konverge.apiserver.kinds.framework.declare import (
     update,
 )
 from konverge.apiserver.kinds.framework.lifecycle import status_kept
-from konverge.apiserver.kinds.rules.defaults import fill, section_of
+from konverge.apiserver.kinds.rules.defaults import fill, fill_unset, section_of
 from konverge.apiserver.kinds.rules.names import dns_label, dns_subdomain, no_backsteps
 from konverge.apiserver.kinds.rules.quantities import quantity_positive
 from konverge.apiserver.meta.system import timestamp
 from konverge.apiserver.strategy import Context, Obj, StatusRules, Strategy
-from konverge.objects.names import dns_label_errors
 
 MOUNT_OPTIONS = "volume.beta.kubernetes.io/mount-options"
 RECLAIM_POLICIES = ("Delete", "Recycle", "Retain")
@@ -53,20 +52,8 @@ def _iscsi(value: Any, path: str, report: Report) -> bool:  # upstream: validate
 
 # upstream: validateGlusterfsPersistentVolumeSource
 def _endpoints_namespace(value: Any, path: str, report: Report) -> bool:
-    name, place = value.get("endpointsNamespace"), f"{path}.endpointsNamespace"
-    if name is None:
-        return True
-    if not name:
-        message = "if the endpointnamespace is set, it must be a valid namespace name"
-        return report.invalid(place, name, message)
-    for detail in dns_label_errors(name):
-        report.invalid(place, name, detail)
-    return True
-
-
-def _azure_namespace(value: Any, path: str, report: Report) -> bool:  # upstream: validateAzureFilePV
-    fine = value.get("secretNamespace") is None or value["secretNamespace"]
-    return bool(fine) or report.required(f"{path}.secretNamespace")
+    detail = "if the endpointnamespace is set, it must be a valid namespace name"
+    return dns_label(value, path, report) if value else report.invalid(path, value, detail)
 
 
 _full_secret = field("secretRef", struct(*needs("name", "namespace")))
@@ -77,7 +64,7 @@ SOURCES: dict[str, Rule] = {  # upstream: ValidatePersistentVolumeSpec
     "hostPath": sources.POD_SOURCES["hostPath"],
     "gcePersistentDisk": sources.gce_disk,
     "awsElasticBlockStore": sources.aws_disk,
-    "glusterfs": struct(*needs("endpoints", "path"), _endpoints_namespace),
+    "glusterfs": struct(*needs("endpoints", "path"), given("endpointsNamespace", _endpoints_namespace)),
     "flocker": sources.flocker,
     "nfs": sources.nfs,
     "rbd": sources.rbd,
@@ -87,7 +74,7 @@ SOURCES: dict[str, Rule] = {  # upstream: ValidatePersistentVolumeSpec
     "cinder": struct(*needs("volumeID"), _full_secret),
     "fc": sources.fibre_channel,
     "flexVolume": sources.flex,
-    "azureFile": struct(*needs("secretName", "shareName"), _azure_namespace),
+    "azureFile": struct(*needs("secretName", "shareName"), given("secretNamespace", required)),
     "vsphereVolume": sources.vsphere,
     "photonPersistentDisk": sources.photon,
     "portworxVolume": sources.portworx,
@@ -129,8 +116,7 @@ def _defaults(volume: Obj) -> None:  # upstream: SetDefaults_PersistentVolume
     spec = section_of(volume, "spec")
     fill(section_of(volume, "status"), {"phase": "Pending"})
     fill(spec, {"persistentVolumeReclaimPolicy": "Retain"})
-    if spec.get("volumeMode") is None:
-        spec["volumeMode"] = "Filesystem"
+    fill_unset(spec, {"volumeMode": "Filesystem"})
     default_resource_list(spec.get("capacity"))
     for name in SOURCES.keys() & VOLUME_SOURCES.keys():
         if spec.get(name) is not None:

@@ -19,7 +19,7 @@ from konverge.apiserver.kinds.rules.names import (
     signer_name,
     trust_bundle_errors,
 )
-from konverge.apiserver.kinds.rules.numbers import within
+from konverge.apiserver.kinds.rules.numbers import token_expiration, within
 from konverge.apiserver.kinds.rules.selectors import label_selector
 from konverge.objects.names import qualified_name_errors
 
@@ -91,10 +91,8 @@ def _token(source: Any, path: str, report: Report, paths: _Paths) -> None:  # up
     seconds, place = source.get("expirationSeconds"), f"{path}.expirationSeconds"
     if seconds is None:
         report.required(place)
-    elif seconds < 600:
-        report.invalid(place, seconds, "may not specify a duration less than 10 minutes")
-    elif seconds > 1 << 32:
-        report.invalid(place, seconds, "may not specify a duration larger than 2^32 seconds")
+    else:
+        token_expiration(seconds, place, report)
     # The API reports the path of a token at the volume, not at the source.
     volume = path.partition(".sources[")[0]
     if not source.get("path"):

@@ -26,6 +26,7 @@ from konverge.apiserver.kinds.framework.declare import (
     required,
     section,
     struct,
+    text,
 )
 from konverge.apiserver.kinds.rules.names import (
     TEMPLATE_METADATA,
@@ -114,10 +115,6 @@ def fibre_channel(value: Any, path: str, report: Report) -> bool:  # upstream: v
     return within(0, 255)(value["lun"], f"{path}.lun", report)
 
 
-def _nfs_path(value: Any, path: str, report: Report) -> bool:  # upstream: validateNFSVolumeSource
-    return absolute(value.get("path") or "", f"{path}.path", report)
-
-
 def flocker(value: Any, path: str, report: Report) -> bool:  # upstream: validateFlockerVolumeSource
     name, uid = value.get("datasetName") or "", value.get("datasetUUID")
     if not name and not uid:
@@ -190,7 +187,7 @@ _secret_name = field("secretRef", struct(*needs("name")))
 gce_disk = struct(field("pdName", required), field("partition", _partition))
 # upstream: validateAWSElasticBlockStoreVolumeSource
 aws_disk = struct(field("volumeID", required), field("partition", _partition))
-nfs = struct(*needs("server", "path"), _nfs_path)  # upstream: validateNFSVolumeSource
+nfs = struct(*needs("server", "path"), text("path", absolute))  # upstream: validateNFSVolumeSource
 rbd = struct(*needs("monitors", "image"))  # upstream: validateRBDVolumeSource
 cinder = struct(field("volumeID", required), _secret_name)  # upstream: validateCinderVolumeSource
 ceph = struct(*needs("monitors"))  # upstream: validateCephFSVolumeSource
