@@ -244,4 +244,4 @@ async def test_a_small_manager_does_not_freeze_its_memory(client: Client) -> Non
     before = gc.get_freeze_count()
     async with Manager(client).add(Controller(Secret, nothing)).running():
         await asyncio.sleep(1)
-    assert gc.get_freeze_count() == before
+    assert gc.get_freeze_count() <= before  # less when something that was frozen earlier has died meanwhile
