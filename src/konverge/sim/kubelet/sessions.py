@@ -154,9 +154,9 @@ async def _forward(kubelet: Kubelet, call: Call) -> Response:
     from konverge.sim.kubelet import forwarding  # few clusters ever forward a port
 
     pod = _pod(call)
-    address = (pod.get("status") or {}).get("podIP", "")
-    if pod["status"].get("phase") != "Running":
-        raise status.bad_request(f"unable to forward port because pod is not running. Current status={_phase(pod)}")
+    address, phase = pod["status"].get("podIP", ""), pod["status"].get("phase", "Unknown")
+    if phase != "Running":
+        raise status.bad_request(f"unable to forward port because pod is not running. Current status={phase}")
     try:
         forwarding.check(address)
         ports = [int(text) for value in call.query.get("ports", ()) for text in value.split(",")]
@@ -165,10 +165,6 @@ async def _forward(kubelet: Kubelet, call: Call) -> Response:
     protocol = websocket.choose(call.request, FORWARDING)
     talk = partial(forwarding.by_channels if protocol == FORWARDING[1] else forwarding.by_streams, address, ports)
     return _upgraded(call, FORWARDING, talk)
-
-
-def _phase(pod: Obj) -> str:
-    return str((pod.get("status") or {}).get("phase", "Unknown"))
 
 
 # ------------------------------------------------------------------ shared

@@ -138,7 +138,7 @@ class Instances(KindController[Instance]):
             Watch(kind=PersistentVolumeClaim, lookup=launcher.users),
             Watch(kind=DataVolume, lookup=launcher.users),
             Watch(kind=NetworkAttachment, lookup=_attached),
-            Watch(kind=VirtualMachine, requests=_same_name),
+            Watch(kind=VirtualMachine, requests=lambda vm: [Request(vm.metadata.namespace, vm.metadata.name)]),
         ]
         return [
             self._declared(
@@ -360,7 +360,3 @@ def _copy_pulling(status: dict[str, Any], pod: Pod) -> None:
 def _attached(attachment: NetworkAttachment, caches: Caches) -> Iterable[Request]:
     meta = attachment.metadata
     return under(caches, Instance, "attachment", f"{meta.namespace}/{meta.name}")
-
-
-def _same_name(machine: VirtualMachine) -> Iterable[Request]:
-    return [Request(machine.metadata.namespace, machine.metadata.name)]

@@ -8,7 +8,6 @@ Upstream: pkg/virt-controller/watch/vm.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import timedelta
@@ -48,6 +47,7 @@ _FIRST_DELAY = 10.0
 _LONGEST_DELAY = 300.0
 _NOT_FILLING = (*OVER, "WaitForFirstConsumer", "PendingPopulation")
 _TYPES = "instancetype.kubevirt.io"
+_NO_SNAPSHOT = "Snapshot is not supported for this volumeSource type [{}]"
 
 
 class Machines(KindController[VirtualMachine]):
@@ -59,7 +59,7 @@ class Machines(KindController[VirtualMachine]):
     def controllers(self) -> list[Controller[Any]]:
         watches: list[Watch[Any]] = [
             Watch(kind=KubeVirt, lookup=every(VirtualMachine)),
-            Watch(kind=Migration, requests=_moved),
+            Watch(kind=Migration, requests=lambda moved: [Request(moved.metadata.namespace, moved.spec["vmiName"])]),
             Watch(kind=PersistentVolumeClaim, lookup=launcher.users),
             Watch(kind=DataVolume, lookup=launcher.users),
         ]
@@ -225,7 +225,9 @@ class Machines(KindController[VirtualMachine]):
             drop_condition(status, "Paused")
         claims = launcher.claims_of(machine.spec["template"]["spec"])
         status["volumeSnapshotStatuses"] = [
-            {"name": volume["name"], "enabled": volume["name"] in claims, **_why_not(volume["name"], claims)}
+            {"name": volume["name"], "enabled": True}
+            if volume["name"] in claims
+            else {"name": volume["name"], "enabled": False, "reason": _NO_SNAPSHOT.format(volume["name"])}
             for volume in machine.spec["template"]["spec"].get("volumes", [])
         ]
 
@@ -268,10 +270,6 @@ def printable(machine: VirtualMachine, instance: Instance | None, around: Around
         ("Stopped", instance is None or phase in OVER),
     )
     return next((word for word, holds in checks if holds), "Unknown")
-
-
-def _why_not(name: str, claims: dict[str, str]) -> Obj:
-    return {} if name in claims else {"reason": f"Snapshot is not supported for this volumeSource type [{name}]"}
 
 
 def _desired_action(machine: VirtualMachine, instance: Instance | None) -> str:
@@ -352,7 +350,3 @@ async def _around(ctx: Context[VirtualMachine], instance: Instance | None) -> Ar
         unbound |= claim is not None and claim.status.phase == "Pending"
         filling |= volume is not None and volume.status.get("phase") not in _NOT_FILLING
     return Around(moving=moving, filling=filling, unbound=unbound)
-
-
-def _moved(migration: Migration) -> Iterable[Request]:
-    return [Request(migration.metadata.namespace, str(migration.spec.get("vmiName", "")))]

@@ -19,7 +19,6 @@ from typing import Any
 
 from konverge.apiserver import status
 from konverge.apiserver.request.admission import AdmissionRequest
-from konverge.cache.record import Meta, Record
 from konverge.cache.store import by_label
 from konverge.client import AlreadyExists, Client
 from konverge.objects import times
@@ -55,7 +54,7 @@ class Migrations(KindController[Migration]):
 
     def controllers(self) -> list[Controller[Any]]:
         targets = Watch(kind=Pod, lookup=_migration_of, label_selector=launcher.TARGET)
-        indexes = {Pod: {"target": by_label(launcher.TARGET)}, Migration: {"uid": _uid}}
+        indexes = {Pod: {"target": by_label(launcher.TARGET)}, Migration: {"uid": lambda record, meta: (record.uid,)}}
         return [self._declared(targets, reads=[Instance], indexes=indexes)]
 
     def _is_over(self, obj: Migration) -> bool:
@@ -145,10 +144,6 @@ class Migrations(KindController[Migration]):
         for pod in pods:
             if pod.metadata.deletion_timestamp is None:
                 await ctx.delete(Pod, pod.metadata.name)
-
-
-def _uid(record: Record, meta: Meta) -> Iterable[str]:
-    return (record.uid,)
 
 
 def _migration_of(pod: Pod, caches: Caches) -> Iterable[Request]:

@@ -22,7 +22,7 @@ from konverge.operators.wukong.kinds.cdi import (
     FromHttp,
     FromObject,
     FromRegistry,
-    FromS3,
+    FromUrl,
     StorageSpec,
 )
 from konverge.operators.wukong.kinds.domain import Present
@@ -104,18 +104,13 @@ def _source(namespace: str, disk: Disk, source: DiskSource) -> DataVolumeSource:
             http=FromHttp(url=http.url, secret_ref=secret, cert_config_map=http.cert_config_map, checksum=disk.checksum)
         )
     if source.registry is not None:
-        registry = source.registry
-        return DataVolumeSource(
-            registry=FromRegistry(
-                url=registry.url,
-                secret_ref=secret,
-                cert_config_map=registry.cert_config_map,
-                pull_method=registry.pull_method or "pod",
-            )
-        )
+        url, certificates = source.registry.url, source.registry.cert_config_map
+        method = source.registry.pull_method or "pod"
+        fetched = FromRegistry(url=url, secret_ref=secret, cert_config_map=certificates, pull_method=method)
+        return DataVolumeSource(registry=fetched)
     if source.s3 is not None:
         s3 = source.s3
-        return DataVolumeSource(s3=FromS3(url=s3.url, secret_ref=secret, cert_config_map=s3.cert_config_map))
+        return DataVolumeSource(s3=FromUrl(url=s3.url, secret_ref=secret, cert_config_map=s3.cert_config_map))
     if source.pvc is not None:
         return DataVolumeSource(pvc=FromObject(namespace=namespace, name=source.pvc.name))
     if source.snapshot is not None:

@@ -239,15 +239,12 @@ def _features(spec: WukongSpec) -> domain.Features | None:
     windows, secure = spec.guest == "windows", _boots_by(spec) == "secureBoot"
     if not windows and not secure:
         return None
+    spinlocks = domain.Spinlocks(spinlocks=_SPINLOCKS)
     return domain.Features(
         acpi=Present(),
         smm=domain.Switch(enabled=True) if secure else None,
-        hyperv=_hyperv() if windows else None,
+        hyperv=domain.HyperV(relaxed=Present(), vapic=Present(), spinlocks=spinlocks) if windows else None,
     )
-
-
-def _hyperv() -> domain.HyperV:
-    return domain.HyperV(relaxed=Present(), vapic=Present(), spinlocks=domain.Spinlocks(spinlocks=_SPINLOCKS))
 
 
 def _windows_clock() -> domain.Clock:

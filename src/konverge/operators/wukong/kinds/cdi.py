@@ -8,30 +8,24 @@ from konverge.objects.model import NullableList
 from konverge.operators.wukong.kinds.domain import Present
 
 
-class FromHttp(Model):
-    """A file on a web server."""
+class FromUrl(Model):
+    """Something that is fetched; of S3, an object in a bucket."""
 
     url: str = required(str)
     secret_ref: str | None = None
     cert_config_map: str | None = None
+
+
+class FromHttp(FromUrl):
+    """A file on a web server."""
+
     checksum: str | None = None
 
 
-class FromRegistry(Model):
+class FromRegistry(FromUrl):
     """A container image; the address keeps its scheme."""
 
-    url: str = required(str)
-    secret_ref: str | None = None
-    cert_config_map: str | None = None
     pull_method: str | None = None
-
-
-class FromS3(Model):
-    """An object in a bucket."""
-
-    url: str = required(str)
-    secret_ref: str | None = None
-    cert_config_map: str | None = None
 
 
 class FromObject(Model):
@@ -46,7 +40,7 @@ class DataVolumeSource(Model):
 
     http: FromHttp | None = None
     registry: FromRegistry | None = None
-    s3: FromS3 | None = None
+    s3: FromUrl | None = None
     pvc: FromObject | None = None
     snapshot: FromObject | None = None
     blank: Present | None = None

@@ -65,7 +65,8 @@ async def _disk(state: ReconcileState, disk: Disk) -> Standing:
     if trouble is not None:
         state.trouble.append(trouble)  # what was asked of the disk cannot be; the disk itself is as it was
     if volume is None and claim is None:
-        return _note(state, disk, None, None, _missing(disk))
+        making = Trouble(VOLUMES_BOUND, "ClaimPending", f"disk {disk.name} is being made")
+        return _note(state, disk, None, None, Standing(False, making))
     standing = stands(disk.name, volume, claim, storage, restarts=state.options.import_restarts)
     return _note(state, disk, volume, claim, standing)
 
@@ -73,10 +74,6 @@ async def _disk(state: ReconcileState, disk: Disk) -> Standing:
 async def _storage(state: ReconcileState, claim: PersistentVolumeClaim | None) -> StorageClass | None:
     name = claim.spec.storage_class_name if claim is not None else None
     return await state.ctx.get(StorageClass, name) if name else None
-
-
-def _missing(disk: Disk) -> Standing:
-    return Standing(False, Trouble(VOLUMES_BOUND, "ClaimPending", f"disk {disk.name} is being made"))
 
 
 # ------------------------------------------------------------------ a disk of ours

@@ -3,7 +3,7 @@
 What is declared is kept: with `powerState` (or `running`) the operator owns the run strategy, and a `virtctl stop` is
 undone, once, with an event that says where to stop the machine instead. What is not declared is left to whichever user
 acts: without both, a new machine gets the strategy that `startStrategy` gives, and from then on it is as KubeVirt's own
-tools leave it. So in neither case does the operator fight with anybody.
+tools leave it. So in neither case does the operator fight with its users.
 
 Pausing has no field in KubeVirt, only a call to its own API, made when it is needed.
 
