@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from konverge.kube.nodelifecycle import taints
+from konverge.kube.nodelifecycle import controller
 from konverge.objects.kinds.core_v1 import Node, NodeCondition, NodeStatus
 from konverge.objects.meta import ObjectMeta
 
@@ -27,9 +27,9 @@ def lost_and_ready(lost: int, ready: int, zone: str = "z") -> list[Node]:
 )
 def test_no_pod_is_evicted_from_a_zone_that_is_mostly_lost(lost: int, ready: int, expected: bool) -> None:
     nodes = lost_and_ready(lost, ready)
-    assert taints.may_evict(nodes[0], nodes) is expected
+    assert controller.may_evict(nodes[0], nodes) is expected
 
 
 def test_pods_are_evicted_from_a_wholly_lost_zone_while_another_is_ready() -> None:
     nodes = [*lost_and_ready(4, 0, "a"), *lost_and_ready(0, 2, "b")]
-    assert taints.may_evict(nodes[0], nodes)
+    assert controller.may_evict(nodes[0], nodes)

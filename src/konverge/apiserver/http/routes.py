@@ -32,12 +32,12 @@ SCALE = {"get": "http.scale:get", "update": "http.scale:update", "patch": "http.
 _AUTHENTICATION, _AUTHORIZATION = "authentication.k8s.io", "authorization.k8s.io"
 
 SPECIALS = {
-    ("", "bindings", ""): "http.binding:bind",
+    ("", "bindings", ""): "http.pod_actions:bind",
     ("", "componentstatuses", ""): "http.health:component_statuses",
     ("", "nodes", "proxy"): "http.connect:node_proxy",
     ("", "pods", "attach"): "http.connect:exec_or_attach",
-    ("", "pods", "binding"): "http.binding:bind",
-    ("", "pods", "eviction"): "http.eviction:evict",
+    ("", "pods", "binding"): "http.pod_actions:bind",
+    ("", "pods", "eviction"): "http.pod_actions:evict",
     ("", "pods", "exec"): "http.connect:exec_or_attach",
     ("", "pods", "log"): "http.connect:log",
     ("", "pods", "portforward"): "http.connect:exec_or_attach",

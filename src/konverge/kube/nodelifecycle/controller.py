@@ -1,14 +1,14 @@
 """The node lifecycle: a node that falls silent becomes Unknown, is tainted, and loses its pods in time.
 
 A node is checked when it changes and when its silence would be too long, but not at every heartbeat: an idle cluster
-has little else. Its conditions lead to taints (`taints`), and those to the eviction of its pods (`eviction`).
+has little else. Its conditions lead to taints, and those to the eviction of its pods (`eviction`).
 
 Upstream: pkg/controller/nodelifecycle/node_lifecycle_controller.go.
 """
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -16,15 +16,36 @@ from konverge import clock
 from konverge.cache import Change
 from konverge.client import MergePatch, NotFound, StrategicPatch
 from konverge.kube import pods as podlib
-from konverge.kube.nodelifecycle import eviction, taints
+from konverge.kube.nodelifecycle import eviction
 from konverge.kube.pod_predicates import by_node, moved
 from konverge.objects.codec import decoder, to_dict
 from konverge.objects.kinds.coordination_v1 import Lease
-from konverge.objects.kinds.core_v1 import Node, NodeCondition, Pod
+from konverge.objects.kinds.core_v1 import Node, NodeCondition, Pod, Taint
 from konverge.objects.times import now, parse_time
 from konverge.runtime import Context, Controller, Reconciler, Request, Result, Source, Watch, find_condition
 from konverge.runtime.context import Caches
 
+NOT_READY = "node.kubernetes.io/not-ready"
+UNREACHABLE = "node.kubernetes.io/unreachable"
+UNSCHEDULABLE = "node.kubernetes.io/unschedulable"
+EXCLUDED = "node.kubernetes.io/exclude-disruption"
+UNHEALTHY_SHARE = 0.55
+"""Share of nodes of a zone that are not ready, from which on the zone counts as disrupted. Upstream: the default of
+--unhealthy-zone-threshold."""
+LARGE_ZONE = 50
+"""Nodes of a zone, above which evictions continue (upstream: more slowly) in a disrupted zone. Upstream: the default of
+--large-cluster-size-threshold."""
+
+_BY_CONDITION = {
+    ("Ready", "False"): NOT_READY,
+    ("Ready", "Unknown"): UNREACHABLE,
+    ("MemoryPressure", "True"): "node.kubernetes.io/memory-pressure",
+    ("DiskPressure", "True"): "node.kubernetes.io/disk-pressure",
+    ("NetworkUnavailable", "True"): "node.kubernetes.io/network-unavailable",
+    ("PIDPressure", "True"): "node.kubernetes.io/pid-pressure",
+}
+_OURS = {*_BY_CONDITION.values(), UNSCHEDULABLE}
+_REGIONS = ("topology.kubernetes.io/region", "topology.kubernetes.io/zone")
 POLL = 5.0
 """Seconds between checks of a node whose clock is not trusted, and by how much a trusted clock may differ. Upstream:
 the default of NodeMonitorPeriod."""
@@ -73,7 +94,7 @@ class NodeReconciler(Reconciler[Node]):
         if ctx.deleting:
             return None
         health = await self._observe(ctx)
-        grace = self._grace if taints.readiness(ctx.obj) else self._startup_grace
+        grace = self._grace if readiness(ctx.obj) else self._startup_grace
         if is_silent(health, grace):
             await _mark_unknown(ctx)
         await _taint(ctx)
@@ -154,13 +175,67 @@ def next_check(health: Health, grace: float) -> float:
     return left if health.trusted else min(POLL, left)
 
 
+# ------------------------------------------------------------------ taints
+
+# They follow from a node's conditions, and pods may be evicted by them. Upstream: nodeConditionToTaintKeyStatusMap,
+# ComputeZoneState.
+
+
+def readiness(node: Node) -> str:
+    """The status of the condition Ready; empty where there is none yet."""
+    return next((condition.status for condition in node.status.conditions if condition.type == "Ready"), "")
+
+
+def wanted_taints(node: Node, *, evict: bool, now: str) -> list[Taint]:
+    """The taints that the node should have, in their order: foreign taints stay, ours follow from its conditions."""
+    keys = [key for c in node.status.conditions if (key := _BY_CONDITION.get((c.type, c.status)))]
+    effects = {(key, "NoSchedule") for key in keys} | (
+        {(UNSCHEDULABLE, "NoSchedule")} if node.spec.unschedulable else set()
+    )
+    if evict:
+        effects |= {(key, "NoExecute") for key in keys if key in (NOT_READY, UNREACHABLE)}
+    if not readiness(node):
+        # A node that has not reported yet keeps the taints with which it registered.
+        effects |= {(taint.key, taint.effect) for taint in node.spec.taints if taint.key in (NOT_READY, UNREACHABLE)}
+    kept = [taint for taint in node.spec.taints if not _is_ours(taint) or (taint.key, taint.effect) in effects]
+    present = {(taint.key, taint.effect) for taint in kept}
+    return [*kept, *(Taint(key=key, effect=effect, time_added=now) for key, effect in sorted(effects - present))]
+
+
+def _is_ours(taint: Taint) -> bool:
+    if taint.effect == "NoExecute":
+        return taint.key in (NOT_READY, UNREACHABLE)
+    return taint.effect == "NoSchedule" and taint.key in _OURS
+
+
+def zone_of(node: Node) -> str:
+    return ":".join(node.metadata.labels.get(label, "") for label in _REGIONS)
+
+
+def may_evict(node: Node, nodes: Iterable[Node]) -> bool:
+    """Whether pods may be evicted from a node that is not ready.
+
+    Not when no node at all is ready: then it is more likely that we are disconnected than that all nodes failed. And
+    not from a small zone of which most nodes are not ready.
+
+    Upstream: handleDisruption, ReducedQPSFunc.
+    """
+    counted = [other for other in nodes if EXCLUDED not in other.metadata.labels]
+    if not any(readiness(other) == "True" for other in counted):
+        return not counted
+    zone = [other for other in counted if zone_of(other) == zone_of(node)]
+    lost = sum(readiness(other) != "True" for other in zone)
+    partial = lost > 2 and 0 < lost < len(zone) and lost / len(zone) >= UNHEALTHY_SHARE
+    return not partial or len(zone) > LARGE_ZONE
+
+
 # ------------------------------------------------------------------ conditions, taints, labels, pods
 
 
 # upstream: tryUpdateNodeHealth
 async def _mark_unknown(ctx: Context[Node]) -> None:
     node = ctx.obj
-    was_ready = taints.readiness(node) == "True"
+    was_ready = readiness(node) == "True"
     present = {condition.type: condition for condition in node.status.conditions}
     for type in _CONDITIONS:
         known = present.get(type)
@@ -188,8 +263,8 @@ async def _taint(ctx: Context[Node]) -> None:
     evict = False
     if _is_lost(node):
         others = [node if other.metadata.name == node.metadata.name else other for other in await ctx.list(Node)]
-        evict = taints.may_evict(node, others)
-    desired = taints.wanted(node, evict=evict, now=now())
+        evict = may_evict(node, others)
+    desired = wanted_taints(node, evict=evict, now=now())
     if desired != node.spec.taints:
         meta = {"resourceVersion": node.metadata.resource_version}
         body = {"metadata": meta, "spec": {"taints": [to_dict(taint) for taint in desired] or None}}
@@ -236,11 +311,11 @@ def _all_lost(changed: Node, caches: Caches) -> list[Request]:
 
 
 def _is_lost(node: Node) -> bool:
-    return taints.readiness(node) in ("False", "Unknown")
+    return readiness(node) in ("False", "Unknown")
 
 
 def _became_ready_or_lost(change: Change) -> bool:
-    before, after = (taints.readiness(_node(record.raw)) if record else "" for record in (change.old, change.new))
+    before, after = (readiness(_node(record.raw)) if record else "" for record in (change.old, change.new))
     return before != after and not change.initial
 
 
