@@ -92,6 +92,14 @@ def _compile(
         return Expression(text, None, f"program instantiation failed: {error}")
 
 
+def compiler_of(spec: Obj) -> tuple[Compiler, list[Expression]]:
+    """A compiler that knows the variables of a policy, and its compiled match conditions."""
+    compiler = Compiler(params=spec.get("paramKind") is not None, variables={})
+    for variable in spec.get("variables") or ():
+        compiler.add_variable(variable["name"], variable["expression"])
+    return compiler, [compiler.compile(condition["expression"]) for condition in spec.get("matchConditions") or ()]
+
+
 class _Variables(dict[str, Any]):
     """`variables` of a policy: each is evaluated at its first use. Upstream: variableAccessor."""
 

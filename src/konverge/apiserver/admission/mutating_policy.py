@@ -15,9 +15,9 @@ from konverge.apiserver.admission import policy_source
 from konverge.apiserver.admission.expressions import (
     CONDITIONS_BUDGET,
     Bindings,
-    Compiler,
     EvaluationError,
     Expression,
+    compiler_of,
     conditions_hold,
     typed,
 )
@@ -67,15 +67,12 @@ class _Call:
 
 def _compile(spec: Obj) -> Compiled:
     """Upstream: compilePolicy."""
-    compiler = Compiler(params=spec.get("paramKind") is not None, variables={})
-    for variable in spec.get("variables") or ():
-        compiler.add_variable(variable["name"], variable["expression"])
+    compiler, conditions = compiler_of(spec)
     mutations = []
     for mutation in spec.get("mutations") or ():
         is_patch = mutation.get("patchType") == "JSONPatch"
         text = (mutation.get("jsonPatch" if is_patch else "applyConfiguration") or {}).get("expression") or ""
         mutations.append(Mutation(compiler.compile(text, patches=True), is_patch))
-    conditions = [compiler.compile(condition["expression"]) for condition in spec.get("matchConditions") or ()]
     return Compiled(compiler.compiled, conditions, mutations)
 
 

@@ -78,12 +78,16 @@ def _pod(request: AdmissionRequest, node: str) -> None:
         raise refusal(request, f"node {shown} can only delete pods with spec.nodeName set to itself")
 
 
+def _stored(request: AdmissionRequest, kind: str, namespace: str, name: str) -> Obj:
+    """A pod or a node; 404 without it."""
+    obj = request.call.lookup("", f"{kind}s", namespace, name)
+    if obj is None:
+        raise status.not_found("", kind, name)
+    return obj
+
+
 def _node_of_pod(request: AdmissionRequest, name: str) -> str:
-    """The node of a pod; 404 without the pod."""
-    pod = request.call.lookup("", "pods", request.namespace, name)
-    if pod is None:
-        raise status.not_found("", "pod", name)
-    return str(pod["spec"].get("nodeName", ""))
+    return str(_stored(request, "pod", request.namespace, name)["spec"].get("nodeName", ""))
 
 
 def _mirror_pod(request: AdmissionRequest, node: str) -> None:
@@ -112,10 +116,7 @@ def _owner(request: AdmissionRequest, owner: Obj, node: str) -> None:
         raise refusal(request, why)
     if owner.get("blockOwnerDeletion"):
         raise refusal(request, f"node {quote(node)} must not set blockOwnerDeletion on an owner reference")
-    stored = request.call.lookup("", "nodes", "", node)
-    if stored is None:
-        raise status.not_found("", "node", node)
-    uid = stored["metadata"]["uid"]
+    uid = _stored(request, "node", "", node)["metadata"]["uid"]
     if owner.get("uid", "") != uid:
         raise refusal(request, f"node {node} UID mismatch: expected {owner.get('uid', '')} got {uid}")
 
@@ -172,10 +173,8 @@ def _node(request: AdmissionRequest, node: str) -> None:
     spec, before = new.get("spec") or {}, (old or {}).get("spec") or {}
     source = spec.get("configSource")
     if source is not None and (old is None or source != before.get("configSource")):
-        creating, updating = (
-            "create pods with a non-nil configSource",
-            "update configSource to a new non-nil configSource",
-        )
+        creating = "create pods with a non-nil configSource"
+        updating = "update configSource to a new non-nil configSource"
         raise refusal(request, f"node {shown} is not allowed to {creating if old is None else updating}")
     if old is not None:
         _require_same(request, node, spec.get("taints"), before.get("taints"), "taints")
@@ -248,9 +247,7 @@ def _token(request: AdmissionRequest, node: str) -> None:
         raise refusal(request, "node requested token not bound to a pod")
     if not reference.get("uid"):
         raise refusal(request, "node requested token with a pod binding without a uid")
-    pod = request.call.lookup("", "pods", request.namespace, reference["name"])
-    if pod is None:
-        raise status.not_found("", "pod", reference["name"])
+    pod = _stored(request, "pod", request.namespace, reference["name"])
     if pod["metadata"]["uid"] != reference["uid"]:
         why = "does not match the UID in record. The object might have been deleted and then recreated"
         raise refusal(request, f"the UID in the bound object reference ({reference['uid']}) {why}")

@@ -60,6 +60,11 @@ def _names(spec: Obj, bad: Callable[[Obj], bool]) -> list[str]:
     return [container.get("name", "") for container in _containers(spec) if bad(container)]
 
 
+def _values(spec: Obj, of: Callable[[Obj], set[str]]) -> tuple[list[str], list[str]]:
+    """The containers that have any of such values, and all the values."""
+    return _names(spec, lambda container: bool(of(container))), sorted(set().union(*map(of, _containers(spec))))
+
+
 def _context(part: Obj) -> Obj:
     return part.get("securityContext") or {}
 
@@ -110,8 +115,7 @@ def added_capabilities(metadata: Obj, spec: Obj) -> Finding | None:
     def added(container: Obj) -> set[str]:
         return set((_context(container).get("capabilities") or {}).get("add") or ()) - _DEFAULT_CAPABILITIES
 
-    names = _names(spec, lambda container: bool(added(container)))
-    capabilities = sorted(set().union(*map(added, _containers(spec))))
+    names, capabilities = _values(spec, added)
     detail = f"{_called(names)} must not include {_joined(capabilities)} in securityContext.capabilities.add"
     return ("non-default capabilities", detail) if names else None
 
@@ -130,8 +134,7 @@ def host_ports(metadata: Obj, spec: Obj) -> Finding | None:
     def ports(container: Obj) -> set[str]:
         return {str(port["hostPort"]) for port in container.get("ports") or () if port.get("hostPort")}
 
-    names = _names(spec, lambda container: bool(ports(container)))
-    numbers = sorted(set().union(*map(ports, _containers(spec))))
+    names, numbers = _values(spec, ports)
     uses, label = _plural(len(names), "uses", "use"), _plural(len(numbers), "hostPort")
     return ("hostPort", f"{_called(names)} {uses} {label} {', '.join(numbers)}") if names else None
 
@@ -144,8 +147,8 @@ def probe_hosts(metadata: Obj, spec: Obj) -> Finding | None:
         actions = [(handler or {}).get(key) or {} for handler in handlers for key in ("httpGet", "tcpSocket")]
         return {action["host"] for action in actions if action.get("host")}
 
-    names = sorted(set(_names(spec, lambda container: bool(hosts(container)))))
-    forbidden = sorted(set().union(*map(hosts, _containers(spec))))
+    all_names, forbidden = _values(spec, hosts)
+    names = sorted(set(all_names))
     uses, label = _plural(len(names), "uses", "use"), _plural(len(forbidden), "probe or lifecycle host")
     return ("probe or lifecycle host", f"{_called(names)} {uses} {label} {_joined(forbidden)}") if names else None
 
@@ -156,11 +159,10 @@ def privileged(metadata: Obj, spec: Obj) -> Finding | None:
 
 
 def proc_mount(metadata: Obj, spec: Obj) -> Finding | None:
-    def bad(container: Obj) -> bool:
-        return (_context(container).get("procMount") or "Default") != "Default"
+    def mounts(container: Obj) -> set[str]:
+        return {str(_context(container).get("procMount") or "Default")} - {"Default"}
 
-    names = _names(spec, bad)
-    types = sorted({str(_context(container)["procMount"]) for container in _containers(spec) if bad(container)})
+    names, types = _values(spec, mounts)
     detail = f"{_called(names)} must not set securityContext.procMount to {_joined(types)}"
     return ("procMount", detail) if names else None
 
@@ -248,9 +250,8 @@ def dropped_capabilities(metadata: Obj, spec: Obj) -> Finding | None:
     keeping = _names(spec, lambda container: "ALL" not in given(container, "drop"))
     if keeping:
         details.append(f'{_called(keeping)} must set securityContext.capabilities.drop=["ALL"]')
-    adding = _names(spec, lambda container: bool(added(container)))
+    adding, forbidden = _values(spec, added)
     if adding:
-        forbidden = sorted(set().union(*map(added, _containers(spec))))
         details.append(f"{_called(adding)} must not include {_joined(forbidden)} in securityContext.capabilities.add")
     return ("unrestricted capabilities", "; ".join(details)) if details else None
 

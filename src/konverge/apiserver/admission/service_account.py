@@ -45,12 +45,9 @@ def _admit(request: AdmissionRequest) -> Awaitable[None] | None:
     if not spec.get("serviceAccountName"):
         spec["serviceAccountName"] = spec["serviceAccount"] = DEFAULT
     name = spec["serviceAccountName"]
-    account = request.call.lookup("", "serviceaccounts", request.namespace, name)
-    if account is None:
-        if name != DEFAULT:
-            raise _missing(request, name)
+    if name == DEFAULT and request.call.lookup("", "serviceaccounts", request.namespace, name) is None:
         return _wait_for_default(request)
-    _equip(pod, account)
+    _equip(pod, _account(request, name))
     _validate(request)
     return None
 
@@ -77,16 +74,16 @@ async def _wait_for_default(request: AdmissionRequest) -> None:
         pass
     finally:
         stop()
-    account = request.call.lookup("", "serviceaccounts", request.namespace, DEFAULT)
-    if account is None:
-        raise _missing(request, DEFAULT)
-    _equip(request.new, account)
+    _equip(request.new, _account(request, DEFAULT))
     _validate(request)
 
 
-def _missing(request: AdmissionRequest, name: str) -> Exception:
-    where = f"{request.namespace}/{name}"
-    return refusal(request, f"error looking up service account {where}: serviceaccount {quote(name)} not found")
+def _account(request: AdmissionRequest, name: str) -> Obj:
+    account = request.call.lookup("", "serviceaccounts", request.namespace, name) if name else None
+    if account is None:
+        where = f"{request.namespace}/{name}"
+        raise refusal(request, f"error looking up service account {where}: serviceaccount {quote(name)} not found")
+    return account
 
 
 def _equip(pod: Obj, account: Obj) -> None:
@@ -142,9 +139,7 @@ def _validate(request: AdmissionRequest) -> None:
     if not name:
         who = f"{request.namespace}/{pod['metadata'].get('name', '')}"
         raise refusal(request, f"no service account specified for pod {who}")
-    account = request.call.lookup("", "serviceaccounts", request.namespace, name)
-    if account is None:
-        raise _missing(request, name)
+    account = _account(request, name)
     if _enforces(account):
         _check_secrets(request, pod["spec"], account)
 
@@ -216,10 +211,7 @@ def _check_environment(
 def _check_ephemeral(request: AdmissionRequest) -> None:
     """Upstream: limitEphemeralContainerSecretReferences."""
     spec = request.new["spec"]
-    name = spec.get("serviceAccountName")
-    account = request.call.lookup("", "serviceaccounts", request.namespace, name) if name else None
-    if account is None:
-        raise _missing(request, name or "")
+    account = _account(request, spec.get("serviceAccountName") or "")
     if _enforces(account):
         allowed = {secret.get("name") for secret in account.get("secrets") or ()}
         for container in spec.get("ephemeralContainers") or ():

@@ -18,6 +18,7 @@ from konverge.apiserver.admission.expressions import (
     EvaluationError,
     Expression,
     OutOfBudget,
+    compiler_of,
     conditions_hold,
 )
 from konverge.apiserver.admission.plugin import Kind, Step, Validating, refusal
@@ -59,12 +60,10 @@ class Refusal:
 
 def _compile(spec: Obj) -> Compiled:
     """Upstream: compilePolicy."""
-    compiler = Compiler(params=spec.get("paramKind") is not None, variables={})
-    for variable in spec.get("variables") or ():
-        compiler.add_variable(variable["name"], variable["expression"])
+    compiler, conditions = compiler_of(spec)
     return Compiled(
         variables=compiler.compiled,
-        conditions=[compiler.compile(condition["expression"]) for condition in spec.get("matchConditions") or ()],
+        conditions=conditions,
         checks=[_check(compiler, validation) for validation in spec.get("validations") or ()],
         annotations=[compiler.compile(entry["valueExpression"]) for entry in spec.get("auditAnnotations") or ()],
     )

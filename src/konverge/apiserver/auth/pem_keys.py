@@ -36,18 +36,11 @@ def make() -> bytes:
 
 def load(pem: bytes) -> Key:
     """A private or public key: RSA or P-256."""
-    if b"PRIVATE KEY" not in pem:
-        public = _public(pem)
-        if isinstance(public, RSAPublicKey):
-            return _Rsa(None, public)
-        if isinstance(public, EllipticCurvePublicKey) and isinstance(public.curve, SECP256R1):
-            return _Elliptic(None, public)
-        raise ValueError("a key of service-account tokens must be RSA or P-256")
-    private = load_pem_private_key(pem, None)
-    if isinstance(private, RSAPrivateKey):
-        return _Rsa(private, private.public_key())
-    if isinstance(private, EllipticCurvePrivateKey) and isinstance(private.curve, SECP256R1):
-        return _Elliptic(private, private.public_key())
+    key = load_pem_private_key(pem, None) if b"PRIVATE KEY" in pem else _public(pem)
+    if isinstance(key, RSAPrivateKey | RSAPublicKey):
+        return _Rsa(key)
+    if isinstance(key, EllipticCurvePrivateKey | EllipticCurvePublicKey) and isinstance(key.curve, SECP256R1):
+        return _Elliptic(key)
     raise ValueError("a key of service-account tokens must be RSA or P-256")
 
 
@@ -67,12 +60,13 @@ def _id(public: RSAPublicKey | EllipticCurvePublicKey) -> str:
 class _Rsa:
     algorithm = "RS256"
 
-    def __init__(self, private: RSAPrivateKey | None, public: RSAPublicKey) -> None:
-        self._private, self._public, self.id = private, public, _id(public)
+    def __init__(self, key: RSAPrivateKey | RSAPublicKey) -> None:
+        self._key, self._public = key, key.public_key() if isinstance(key, RSAPrivateKey) else key
+        self.id = _id(self._public)
 
     def sign(self, data: bytes) -> bytes:
-        assert self._private is not None
-        return self._private.sign(data, PKCS1v15(), SHA256())
+        assert isinstance(self._key, RSAPrivateKey)
+        return self._key.sign(data, PKCS1v15(), SHA256())
 
     def verify(self, data: bytes, signature: bytes) -> bool:
         try:
@@ -90,13 +84,14 @@ class _Rsa:
 class _Elliptic:
     algorithm = "ES256"
 
-    def __init__(self, private: EllipticCurvePrivateKey | None, public: EllipticCurvePublicKey) -> None:
-        self._private, self._public, self.id = private, public, _id(public)
+    def __init__(self, key: EllipticCurvePrivateKey | EllipticCurvePublicKey) -> None:
+        self._key, self._public = key, key.public_key() if isinstance(key, EllipticCurvePrivateKey) else key
+        self.id = _id(self._public)
 
     def sign(self, data: bytes) -> bytes:
         """JWTs have the two numbers side by side, not in DER."""
-        assert self._private is not None
-        pair = decode_dss_signature(self._private.sign(data, ECDSA(SHA256())))
+        assert isinstance(self._key, EllipticCurvePrivateKey)
+        pair = decode_dss_signature(self._key.sign(data, ECDSA(SHA256())))
         return b"".join(part.to_bytes(_P256_BYTES, "big") for part in pair)
 
     def verify(self, data: bytes, signature: bytes) -> bool:

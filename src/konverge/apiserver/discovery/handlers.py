@@ -60,10 +60,10 @@ async def core_version(call: Call) -> Response:
 async def group_or_version(call: Call) -> Response:
     """`/apis/GROUP` and `/apis/GROUP/VERSION`."""
     _, group, *rest = call.info.path.strip("/").split("/")
-    return _version(call, group, rest[0]) if rest else _group(call, group)
+    return _version(call, group, rest[0]) if rest else _one_group(call, group)
 
 
-def _group(call: Call, group: str) -> Response:
+def _one_group(call: Call, group: str) -> Response:
     document = documents.group(call.server.registry, group)
     if document is None:
         raise PageNotFound

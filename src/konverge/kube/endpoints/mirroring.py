@@ -35,8 +35,8 @@ class MirroringReconciler(Reconciler[Endpoints]):
             for slice_ in existing:
                 await delete(ctx, slice_)
             return
-        form = _form(ctx.obj)
-        for groups in _groups(ctx):
+        form = _mirror_form(ctx.obj)
+        for groups in _mirrored_groups(ctx):
             ours = [slice_ for slice_ in existing if slice_.address_type == groups.family]
             await publish(ctx, ours, groups, form)
 
@@ -46,7 +46,7 @@ def _wants_mirror(endpoints: Endpoints) -> bool:
     return endpoints.metadata.labels.get(SKIP) != "true" and LEADER not in endpoints.metadata.annotations
 
 
-def _form(endpoints: Endpoints) -> Form:
+def _mirror_form(endpoints: Endpoints) -> Form:
     meta = endpoints.metadata
     return Form(
         labels={**meta.labels, SERVICE_NAME: meta.name, MANAGED_BY: CONTROLLER},
@@ -55,7 +55,7 @@ def _form(endpoints: Endpoints) -> Form:
     )
 
 
-def _groups(ctx: Context[Endpoints]) -> list[Groups]:
+def _mirrored_groups(ctx: Context[Endpoints]) -> list[Groups]:
     groups = {"IPv4": Groups("IPv4"), "IPv6": Groups("IPv6")}
     skipped = 0
     for subset in repack(ctx.obj.subsets):
@@ -66,7 +66,7 @@ def _groups(ctx: Context[Endpoints]) -> list[Groups]:
         listed = with_readiness(subset)
         for address, ready in listed[:LIMIT]:
             family = "IPv6" if ipaddress.ip_address(address.ip).version == 6 else "IPv4"
-            groups[family].open(ports).append(_endpoint(address, ready))
+            groups[family].open(ports).append(_mirrored(address, ready))
         skipped += max(0, len(listed) - LIMIT)
     if skipped:
         ctx.warning(
@@ -78,7 +78,7 @@ def _groups(ctx: Context[Endpoints]) -> list[Groups]:
 
 
 # upstream: addressToEndpoint
-def _endpoint(address: EndpointAddress, ready: bool) -> Endpoint:
+def _mirrored(address: EndpointAddress, ready: bool) -> Endpoint:
     return Endpoint(
         addresses=[str(ipaddress.ip_address(address.ip))],
         conditions=EndpointConditions(ready=ready),
