@@ -304,7 +304,7 @@ async def test_endpoints_made_by_users_are_mirrored(client: Client, run: Run) ->
         assert four.metadata.annotations == {"c": "d"}
         assert four.metadata.owner_references[0].kind == "Endpoints"
         await client.patch(
-            Endpoints, "manual", MergePatch({"metadata": {"labels": {endpoints.mirroring.SKIP: "true"}}}), "default"
+            Endpoints, "manual", MergePatch({"metadata": {"labels": {endpoints.SKIP: "true"}}}), "default"
         )
         _, slices = await settled(client, "manual")
         assert slices == []

@@ -10,8 +10,7 @@ from collections.abc import Iterable
 
 from konverge.apiserver import status
 from konverge.apiserver.admission.plugin import Kind, Mutating, Step, refusal
-from konverge.apiserver.auth.node_authorizer import LEASES
-from konverge.apiserver.auth.node_pods import MIRROR, references
+from konverge.apiserver.auth.node_authorizer import LEASES, MIRROR, references
 from konverge.apiserver.auth.well_known import kubelet_of
 from konverge.apiserver.go.strconv import quote
 from konverge.apiserver.request.admission import AdmissionRequest

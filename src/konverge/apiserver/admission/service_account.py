@@ -9,7 +9,7 @@ import asyncio
 from collections.abc import Awaitable, Iterator
 
 from konverge.apiserver.admission.plugin import Kind, Step, refusal, spec_of
-from konverge.apiserver.auth.node_pods import MIRROR
+from konverge.apiserver.auth.node_authorizer import MIRROR
 from konverge.apiserver.auth.service_account_tokens import WARN_ONLY_SECONDS
 from konverge.apiserver.go.strconv import quote
 from konverge.apiserver.meta import system

@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
 import msgspec
 
 from konverge.apiserver import status
-from konverge.apiserver.discovery import documents
 from konverge.apiserver.http import negotiate, respond
 from konverge.apiserver.http.negotiate import BUILTIN_TYPES, JSON, YAML
 from konverge.apiserver.http.routes import PATHS
 from konverge.apiserver.http.routing import PageNotFound
-from konverge.apiserver.registry import Registry
+from konverge.apiserver.registry import Registry, Served
 from konverge.apiserver.strategy import Obj
 from konverge.wire.message import Response
 
 if TYPE_CHECKING:
     from konverge.apiserver.request.call import Call
+
 
 _AGGREGATED = {"g": "apidiscovery.k8s.io", "v": "v2", "as": "APIGroupDiscoveryList"}
 _ANY = ("*/*", "application/*")
@@ -34,7 +35,7 @@ async def api(call: Call) -> Response:
         return _aggregated(call, "api", media)
     _negotiate(call, container=True)
     address = call.request.headers.get("host") or "kubernetes.default.svc"
-    return respond.answer(call, 200, documents.api_versions(call.server.registry, address))
+    return respond.answer(call, 200, api_versions(call.server.registry, address))
 
 
 async def apis(call: Call) -> Response:
@@ -43,13 +44,13 @@ async def apis(call: Call) -> Response:
     if media:
         return _aggregated(call, "apis", media)
     _negotiate(call)
-    return respond.answer(call, 200, documents.group_list(call.server.registry))
+    return respond.answer(call, 200, group_list(call.server.registry))
 
 
 async def core_version(call: Call) -> Response:
     """`/api/VERSION`."""
     version = call.info.path.strip("/").split("/")[1]
-    document = documents.resource_list(call.server.registry, "", version)
+    document = resource_list(call.server.registry, "", version)
     if document is None:
         raise status.no_such_resource()
     _only_get(call)
@@ -64,7 +65,7 @@ async def group_or_version(call: Call) -> Response:
 
 
 def _one_group(call: Call, group: str) -> Response:
-    document = documents.group(call.server.registry, group)
+    document = group_document(call.server.registry, group)
     if document is None:
         raise PageNotFound
     _negotiate(call)
@@ -74,7 +75,7 @@ def _one_group(call: Call, group: str) -> Response:
 def _version(call: Call, group: str, version: str) -> Response:
     registry = call.server.registry
     builtin = registry.is_builtin(group)
-    document = documents.resource_list(registry, group, version)
+    document = resource_list(registry, group, version)
     if document is None:
         if builtin:
             raise status.no_such_resource()
@@ -88,7 +89,7 @@ def _version(call: Call, group: str, version: str) -> Response:
 async def root(call: Call) -> Response:
     """Every path of the server, always indented. Upstream: apiserver/pkg/server/routes/index.go."""
     others = [path for path in PATHS if path != "/" and not path.endswith("/")]
-    document = documents.paths(call.server.registry, [*others, *_UNLISTED])
+    document = all_paths(call.server.registry, [*others, *_UNLISTED])
     body = msgspec.json.format(msgspec.json.encode(document), indent=2)
     return respond.whole(call, 200, body)
 
@@ -139,8 +140,8 @@ def _document(registry: Registry, path: str) -> tuple[bytes, str]:
     cache = _cached.setdefault(registry, {})
     entry = cache.get(path)
     if entry is None or entry[0] != registry.generation:
-        groups = [""] if path == "api" else documents.named_groups(registry)
-        body = msgspec.json.encode(documents.aggregated(registry, groups))
+        groups = [""] if path == "api" else named_groups(registry)
+        body = msgspec.json.encode(aggregated_document(registry, groups))
         entry = cache[path] = (registry.generation, body, respond.etag_of(body))
     return entry[1], entry[2]
 
@@ -158,3 +159,120 @@ def _in_form(call: Call, body: bytes, media: str) -> bytes:
     respond.settle_form(call)
     obj: Obj = msgspec.json.decode(body)
     return respond.encode(obj, call.accepted._replace(media=media))
+
+
+# --- the documents, built from the registry
+# There are two generations of them: a list of groups, a document for each group and one for each version; and one
+# document with everything in it (aggregated), which today's clients ask for. Upstream:
+# apiserver/pkg/endpoints/discovery, discovery/aggregated.
+
+_ENTRY_KEYS = (
+    "name", "singularName", "namespaced", "group", "version", "kind", "verbs", "shortNames", "categories",
+    "storageVersionHash",
+)  # fmt: skip
+
+
+def api_versions(registry: Registry, address: str) -> Obj:
+    """`/api`."""
+    return {
+        "kind": "APIVersions",
+        "versions": list(registry.versions("")),
+        "serverAddressByClientCIDRs": [{"clientCIDR": "0.0.0.0/0", "serverAddress": address}],
+    }
+
+
+def named_groups(registry: Registry) -> list[str]:
+    """The groups with a name: the built-in ones by their rank, then the custom ones by name."""
+    groups = [group for group in registry.groups() if group]
+    builtin = [group for group in groups if registry.is_builtin(group)]
+    return builtin + sorted(group for group in groups if not registry.is_builtin(group))
+
+
+def group_list(registry: Registry) -> Obj:
+    """`/apis`."""
+    return {"kind": "APIGroupList", "apiVersion": "v1", "groups": [_group(registry, g) for g in named_groups(registry)]}
+
+
+def group_document(registry: Registry, name: str) -> Obj | None:
+    """`/apis/GROUP`."""
+    if not name or name not in registry.groups():
+        return None
+    return {"kind": "APIGroup", "apiVersion": "v1", **_group(registry, name)}
+
+
+def _group(registry: Registry, name: str) -> Obj:
+    versions = [{"groupVersion": f"{name}/{version}", "version": version} for version in registry.versions(name)]
+    return {"name": name, "versions": versions, "preferredVersion": versions[0]}
+
+
+def resource_list(registry: Registry, group: str, version: str) -> Obj | None:
+    """`/apis/GROUP/VERSION`."""
+    served = registry.versions(group).get(version)
+    if served is None:
+        return None
+    document: Obj = {"kind": "APIResourceList"}
+    if group:  # the document of the core group has no apiVersion
+        document["apiVersion"] = "v1"
+    document["groupVersion"] = f"{group}/{version}" if group else version
+    entries = [entry for kind in served.values() for entry in kind.entries]
+    document["resources"] = [{key: entry[key] for key in _ENTRY_KEYS if key in entry} for entry in entries]
+    return document
+
+
+def aggregated_document(registry: Registry, groups: Iterable[str]) -> Obj:
+    """Everything of some groups in one document."""
+    return {
+        "kind": "APIGroupDiscoveryList",
+        "apiVersion": "apidiscovery.k8s.io/v2",
+        "metadata": {},
+        "items": [_aggregated_group(registry, group) for group in groups],
+    }
+
+
+def _aggregated_group(registry: Registry, group: str) -> Obj:
+    versions = []
+    for version, served in registry.versions(group).items():
+        resources = sorted(map(_aggregated_resource, served.values()), key=lambda resource: str(resource["resource"]))
+        versions.append({"version": version, "resources": resources, "freshness": "Current"})
+    return {"metadata": {"name": group} if group else {}, "versions": versions}
+
+
+def _aggregated_resource(served: Served) -> Obj:
+    main, *subresources = served.entries
+    resource: Obj = {
+        "resource": main["name"],
+        "responseKind": _response_kind(served, main),
+        "scope": "Namespaced" if main["namespaced"] else "Cluster",
+        "singularResource": main["singularName"],
+        "verbs": main["verbs"],
+    }
+    resource |= {key: main[key] for key in ("shortNames", "categories") if key in main}
+    if subresources:
+        resource["subresources"] = [_aggregated_subresource(served, entry) for entry in subresources]
+    return resource
+
+
+def _aggregated_subresource(served: Served, entry: Obj) -> Obj:
+    return {
+        "subresource": entry["name"].partition("/")[2],
+        "responseKind": _response_kind(served, entry),
+        "verbs": entry["verbs"],
+    }
+
+
+def _response_kind(served: Served, entry: Obj) -> dict[str, Any]:
+    """Built-in kinds are of the version they are listed under, which empty strings mean; custom ones name it."""
+    group, version = entry.get("group", ""), entry.get("version", "")
+    if served.custom and not version:
+        group, version = served.resource.group, served.resource.version
+    return {"group": group, "version": version, "kind": entry["kind"]}
+
+
+def all_paths(registry: Registry, others: Iterable[str]) -> Obj:
+    """`/`: everything that can be asked for."""
+    paths = set(others)
+    for group in registry.groups():
+        if group:
+            paths.add(f"/apis/{group}")
+        paths |= {f"/apis/{group}/{version}" if group else f"/api/{version}" for version in registry.versions(group)}
+    return {"paths": sorted(paths)}

@@ -15,9 +15,16 @@ from konverge import clock
 from konverge.apiserver import status
 from konverge.apiserver.go import json
 from konverge.apiserver.go.strconv import quote
-from konverge.apiserver.http import bodies, listing, reads, render, respond, scheme, writes
+from konverge.apiserver.http import (
+    bodies,
+    listing,
+    reads,
+    render,
+    respond,
+    writes,
+)
+from konverge.apiserver.http.listing import select
 from konverge.apiserver.http.options import DeleteOptions, delete_options, list_options
-from konverge.apiserver.http.selection import select
 from konverge.apiserver.registry import Served
 from konverge.apiserver.request.call import Call
 from konverge.apiserver.schema import lookup
@@ -58,7 +65,7 @@ def read_options(call: Call) -> DeleteOptions:
     if kind != "DeleteOptions":
         version = obj.get("apiVersion") or call.resource.resource.api_version
         raise status.bad_request(
-            f"no kind {quote(kind)} is registered for version {quote(version)} in scheme {quote(scheme.SCHEME)}"
+            f"no kind {quote(kind)} is registered for version {quote(version)} in scheme {quote(bodies.SCHEME)}"
         )
     node = lookup("meta.k8s.io", "v1", "DeleteOptions")
     assert node is not None

@@ -6,8 +6,8 @@ import asyncio
 
 from konverge.apiserver import status
 from konverge.apiserver.http import listing, negotiate, render, respond
+from konverge.apiserver.http.listing import select
 from konverge.apiserver.http.options import list_options
-from konverge.apiserver.http.selection import select
 from konverge.apiserver.registry import Served
 from konverge.apiserver.request.call import PLAIN_JSON, Call
 from konverge.apiserver.storage import Record

@@ -9,16 +9,23 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable, Iterator
+from typing import Any
+
+import msgspec
 
 from konverge import clock
 from konverge.apiserver import status
 from konverge.apiserver.config import WatchLimits
-from konverge.apiserver.http import listing, negotiate, render, respond, watch_frames
+from konverge.apiserver.http import listing, negotiate, render, respond
+from konverge.apiserver.http.listing import Selection, Test, select
 from konverge.apiserver.http.options import ListOptions, list_options
-from konverge.apiserver.http.selection import Selection, Test, select
-from konverge.apiserver.request.call import Call
+from konverge.apiserver.registry import Served
+from konverge.apiserver.request.call import Accepted, Call
+from konverge.apiserver.request.protocols import TableMaker
+from konverge.apiserver.schema.zero_values import zero
 from konverge.apiserver.storage import Event, Record, Store, Table
 from konverge.apiserver.storage.records import restamped
+from konverge.apiserver.strategy import Obj
 from konverge.wire.message import Headers, Response, Sink
 
 INITIAL_END = {"k8s.io/initial-events-end": "true"}
@@ -31,9 +38,7 @@ class WatchStream:
 
     __slots__ = ("_after", "_framer", "_limits", "_pending", "_sink", "_test", "ended")
 
-    def __init__(
-        self, framer: watch_frames.Framer, test: Test | None, limits: WatchLimits, sink: Sink, after: int = 0
-    ) -> None:
+    def __init__(self, framer: Framer, test: Test | None, limits: WatchLimits, sink: Sink, after: int = 0) -> None:
         self._after = after
         """Only later changes are sent: a watch may begin at a revision that is still to come."""
         self._framer = framer
@@ -45,7 +50,7 @@ class WatchStream:
 
     @property
     def metadata_only(self) -> bool:
-        return isinstance(self._framer, watch_frames.Partial)
+        return isinstance(self._framer, Partial)
 
     def deliver(self, event: Event) -> None:
         if event.revision <= self._after or self.ended.done():  # an ended watch takes no more
@@ -58,7 +63,7 @@ class WatchStream:
         try:
             frame = self.frame(event)
         except status.ApiError as error:  # a conversion webhook that does not answer
-            self._sink.write(watch_frames.line("ERROR", error.status()))
+            self._sink.write(line("ERROR", error.status()))
             self.end()
             return
         if frame:
@@ -115,7 +120,7 @@ async def watch(call: Call) -> Response:
     except ValueError as error:
         raise status.plain_500(str(error)) from None
     include = render.include_object(call) if accepted.form == "Table" else ""
-    framer = watch_frames.framer(served, accepted, call.server.tables, include)
+    framer = framer_of(served, accepted, call.server.tables, include)
     headers = Headers(respond.headers(call, (b"content-type", b"application/json")))
     if framer is None:
         return Response(200, headers)
@@ -125,9 +130,7 @@ async def watch(call: Call) -> Response:
 class _Watching:
     """The course of one watch."""
 
-    def __init__(
-        self, call: Call, selection: Selection, options: ListOptions, since: int, framer: watch_frames.Framer
-    ) -> None:
+    def __init__(self, call: Call, selection: Selection, options: ListOptions, since: int, framer: Framer) -> None:
         self._server = call.server
         self._store: Store = call.server.store
         self._table: Table = self._store.table(call.resource.table)
@@ -147,7 +150,7 @@ class _Watching:
             try:
                 await listing.wait_for(self._store, self._since)
             except status.ApiError as error:
-                sink.write(watch_frames.line("ERROR", error.status()))
+                sink.write(line("ERROR", error.status()))
                 return
         stream = WatchStream(self._framer, self._selection.test, self._limits, sink, self._since)
         stop = self._table.watch(self._selection.scope, stream)
@@ -217,7 +220,7 @@ class _Watching:
 
     def _too_old(self) -> bytes:
         error = status.expired(f"too old resource version: {self._since} ({self._store.compacted})")
-        return watch_frames.line("ERROR", error.status())
+        return line("ERROR", error.status())
 
 
 async def _in_batches(frames: Iterable[bytes], sink: Sink) -> None:
@@ -235,3 +238,104 @@ async def _in_batches(frames: Iterable[bytes], sink: Sink) -> None:
             await asyncio.sleep(0)
     if size:
         sink.write(b"".join(batch))
+
+
+# --- events as bytes on the wire: a line of JSON for each
+# They depend on the served version and the form only, so they are made once and shared by all watchers that see the
+# same (`Event.frames`).
+
+
+class Plain:
+    """Objects as they are."""
+
+    def __init__(self, served: Served) -> None:
+        self._served = served
+        self.key: Any = served.prefix
+        self._heads = {
+            type_: b'{"type":"%b","object":' % type_.encode() + served.prefix
+            for type_ in ("ADDED", "MODIFIED", "DELETED", "BOOKMARK")
+        }
+
+    def frame(self, type_: str, record: Record) -> bytes:
+        if self._served.conversion is None:
+            return b"".join((self._heads[type_], record.data[1:], b"}\n"))
+        return b'{"type":"%b","object":%b}\n' % (type_.encode(), render.plain(self._served, record))
+
+    def bookmark(self, revision: int, annotations: Obj | None) -> bytes:
+        obj = {**_empty(self._served), "metadata": mark(revision, annotations)}
+        return self._heads["BOOKMARK"] + msgspec.json.encode(obj)[1:] + b"}\n"
+
+
+def _empty(served: Served) -> Obj:
+    """The object of a bookmark has no content: for a built-in kind it is what Go writes for an empty one."""
+    if served.typing is None or not served.typing.go:
+        return {}
+    obj: Obj = zero(served.typing)
+    obj.pop("kind", None)
+    obj.pop("apiVersion", None)
+    return obj
+
+
+class Partial:
+    """Metadata alone."""
+
+    def __init__(self, served: Served, version: str) -> None:
+        self._served, self._version = served, version
+        self.key: Any = (served.prefix, version)
+
+    def frame(self, type_: str, record: Record) -> bytes:
+        return line(type_, render.partial(render.internal(self._served, record), self._version))
+
+    def bookmark(self, revision: int, annotations: Obj | None) -> bytes:
+        return line("BOOKMARK", render.partial({"metadata": mark(revision, annotations)}, self._version))
+
+
+class Rows:
+    """Tables of one row; only the first names the columns, so frames are each watcher's own."""
+
+    key: Any = None
+
+    def __init__(self, served: Served, maker: TableMaker, version: str, include: str) -> None:
+        self._served, self._maker, self._version, self._include = served, maker, version, include
+        self._first = True
+
+    def _table(self, objects: list[Obj], revision: int) -> Obj:
+        metadata = {"resourceVersion": str(revision)}
+        made = render.table(self._maker, self._served, objects, metadata, self._version, self._include)
+        if not self._first:
+            made["columnDefinitions"] = None
+        self._first = False
+        return made
+
+    def frame(self, type_: str, record: Record) -> bytes:
+        return line(type_, self._table([render.internal(self._served, record)], record.revision))
+
+    def bookmark(self, revision: int, annotations: Obj | None) -> bytes:
+        made = self._table([], revision)
+        obj = render.with_kind(self._served, {"metadata": mark(revision, annotations)})
+        cells = ["" for _ in self._maker.columns(self._served)]
+        made["rows"] = [{"cells": cells, "object": render.row_object(self._served, obj, self._version, self._include)}]
+        return line("BOOKMARK", made)
+
+
+Framer = Plain | Partial | Rows
+
+
+def line(type_: str, obj: Any) -> bytes:
+    return msgspec.json.encode({"type": type_, "object": obj}) + b"\n"
+
+
+def mark(revision: int, annotations: Obj | None) -> Obj:
+    metadata: Obj = {"resourceVersion": str(revision)}
+    if annotations:
+        metadata["annotations"] = annotations
+    return metadata
+
+
+def framer_of(served: Served, accepted: Accepted, maker: TableMaker, include: str) -> Framer | None:
+    """How events are encoded; None when the asked form has no events: no object can be shown as a list."""
+    if accepted.form == "PartialObjectMetadataList":
+        return None
+    if accepted.form == "Table":
+        return Rows(served, maker, accepted.version, include)
+    return Partial(served, accepted.version) if accepted.form else Plain(served)

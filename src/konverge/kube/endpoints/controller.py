@@ -1,8 +1,8 @@
 """Endpoints and EndpointSlices: where the pods behind a Service are, and which of them serve.
 
 One reconcile of a Service writes both: its pods are looked up once. Two more controllers are about Endpoints: those
-whose Service is gone are deleted, and those that users made for a Service without a selector are mirrored to slices
-(`mirroring`).
+whose Service is gone are deleted, and those that users made for a Service without a selector are mirrored to
+slices.
 
 Upstream: pkg/controller/endpoint, pkg/controller/endpointslice with k8s.io/endpointslice.
 """
@@ -10,6 +10,7 @@ Upstream: pkg/controller/endpoint, pkg/controller/endpointslice with k8s.io/endp
 from __future__ import annotations
 
 import contextlib
+import ipaddress
 from collections.abc import Iterable
 from typing import Any
 
@@ -19,7 +20,7 @@ from konverge.cache import Change, IndexFunction
 from konverge.cache.record import Meta, Record
 from konverge.client import NotFound, merge_between
 from konverge.kube import pods as podlib
-from konverge.kube.endpoints import mirroring, service_pods, subsets
+from konverge.kube.endpoints import service_pods, subsets
 from konverge.kube.endpoints.publish import (
     ANNOTATION,
     HEADLESS,
@@ -31,9 +32,10 @@ from konverge.kube.endpoints.publish import (
     delete,
     publish,
 )
+from konverge.kube.endpoints.subsets import repack, with_readiness
 from konverge.kube.pod_control import creating
 from konverge.kube.pod_predicates import by_node, moved
-from konverge.objects.kinds.core_v1 import Endpoints, Node, ObjectReference, Pod, Service
+from konverge.objects.kinds.core_v1 import EndpointAddress, Endpoints, Node, ObjectReference, Pod, Service
 from konverge.objects.kinds.discovery_v1 import (
     Endpoint,
     EndpointConditions,
@@ -114,7 +116,7 @@ class LeftoverReconciler(Reconciler[Endpoints]):
             return
         self._triggers.forget(ctx.request)
         ours = meta.labels.get(ENDPOINTS_MANAGED_BY) == ENDPOINTS_CONTROLLER
-        if ours or (mirroring.LEADER not in meta.annotations and any(map(_leaves_orphans, ctx.reasons))):
+        if ours or (LEADER not in meta.annotations and any(map(_leaves_orphans, ctx.reasons))):
             with contextlib.suppress(NotFound):
                 await ctx.client.delete(Endpoints, meta.name, meta.namespace, uid=meta.uid)
 
@@ -130,7 +132,7 @@ def _leaves_orphans(reason: object) -> bool:
 async def write_slices(ctx: Context[Service], pods: list[Pod], trigger: str | None) -> None:
     service = ctx.obj
     existing = [
-        slice_ for slice_ in ctx.indexed(EndpointSlice, mirroring.OF_SERVICE, str(ctx.request))
+        slice_ for slice_ in ctx.indexed(EndpointSlice, OF_SERVICE, str(ctx.request))
         if slice_.metadata.labels.get(MANAGED_BY) == SLICE_CONTROLLER
     ]  # fmt: skip
     families = service_pods.families(service)
@@ -205,6 +207,86 @@ def _hints(endpoint: Endpoint, *, by_node: bool) -> EndpointHints | None:
     return hints if hints.for_zones or hints.for_nodes else None
 
 
+# ------------------------------------------------------------------ mirroring
+
+# Endpoints that users made for a Service without a selector are mirrored to slices: most clients read only slices.
+# Upstream: pkg/controller/endpointslicemirroring.
+
+MIRRORING_CONTROLLER = "endpointslicemirroring-controller.k8s.io"
+SKIP = "endpointslice.kubernetes.io/skip-mirror"
+LEADER = "control-plane.alpha.kubernetes.io/leader"
+OF_SERVICE = "endpoints/service"
+LIMIT = 1000
+"""Addresses of one subset that are mirrored. Upstream: the default of MirroringMaxEndpointsPerSubset."""
+
+_NOT_COPIED = {ANNOTATION, "kubectl.kubernetes.io/last-applied-configuration"}
+
+
+class MirroringReconciler(Reconciler[Endpoints]):
+    # upstream: syncEndpoints
+    async def reconcile(self, ctx: Context[Endpoints]) -> None:
+        existing = [
+            slice_ for slice_ in ctx.indexed(EndpointSlice, OF_SERVICE, str(ctx.request))
+            if slice_.metadata.labels.get(MANAGED_BY) == MIRRORING_CONTROLLER
+        ]  # fmt: skip
+        service = await ctx.get(Service, ctx.request.name)
+        if service is None or service.spec.selector or not _wants_mirror(ctx.obj):
+            for slice_ in existing:
+                await delete(ctx, slice_)
+            return
+        form = _mirror_form(ctx.obj)
+        for groups in _mirrored_groups(ctx):
+            ours = [slice_ for slice_ in existing if slice_.address_type == groups.family]
+            await publish(ctx, ours, groups, form)
+
+
+# upstream: shouldMirror
+def _wants_mirror(endpoints: Endpoints) -> bool:
+    return endpoints.metadata.labels.get(SKIP) != "true" and LEADER not in endpoints.metadata.annotations
+
+
+def _mirror_form(endpoints: Endpoints) -> Form:
+    meta = endpoints.metadata
+    return Form(
+        labels={**meta.labels, SERVICE_NAME: meta.name, MANAGED_BY: MIRRORING_CONTROLLER},
+        annotations={name: value for name, value in meta.annotations.items() if name not in _NOT_COPIED},
+        placeholder=False,
+    )
+
+
+def _mirrored_groups(ctx: Context[Endpoints]) -> list[Groups]:
+    groups = {"IPv4": Groups("IPv4"), "IPv6": Groups("IPv6")}
+    skipped = 0
+    for subset in repack(ctx.obj.subsets):
+        ports = [
+            EndpointPort(name=port.name or "", port=port.port, protocol=port.protocol, app_protocol=port.app_protocol)
+            for port in subset.ports
+        ]
+        listed = with_readiness(subset)
+        for address, ready in listed[:LIMIT]:
+            family = "IPv6" if ipaddress.ip_address(address.ip).version == 6 else "IPv4"
+            groups[family].open(ports).append(_mirrored(address, ready))
+        skipped += max(0, len(listed) - LIMIT)
+    if skipped:
+        ctx.warning(
+            "TooManyAddressesToMirror",
+            f"A max of {LIMIT} addresses can be mirrored to EndpointSlices per Endpoints subset. "
+            f"{skipped} addresses were skipped",
+        )
+    return list(groups.values())
+
+
+# upstream: addressToEndpoint
+def _mirrored(address: EndpointAddress, ready: bool) -> Endpoint:
+    return Endpoint(
+        addresses=[str(ipaddress.ip_address(address.ip))],
+        conditions=EndpointConditions(ready=ready),
+        hostname=address.hostname or None,
+        node_name=address.node_name,
+        target_ref=address.target_ref,
+    )
+
+
 # ------------------------------------------------------------------ declaration
 
 
@@ -229,7 +311,7 @@ def by_service(record: Record, meta: Meta) -> Iterable[str]:
 
 def controllers() -> list[Controller[Any]]:
     triggers = Triggers()
-    slice_index: dict[type[Object], dict[str, IndexFunction]] = {EndpointSlice: {mirroring.OF_SERVICE: by_service}}
+    slice_index: dict[type[Object], dict[str, IndexFunction]] = {EndpointSlice: {OF_SERVICE: by_service}}
     return [
         Controller(
             Service,
@@ -256,7 +338,7 @@ def controllers() -> list[Controller[Any]]:
         ),
         Controller(
             Endpoints,
-            mirroring.MirroringReconciler(),
+            MirroringReconciler(),
             name="endpointslice-mirroring",
             watches=[Watch(kind=Service, requests=_same_name), Watch(kind=EndpointSlice, requests=_of_slice)],
             indexes=slice_index,

@@ -17,7 +17,7 @@ from konverge.apiserver.admission.matching import describe
 from konverge.apiserver.admission.webhooks.hooks import Hook, Invocation
 from konverge.apiserver.go import json
 from konverge.apiserver.go.strconv import quote
-from konverge.apiserver.http.scheme import SCHEME
+from konverge.apiserver.http.bodies import SCHEME
 from konverge.apiserver.strategy import Obj
 
 if TYPE_CHECKING:
