@@ -37,12 +37,12 @@ from konverge.apiserver.kinds.rules.names import (
     wildcard_subdomain,
 )
 from konverge.apiserver.kinds.rules.network import (
+    NOT_A_NAME,
+    balancer_status,
     cidr_legacy,
     cidr_strict,
     cidr_warnings,
-    ip_legacy,
     ip_strict,
-    ip_warnings,
 )
 from konverge.apiserver.kinds.rules.numbers import port_number
 from konverge.apiserver.kinds.rules.selectors import label_selector
@@ -171,7 +171,6 @@ NETWORK_POLICY = Strategy(  # upstream: networkPolicyStrategy
 # --- Ingress and IngressClass
 
 CLASS_ANNOTATION = "kubernetes.io/ingress.class"
-NOT_A_NAME = "must be a DNS name, not an IP address"
 _PATH_TYPES = ("Exact", "ImplementationSpecific", "Prefix")
 _BAD_PARTS = ("//", "/./", "/../", "%2f", "%2F")
 _BAD_ENDS = ("/..", "/.")
@@ -263,35 +262,6 @@ def _one_class(obj: Any, path: str, report: Report) -> bool:  # upstream: Valida
     return report.invalid(f"annotations.{CLASS_ANNOTATION}", noted, detail)
 
 
-def _known_ips(old: Obj) -> set[str]:
-    listed = ((old.get("status") or {}).get("loadBalancer") or {}).get("ingress") or ()
-    return {entry["ip"] for entry in listed if entry.get("ip")}
-
-
-def _balancer(new: Obj, old: Obj, path: str, report: Report) -> bool:  # upstream: ValidateIngressLoadBalancerStatus
-    known = _known_ips(old)
-    for index, entry in enumerate(((new.get("status") or {}).get("loadBalancer") or {}).get("ingress") or ()):
-        place = f"status.loadBalancer.ingress[{index}]"
-        if entry.get("ip") and entry["ip"] not in known:
-            ip_legacy(entry["ip"], f"{place}.ip", report)
-        host = entry.get("hostname")
-        if host:
-            dns_subdomain(host, f"{place}.hostname", report)
-            if parse_ip_sloppy(host) is not None:
-                report.invalid(f"{place}.hostname", host, NOT_A_NAME)
-    return True
-
-
-# upstream: ingressStatusStrategy.WarningsOnUpdate
-def _odd_addresses(new: Obj, old: Obj, path: str, report: Report) -> bool:
-    """Warnings about addresses that are accepted, but not in canonical form."""
-    for index, entry in enumerate(((new.get("status") or {}).get("loadBalancer") or {}).get("ingress") or ()):
-        for detail in ip_warnings(f"status.loadBalancer.ingress[{index}]", entry.get("ip") or ""):
-            if report.context is not None and not report.errors:
-                report.context.warn(detail)
-    return True
-
-
 # upstream: ingressStrategy.WarningsOnCreate
 def _ingress_warnings(obj: Obj, old: Obj | None, context: Context) -> Iterable[str]:
     noted = CLASS_ANNOTATION in (obj["metadata"].get("annotations") or {})
@@ -305,7 +275,7 @@ INGRESS = Strategy(  # upstream: ingressStrategy
     validate_create=creation(_INGRESS, _one_class),
     validate_update=update(_INGRESS),
     warnings=_ingress_warnings,
-    status=StatusRules(validate=update(_balancer, _odd_addresses)),
+    status=StatusRules(validate=update(balancer_status())),
     generation=True,
 )
 

@@ -6,9 +6,9 @@ Upstream: pkg/apis/admissionregistration/validation.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from typing import Any
 
-from konverge.apiserver.field_errors import FieldError
 from konverge.apiserver.kinds.admissionregistration.expressions import (
     BOOL,
     OBJECT,
@@ -47,7 +47,7 @@ from konverge.apiserver.kinds.rules.conditions import conditions
 from konverge.apiserver.kinds.rules.defaults import fill_unset, section_of
 from konverge.apiserver.kinds.rules.names import dns_subdomain, format_rule, qualified_name
 from konverge.apiserver.kinds.rules.selectors import label_selector
-from konverge.apiserver.strategy import Context, Obj, StatusRules, Strategy
+from konverge.apiserver.strategy import Obj, StatusRules, Strategy
 from konverge.objects.names import dns_1035_errors, dns_subdomain_errors, path_segment_errors
 
 GROUP = "admissionregistration.k8s.io"
@@ -199,7 +199,7 @@ def _annotations(obj: Obj, scope: Expressions, report: Report) -> None:
 
 
 # upstream: validateValidatingAdmissionPolicySpec
-def _check_validating(obj: Obj, old: Obj | None, report: Report) -> None:
+def _check_validating(obj: Obj, old: Obj | None, path: str, report: Report) -> bool:
     spec = obj["spec"]
     _HEAD(spec, "spec", report)
     _conditions(spec, None if old is None else old["spec"], report)
@@ -208,10 +208,11 @@ def _check_validating(obj: Obj, old: Obj | None, report: Report) -> None:
     if not spec.get("validations") and not spec.get("auditAnnotations"):
         for name in ("validations", "auditAnnotations"):
             report.required(f"spec.{name}", "validations or auditAnnotations must contain at least one item")
-        return
+        return False
     for index, validation in enumerate(spec.get("validations") or ()):
         _validation(validation, scope, f"spec.validations[{index}]", report)
     _annotations(obj, scope, report)
+    return True
 
 
 # --- mutating
@@ -252,7 +253,8 @@ def _patch(value: Obj, scope: Expressions, wanted: Any, path: str, report: Repor
 _REINVOCATION = struct(text("reinvocationPolicy", required, one_of(*REINVOCATIONS)))
 
 
-def _check_mutating(obj: Obj, old: Obj | None, report: Report) -> None:  # upstream: validateMutatingAdmissionPolicySpec
+# upstream: validateMutatingAdmissionPolicySpec
+def _check_mutating(obj: Obj, old: Obj | None, path: str, report: Report) -> bool:
     spec = obj["spec"]
     _HEAD(spec, "spec", report)
     only_mutable_operations(spec.get("matchConstraints"), "spec.matchConstraints", report)
@@ -263,7 +265,7 @@ def _check_mutating(obj: Obj, old: Obj | None, report: Report) -> None:  # upstr
         report.required("spec.mutations", "mutations must contain at least one item")
     for index, mutation in enumerate(spec.get("mutations") or ()):
         _mutation(mutation, scope, f"spec.mutations[{index}]", report)
-    _REINVOCATION(spec, "spec", report)
+    return _REINVOCATION(spec, "spec", report)
 
 
 # --- bindings
@@ -328,19 +330,17 @@ _MUTATING_BINDING = (  # upstream: validateMutatingAdmissionPolicyBindingSpec
 # --- strategies
 
 
-def _policy_checks(check: Any) -> dict[str, Any]:
-    def create(obj: Obj, context: Context) -> list[FieldError]:
-        report = Report(context)
-        check(obj, None, report)
-        reserved_name(obj, "", report)
-        return report.errors
+_COMMON: dict[str, Any] = {"warnings": reserved_name_warnings, "generation": True, "unconditional_update": False}
 
-    def change(obj: Obj, old: Obj, context: Context) -> list[FieldError]:
-        report = Report(context)
-        check(obj, old, report)
-        return report.errors
 
-    return {"validate_create": create, "validate_update": change}
+def _policy(check: Callable[[Obj, Obj | None, str, Report], bool], **rest: Any) -> Strategy:
+    return Strategy(
+        defaults=_default_policy,
+        validate_create=creation(lambda obj, path, report: check(obj, None, path, report), reserved_name),
+        validate_update=update(check),
+        **_COMMON,
+        **rest,
+    )
 
 
 def _binding(rules: tuple[Any, ...]) -> Strategy:
@@ -348,9 +348,7 @@ def _binding(rules: tuple[Any, ...]) -> Strategy:
         defaults=_default_binding,
         validate_create=creation(*rules, reserved_name),
         validate_update=update(rules),
-        warnings=reserved_name_warnings,
-        generation=True,
-        unconditional_update=False,
+        **_COMMON,
     )
 
 
@@ -361,21 +359,11 @@ _STATUS = section(  # upstream: validateValidatingAdmissionPolicyStatus
     field("conditions", conditions),
 )
 
-VALIDATING_POLICY = Strategy(  # upstream: validatingAdmissionPolicyStrategy
-    defaults=_default_policy,
+VALIDATING_POLICY = _policy(  # upstream: validatingAdmissionPolicyStrategy
+    _check_validating,
     **prepared(status=(GROUP, "v1", "ValidatingAdmissionPolicy")),
-    **_policy_checks(_check_validating),
-    warnings=reserved_name_warnings,
     status=StatusRules(prepare=metadata_kept, validate=update(_STATUS)),
-    generation=True,
-    unconditional_update=False,
 )
-MUTATING_POLICY = Strategy(  # upstream: mutatingAdmissionPolicyStrategy
-    defaults=_default_policy,
-    **_policy_checks(_check_mutating),
-    warnings=reserved_name_warnings,
-    generation=True,
-    unconditional_update=False,
-)
+MUTATING_POLICY = _policy(_check_mutating)  # upstream: mutatingAdmissionPolicyStrategy
 VALIDATING_BINDING = _binding(_VALIDATING_BINDING)  # upstream: validatingAdmissionPolicyBindingStrategy
 MUTATING_BINDING = _binding(_MUTATING_BINDING)  # upstream: mutatingAdmissionPolicyBindingStrategy

@@ -15,6 +15,7 @@ from typing import Any
 
 from konverge.apiserver.field_errors import render
 from konverge.apiserver.go.structs import internal
+from konverge.apiserver.kinds.framework.declare import dig
 from konverge.apiserver.kinds.rules.defaults import fill_unset
 from konverge.apiserver.strategy import Obj
 
@@ -31,71 +32,47 @@ _ROUND_TRIP = (
     "autoscaling.alpha.kubernetes.io/scale-up-tolerance",
 )
 
-# (v1 name, path in v2, what v1 writes when it is absent) of each kind of source, in the order of v1's structs.
-_OBJECT: tuple[tuple[str, str, Any], ...] = (("target", "describedObject", {}), ("metricName", "metric.name", ""))
-_SELECTOR = ("selector", "metric.selector", None)
-_SPEC_FIELDS = {  # upstream: Convert_autoscaling_ObjectMetricSource_To_v1_ObjectMetricSource (and of the other sources)
-    "object": (
-        *_OBJECT,
-        ("targetValue", "target.value", "0"),
-        _SELECTOR,
-        ("averageValue", "target.averageValue", None),
-    ),
-    "pods": (("metricName", "metric.name", ""), ("targetAverageValue", "target.averageValue", "0"), _SELECTOR),
-    "resource": (
-        ("name", "name", ""),
-        ("targetAverageUtilization", "target.averageUtilization", None),
-        ("targetAverageValue", "target.averageValue", None),
-    ),
-    "containerResource": (
-        ("name", "name", ""),
-        ("targetAverageUtilization", "target.averageUtilization", None),
-        ("targetAverageValue", "target.averageValue", None),
-        ("container", "container", ""),
-    ),
-    "external": (
-        ("metricName", "metric.name", ""),
-        ("metricSelector", "metric.selector", None),
-        ("targetValue", "target.value", None),
-        ("targetAverageValue", "target.averageValue", None),
-    ),
-}
-# upstream: Convert_autoscaling_ObjectMetricStatus_To_v1_ObjectMetricStatus (and of the other sources)
-_STATUS_FIELDS = {
-    "object": (
-        *_OBJECT,
-        ("currentValue", "current.value", "0"),
-        _SELECTOR,
-        ("averageValue", "current.averageValue", None),
-    ),
-    "pods": (("metricName", "metric.name", ""), ("currentAverageValue", "current.averageValue", "0"), _SELECTOR),
-    "resource": (
-        ("name", "name", ""),
-        ("currentAverageUtilization", "current.averageUtilization", None),
-        ("currentAverageValue", "current.averageValue", "0"),
-    ),
-    "containerResource": (
-        ("name", "name", ""),
-        ("currentAverageUtilization", "current.averageUtilization", None),
-        ("currentAverageValue", "current.averageValue", "0"),
-        ("container", "container", ""),
-    ),
-    "external": (
-        ("metricName", "metric.name", ""),
-        ("metricSelector", "metric.selector", None),
-        ("currentValue", "current.value", "0"),
-        ("currentAverageValue", "current.averageValue", None),
-    ),
-}
-_CONDITION = ("type", "status", "lastTransitionTime", "reason", "message", "observedGeneration")
 _Fields = Mapping[str, tuple[tuple[str, str, Any], ...]]
+_SELECTOR = ("selector", "metric.selector", None)
 
 
-def _dig(obj: Obj, path: str) -> Any:
-    value: Any = obj
-    for key in path.split("."):
-        value = (value or {}).get(key)
-    return value
+# upstream: Convert_autoscaling_ObjectMetricSource_To_v1_ObjectMetricSource (and of the other sources and statuses)
+def _fields(member: str, *, average: str | None, external: str | None) -> _Fields:
+    """(v1 name, path in v2, what v1 writes when it is absent) of each kind of source, in the order of v1's structs.
+
+    `member` is "target" or "current"; the rest is what v1 writes for an absent average of a resource, and for an absent
+    value of an external metric.
+    """
+    metric_name = ("metricName", "metric.name", "")
+    utilization = (f"{member}AverageUtilization", f"{member}.averageUtilization", None)
+    of_resource = (("name", "name", ""), utilization, (f"{member}AverageValue", f"{member}.averageValue", average))
+    return {
+        "object": (
+            ("target", "describedObject", {}),
+            metric_name,
+            (f"{member}Value", f"{member}.value", "0"),
+            _SELECTOR,
+            ("averageValue", f"{member}.averageValue", None),
+        ),
+        "pods": (
+            metric_name,
+            (f"{member}AverageValue", f"{member}.averageValue", "0"),
+            _SELECTOR,
+        ),
+        "resource": of_resource,
+        "containerResource": (*of_resource, ("container", "container", "")),
+        "external": (
+            metric_name,
+            ("metricSelector", "metric.selector", None),
+            (f"{member}Value", f"{member}.value", external),
+            (f"{member}AverageValue", f"{member}.averageValue", None),
+        ),
+    }
+
+
+_SPEC_FIELDS = _fields("target", average=None, external=None)
+_STATUS_FIELDS = _fields("current", average="0", external="0")
+_CONDITION = ("type", "status", "lastTransitionTime", "reason", "message", "observedGeneration")
 
 
 def _put(obj: Obj, path: str, value: Any) -> None:
@@ -110,7 +87,7 @@ def _older(metric: Obj, fields: _Fields) -> Obj:
     made: Obj = {"type": metric.get("type", "")}
     for source, names in fields.items():
         if metric.get(source) is not None:
-            values = ((name, _dig(metric[source], path), empty) for name, path, empty in names)
+            values = ((name, dig(metric[source], path.split(".")), empty) for name, path, empty in names)
             written = ((name, empty if value is None else value) for name, value, empty in values)
             made[source] = {name: value for name, value in written if value is not None}
     return made
@@ -182,8 +159,8 @@ def _status_from_v2(status: Obj, notes: dict[str, str]) -> None:
     status.setdefault("currentReplicas", 0)
     current = status.pop("currentMetrics", None) or []
     for metric in current:
-        utilization = _dig(metric, "resource.current.averageUtilization")
-        if metric.get("type") == "Resource" and _dig(metric, "resource.name") == "cpu" and utilization is not None:
+        utilization = dig(metric, ["resource", "current", "averageUtilization"])
+        if metric.get("type") == "Resource" and dig(metric, ["resource", "name"]) == "cpu" and utilization is not None:
             status["currentCPUUtilizationPercentage"] = utilization
     if current:
         notes[_CURRENT] = render([_older(metric, _STATUS_FIELDS) for metric in current])

@@ -15,7 +15,7 @@ from typing import Any
 
 from konverge.apiserver.field_errors import OMIT, FieldError, invalid, required
 from konverge.apiserver.kinds.batch.indexes import BadIndexes, count, overlap
-from konverge.apiserver.kinds.framework.declare import Report, same_rule, section
+from konverge.apiserver.kinds.framework.declare import IMMUTABLE, Report, same_rule, section
 from konverge.apiserver.kinds.rules.numbers import not_negative
 from konverge.apiserver.strategy import Obj
 
@@ -114,17 +114,19 @@ def _always(change: _Change) -> bool:
     return True
 
 
+def _exclusive(kind: str, other: str, when: Callable[[_Change], bool]) -> _Row:
+    detail = f"cannot set {kind}=True and {other}=true conditions"
+    return _row(when, lambda c: _is(c.new, kind) and _is(c.new, other), detail)
+
+
+def _none_when_finished(name: str) -> _Row:
+    detail = f"{name}>0 is invalid for finished job"
+    return _row(lambda c: c.finishing or c.of(name), lambda c: (c.new.get(name) or 0) > 0 and c.finished, detail, name)
+
+
 _STATE: tuple[_Row, ...] = (  # upstream: validateJobStatus
-    _row(
-        lambda c: c.to("Complete", "Failed"),
-        lambda c: _is(c.new, "Complete") and _is(c.new, "Failed"),
-        "cannot set Complete=True and Failed=true conditions",
-    ),
-    _row(
-        lambda c: c.to("Complete", "FailureTarget"),
-        lambda c: _is(c.new, "Complete") and _is(c.new, "FailureTarget"),
-        "cannot set Complete=True and FailureTarget=true conditions",
-    ),
+    _exclusive("Complete", "Failed", lambda c: c.to("Complete", "Failed")),
+    _exclusive("Complete", "FailureTarget", lambda c: c.to("Complete", "FailureTarget")),
     _row(
         lambda c: c.to("Complete") or c.of("completionTime"),
         lambda c: c.new.get("completionTime") is not None and not _is(c.new, "Complete"),
@@ -153,12 +155,7 @@ _STATE: tuple[_Row, ...] = (  # upstream: validateJobStatus
         lambda c: _is(c.new, "Complete") and not _is(c.new, "SuccessCriteriaMet"),
         "cannot set Complete=True condition without the SuccessCriteriaMet=true condition",
     ),
-    _row(
-        lambda c: c.finishing or c.of("active"),
-        lambda c: (c.new.get("active") or 0) > 0 and c.finished,
-        "active>0 is invalid for finished job",
-        "active",
-    ),
+    _none_when_finished("active"),
     _missing(
         lambda c: (
             (c.finishing or c.of("startTime"))
@@ -200,28 +197,15 @@ _STATE: tuple[_Row, ...] = (  # upstream: validateJobStatus
             f"failedIndexes and completedIndexes overlap at index: {_overlap(c)}",
         ),
     ),
-    _row(
-        lambda c: c.finishing or c.of("terminating"),
-        lambda c: (c.new.get("terminating") or 0) > 0 and c.finished,
-        "terminating>0 is invalid for finished job",
-        "terminating",
-    ),
+    _none_when_finished("terminating"),
     _row(
         lambda c: c.of("ready", "active"),
         lambda c: c.new.get("ready") is not None and c.new["ready"] > (c.new.get("active") or 0),
         "cannot set more ready pods than active",
         "ready",
     ),
-    _row(
-        _always,
-        lambda c: _is(c.new, "SuccessCriteriaMet") and _is(c.new, "Failed"),
-        "cannot set SuccessCriteriaMet=True and Failed=true conditions",
-    ),
-    _row(
-        _always,
-        lambda c: _is(c.new, "SuccessCriteriaMet") and _is(c.new, "FailureTarget"),
-        "cannot set SuccessCriteriaMet=True and FailureTarget=true conditions",
-    ),
+    _exclusive("SuccessCriteriaMet", "Failed", _always),
+    _exclusive("SuccessCriteriaMet", "FailureTarget", _always),
     _row(
         lambda c: c.spec.get("successPolicy") is not None,
         lambda c: _is(c.new, "Complete") and not _is(c.new, "SuccessCriteriaMet"),
@@ -253,7 +237,7 @@ _STEPS: tuple[_Row, ...] = (  # upstream: ValidateJobStatusUpdate
     _row(
         lambda c: c.old.get("completionTime") is not None and c.new.get("completionTime") is not None,
         lambda c: c.of("completionTime"),
-        "field is immutable",
+        IMMUTABLE,
         "completionTime",
     ),
     _row(

@@ -13,8 +13,11 @@ from typing import Any
 
 from konverge.apiserver.go.netip import parse_cidr_sloppy, parse_ip, parse_ip_sloppy
 from konverge.apiserver.go.strconv import quote
-from konverge.apiserver.kinds.framework.declare import Report
+from konverge.apiserver.kinds.framework.declare import Report, Rule, Transition, dig, field, struct
+from konverge.apiserver.kinds.rules.names import dns_subdomain
+from konverge.apiserver.strategy import Obj
 
+NOT_A_NAME = "must be a DNS name, not an IP address"
 BAD_IP = "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)"
 BAD_INTERFACE_ADDRESS = "must be a valid address in CIDR form, (e.g. 10.9.8.7/24 or 2001:db8::1/64)"
 BAD_CIDR = "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)"
@@ -108,3 +111,32 @@ def cidr_warnings(path: str, value: str) -> list[str]:  # upstream: GetWarningsF
             f"{path}: IPv6 CIDR value {quote(value)} should be in RFC 5952 canonical format ({quote(str(network))})"
         )
     return warnings
+
+
+# upstream: ValidateLoadBalancerStatus, ValidateIngressLoadBalancerStatus
+def balancer_status(*rules: Rule) -> Transition:
+    """`status.loadBalancer` of a Service or an Ingress; `rules` look at each ingress point.
+
+    Addresses that were stored stay valid. Those that are accepted, but not in canonical form, get a warning.
+    """
+    path, point = "status.loadBalancer.ingress", struct(*rules, field("hostname", _host_name))
+
+    def check(new: Obj, old: Obj, _: str, report: Report) -> bool:
+        listed, before = (dig(obj, path.split(".")) or () for obj in (new, old))
+        known = {entry.get("ip") for entry in before}
+        for index, entry in enumerate(listed):
+            if entry.get("ip") and entry["ip"] not in known:
+                ip_legacy(entry["ip"], f"{path}[{index}].ip", report)
+            point(entry, f"{path}[{index}]", report)
+        if report.context and not report.errors:
+            for index, entry in enumerate(listed):
+                for text in ip_warnings(f"{path}[{index}]", entry.get("ip") or ""):
+                    report.context.warn(text)
+        return True
+
+    return check
+
+
+def _host_name(value: Any, path: str, report: Report) -> bool:
+    dns_subdomain(value, path, report)
+    return parse_ip_sloppy(value) is None or report.invalid(path, value, NOT_A_NAME)

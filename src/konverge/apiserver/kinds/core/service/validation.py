@@ -5,14 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from konverge.apiserver.field_errors import FieldError
-from konverge.apiserver.go.netip import parse_ip_sloppy
 from konverge.apiserver.go.structs import internal
 from konverge.apiserver.kinds.core.service.cluster_ips import cluster_ip_rules, ips_kept, is_headless
 from konverge.apiserver.kinds.core.service.endpoints import endpoint_ip
 from konverge.apiserver.kinds.core.service.node_ports import has_node_ports, needs_health_check
 from konverge.apiserver.kinds.framework.declare import Report, one_of, one_of_required
 from konverge.apiserver.kinds.rules.names import dns_label, dns_subdomain, labels, qualified_name
-from konverge.apiserver.kinds.rules.network import cidr_legacy, ip_legacy, ip_warnings
+from konverge.apiserver.kinds.rules.network import balancer_status, cidr_legacy, ip_legacy
 from konverge.apiserver.kinds.rules.numbers import port_number, port_number_or_name
 from konverge.apiserver.strategy import Context, Obj
 
@@ -235,32 +234,14 @@ def _ingress(value: Any, path: str, report: Report) -> bool:  # upstream: Valida
         report.forbidden(place, "may not be specified when `ip` is not set")
     elif mode is not None:
         one_of("Proxy", "VIP")(mode, place, report)
-    host = value.get("hostname")
-    if host:
-        dns_subdomain(host, f"{path}.hostname", report)
-        if parse_ip_sloppy(host) is not None:
-            report.invalid(f"{path}.hostname", host, "must be a DNS name, not an IP address")
     return True
 
 
-# upstream: ValidateLoadBalancerStatus
-def load_balancer_status(status: Spec, old: Spec, path: str, report: Report) -> None:
-    """The ingress points of a load balancer; addresses that were stored stay valid."""
-    stored = {entry.get("ip") for entry in old.get("ingress") or ()}
-    for index, entry in enumerate(status.get("ingress") or ()):
-        place = f"{path}.ingress[{index}]"
-        if entry.get("ip") and entry["ip"] not in stored:
-            ip_legacy(entry["ip"], f"{place}.ip", report)
-        _ingress(entry, place, report)
+_BALANCER_STATUS = balancer_status(_ingress)
 
 
 def status_changes(new: Obj, old: Obj, path: str, report: Report) -> bool:  # upstream: ValidateServiceStatusUpdate
-    balancer, place = new["status"].get("loadBalancer") or {}, "status.loadBalancer"
+    balancer = new["status"].get("loadBalancer") or {}
     if new["spec"].get("type") != "LoadBalancer" and balancer.get("ingress"):
-        return report.forbidden(f"{place}.ingress", "may only be used when `spec.type` is 'LoadBalancer'")
-    load_balancer_status(balancer, (old.get("status") or {}).get("loadBalancer") or {}, place, report)
-    if report.context and not report.errors:
-        for index, entry in enumerate(balancer.get("ingress") or ()):
-            for text in ip_warnings(f"{place}.ingress[{index}]", entry.get("ip") or ""):
-                report.context.warn(text)
-    return True
+        return report.forbidden("status.loadBalancer.ingress", "may only be used when `spec.type` is 'LoadBalancer'")
+    return _BALANCER_STATUS(new, old, path, report)

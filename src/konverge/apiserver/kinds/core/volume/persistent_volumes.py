@@ -106,10 +106,6 @@ _WITH_MOUNT_OPTIONS = (
     "azureDisk",
     "photonPersistentDisk",
 )
-_MISSPELT = {"cephfs": "cephFS"}
-_NEVER_TOO_MANY = frozenset({"flexVolume"})
-"""The real server does not check these for another source."""
-_CHECKED_AS = {"gcePersistentDisk": "persistentDisk"}
 
 
 def _defaults(volume: Obj) -> None:  # upstream: SetDefaults_PersistentVolume
@@ -157,20 +153,16 @@ def _affinity(value: Any, path: str, report: Report) -> bool:  # upstream: valid
     return node_selector(wanted, f"{path}.required", report)
 
 
+def _on_one_node(spec: Any, path: str, report: Report) -> bool:  # upstream: ValidatePersistentVolumeSpec
+    placed = spec.get("nodeAffinity") is not None
+    return placed or report.required(f"{path}.nodeAffinity", "Local volume requires node affinity")
+
+
+_SOURCE = sources.one_source(SOURCES, {"local": _on_one_node}, persistent=True)
+
+
 def _source(spec: Any, path: str, report: Report) -> bool:  # upstream: ValidatePersistentVolumeSpec
-    kind = ""
-    for name, rule in SOURCES.items():
-        if spec.get(name) is None:
-            continue
-        if kind and name not in _NEVER_TOO_MANY:
-            report.forbidden(f"{path}.{_MISSPELT.get(name, name)}", "may not specify more than 1 volume type")
-            continue
-        kind = name
-        rule(spec[name], f"{path}.{_CHECKED_AS.get(name, name)}", report)
-        if name == "local" and spec.get("nodeAffinity") is None:
-            report.required(f"{path}.nodeAffinity", "Local volume requires node affinity")
-    if not kind:
-        return report.required(path, "must specify a volume type")
+    kind = _SOURCE(spec, path, report)
     root = kind == "hostPath" and posixpath.normpath(spec["hostPath"].get("path") or "") == "/"
     if root and spec.get("persistentVolumeReclaimPolicy") == "Recycle":
         detail = "may not be 'recycle' for a hostPath mount of '/'"

@@ -9,6 +9,7 @@ Upstream: pkg/apis/core/validation.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from typing import Any
 
 from konverge.apiserver.kinds.core.volume.claims import claim_spec
@@ -243,44 +244,58 @@ POD_SOURCES: dict[str, Rule] = {  # upstream: validateVolumeSource
 }
 _MISSPELT = {"cephfs": "cephFS", "downwardAPI": "downwarAPI"}
 _CHECKED_AS = {"gcePersistentDisk": "persistentDisk"}
+_NEVER_TOO_MANY = frozenset({"flexVolume"})
+"""The real server does not check in PersistentVolumes whether these stand beside another source."""
 LONG_INITIATOR = (
     "Total length of <volume name>:<iscsi.targetPortal> must be under 64 characters "
     "if iscsi.initiatorName is specified."
 )
 
 
-def _volume_source(volume: Any, path: str, report: Report) -> None:  # upstream: validateVolumeSource
-    given = False
-    for name, rule in POD_SOURCES.items():
-        source = volume.get(name)
-        if source is None:
-            continue
-        if given:
-            # The API misspells two of the paths here.
-            report.forbidden(f"{path}.{_MISSPELT.get(name, name)}", "may not specify more than 1 volume type")
-            continue
-        given = True
-        rule(source, f"{path}.{_CHECKED_AS.get(name, name)}", report)
-        if name == "ephemeral":
-            _claim_name(volume, path, report)
-        elif name == "iscsi":
-            _iscsi_initiator(volume, source, path, report)
-    if not given:
-        report.required(path, "must specify a volume type")
+# upstream: validateVolumeSource, ValidatePersistentVolumeSpec
+def one_source(known: dict[str, Rule], after: dict[str, Rule], *, persistent: bool) -> Callable[..., str]:
+    """The volume's source, whose kind is returned: the first that is set is checked, others are refused.
+
+    `after` looks at the volume when a source of this kind has been checked. The API misspells some of the paths.
+    """
+
+    def check(volume: Any, path: str, report: Report) -> str:
+        kind = ""
+        for name, rule in known.items():
+            source = volume.get(name)
+            if source is None:
+                continue
+            if kind and not (persistent and name in _NEVER_TOO_MANY):
+                report.forbidden(f"{path}.{_MISSPELT.get(name, name)}", "may not specify more than 1 volume type")
+                continue
+            kind = name
+            rule(source, f"{path}.{_CHECKED_AS.get(name, name)}", report)
+            if name in after:
+                after[name](volume, path, report)
+        if not kind:
+            report.required(path, "must specify a volume type")
+        return kind
+
+    return check
 
 
-def _iscsi_initiator(volume: Any, source: Any, path: str, report: Report) -> None:  # upstream: validateVolumeSource
-    name = volume.get("name") or ""
+def _iscsi_initiator(volume: Any, path: str, report: Report) -> bool:  # upstream: validateVolumeSource
+    name, source = volume.get("name") or "", volume["iscsi"]
     if source.get("initiatorName") is not None and len(f"{name}:{source.get('targetPortal') or ''}") > 64:
         report.invalid(f"{path}.name", name, LONG_INITIATOR)
+    return True
 
 
-def _claim_name(volume: Any, path: str, report: Report) -> None:  # upstream: validateVolumeSource
+def _claim_name(volume: Any, path: str, report: Report) -> bool:  # upstream: validateVolumeSource
     pod, name = report.scope.name, volume.get("name")
     if pod and name:
         claim = f"{pod}-{name}"
         for detail in dns_subdomain_errors(claim):
             report.invalid(f"{path}.name", name, f'PVC name "{claim}": {detail}')
+    return True
+
+
+_source = one_source(POD_SOURCES, {"ephemeral": _claim_name, "iscsi": _iscsi_initiator}, persistent=False)
 
 
 _volume_name = chain(required, dns_label)
@@ -292,7 +307,7 @@ def volumes(value: Any, path: str, report: Report) -> bool:  # upstream: Validat
     made = {f"{scope.name}-{v.get('name')}" for v in value if scope.name and v.get("ephemeral") is not None}
     for index, volume in enumerate(value):
         place, name, before = f"{path}[{index}]", volume.get("name") or "", len(report.errors)
-        _volume_source(volume, place, report)
+        _source(volume, place, report)
         _volume_name(name, f"{place}.name", report)
         if name in scope.volumes:
             report.duplicate(f"{place}.name", name)
