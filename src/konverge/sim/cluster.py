@@ -202,7 +202,7 @@ class Cluster:
         await settle(lambda: self.server.store, self._busy, quiet=quiet, limit=limit)
 
     def _busy(self) -> str:
-        """Who has work in hands."""
+        """The queues that have work to do."""
         queues = {name: engine.queue for name, engine in self.manager.engines.items()}
         if self.scheduler is not None:
             queues[self.scheduler.name] = self.scheduler.queue

@@ -220,7 +220,8 @@ class Rollouts:
         self._dismissed.add(uid)
         name = self._names[uid]
         if forgotten:
-            return f"pod {name} is deleted by one who has not yet seen that he deleted {self._named(forgotten)}"
+            unseen = self._named(forgotten)
+            return f"pod {name} is deleted by a controller that has not yet seen its own deletion of {unseen}"
         surplus = len(seen) - _replicas(observed.obj())
         if len(observed.dismissed) > surplus:
             return f"pod {name} is deleted although only {surplus} were seen to be too much"

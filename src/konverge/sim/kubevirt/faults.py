@@ -66,7 +66,7 @@ def read(text: str) -> Faults:
 
 
 async def of(ctx: Context[Any], short: str, *others: Object | None) -> Faults:
-    """The faults of the object in hands; `others` are objects whose annotations count as well."""
+    """The faults of the object that is reconciled; `others` are objects whose annotations count as well."""
     obj = ctx.obj
     namespace = obj.metadata.namespace or CLUSTER
     switches = await ctx.get(ConfigMap, CONFIG_MAP, namespace)

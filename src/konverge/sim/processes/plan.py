@@ -27,7 +27,7 @@ class Plan:
     cwd: Path
     volumes: Path
 
-    def own_words(self, arguments: Sequence[str]) -> list[str]:
+    def own_arguments(self, arguments: Sequence[str]) -> list[str]:
         """A command of the container's own (a probe, a hook), as it is to be run here."""
         return [self.mounts.translate(word) if self.rule.translate else word for word in arguments]
 

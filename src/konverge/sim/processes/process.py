@@ -116,7 +116,7 @@ class Process(asyncio.SubprocessProtocol):
         return cast("asyncio.WriteTransport | None", self._transport.get_pipe_transport(0))
 
     async def wait(self) -> int:
-        """Until it has ended and said its last."""
+        """Until it has ended and its output is complete."""
         code = await asyncio.shield(self._exited)
         with suppress(TimeoutError):
             async with asyncio.timeout(OUTPUT_TIME):

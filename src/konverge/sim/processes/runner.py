@@ -128,7 +128,7 @@ class Run:
 
         plan = self.plan
         try:
-            process = await self._spawner.start(plan.own_words(command), plan.env, plan.cwd, keep)
+            process = await self._spawner.start(plan.own_arguments(command), plan.env, plan.cwd, keep)
         except (StartError, OSError) as error:
             raise HandlerError(str(error)) from error
         try:
@@ -274,7 +274,7 @@ class PodRunner:
         code = await run.finish()
         if watching is not None:
             watching.cancel()
-        message = _last_words(run, spec, code)
+        message = _termination_message(run, spec, code)
         self._forget_old_logs(name)
         reason = "OOMKilled" if run.out_of_memory else ""
         self._report(name, lambda container, t: container.exited(t, code, reason, message))
@@ -355,7 +355,7 @@ class PodRunner:
         disk.remove(self.home)
 
 
-def _last_words(run: Run, spec: Container, code: int) -> str:
+def _termination_message(run: Run, spec: Container, code: int) -> str:
     """The message of a container's end: its file, or (if asked for, after a failure) the end of its log."""
     try:
         text = (run.plan.mounts.home / "termination-log").read_bytes()[:_MESSAGE]
