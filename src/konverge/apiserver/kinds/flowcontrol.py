@@ -28,7 +28,7 @@ from konverge.apiserver.kinds.framework.declare import (
 )
 from konverge.apiserver.kinds.framework.lifecycle import metadata_kept, prepared
 from konverge.apiserver.kinds.rules.defaults import fill, fill_numbers, section_of
-from konverge.apiserver.kinds.rules.names import dns_label, dns_subdomain
+from konverge.apiserver.kinds.rules.names import dns_label, dns_subdomain, format_rule
 from konverge.apiserver.kinds.rules.numbers import at_least, within
 from konverge.apiserver.strategy import Obj, StatusRules, Strategy
 from konverge.objects.names import dns_label_errors
@@ -166,19 +166,21 @@ def _url(value: Any, path: str, report: Report) -> bool:
     return not error or report.invalid(path, value, error)
 
 
+def _namespace_errors(name: str) -> list[str]:
+    return [f"each member of this list must be '*' or a DNS-1123 label; {error}" for error in dns_label_errors(name)]
+
+
 def _namespaces(value: Any, path: str, report: Report) -> bool:  # upstream: ValidateFlowSchemaResourcePolicyRule
-    listed, place = value.get("namespaces") or [], f"{path}.namespaces"
-    if not listed and not value.get("clusterScope"):
-        detail = "resource rules that are not cluster scoped must supply at least one namespace"
-        return report.required(place, detail)
-    if "*" in listed:
-        detail = "if '*' is present, must not specify other namespaces"
-        return len(listed) == 1 or report.invalid(place, listed, detail)
-    for index, namespace in enumerate(listed):
-        for error in dns_label_errors(namespace):
-            detail = f"each member of this list must be '*' or a DNS-1123 label; {error}"
-            report.invalid(f"{place}[{index}]", namespace, detail)
-    return True
+    needed = value.get("namespaces") or not value.get("clusterScope")
+    return not needed or _SOME_NAMESPACES(value, path, report)
+
+
+_SOME_NAMESPACES = _wild(
+    "namespaces",
+    "namespaces",
+    "resource rules that are not cluster scoped must supply at least one namespace",
+    items(format_rule(_namespace_errors)),
+)
 
 
 _RESOURCE_RULE = struct(  # upstream: ValidateFlowSchemaResourcePolicyRule

@@ -32,7 +32,7 @@ from konverge.apiserver.kinds.rules.names import (
     dns_label,
     dns_subdomain,
     domain_path,
-    format_rule,
+    path_segment,
     port_name,
     wildcard_subdomain,
 )
@@ -47,7 +47,6 @@ from konverge.apiserver.kinds.rules.network import (
 from konverge.apiserver.kinds.rules.numbers import port_number
 from konverge.apiserver.kinds.rules.selectors import label_selector
 from konverge.apiserver.strategy import Context, Obj, StatusRules, Strategy
-from konverge.objects.names import path_segment_errors
 
 # --- NetworkPolicy
 
@@ -174,10 +173,11 @@ CLASS_ANNOTATION = "kubernetes.io/ingress.class"
 _PATH_TYPES = ("Exact", "ImplementationSpecific", "Prefix")
 _BAD_PARTS = ("//", "/./", "/../", "%2f", "%2F")
 _BAD_ENDS = ("/..", "/.")
-_segment = format_rule(path_segment_errors)
 
 # upstream: validateIngressTypedLocalObjectReference
-_RESOURCE = struct(given("apiGroup", dns_subdomain), text("kind", required, _segment), text("name", required, _segment))
+_RESOURCE = struct(
+    given("apiGroup", dns_subdomain), text("kind", required, path_segment), text("name", required, path_segment)
+)
 
 
 def _backend_port(value: Any, path: str, report: Report) -> bool:  # upstream: validateIngressBackend
@@ -304,7 +304,9 @@ def _scoped(value: Any, path: str, report: Report) -> bool:  # upstream: validat
 
 
 # upstream: validateIngressClassParametersReference
-_PARAMETERS = struct(given("apiGroup", dns_subdomain), field("kind", _segment), field("name", _segment), _scoped)
+_PARAMETERS = struct(
+    given("apiGroup", dns_subdomain), field("kind", path_segment), field("name", path_segment), _scoped
+)
 _CLASS = section("spec", _controller, field("parameters", _PARAMETERS))  # upstream: validateIngressClassSpec
 _DECLARED_CLASS = Declared("networking/v1.IngressClass")
 
@@ -331,9 +333,9 @@ _PARENT = section(  # upstream: validateIPAddressParentReference
         "parentRef",
         struct(
             field("group", dns_subdomain),
-            field("resource", _segment),
-            field("name", _segment),
-            field("namespace", _segment),
+            field("resource", path_segment),
+            field("name", path_segment),
+            field("namespace", path_segment),
         ),
     ),
 )

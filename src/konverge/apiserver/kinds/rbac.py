@@ -27,10 +27,9 @@ from konverge.apiserver.kinds.framework.declare import (
 )
 from konverge.apiserver.kinds.framework.lifecycle import empty_is_null, kept, prepared
 from konverge.apiserver.kinds.rules.defaults import fill
-from konverge.apiserver.kinds.rules.names import dns_subdomain, format_rule, path_segment_name
+from konverge.apiserver.kinds.rules.names import dns_subdomain, path_segment, path_segment_name
 from konverge.apiserver.kinds.rules.selectors import label_selector
 from konverge.apiserver.strategy import Obj, Strategy
-from konverge.objects.names import path_segment_errors
 
 GROUP = "rbac.authorization.k8s.io"
 _SUBJECTS = ("ServiceAccount", "User", "Group")
@@ -95,7 +94,7 @@ def _binding(namespaced: bool, *kinds: str) -> tuple[Part, ...]:
             "roleRef",
             text("apiGroup", one_of(GROUP)),
             text("kind", one_of(*kinds)),
-            field("name", format_rule(path_segment_errors)),
+            field("name", path_segment),
         ),
         field("subjects", items(_subject(namespaced))),
     )

@@ -23,10 +23,9 @@ from konverge.apiserver.kinds.framework.declare import (
     struct,
 )
 from konverge.apiserver.kinds.rules.defaults import each, fill_unset
-from konverge.apiserver.kinds.rules.names import format_rule, qualified_name
+from konverge.apiserver.kinds.rules.names import path_segment, qualified_name
 from konverge.apiserver.kinds.rules.selectors import label_selector
 from konverge.apiserver.strategy import Context, Obj
-from konverge.objects.names import path_segment_errors
 
 FAILURE_POLICIES = ("Fail", "Ignore")
 MATCH_POLICIES = ("Equivalent", "Exact")
@@ -97,7 +96,7 @@ RULE = struct(  # upstream: validateRuleWithOperations
     field("resources", required, _resources),
     given("scope", one_of(*_SCOPES)),
 )
-_NAMES = field("resourceNames", items(chain(format_rule(path_segment_errors), distinct)))
+_NAMES = field("resourceNames", items(chain(path_segment, distinct)))
 _NAMED_RULES = items(struct(_NAMES, RULE))  # upstream: validateNamedRuleWithOperations
 
 

@@ -45,10 +45,10 @@ from konverge.apiserver.kinds.framework.declare import (
 from konverge.apiserver.kinds.framework.lifecycle import metadata_kept, prepared
 from konverge.apiserver.kinds.rules.conditions import conditions
 from konverge.apiserver.kinds.rules.defaults import fill_unset, section_of
-from konverge.apiserver.kinds.rules.names import dns_subdomain, format_rule, qualified_name
+from konverge.apiserver.kinds.rules.names import dns_subdomain, path_segment, qualified_name
 from konverge.apiserver.kinds.rules.selectors import label_selector
 from konverge.apiserver.strategy import Obj, StatusRules, Strategy
-from konverge.objects.names import dns_1035_errors, dns_subdomain_errors, path_segment_errors
+from konverge.objects.names import dns_1035_errors, dns_subdomain_errors
 
 GROUP = "admissionregistration.k8s.io"
 _REASONS = ("Forbidden", "Invalid", "RequestEntityTooLarge")
@@ -275,7 +275,7 @@ def _param_ref(value: Any, path: str, report: Report) -> bool:  # upstream: vali
     name, selector, action = value.get("name"), value.get("selector"), value.get("parameterNotFoundAction")
     detail = "name and selector are mutually exclusive"
     if name:
-        format_rule(path_segment_errors)(name, f"{path}.name", report)
+        path_segment(name, f"{path}.name", report)
         if selector is not None:
             report.forbidden(f"{path}.name", detail)
     if selector is not None:

@@ -8,11 +8,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from konverge.apiserver.kinds.autoscaling.metrics import any_odd_described_version, metric, reference
 from konverge.apiserver.kinds.autoscaling.v1 import default_v1, from_v2, to_v2
+from konverge.apiserver.kinds.core.resource_names import container_resource_name
 from konverge.apiserver.kinds.framework.conversion import Conversion
 from konverge.apiserver.kinds.framework.declare import (
     Report,
+    Rule,
     creation,
     field,
     given,
@@ -20,18 +21,167 @@ from konverge.apiserver.kinds.framework.declare import (
     number,
     one_of,
     required,
+    required_saying,
     same_rule,
     section,
     struct,
     text,
     update,
 )
-from konverge.apiserver.kinds.framework.declare import required_saying as saying
 from konverge.apiserver.kinds.framework.lifecycle import prepared
 from konverge.apiserver.kinds.rules.defaults import fill_unset
+from konverge.apiserver.kinds.rules.names import dns_label, path_segment
 from konverge.apiserver.kinds.rules.numbers import NOT_POSITIVE, at_least, not_negative
-from konverge.apiserver.kinds.rules.quantities import quantity_not_negative
+from konverge.apiserver.kinds.rules.quantities import amount, quantity_not_negative, shown
 from konverge.apiserver.strategy import Obj, StatusRules, Strategy
+
+# --- metrics: a union by `type`, each with a target of its own
+
+_NAMED = struct(text("kind", required, path_segment), text("name", required, path_segment))
+
+
+def api_version_error(version: str, *, group_required: bool) -> str:  # upstream: ValidateAPIVersion
+    """What is wrong with an apiVersion, or an empty text."""
+    if version.count("/") > 1:
+        return f"unexpected GroupVersion string: {version}"
+    if group_required and "/" not in version.strip("/"):
+        return "apiVersion must specify API group"
+    return ""
+
+
+# upstream: ValidateCrossVersionObjectReference
+def reference(value: Any, path: str, report: Report, *, version_checked: bool, group_required: bool) -> bool:
+    """Kind and name are path segments; the version is checked unless the stored object had the same."""
+    _NAMED(value, path, report)
+    version = value.get("apiVersion", "")
+    error = api_version_error(version, group_required=group_required) if version_checked else ""
+    return not error or report.invalid(f"{path}.apiVersion", version, error)
+
+
+MEMBERS = {
+    "Object": "object",
+    "External": "external",
+    "Pods": "pods",
+    "Resource": "resource",
+    "ContainerResource": "containerResource",
+}
+_TYPES = tuple(sorted(MEMBERS))
+_TARGETS = ("Utilization", "Value", "AverageValue")
+
+
+def _positive(value: Any, path: str, report: Report) -> bool:  # upstream: validateMetricTarget
+    return amount(value) > 0 or report.invalid(path, shown(value), "must be positive")
+
+
+def _target_type(value: Any, path: str, report: Report) -> bool:  # upstream: validateMetricTarget
+    kind = value.get("type", "")
+    if not kind:
+        report.required(f"{path}.type", "must specify a metric target type")
+    if kind not in _TARGETS:
+        report.invalid(f"{path}.type", kind, "must be either Utilization, Value, or AverageValue")
+    return True
+
+
+TARGET = (  # upstream: validateMetricTarget
+    _target_type,
+    field("value", _positive),
+    field("averageValue", _positive),
+    field("averageUtilization", at_least(1, "must be greater than 0")),
+)
+_METRIC = section(  # upstream: validateMetricIdentifier
+    "metric", text("name", required_saying("must specify a metric name"), path_segment)
+)
+
+
+def _needs(first: str, second: str, detail: str) -> Rule:
+    """One of two members of the target; the second is named when both are missing."""
+
+    def check(value: Any, path: str, report: Report) -> bool:
+        missing = value.get(first) is None and value.get(second) is None
+        return not missing or report.required(f"{path}.{second}", detail)
+
+    return check
+
+
+def _excludes(first: str, second: str, detail: str) -> Rule:
+    def check(value: Any, path: str, report: Report) -> bool:
+        both = value.get(first) is not None and value.get(second) is not None
+        return not both or report.forbidden(f"{path}.{second}", detail)
+
+    return check
+
+
+def _described(value: Any, path: str, report: Report) -> bool:  # upstream: validateObjectSource
+    checked = not (report.scope and report.scope.any_described_version)
+    described = value.get("describedObject") or {}
+    return reference(described, f"{path}.describedObject", report, version_checked=checked, group_required=False)
+
+
+_RAW_OR_UTILIZATION = (  # upstream: validateResourceSource, validateContainerResourceSource
+    _needs("averageValue", "averageUtilization", "must set either a target raw value or a target utilization"),
+    _excludes("averageUtilization", "averageValue", "may not set both a target raw value and a target utilization"),
+)
+_NAME = text("name", required_saying("must specify a resource name"))
+
+# upstream: validateObjectSource, validateExternalSource, validatePodsSource, validateResourceSource
+SOURCES: dict[str, Rule] = {
+    "object": struct(
+        _described,
+        _METRIC,
+        section("target", *TARGET, _needs("value", "averageValue", "must set either a target value or averageValue")),
+    ),
+    "external": struct(
+        _METRIC,
+        section(
+            "target",
+            *TARGET,
+            _needs("value", "averageValue", "must set either a target value for metric or a per-pod target"),
+            _excludes("averageValue", "value", "may not set both a target value for metric and a per-pod target"),
+        ),
+    ),
+    "pods": struct(
+        _METRIC,
+        section(
+            "target", *TARGET, field("averageValue", required_saying("must specify a positive target averageValue"))
+        ),
+    ),
+    "resource": struct(_NAME, section("target", *TARGET, *_RAW_OR_UTILIZATION)),
+    "containerResource": struct(
+        text("name", required_saying("must specify a resource name"), container_resource_name),
+        text("container", required_saying("must specify a container"), dns_label),
+        section("target", *TARGET, *_RAW_OR_UTILIZATION),
+    ),
+}
+
+
+def metric(value: Any, path: str, report: Report) -> bool:  # upstream: validateMetricSpec
+    """One metric: its type, the first source that is set, and no other."""
+    kind = value.get("type", "")
+    if not kind:
+        report.required(f"{path}.type", "must specify a metric source type")
+    if kind not in MEMBERS:
+        report.not_supported(f"{path}.type", kind, _TYPES)
+    present = [name for name in SOURCES if value.get(name) is not None]
+    if present:
+        SOURCES[present[0]](value[present[0]], f"{path}.{present[0]}", report)
+    expected = MEMBERS.get(kind)
+    if expected is None:
+        report.not_supported(f"{path}.type", kind, _TYPES)
+    elif expected not in present:
+        report.required(f"{path}.{expected}", "must populate information for the given metric source")
+    if len(present) != 1:
+        for name in sorted(set(present) - {expected}):
+            report.forbidden(f"{path}.{name}", "must populate the given metric source only")
+    return True
+
+
+def any_odd_described_version(metrics: Any) -> bool:  # upstream: validationOptionsForHorizontalPodAutoscaler
+    """Did the stored object describe an object whose version would be refused now?"""
+    described = [entry["object"].get("describedObject") or {} for entry in metrics or () if entry.get("object")]
+    return any(api_version_error(reference.get("apiVersion", ""), group_required=False) for reference in described)
+
+
+# --- the autoscaler
 
 DEFAULT_UTILIZATION = 80
 _SCALE_UP = {"stabilizationWindowSeconds": 0, "selectPolicy": "Max"}
@@ -96,7 +246,7 @@ _SCALING_POLICY = struct(  # upstream: validateScalingPolicy
 _SCALING_RULES = struct(  # upstream: validateScalingRules
     field("stabilizationWindowSeconds", _at_most(3600, 0, "must be greater than or equal to zero")),
     given("selectPolicy", one_of("Disabled", "Max", "Min")),
-    field("policies", saying("must specify at least one Policy"), items(_SCALING_POLICY)),
+    field("policies", required_saying("must specify at least one Policy"), items(_SCALING_POLICY)),
     field("tolerance", quantity_not_negative),
 )
 

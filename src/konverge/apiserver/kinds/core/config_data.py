@@ -15,8 +15,8 @@ from konverge.apiserver.go.tls import key_pair_error
 from konverge.apiserver.kinds.framework.declare import Report, Transition, as_created, creation, unchanged, update
 from konverge.apiserver.kinds.framework.lifecycle import selectable
 from konverge.apiserver.kinds.rules.defaults import fill
+from konverge.apiserver.kinds.rules.names import config_key
 from konverge.apiserver.strategy import Context, Obj, Strategy
-from konverge.objects.names import config_key_errors
 
 SIZE_LIMIT = 1024 * 1024
 _FROZEN = "field is immutable when `immutable` is set"
@@ -56,14 +56,12 @@ def _config_map(value: Any, path: str, report: Report) -> bool:  # upstream: Val
         return True
     total = 0
     for key in sorted(data):
-        for detail in config_key_errors(key):
-            report.invalid(f"data[{key}]", key, detail)
+        config_key(key, f"data[{key}]", report)
         if key in binary:
             report.invalid(f"data[{key}]", key, "duplicate of key present in binaryData")
         total += _text_size(data[key])
     for key in sorted(binary):
-        for detail in config_key_errors(key):
-            report.invalid(f"binaryData[{key}]", key, detail)
+        config_key(key, f"binaryData[{key}]", report)
         total += _decoded_size(binary[key])
     return total <= SIZE_LIMIT or report.too_long("[]", SIZE_LIMIT)
 
@@ -104,8 +102,7 @@ _ACCOUNT = "kubernetes.io/service-account.name"
 def _secret(value: Any, path: str, report: Report) -> bool:  # upstream: ValidateSecret
     data, kind = value.get("data") or {}, value.get("type") or ""
     for key in () if all(map(_is_plain_key, data)) else sorted(data):
-        for detail in config_key_errors(key):
-            report.invalid(f"data[{key}]", key, detail)
+        config_key(key, f"data[{key}]", report)
     total = sum(map(_decoded_size, data.values()))
     if total > SIZE_LIMIT:
         report.too_long("data", SIZE_LIMIT)

@@ -9,7 +9,7 @@ from konverge.apiserver.go.structs import internal
 from konverge.apiserver.kinds.core.pod.defaults import default_resource_list
 from konverge.apiserver.kinds.core.resource_names import is_standard_quota, quota_resource_name, resource_amounts
 from konverge.apiserver.kinds.framework.declare import IMMUTABLE, Report, creation, field, section, update
-from konverge.apiserver.kinds.framework.lifecycle import status_kept
+from konverge.apiserver.kinds.framework.lifecycle import prepared
 from konverge.apiserver.kinds.rules.defaults import section_of
 from konverge.apiserver.kinds.rules.quantities import amount, shown
 from konverge.apiserver.strategy import Context, Obj, StatusRules, Strategy
@@ -124,14 +124,9 @@ def _warnings(quota: Obj, old: Obj | None, context: Context) -> Iterable[str]:
             yield f"ResourceQuota {less} should be less than {limit} ({shown(hard[limit])})"
 
 
-def _no_status(quota: Obj, context: Context) -> None:
-    quota["status"] = {}
-
-
 RESOURCE_QUOTA = Strategy(  # upstream: resourcequotaStrategy
     defaults=_defaults,
-    prepare_create=_no_status,
-    prepare_update=status_kept,
+    **prepared(status=("", "v1", "ResourceQuota")),
     validate_create=creation(_SPEC, _STATUS),
     validate_update=update(_SPEC, _same_scopes),
     warnings=_warnings,

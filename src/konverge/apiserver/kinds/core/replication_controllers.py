@@ -22,7 +22,7 @@ from konverge.apiserver.kinds.framework.declare import (
     section,
     update,
 )
-from konverge.apiserver.kinds.framework.lifecycle import status_kept
+from konverge.apiserver.kinds.framework.lifecycle import prepared
 from konverge.apiserver.kinds.rules.defaults import fill_unset, section_of
 from konverge.apiserver.kinds.rules.names import object_name
 from konverge.apiserver.kinds.rules.numbers import not_negative
@@ -64,10 +64,6 @@ def _default_controller(controller: Obj) -> None:  # upstream: SetDefaults_Repli
         default_pod_template(spec["template"])
 
 
-def _prepare_create(controller: Obj, context: Context) -> None:  # upstream: rcStrategy.PrepareForCreate
-    controller["status"] = {"replicas": 0}
-
-
 def _selected_template(spec: Any, path: str, report: Report) -> bool:  # upstream: ValidatePodTemplateSpecForRC
     template, place = spec.get("template"), f"{path}.template"
     if template is None:
@@ -105,8 +101,7 @@ def _controller_warnings(controller: Obj, old: Obj | None, context: Context) -> 
 
 REPLICATION_CONTROLLER = Strategy(  # upstream: rcStrategy
     defaults=_default_controller,
-    prepare_create=_prepare_create,
-    prepare_update=status_kept,
+    **prepared(status=("", "v1", "ReplicationController")),
     validate_create=creation(_SPEC),
     validate_update=update(_SPEC),
     warnings=_controller_warnings,

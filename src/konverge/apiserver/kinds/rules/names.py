@@ -71,6 +71,7 @@ label_value = format_rule(label_value_errors)
 config_key = format_rule(config_key_errors)
 env_name = format_rule(env_name_errors)
 port_name = format_rule(port_name_errors)
+path_segment = format_rule(path_segment_errors)
 
 
 def label_errors(value: Mapping[str, str] | None, path: str) -> list[FieldError]:  # upstream: ValidateLabels

@@ -22,11 +22,8 @@ def volume_mounts(container: Any, path: str, report: Report) -> bool:  # upstrea
     devices = {device.get("name"): device.get("devicePath") for device in container.get("volumeDevices") or ()}
     taken: set[str] = set()
     for index, mount in enumerate(mounts):
-        place, name, target = (
-            f"{path}.volumeMounts[{index}]",
-            mount.get("name") or "",
-            mount.get("mountPath") or "",
-        )
+        place = f"{path}.volumeMounts[{index}]"
+        name, target = mount.get("name") or "", mount.get("mountPath") or ""
         _mount_name(name, place, report)
         if not target:
             report.required(f"{place}.mountPath")

@@ -21,12 +21,6 @@ from konverge.apiserver.kinds.rules.names import dns_label
 from konverge.apiserver.kinds.rules.quantities import added, amount, largest, shown
 
 
-# upstream: validateResourceQuantityHugePageValue
-def _huge_pages(name: str, value: Any, path: str, report: Report) -> None:
-    if not is_huge_page_multiple(name, value):
-        report.invalid(path, shown(value), f"{shown(value)} is not positive integer multiple of {name}")
-
-
 # upstream: validateResourceRequirements
 def _against_limit(name: str, value: Any, limits: dict[str, Any], path: str, report: Report) -> None:
     if name not in limits:
@@ -41,22 +35,19 @@ def _against_limit(name: str, value: Any, limits: dict[str, Any], path: str, rep
         report.invalid(f"{path}.requests", shown(value), detail)
 
 
-def _requirements(name_rule: Rule) -> Rule:  # upstream: validateResourceRequirements
+# upstream: validateResourceRequirements, validateResourceQuantityHugePageValue
+def _requirements(name_rule: Rule) -> Rule:
     def check(value: Any, path: str, report: Report) -> bool:
         limits, requests = value.get("limits") or {}, value.get("requests") or {}
-        for name in sorted(limits):
-            place = f"{path}.limits[{name}]"
-            name_rule(name, place, report)
-            resource_amount(name, limits[name], place, report)
-            if is_huge_page(name):
-                _huge_pages(name, limits[name], place, report)
-        for name in sorted(requests):
-            place = f"{path}.requests[{name}]"
-            name_rule(name, place, report)
-            resource_amount(name, requests[name], place, report)
-            _against_limit(name, requests[name], limits, path, report)
-            if is_huge_page(name):
-                _huge_pages(name, requests[name], place, report)
+        for which, amounts in (("limits", limits), ("requests", requests)):
+            for name in sorted(amounts):
+                place, asked = f"{path}.{which}[{name}]", amounts[name]
+                name_rule(name, place, report)
+                resource_amount(name, asked, place, report)
+                if which == "requests":
+                    _against_limit(name, asked, limits, path, report)
+                if is_huge_page(name) and not is_huge_page_multiple(name, asked):
+                    report.invalid(place, shown(asked), f"{shown(asked)} is not positive integer multiple of {name}")
         _pages_need_company(limits, requests, path, report)
         if value.get("claims"):
             _claims(value["claims"], f"{path}.claims", report)

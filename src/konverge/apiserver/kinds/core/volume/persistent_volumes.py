@@ -196,9 +196,8 @@ _SPEC = section(  # upstream: ValidatePersistentVolumeSpec
 )
 
 
-def _mount_options(
-    volume: Any, path: str, report: Report
-) -> bool:  # upstream: ValidatePersistentVolume (pkg/volume/validation)
+# upstream: ValidatePersistentVolume (pkg/volume/validation)
+def _mount_options(volume: Any, path: str, report: Report) -> bool:
     if MOUNT_OPTIONS not in (volume["metadata"].get("annotations") or {}):
         return True
     if any(volume["spec"].get(name) is not None for name in _WITH_MOUNT_OPTIONS):
