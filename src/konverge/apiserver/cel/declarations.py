@@ -11,12 +11,11 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from functools import cache
-from pathlib import Path
 
+from konverge.apiserver import data_files
 from konverge.apiserver.cel import cel_types as t
 from konverge.apiserver.cel.cel_types import Type
 
-_DATA = Path(__file__).parents[1] / "data" / "cel_functions.txt"
 QUANTITY, URL, SEMVER = t.struct("kubernetes.Quantity"), t.struct("kubernetes.URL"), t.struct("kubernetes.Semver")
 FORMAT = t.struct("kubernetes.NamedFormat")
 IP, CIDR = t.opaque("net.IP"), t.opaque("net.CIDR")
@@ -63,14 +62,7 @@ class Overload:
 @cache
 def functions() -> dict[str, list[Overload]]:
     """All functions, by name."""
-    overloads: dict[str, list[Overload]] = {}
-    name = ""
-    for line in _DATA.read_text().splitlines():
-        if line.startswith("  "):
-            overloads.setdefault(name, []).append(_overload(line))
-        else:
-            name = line
-    return overloads
+    return {name: [_overload(line) for line in lines] for name, lines in data_files.read("cel_functions.txt").items()}
 
 
 _LINE = re.compile(r"\s*(\S+) (?:(.+?)\.)?\((.*)\) (.+)")

@@ -15,14 +15,7 @@ from konverge import clock
 from konverge.apiserver import status
 from konverge.apiserver.go import json
 from konverge.apiserver.go.strconv import quote
-from konverge.apiserver.http import (
-    bodies,
-    listing,
-    reads,
-    render,
-    respond,
-    writes,
-)
+from konverge.apiserver.http import bodies, listing, reads, render, respond, writes
 from konverge.apiserver.http.listing import select
 from konverge.apiserver.http.options import DeleteOptions, delete_options, list_options
 from konverge.apiserver.registry import Served

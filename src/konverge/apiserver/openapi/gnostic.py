@@ -3,60 +3,35 @@
 This is what kubectl asks for when OpenAPI v3 does not know a kind (an object whose definition does not exist yet):
 without an answer it reports a fault of the server instead of the unknown kind.
 
-A message is a table from JSON names to (number, type). Types: `s`, `b`, `i`, `d` are scalars; a name is a message; `[]`
-before a type makes a list, `{}` a map (a message of named values); lower-case names are the functions below, for what
-is encoded otherwise than it looks in JSON.
+A message is a table from JSON names to (number, type), which is data (`data/gnostic.txt`); lower-case types are the
+functions below, for what is encoded otherwise than it looks in JSON.
 """
 
 from __future__ import annotations
 
 import struct
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 import msgspec
+
+from konverge.apiserver import data_files
 
 MEDIA_TYPE = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf"
 CONTENT_TYPE = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"
 
 _EXTENSIONS = "x-"
-_PARAMETER = {
-    "required": (1, "b"), "in": (2, "s"), "description": (3, "s"), "name": (4, "s"),
-}  # fmt: skip
-_MESSAGES: dict[str, dict[str, tuple[int, str]]] = {
-    "Document": {
-        "swagger": (1, "s"), "info": (2, "Info"), "paths": (8, "paths"), "definitions": (9, "{}Schema"),
-        "parameters": (10, "{}parameter"), "security": (12, "[]requirement"), "securityDefinitions": (13, "{}security"),
-    },
-    "Info": {"title": (1, "s"), "version": (2, "s")},
-    "PathItem": {
-        "get": (2, "Operation"), "put": (3, "Operation"), "post": (4, "Operation"), "delete": (5, "Operation"),
-        "options": (6, "Operation"), "head": (7, "Operation"), "patch": (8, "Operation"),
-        "parameters": (9, "[]parameter_item"), _EXTENSIONS: (10, ""),
-    },
-    "Operation": {
-        "tags": (1, "[]s"), "summary": (2, "s"), "description": (3, "s"), "operationId": (5, "s"),
-        "produces": (6, "[]s"), "consumes": (7, "[]s"), "parameters": (8, "[]parameter_item"),
-        "responses": (9, "{}response"), "schemes": (10, "[]s"), "deprecated": (11, "b"), _EXTENSIONS: (13, ""),
-    },
-    "Reference": {"$ref": (1, "s"), "description": (2, "s")},
-    "Body": {"description": (1, "s"), "name": (2, "s"), "in": (3, "s"), "required": (4, "b"), "schema": (5, "Schema")},
-    "Query": {**_PARAMETER, "type": (6, "s"), "format": (7, "s"), "uniqueItems": (20, "b")},
-    "Path": {**_PARAMETER, "type": (5, "s"), "format": (6, "s"), "uniqueItems": (19, "b")},
-    "Response": {"description": (1, "s"), "schema": (2, "schema_item")},
-    "ApiKey": {"type": (1, "s"), "name": (2, "s"), "in": (3, "s"), "description": (4, "s")},
-    "ExternalDocs": {"description": (1, "s"), "url": (2, "s")},
-    "Schema": {
-        "$ref": (1, "s"), "format": (2, "s"), "title": (3, "s"), "description": (4, "s"), "default": (5, "any_value"),
-        "multipleOf": (6, "d"), "maximum": (7, "d"), "exclusiveMaximum": (8, "b"), "minimum": (9, "d"),
-        "exclusiveMinimum": (10, "b"), "maxLength": (11, "i"), "minLength": (12, "i"), "pattern": (13, "s"),
-        "maxItems": (14, "i"), "minItems": (15, "i"), "uniqueItems": (16, "b"), "maxProperties": (17, "i"),
-        "minProperties": (18, "i"), "required": (19, "[]s"), "enum": (20, "[]any_value"),
-        "additionalProperties": (21, "additional"), "type": (22, "type_item"), "items": (23, "items_item"),
-        "allOf": (24, "[]Schema"), "properties": (25, "{}Schema"), "externalDocs": (29, "ExternalDocs"),
-        "example": (30, "any_value"), _EXTENSIONS: (31, ""),
-    },
-}  # fmt: skip
+
+
+@cache
+def _messages() -> dict[str, dict[str, tuple[int, str]]]:
+    """The fields of each message, by their JSON names: number and type."""
+    fields = {message: [line.split() for line in lines] for message, lines in data_files.read("gnostic.txt").items()}
+    return {
+        message: {name: (int(number), "".join(kind)) for name, number, *kind in split}
+        for message, split in fields.items()
+    }
 
 
 # --- the wire
@@ -82,7 +57,7 @@ def _text(number: int, value: str) -> bytes:
 
 def message(name: str, value: dict[str, Any]) -> bytes:
     """A JSON object as the message of this name."""
-    table = _MESSAGES[name]
+    table = _messages()[name]
     parts: list[bytes] = []
     for key, part in value.items():
         if key in table:

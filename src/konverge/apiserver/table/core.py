@@ -1,10 +1,12 @@
-"""The core group, and Events (which two groups serve)."""
+"""The core group, Events (which two groups serve), and networking: ingresses, policies, addresses, endpoint slices."""
 
 from __future__ import annotations
 
 from konverge.apiserver.strategy import Obj
-from konverge.apiserver.table.cells import NONE, UNKNOWN, Cell, at, condition, since, some, status_of
+from konverge.apiserver.table.cells import NONE, UNKNOWN, Cell, at, condition, name, since, some, status_of
 
+_DEFAULT_INGRESS_CLASS = "ingressclass.kubernetes.io/is-default-class"
+_HOSTS_SHOWN = 3
 _ROLE_PREFIX, _ROLE_LABEL = "node-role.kubernetes.io/", "kubernetes.io/role"
 
 
@@ -155,3 +157,65 @@ def of_healthy(field: str) -> Cell:
 
 def healthy(obj: Obj) -> str:
     return {"": "Unknown", "True": "Healthy"}.get(_healthy(obj).get("status", ""), "Unhealthy")
+
+
+# --- ingresses, addresses, endpoint slices
+
+
+def hosts(ingress: Obj) -> str:
+    """The first hosts. The others are counted by rules, whether they have a host or not. Upstream: formatHosts."""
+    rules = ingress["spec"].get("rules") or []
+    shown: list[str] = []
+    more = False
+    for rule in rules:
+        more = more or len(shown) == _HOSTS_SHOWN
+        if not more and rule.get("host"):
+            shown.append(rule["host"])
+    if not shown:
+        return "*"
+    joined = ",".join(shown)
+    return f"{joined} + {len(rules) - _HOSTS_SHOWN} more..." if more else joined
+
+
+def address(ingress: Obj) -> str:
+    return ",".join(load_balancer(ingress))
+
+
+def ingress_ports(ingress: Obj) -> str:
+    return "80, 443" if ingress["spec"].get("tls") else "80"
+
+
+def class_name(obj: Obj) -> str:
+    default = (obj["metadata"].get("annotations") or {}).get(_DEFAULT_INGRESS_CLASS) == "true"
+    return name(obj) + (" (default)" if default else "")
+
+
+def parameters(obj: Obj) -> str:
+    parameters = (obj.get("spec") or {}).get("parameters")
+    if not parameters:
+        return NONE
+    group = f".{parameters['apiGroup']}" if parameters.get("apiGroup") is not None else ""
+    return f"{parameters.get('kind', '')}{group}/{parameters.get('name', '')}"
+
+
+def parent(obj: Obj) -> str:
+    parent = (obj.get("spec") or {}).get("parentRef")
+    if not parent:
+        return NONE
+    resource = parent.get("resource", "") + (f".{parent['group']}" if parent.get("group") else "")
+    parts = [resource.lower(), parent.get("namespace", ""), parent.get("name", "")]
+    return "/".join(part for index, part in enumerate(parts) if part or index == 2)
+
+
+def slice_ports(obj: Obj) -> str:
+    """Upstream: formatDiscoveryPorts."""
+    shown = [
+        str(port["port"]) if port.get("port") is not None else port.get("name", "*") for port in obj.get("ports") or ()
+    ]
+    return some(shown)
+
+
+def slice_endpoints(obj: Obj) -> str:
+    """Upstream: formatDiscoveryEndpoints."""
+    shown = [address for endpoint in obj.get("endpoints") or () for address in endpoint.get("addresses") or ()]
+    return some(shown)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from konverge.apiserver import data_files
 from konverge.apiserver.registry import Served
 from konverge.apiserver.strategy import Obj
 from konverge.apiserver.table import cells
@@ -17,8 +18,6 @@ from konverge.apiserver.table.cells import Cell
 
 if TYPE_CHECKING:
     from konverge.apiserver.crd.serving.manager import Manager
-
-_DATA = resources.files("konverge.apiserver").joinpath("data")
 
 
 class Tables:
@@ -75,22 +74,14 @@ def _declared(kind: str) -> Mapping[str, Callable[..., Any]]:
     a list, and the key by which a list is sorted."""
     module, lines = _entries().get(kind) or _entries()["-"]
     functions = import_module(f"konverge.apiserver.table.{module}")
-    return {column.strip(): _cell(functions, text) for column, _, text in (line.partition(": ") for line in lines)}
+    return {column: _cell(functions, text) for column, _, text in (line.partition(": ") for line in lines)}
 
 
 @cache
 def _entries() -> dict[str, tuple[str, list[str]]]:
     """The data file: a kind's module, and the lines of its entry."""
-    entries: dict[str, tuple[str, list[str]]] = {}
-    lines: list[str] = []
-    for line in _DATA.joinpath("table_cells.txt").read_text().splitlines():
-        if line.startswith("  "):
-            lines.append(line)
-        elif not line.startswith("#"):
-            module, *kinds = line.split()
-            lines = []
-            entries |= dict.fromkeys(kinds, (module, lines))
-    return entries
+    entries = [(heading.split(), lines) for heading, lines in data_files.read("table_cells.txt").items()]
+    return {kind: (module, lines) for (module, *kinds), lines in entries for kind in kinds}
 
 
 def _cell(functions: object, text: str) -> Callable[..., Any]:
@@ -104,9 +95,8 @@ def _cell(functions: object, text: str) -> Callable[..., Any]:
 
 @cache
 def _data() -> dict[str, list[list[Any]]]:
-    columns: dict[str, list[list[Any]]] = msgspec.json.decode(
-        gzip.decompress(_DATA.joinpath("tables.json.gz").read_bytes())
-    )
+    packed = resources.files("konverge.apiserver").joinpath("data/tables.json.gz").read_bytes()
+    columns: dict[str, list[list[Any]]] = msgspec.json.decode(gzip.decompress(packed))
     return columns
 
 

@@ -9,13 +9,7 @@ Upstream: pkg/controller/deployment/rolling.go, and `scale` in sync.go.
 
 from __future__ import annotations
 
-from konverge.kube.deployment.replicasets import (
-    DESIRED,
-    MAXIMUM,
-    bounds,
-    is_rolling,
-    unavailable_allowed,
-)
+from konverge.kube.deployment.replicasets import DESIRED, MAXIMUM, bounds, is_rolling, unavailable_allowed
 from konverge.kube.pods import descending, replicas_of
 from konverge.objects.kinds.apps_v1 import Deployment, ReplicaSet
 
