@@ -51,7 +51,7 @@ def test_results_have_the_canonical_form(a: set[Path], b: set[Path]) -> None:
 @given(path_sets, path_sets)
 def test_a_recursive_difference_removes_what_is_below(a: set[Path], b: set[Path]) -> None:
     left = {path for path in a if not any(path[: len(other)] == other for other in b)}
-    assert field_set.recursive_difference(made(a), made(b)) == made(left)
+    assert field_set.difference(made(a), made(b), recursive=True) == made(left)
 
 
 def test_a_set_is_written_as_fields_v1() -> None:

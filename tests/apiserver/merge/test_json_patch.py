@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import copy
+import json
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from konverge.apiserver.merge import json_patch
 from konverge.apiserver.merge.json_patch import PatchFailed
+from tests.apiserver.crd.schema.test_coercion import VALUES
 from tests.apiserver.merge.kinds import CONFIG_MAP, STACK
 
 DOCUMENT: Any = {"a": {"b": [1, 2, 3]}, "c": None, "d/e": {"f~g": True}}
@@ -142,3 +144,11 @@ def test_the_text_of_a_patched_object() -> None:
         json_patch.patched_text(STACK, {"spec": {"b": [1.5], "a": None}, "kind": "S"}, {})
         == '{"kind":"S","spec":{"a":null,"b":[1.5]}}'
     )
+
+
+@pytest.mark.spec("S-08")
+@settings(deadline=None)
+@given(VALUES, VALUES)
+def test_two_values_are_the_same_if_their_json_is(value: Any, other: Any) -> None:
+    assert json_patch.same(value, copy.deepcopy(value))
+    assert json_patch.same(value, other) == (json.dumps(value, sort_keys=True) == json.dumps(other, sort_keys=True))

@@ -33,7 +33,7 @@ _RESERVED_NAMES = (
     "as break const continue else false for function if import in let loop package namespace null return true var "
     "void while"
 )
-_RESERVED = frozenset(_RESERVED_NAMES.split())
+RESERVED = frozenset(_RESERVED_NAMES.split())
 _START = frozenset(
     ("'['", "'{'", "'('", "'.'", "'-'", "'!'", "'true'", "'false'", "'null'", "IDENTIFIER", "STRING", "BYTES")
 ) | {"NUM_FLOAT", "NUM_INT", "NUM_UINT"}
@@ -335,7 +335,7 @@ class _Parser:
         name = self._advance()
         if self._is_struct():
             return self._struct(dot, name)
-        if name.text in _RESERVED:
+        if name.text in RESERVED:
             self._problem(start.offset, f"reserved identifier: {name.text}")
         if self._token.kind == "'('":
             opening = self._advance()

@@ -113,18 +113,8 @@ def _check_kind(applied: Obj, owner: Owner) -> None:
 # upstream: skipNonAppliedManager.Apply (skipnonapplied.go)
 def _before_first_apply(current: Obj, owner: Owner) -> Managers:
     """What is there already gets an owner, so that the first apply meets conflicts instead of overwriting it."""
-    predecessor = Owner(
-        node=owner.node,
-        manager="before-first-apply",
-        api_version=owner.api_version,
-        kind=owner.kind,
-        now=owner.now,
-        subresource=owner.subresource,
-        may_own=owner.may_own,
-        convert=owner.convert,
-    )
     try:
-        return tracked({}, None, current, predecessor)
+        return tracked({}, None, current, msgspec.structs.replace(owner, manager="before-first-apply"))
     except TypedError as error:
         raise status.plain_500(f"failed to create manager for existing fields: {error}") from None
 
@@ -180,16 +170,14 @@ def _check_types(node: TypeNode, current: Obj, applied: Obj, owner: Owner) -> No
     given = applied.get("metadata")
     metadata = given if isinstance(given, dict) else {}
     where = f"{metadata.get('namespace', '')}/{metadata.get('name', '')}; {owner.gvk}"
+    what = "patch"
     try:
         validate(node, applied)
+        if not node.go:  # what is stored of a built-in kind has been decoded by its type
+            what = "live"
+            validate(node, current, repeated=True)
     except TypedError as error:
-        raise status.plain_500(f"failed to create typed patch object ({where}): {error}") from None
-    if node.go:
-        return  # What is stored of a built-in kind has been decoded by its type.
-    try:
-        validate(node, current, repeated=True)
-    except TypedError as error:
-        raise status.plain_500(f"failed to create typed live object ({where}): {error}") from None
+        raise status.plain_500(f"failed to create typed {what} object ({where}): {error}") from None
 
 
 # upstream: Updater.prune, addBackOwnedItems, addBackDanglingItems

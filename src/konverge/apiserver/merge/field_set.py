@@ -89,49 +89,34 @@ def intersection(a: FieldSet, b: FieldSet) -> FieldSet:
     for element, below in a.items():
         other = b.get(element)
         if other is not None and element != SELF:
-            common = _intersection_below(below, other)
+            common = _node(is_member(below) and is_member(other), intersection(below, other))
             if common is not None:
                 out[element] = common
     return out
 
 
-def _intersection_below(a: FieldSet, b: FieldSet) -> FieldSet | None:
-    return _node(is_member(a) and is_member(b), intersection(a, b))
+def difference(a: FieldSet, b: FieldSet, *, recursive: bool = False) -> FieldSet:
+    """The paths of `a` that are not in `b`; a path below one in `b` stays, unless `recursive`.
 
-
-def difference(a: FieldSet, b: FieldSet) -> FieldSet:
-    """The paths of `a` that are not in `b`; a path below one in `b` stays."""
-    if not b and SELF not in a:
+    Upstream: Set.Difference and Set.RecursiveDifference.
+    """
+    if not b and (recursive or SELF not in a):
         return a
     out = dict(a)
     out.pop(SELF, None)
     for element, other in b.items():
         below = out.get(element)
-        if below is not None:
-            rest = _node(is_member(below) and not is_member(other), difference(below, other))
-            _set(out, element, rest)
+        if below is None:
+            continue
+        gone = is_member(other)
+        rest = None
+        if not (gone and recursive):
+            rest = _node(is_member(below) and not gone, difference(below, other, recursive=recursive))
+        if rest is None:
+            del out[element]
+        else:
+            out[element] = rest
     return out
-
-
-def recursive_difference(a: FieldSet, b: FieldSet) -> FieldSet:
-    """The paths of `a` that are neither in `b` nor below one in `b`."""
-    if not b:
-        return a
-    out = dict(a)
-    out.pop(SELF, None)
-    for element, other in b.items():
-        below = out.get(element)
-        if below is not None:
-            gone = is_member(other)
-            _set(out, element, None if gone else _node(is_member(below), recursive_difference(below, other)))
-    return out
-
-
-def _set(fields: FieldSet, element: str, below: FieldSet | None) -> None:
-    if below is None:
-        del fields[element]
-    else:
-        fields[element] = below
 
 
 def _node(member: bool, below: FieldSet) -> FieldSet | None:

@@ -70,8 +70,7 @@ def _whole_error(operation: Any, problem: str) -> str:
 
 def _size(root: Any, operation: dict[str, Any]) -> int:
     """The bytes that a copy adds: copies of copies double each time."""
-    container, key = _find(root, _text(operation, "from"))
-    value = _get(container, key)
+    value = _get(*_find(root, _text(operation, "from")))
     return 0 if value is _MISSING else len(msgspec.json.encode(value))
 
 
@@ -84,9 +83,11 @@ def _perform(root: Any, operation: dict[str, Any]) -> Any:
         case "replace":
             return _replace(root, _text(operation, "path"), operation)
         case "move":
-            _move(root, operation)
+            value = _remove(root, _text(operation, "from"))
+            _add(root, _text(operation, "path"), value)
         case "copy":
-            _add_copy(root, operation)
+            value = _get(*_find(root, _text(operation, "from")))
+            _add(root, _text(operation, "path"), None if value is _MISSING else copy_json(value))
         case "test":
             _test(root, _text(operation, "path"), operation.get("value"))
         case other:
@@ -118,7 +119,7 @@ def _unescape(part: str) -> str:
     return part.replace("~1", "/").replace("~0", "~")
 
 
-def _index(items: list[Any], key: str, size: int) -> int:
+def _index(key: str, size: int) -> int:
     try:
         index = int(key)
     except ValueError:
@@ -130,7 +131,7 @@ def _index(items: list[Any], key: str, size: int) -> int:
 
 def _get(container: Any, key: str) -> Any:
     if isinstance(container, list):
-        return container[_index(container, key, len(container))]
+        return container[_index(key, len(container))]
     return container.get(key, _MISSING)
 
 
@@ -141,13 +142,13 @@ def _add(root: Any, path: str, value: Any) -> None:
     elif key == "-":
         container.append(value)
     else:
-        container.insert(_index(container, key, len(container) + 1), value)
+        container.insert(_index(key, len(container) + 1), value)
 
 
 def _remove(root: Any, path: str) -> Any:
     container, key = _find(root, path)
     if isinstance(container, list):
-        return container.pop(_index(container, key, len(container)))
+        return container.pop(_index(key, len(container)))
     if key not in container:
         raise PatchFailed(f"Unable to remove nonexistent key: {key}")
     return container.pop(key)
@@ -161,42 +162,27 @@ def _replace(root: Any, path: str, operation: dict[str, Any]) -> Any:
         return value
     container, key = _find(root, path)
     if isinstance(container, list):
-        container[_index(container, key, len(container))] = value
+        container[_index(key, len(container))] = value
     else:
         container[key] = value
     return root
 
 
-def _move(root: Any, operation: dict[str, Any]) -> None:
-    value = _remove(root, _text(operation, "from"))
-    _add(root, _text(operation, "path"), value)
-
-
-def _add_copy(root: Any, operation: dict[str, Any]) -> None:
-    container, key = _find(root, _text(operation, "from"))
-    value = _get(container, key)
-    _add(root, _text(operation, "path"), None if value is _MISSING else copy_json(value))
-
-
 def _test(root: Any, path: str, wanted: Any) -> None:
-    if path == "":
-        value = root
-    else:
-        container, key = _find(root, path)
-        value = _get(container, key)
-    if value is _MISSING:
-        value = None
-    if not same(value, wanted):
+    value = root if path == "" else _get(*_find(root, path))
+    if not same(None if value is _MISSING else value, wanted):
         raise PatchFailed(f"testing value {path} failed")
 
 
 def same(a: Any, b: Any) -> bool:
-    """Equal as JSON: Python takes True for 1, JSON does not."""
-    if isinstance(a, dict) and isinstance(b, dict):
-        return a.keys() == b.keys() and all(same(a[key], b[key]) for key in a)
-    if isinstance(a, list) and isinstance(b, list):
+    """Equality of JSON values: unlike Python's, 1, 1.0 and true are three values."""
+    if type(a) is not type(b):
+        return False
+    if isinstance(a, dict):
+        return a.keys() == b.keys() and all(same(value, b[key]) for key, value in a.items())
+    if isinstance(a, list):
         return len(a) == len(b) and all(map(same, a, b))
-    return type(a) is type(b) and bool(a == b)
+    return bool(a == b)
 
 
 def copy_json(value: Any) -> Any:
@@ -280,7 +266,7 @@ def opened_by_operations(operations: list[Any]) -> Opened:
         for pointer in (operation.get("path"), operation.get("from")):
             here = opened
             for part in str(pointer or "").split("/")[1:-1]:
-                here = here.setdefault(part.replace("~1", "/").replace("~0", "~"), {})
+                here = here.setdefault(_unescape(part), {})
     return opened
 
 

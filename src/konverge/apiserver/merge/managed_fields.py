@@ -8,6 +8,8 @@ Upstream: apimachinery/pkg/util/managedfields/internal/fieldmanager.go.
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 from konverge.apiserver.merge import creation, field_set
 from konverge.apiserver.merge.elements import TypedError
 from konverge.apiserver.merge.managed_entries import (
@@ -79,11 +81,9 @@ def _present(live: Obj | None, new: Obj, owner: Owner) -> Managers:
     if not owner.subresource and given is not None:
         if is_reset(given):
             return {}
-        try:
+        with suppress(EntryError):
             if managers := decode(given):
                 return managers
-        except EntryError:
-            pass
     try:
         return decode(stored)
     except EntryError:
@@ -96,8 +96,7 @@ def tracked(managers: Managers, live: Obj | None, new: Obj, owner: Owner) -> Man
     if not owner.node.go:
         managers = reconciled(managers, owner.node)
     left, change = moved(managers, before, bare(new), owner, _CURRENT, force=True)
-    own = owner.may_own(field_set.union(change.modified, change.added))
-    own = field_set.difference(own, _STRIPPED)
+    own = stripped(owner.may_own(field_set.union(change.modified, change.added)))
     if own:
         entry = Entry(owner.manager or "unknown", UPDATE, owner.api_version, owner.subresource, owner.now, own)
         previous = left.get(entry.identity)

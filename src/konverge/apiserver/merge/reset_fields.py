@@ -72,7 +72,7 @@ def may_own(group: str, plural: str, subresource: str = "", *, has_status: bool 
     reset = _SPECIAL.get((group, plural, subresource))
     if reset is None:
         reset = _usual(group, plural, subresource, has_status)
-    return lambda fields: field_set.recursive_difference(fields, reset)
+    return lambda fields: field_set.difference(fields, reset, recursive=True)
 
 
 def _usual(group: str, plural: str, subresource: str, has_status: bool) -> FieldSet:

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from konverge.apiserver.crd.schema import structural
-from konverge.apiserver.crd.schema.coercion import Coercer
+from konverge.apiserver.crd.schema.coercion import apply_defaults, drop_nulls, prune
 
 NAMES = st.sampled_from("abcd")
 SCALARS = st.none() | st.booleans() | st.integers(-3, 3) | st.text("xy", max_size=2)
@@ -46,13 +46,14 @@ ROOTS = st.builds(lambda props: {"type": "object", "properties": props}, st.dict
 @settings(deadline=None)
 @given(ROOTS, OBJECTS)
 def test_pruning_and_defaulting_twice_is_the_same_as_once(schema: Any, obj: Any) -> None:
-    coercer = Coercer(structural.build(schema))
-    for step in (coercer.prune, coercer.drop_nulls, coercer.default):
-        step(obj)
+    root = structural.build(schema)
+    prune(obj, root, root=True)
+    drop_nulls(obj, root)
+    apply_defaults(obj, root)
     once = copy.deepcopy(obj)
-    assert coercer.prune(obj) == []
-    coercer.drop_nulls(obj)
-    coercer.default(obj)
+    assert prune(obj, root, root=True) == []
+    drop_nulls(obj, root)
+    apply_defaults(obj, root)
     assert obj == once
 
 
@@ -61,7 +62,7 @@ def test_pruning_and_defaulting_twice_is_the_same_as_once(schema: Any, obj: Any)
 @given(ROOTS, OBJECTS)
 def test_pruning_removes_and_never_changes(schema: Any, obj: Any) -> None:
     before = copy.deepcopy(obj)
-    gone = Coercer(structural.build(schema)).prune(obj)
+    gone = prune(obj, structural.build(schema), root=True)
     assert (obj == before) == (not gone)
     assert _within(obj, before)
 
@@ -71,7 +72,7 @@ def test_pruning_removes_and_never_changes(schema: Any, obj: Any) -> None:
 @given(ROOTS, OBJECTS)
 def test_defaults_fill_in_and_never_remove(schema: Any, obj: Any) -> None:
     before = copy.deepcopy(obj)
-    Coercer(structural.build(schema)).default(obj)
+    apply_defaults(obj, structural.build(schema))
     assert _within(before, obj)
 
 

@@ -18,17 +18,13 @@ from typing import Any
 from konverge.apiserver.cel import cel_types as t
 from konverge.apiserver.cel.cel_types import Type
 from konverge.apiserver.cel.cost import Path
+from konverge.apiserver.cel.parser import RESERVED
 from konverge.apiserver.cel.timestamps import Duration, Timestamp
 from konverge.apiserver.cel.values import EvalError, MapList, SetList
 from konverge.apiserver.crd.schema.structural import Schema
 from konverge.apiserver.go.strfmt import duration_nanoseconds
 
 REQUEST_BYTES = 3 * 1024 * 1024  # upstream: MaxRequestSizeBytes (apiserver/pkg/apis/cel/config.go)
-_RESERVED = (
-    "true false null in as break const continue else for function if import let loop package namespace return var void "
-    "while"
-)
-_RESERVED_NAMES = frozenset(_RESERVED.split())
 _ESCAPED = {"__": "__underscores__", ".": "__dot__", "-": "__dash__", "/": "__slash__"}
 _NAME_BYTES = 253
 """The longest name of an object: its metadata may be read by rules."""
@@ -40,7 +36,7 @@ def escape(name: str) -> str | None:
     """The name in an expression; None if there is no way to write it."""
     if not name or name[0].isdigit():
         return None
-    if name in _RESERVED_NAMES:
+    if name in RESERVED:
         return f"__{name}__"
     if not re.fullmatch(r"[a-zA-Z0-9_./-]+", name):
         return None
@@ -138,11 +134,13 @@ def _array(raw: Schema, name: str) -> Decl | None:
     item = declare(items, resource=_is_resource(items), name=f"{name}.@idx")
     if item is None:
         return None
-    most = raw.get("maxItems")
-    limit = max(most, 0) if most is not None else (REQUEST_BYTES - 2) // (item.smallest + 1)
-    decl = Decl(t.list_of(item.type), most=limit, smallest=2, item=item)
-    decl.convert = _list_converter(item.convert, raw)
-    return decl
+    limit = _limit(raw.get("maxItems"), (REQUEST_BYTES - 2) // (item.smallest + 1))
+    convert = _list_converter(item.convert, raw)
+    return Decl(t.list_of(item.type), most=limit, smallest=2, item=item, convert=convert)
+
+
+def _limit(declared: int | None, default: int) -> int:
+    return default if declared is None else max(declared, 0)
 
 
 def _list_converter(item: Convert | None, raw: Schema) -> Convert | None:
@@ -178,7 +176,7 @@ def _object(raw: Schema, name: str) -> Decl | None:
         if escaped is not None:
             fields[escaped] = decl
             converters[key] = (escaped, decl.convert)
-            if key in _RESERVED_NAMES:
+            if key in RESERVED:
                 fields[key] = decl  # a reserved word may also stand as it is, behind a dot
         if key in required and sub.get("default") is None:
             smallest += len(key.encode()) + decl.smallest + 4
@@ -199,7 +197,7 @@ def _object_converter(converters: dict[str, tuple[str, Convert | None]]) -> Conv
             if key in made:
                 item = made.pop(key) if escaped != key else made[key]
                 made[escaped] = inner(item) if inner is not None else item
-                if key in _RESERVED_NAMES:
+                if key in RESERVED:
                     made[key] = made[escaped]
         return made
 
@@ -210,8 +208,7 @@ def _map(raw: Schema, values: Schema, name: str) -> Decl | None:
     item = declare(values, resource=_is_resource(values), name=f"{name}.@elem")
     if item is None:
         return None
-    most = raw.get("maxProperties")
-    limit = max(most, 0) if most is not None else (REQUEST_BYTES - 2) // (item.smallest + 6)
+    limit = _limit(raw.get("maxProperties"), (REQUEST_BYTES - 2) // (item.smallest + 6))
     decl = Decl(t.map_of(t.STRING, item.type), most=limit, smallest=2, item=item, key=_KEY)
     inner = item.convert
     if inner is not None:
@@ -222,8 +219,7 @@ def _map(raw: Schema, values: Schema, name: str) -> Decl | None:
 def _string(raw: Schema) -> Decl:
     form, length = raw.get("format"), raw.get("maxLength")
     if form == "byte":
-        most = max(length, 0) if length is not None else REQUEST_BYTES - 2
-        return Decl(t.BYTES, most=most, smallest=2, convert=_nullable(_bytes))
+        return Decl(t.BYTES, most=_limit(length, REQUEST_BYTES - 2), smallest=2, convert=_nullable(_bytes))
     if form == "duration":
         return Decl(t.DURATION, most=32, smallest=3, convert=_nullable(_duration))
     if form == "date":

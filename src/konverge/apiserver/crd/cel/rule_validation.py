@@ -38,13 +38,15 @@ class Budget:
     total: int = 0
     expensive: list[tuple[int, str]] = field(default_factory=list)
 
-    def observe(self, path: str, cost: int) -> None:
+    def observe(self, path: str, cost: int, what: str) -> Iterator[FieldError]:
+        """Add the cost of an expression, which may be too high already alone."""
+        if self.hold and cost > RULE_LIMIT:
+            yield forbidden(path, _over(what, cost, RULE_LIMIT))
         self.total = min(self.total + cost, MAX)
-        if cost < TOTAL_LIMIT // 100:
-            return
-        self.expensive.append((cost, path))
-        self.expensive.sort(key=lambda rule: -rule[0])
-        del self.expensive[_MOST_NAMED:]
+        if cost >= TOTAL_LIMIT // 100:
+            self.expensive.append((cost, path))
+            self.expensive.sort(key=lambda rule: -rule[0])
+            del self.expensive[_MOST_NAMED:]
 
     def exceeded(self, path: str) -> Iterator[FieldError]:
         if self.total <= TOTAL_LIMIT:
@@ -66,36 +68,21 @@ class Context:
     root: bool = False
     decl: Decl | None = None
 
-    def member(self, sub: Schema, name: str) -> Context:
-        return self._below(sub)
-
-    def values(self, sub: Schema) -> Context:
-        return self._below(sub, self.raw.get("maxProperties"))
-
-    def items(self, sub: Schema) -> Context:
-        return self._below(sub, self.raw.get("maxItems"))
-
-    def _below(self, sub: Schema, most: int | None = None) -> Context:
-        return Context(sub, self.budget, _multiplied(self.often, self._factor(sub, most)))
-
-    def _factor(self, sub: Schema, most: int | None) -> int | None:
-        """How many of these an enclosing value can hold."""
-        is_map = sub is self.raw.get("additionalProperties")
-        if sub is self.raw.get("items") or is_map:
-            return max(most, 0) if most is not None else None
-        return 1
+    def below(self, sub: Schema) -> Context:
+        """The context of a schema inside this one."""
+        factor: int | None = 1
+        for keyword, limit in (("items", "maxItems"), ("additionalProperties", "maxProperties")):
+            if sub is self.raw.get(keyword):
+                most = self.raw.get(limit)
+                factor = None if most is None else max(most, 0)
+        often = None if self.often is None or factor is None else min(self.often * factor, MAX)
+        return Context(sub, self.budget, often)
 
     def declared(self) -> Decl | None:
         if self.decl is None:
             embedded = bool(self.raw.get("x-kubernetes-embedded-resource"))
             self.decl = declare(self.raw, resource=self.root or embedded)
         return self.decl
-
-
-def _multiplied(often: int | None, factor: int | None) -> int | None:
-    if often is None or factor is None:
-        return None
-    return min(often * factor, MAX)
 
 
 def root_context(raw: Schema, budget: Budget) -> Context:
@@ -123,34 +110,22 @@ def _internal(path: str, detail: str) -> FieldError:
 def _check(rule: Rule, path: str, place: Place, context: Context, decl: Decl) -> Iterator[FieldError]:
     cost = 0
     if rule.program is not None:
-        cost = min(estimate(rule.program.checked.tree, decl.size).high * _cardinality(context, decl), MAX)
-    if context.budget.hold and cost > RULE_LIMIT:
-        yield forbidden(f"{path}.rule", _over("estimated rule cost", cost, RULE_LIMIT))
-    context.budget.observe(f"{path}.rule", cost)
+        often = REQUEST_BYTES // (decl.smallest + 1) if context.often is None else context.often
+        cost = min(estimate(rule.program.checked.tree, decl.size).high * often, MAX)
+    yield from context.budget.observe(f"{path}.rule", cost, "estimated rule cost")
     if rule.error:
         yield invalid(f"{path}.rule", internal(_RULE, rule.raw), rule.error)
     if rule.message_error:
         yield invalid(f"{path}.messageExpression", internal(_RULE, rule.raw), rule.message_error)
     elif rule.message is not None:
-        yield from _message_cost(rule, path, context, decl)
+        cost = estimate(rule.message.checked.tree, decl.size).high
+        yield from context.budget.observe(f"{path}.messageExpression", cost, "estimated messageExpression cost")
     if rule.uses_old and place.no_old_self:
         detail = "oldSelf cannot be used on the uncorrelatable portion of the schema within"
         yield invalid(f"{path}.rule", rule.raw["rule"], f"{detail} {place.no_old_self}")
     elif not rule.uses_old and rule.raw.get("optionalOldSelf") is not None:
         detail = "may not be set if oldSelf is not used in rule"
         yield invalid(f"{path}.optionalOldSelf", rule.raw["optionalOldSelf"], detail)
-
-
-def _message_cost(rule: Rule, path: str, context: Context, decl: Decl) -> Iterator[FieldError]:
-    assert rule.message is not None
-    cost = estimate(rule.message.checked.tree, decl.size).high
-    if context.budget.hold and cost > RULE_LIMIT:
-        yield forbidden(f"{path}.messageExpression", _over("estimated messageExpression cost", cost, RULE_LIMIT))
-    context.budget.observe(f"{path}.messageExpression", cost)
-
-
-def _cardinality(context: Context, decl: Decl) -> int:
-    return context.often if context.often is not None else REQUEST_BYTES // (decl.smallest + 1)
 
 
 def _over(what: str, cost: int, limit: int) -> str:  # upstream: getCostErrorMessage

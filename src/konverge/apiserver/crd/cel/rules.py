@@ -22,7 +22,7 @@ from konverge.apiserver.cel.values import NONE, CostExceeded, EvalError, Optiona
 from konverge.apiserver.crd.cel.decl_types import Decl, declare, escape
 from konverge.apiserver.crd.schema.correlation import UNKNOWN, old_item, old_member, unchanged
 from konverge.apiserver.crd.schema.field_path import FieldPathError, resolve
-from konverge.apiserver.crd.schema.structural import Schema, Structural
+from konverge.apiserver.crd.schema.structural import Schema, Structural, has
 from konverge.apiserver.field_errors import OMIT, FieldError, duplicate, forbidden, invalid, required
 from konverge.apiserver.strategy import Obj
 
@@ -87,41 +87,32 @@ def _compile(rule: Schema, raw: Schema, decl: Decl) -> Rule:
         return compiled
     old = t.optional_of(decl.type) if compiled.optional_old else decl.type
     environment = Environment({"self": decl.type, "oldSelf": old})
-    try:
-        program = compile_expression(text, environment)
-    except CompileError as error:
-        compiled.error = f"compilation failed: {error}"
+    prefixes = "", "program ", "cel expression"
+    compiled.program, compiled.error = _program(text, environment, t.BOOL, prefixes)
+    if compiled.program is None:
         return compiled
-    except InstantiationError as error:
-        compiled.error = f"program instantiation failed: {error}"
-        return compiled
-    if program.type != t.BOOL:
-        compiled.error = "cel expression must evaluate to a bool"
-        return compiled
-    compiled.program, compiled.uses_old = program, program.uses("oldSelf")
+    compiled.uses_old = compiled.program.uses("oldSelf")
     if rule.get("messageExpression"):
-        _compile_message(compiled, rule["messageExpression"], environment)
+        prefixes = "messageExpression ", "messageExpression ", "messageExpression"
+        message = _program(rule["messageExpression"], environment, t.STRING, prefixes)
+        compiled.message, compiled.message_error = message
     if rule.get("fieldPath"):
-        try:
+        with suppress(FieldPathError):
             compiled.field_path = resolve(rule["fieldPath"], raw)[0]
-        except FieldPathError:
-            compiled.field_path = ""
     return compiled
 
 
-def _compile_message(rule: Rule, text: str, environment: Environment) -> None:
+def _program(
+    text: str, environment: Environment, wanted: t.Type, prefixes: tuple[str, str, str]
+) -> tuple[Program | None, str]:
+    """The program, or why there is none; the prefixes are those of the three errors."""
     try:
         program = compile_expression(text, environment)
     except CompileError as error:
-        rule.message_error = f"messageExpression compilation failed: {error}"
-        return
+        return None, f"{prefixes[0]}compilation failed: {error}"
     except InstantiationError as error:
-        rule.message_error = f"messageExpression instantiation failed: {error}"
-        return
-    if program.type != t.STRING:
-        rule.message_error = "messageExpression must evaluate to a string"
-        return
-    rule.message = program
+        return None, f"{prefixes[1]}instantiation failed: {error}"
+    return (program, "") if program.type == wanted else (None, f"{prefixes[2]} must evaluate to a {wanted}")
 
 
 @dataclass(slots=True)
@@ -278,7 +269,7 @@ def _error(reason: str | None, path: str, value: Any, detail: str) -> FieldError
 
 
 def _build(node: Structural, decl: Decl | None) -> RuleValidator | None:
-    if decl is None or not _has_rules(node):
+    if decl is None or not has(node, "rules"):
         return None
     validator = RuleValidator(node, decl, compile_rules(node.raw, decl))
     for name, prop in node.properties.items():
@@ -292,7 +283,3 @@ def _build(node: Structural, decl: Decl | None) -> RuleValidator | None:
     if node.values is not None:
         validator.values = _build(node.values, decl.item)
     return validator
-
-
-def _has_rules(node: Structural) -> bool:
-    return bool(node.rules) or any(_has_rules(child) for child in node.children())

@@ -12,11 +12,12 @@ from typing import Any
 
 from konverge.apiserver.crd.schema import embedded_objects
 from konverge.apiserver.crd.schema.coercion import META, prune
-from konverge.apiserver.crd.schema.correlation import UNKNOWN, same
+from konverge.apiserver.crd.schema.correlation import UNKNOWN
 from konverge.apiserver.crd.schema.structural import Structural
 from konverge.apiserver.crd.schema.value_errors import Issue, as_field_errors, ordered
 from konverge.apiserver.crd.schema.values import compile_check
 from konverge.apiserver.field_errors import FieldError, invalid
+from konverge.apiserver.merge.json_patch import same
 
 RuleCheck = Callable[[Structural, Any, str, bool], list[FieldError]]
 """(schema, default, path, is a resource's root) -> failures of the rules on the default."""

@@ -92,28 +92,22 @@ def _accepted(wanted: Obj, had: Obj, resources: set[str], kinds: set[str]) -> tu
     """(accepted names, reason and message of the last conflict). Upstream: calculateNamesAndConditions."""
     names: dict[str, Any] = dict(had)
     reason = message = ""
-    for name, used in (("plural", resources), ("singular", resources)):
-        if wanted.get(name, "") != had.get(name, "") and wanted.get(name, "") in used:
-            reason, message = f"{name.capitalize()}Conflict", f"{quote(wanted[name])} is already in use"
+    for name in ("plural", "singular", "shortNames", "kind", "listKind"):
+        used = kinds if name in ("kind", "listKind") else resources
+        asked, before = _texts(wanted, name), _texts(had, name)
+        clashes = [text for text in asked if text not in before and text in used]
+        if clashes:
+            texts = list(dict.fromkeys(f"{quote(text)} is already in use" for text in clashes))
+            reason = f"{name[0].upper()}{name[1:]}Conflict"
+            message = texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"
         else:
-            names[name] = wanted.get(name, "")
-    clashes = [
-        short_name
-        for short_name in wanted.get("shortNames") or ()
-        if short_name not in (had.get("shortNames") or ()) and short_name in resources
-    ]
-    if clashes:
-        texts = list(dict.fromkeys(f"{quote(short_name)} is already in use" for short_name in clashes))
-        reason, message = "ShortNamesConflict", texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"
-    else:
-        names["shortNames"] = wanted.get("shortNames")
-    for name, title in (("kind", "Kind"), ("listKind", "ListKind")):
-        if wanted.get(name, "") != had.get(name, "") and wanted.get(name, "") in kinds:
-            reason, message = f"{title}Conflict", f"{quote(wanted[name])} is already in use"
-        else:
-            names[name] = wanted.get(name, "")
+            names[name] = wanted.get(name)
     names["categories"] = wanted.get("categories")
     return _in_order(names), reason, message
+
+
+def _texts(names: Obj, name: str) -> list[str]:
+    return names.get(name) or [] if name == "shortNames" else [names.get(name, "")]
 
 
 def _in_order(names: Obj) -> Obj:

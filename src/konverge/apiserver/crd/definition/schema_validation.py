@@ -9,12 +9,21 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from konverge.apiserver.crd.schema.structural import Schema
+from konverge.apiserver.crd.schema.field_path import FieldPathError, resolve
+from konverge.apiserver.crd.schema.structural import Schema, junctors
 from konverge.apiserver.field_errors import FieldError, forbidden, invalid, not_supported, required
 
 TYPES = ("array", "boolean", "integer", "number", "object", "string")
 _META = ("metadata", "kind", "apiVersion")
-_UNSUPPORTED = ("patternProperties", "definitions", "dependencies")
+# Keywords that are not supported; whether they count when they are empty too.
+_UNSUPPORTED = {
+    "id": False,
+    "additionalItems": True,
+    "patternProperties": False,
+    "definitions": False,
+    "dependencies": True,
+    "$ref": True,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,15 +81,9 @@ class Checker:
             yield not_supported(f"{path}.type", kind, list(TYPES))
         if raw.get("default") is not None and place.no_defaults is not None:
             yield forbidden(f"{path}.default", f"must not be set {place.no_defaults}".strip())
-        if raw.get("id"):
-            yield forbidden(f"{path}.id", "id is not supported")
-        if raw.get("additionalItems") is not None:
-            yield forbidden(f"{path}.additionalItems", "additionalItems is not supported")
-        for name in _UNSUPPORTED:
-            if raw.get(name) or (name == "dependencies" and raw.get(name) is not None):
+        for name, even_empty in _UNSUPPORTED.items():
+            if raw.get(name) or (even_empty and raw.get(name) is not None):
                 yield forbidden(f"{path}.{name}", f"{name} is not supported")
-        if raw.get("$ref") is not None:
-            yield forbidden(f"{path}.$ref", "$ref is not supported")
         if kind == "null":
             yield forbidden(f"{path}.type", "type cannot be set to null, use nullable as an alternative")
         if raw.get("items") and isinstance(raw["items"], list):
@@ -103,17 +106,18 @@ class Checker:
             if place.inside_meta:
                 values = replace(values, no_defaults="inside additionalProperties applying to object metadata")
             sub = raw["additionalProperties"]
-            yield sub, values, context and context.values(sub)
+            yield sub, values, context and context.below(sub)
         for name, sub in sorted((raw.get("properties") or {}).items()):
-            yield sub, self._property(raw, place, name), context and context.member(sub, name)
-        for where, sub in _junctors(raw):
+            yield sub, self._property(raw, place, name), context and context.below(sub)
+        named = ((f"definitions[{name}]", sub) for name, sub in (raw.get("definitions") or {}).items())
+        for where, sub in (*junctors(raw), *named):
             yield sub, replace(inner, path=f"{path}.{where}", in_junctor=True), None
         items = raw.get("items")
         below = inner if raw.get("x-kubernetes-list-type") == "map" else _uncorrelated(inner, path)
         if isinstance(items, Mapping):
-            yield items, replace(below, path=f"{path}.items"), context and context.items(items)
+            yield items, replace(below, path=f"{path}.items"), context and context.below(items)
         for index, sub in enumerate(items if isinstance(items, list) else ()):
-            yield sub, replace(below, path=f"{path}.items[{index}]"), context and context.items(sub)
+            yield sub, replace(below, path=f"{path}.items[{index}]"), context and context.below(sub)
         for name, sub in (raw.get("dependencies") or {}).items():
             if isinstance(sub, Mapping):
                 yield sub, replace(inner, path=f"{path}.dependencies[{name}]"), None
@@ -154,16 +158,6 @@ class Checker:
 
 def _uncorrelated(place: Place, path: str) -> Place:
     return place if place.no_old_self else replace(place, no_old_self=path)
-
-
-def _junctors(raw: Schema) -> Iterator[tuple[str, Schema]]:
-    if isinstance(raw.get("not"), Mapping):
-        yield "not", raw["not"]
-    for name in ("allOf", "oneOf", "anyOf"):
-        for index, sub in enumerate(raw.get(name) or ()):
-            yield f"{name}[{index}]", sub
-    for name, sub in (raw.get("definitions") or {}).items():
-        yield f"definitions[{name}]", sub
 
 
 def _typed(raw: Schema, path: str, wanted: str, keyword: str) -> Iterator[FieldError]:
@@ -233,8 +227,6 @@ _REASONS = ["FieldValueDuplicate", "FieldValueForbidden", "FieldValueInvalid", "
 
 
 def _rule_texts(raw: Schema, path: str) -> Iterator[FieldError]:
-    from konverge.apiserver.crd.schema.field_path import FieldPathError, resolve
-
     for index, rule in enumerate(raw["x-kubernetes-validations"]):
         place = f"{path}.x-kubernetes-validations[{index}]"
         text, message = (rule.get("rule") or "").strip(), rule.get("message") or ""

@@ -90,12 +90,12 @@ def check(spec: Obj, options: Options) -> Iterator[FieldError]:
                 yield required(f"spec.versions[{index}].schema.openAPIV3Schema", detail)
     for index, version in enumerate(hub.versions):
         path = f"spec.versions[{index}]"
-        if errors := dns_1035_errors(version.get("name") or ""):
-            yield invalid(f"{path}.name", version.get("name") or "", ",".join(errors))
+        yield from _label(version.get("name") or "", f"{path}.name")
         yield from _version(version, path, options, _has_status(hub, version))
     yield from _versions(hub)
-    yield from _first_version(hub)
-    yield from _required_names(spec.get("names") or {})
+    for name in ("plural", "singular", "kind", "listKind"):
+        if not (spec.get("names") or {}).get(name):
+            yield required(f"spec.names.{name}")
     yield from names(spec.get("names") or {}, "spec.names")
     yield from _shared(hub, options)
     yield from conversion_validation.check(
@@ -184,49 +184,36 @@ def _deprecation(version: Obj) -> Iterator[str]:  # upstream: validateDeprecatio
 
 def _versions(hub: Hub) -> Iterator[FieldError]:
     names = [version.get("name") for version in hub.versions]
-    if len(set(names)) < len(names):
-        yield invalid("spec.versions", internal(_VERSIONS, hub.versions), "must contain unique version names")
+    details = ["must contain unique version names"] if len(set(names)) < len(names) else []
     if sum(bool(version.get("storage")) for version in hub.versions) != 1:
-        yield invalid(
-            "spec.versions",
-            internal(_VERSIONS, hub.versions),
-            "must have exactly one version marked as storage version",
-        )
-
-
-def _first_version(hub: Hub) -> Iterator[FieldError]:
-    """The internal form repeats the first version's name at the top, and it is validated there as well."""
-    name = hub.versions[0].get("name") if hub.versions else ""
-    if name and (errors := dns_1035_errors(name)):
-        yield invalid("spec.version", name, ",".join(errors))
-
-
-def _required_names(given: Mapping[str, Any]) -> Iterator[FieldError]:
-    for name in ("plural", "singular", "kind", "listKind"):
-        if not given.get(name):
-            yield required(f"spec.names.{name}")
+        details.append("must have exactly one version marked as storage version")
+    for detail in details:
+        yield invalid("spec.versions", internal(_VERSIONS, hub.versions), detail)
+    if names and names[0]:  # the internal form repeats the first version's name at the top, where it is validated too
+        yield from _label(names[0], "spec.version")
 
 
 def names(given: Mapping[str, Any], path: str) -> Iterator[FieldError]:
     """Names of a definition's spec or status, as far as they are set. Upstream:
     ValidateCustomResourceDefinitionNames."""
     for name in ("plural", "singular"):
-        if given.get(name) and (errors := dns_1035_errors(given[name])):
-            yield invalid(f"{path}.{name}", given[name], ",".join(errors))
+        if given.get(name):
+            yield from _label(given[name], f"{path}.{name}")
     for name in ("kind", "listKind"):
         if given.get(name) and (errors := dns_1035_errors(given[name].lower())):
             detail = "may have mixed case, but should otherwise match: " + ",".join(errors)
             yield invalid(f"{path}.{name}", given[name], detail)
-    yield from _labels(given.get("shortNames"), f"{path}.shortNames")
+    for index, value in enumerate(given.get("shortNames") or ()):
+        yield from _label(value, f"{path}.shortNames[{index}]")
     if given.get("kind") and given["kind"] == given.get("listKind"):
         yield invalid(f"{path}.listKind", given["listKind"], "kind and listKind may not be the same")
-    yield from _labels(given.get("categories"), f"{path}.categories")
+    for index, value in enumerate(given.get("categories") or ()):
+        yield from _label(value, f"{path}.categories[{index}]")
 
 
-def _labels(values: list[str] | None, path: str) -> Iterator[FieldError]:
-    for index, value in enumerate(values or ()):
-        if errors := dns_1035_errors(value):
-            yield invalid(f"{path}[{index}]", value, ",".join(errors))
+def _label(value: str, path: str) -> Iterator[FieldError]:
+    if errors := dns_1035_errors(value):
+        yield invalid(path, value, ",".join(errors))
 
 
 def _column(column: Mapping[str, Any], path: str) -> Iterator[FieldError]:

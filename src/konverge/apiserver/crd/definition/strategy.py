@@ -32,13 +32,11 @@ _SEE = "see https://github.com/kubernetes/enhancements/pull/1111"
 def defaults(obj: Obj) -> None:
     spec = obj.setdefault("spec", {})
     names = spec.setdefault("names", {})
-    kind = names.get("kind") or ""
     names["plural"] = names.get("plural") or ""
-    names["kind"] = kind
-    if not names.get("singular") and kind:
-        names["singular"] = kind.lower()
-    if not names.get("listKind") and kind:
-        names["listKind"] = f"{kind}List"
+    names["kind"] = kind = names.get("kind") or ""
+    if kind:
+        names["singular"] = names.get("singular") or kind.lower()
+        names["listKind"] = names.get("listKind") or f"{kind}List"
     if spec.get("conversion") is None:
         spec["conversion"] = {"strategy": "None"}
     client = ((spec["conversion"].get("webhook") or {}).get("clientConfig") or {}).get("service")
@@ -175,6 +173,11 @@ def _tolerance(obj: Obj, old: Obj) -> spec_validation.Options:
     sound = [schema for schema in schemas if not structural_validation.unsupported(schema)]
     old_versions = {version["name"]: version for version in old["spec"].get("versions") or ()}
     new_versions = [version for version in obj["spec"].get("versions") or () if version.get("name") in old_versions]
+
+    def unchanged(part: str) -> frozenset[str]:
+        pairs = ((version, old_versions[version["name"]]) for version in new_versions)
+        return frozenset(version["name"] for version, before in pairs if version.get(part) == before.get(part))
+
     return spec_validation.Options(
         recognized_reviews=recognizes(old["spec"].get("conversion")),
         schemas=len(schemas) == len(old_versions),
@@ -183,16 +186,8 @@ def _tolerance(obj: Obj, old: Obj) -> spec_validation.Options:
         pruned_defaults=not any(default_validation.has_unpruned(structural.build(schema)) for schema in sound),
         atomic_sets=not any(list(schema_validation.set_items(sub, "")) for sub in nodes),
         list_keys=not any(list(schema_validation.map_keys(sub, "")) for sub in nodes),
-        same_schemas=frozenset(
-            version["name"]
-            for version in new_versions
-            if version.get("schema") == old_versions[version["name"]].get("schema")
-        ),
-        many_selectable=frozenset(
-            version["name"]
-            for version in new_versions
-            if version.get("selectableFields") == old_versions[version["name"]].get("selectableFields")
-        ),
+        same_schemas=unchanged("schema"),
+        many_selectable=unchanged("selectableFields"),
     )
 
 
@@ -208,19 +203,11 @@ def _warnings(obj: Obj) -> list[str]:
         for sub in nodes
         if sub.get("format") and not effective(sub.get("type") or "", sub["format"])
     ]
-    sets = set()
-    for sub in nodes:
-        items = sub.get("items")
-        if (
-            sub.get("x-kubernetes-list-type") == "set"
-            and isinstance(items, dict)
-            and items.get("type") in ("object", "array")
-        ):
-            sets.add(
-                f"x-kubernetes-list-type: set for items of type {quote(items['type'])} is not supported by "
-                "server-side apply or CEL validation rules"
-            )
-    return unknown_formats + sorted(sets)
+    sets = [sub["items"] for sub in nodes if sub.get("x-kubernetes-list-type") == "set" and sub.get("items")]
+    types = {items.get("type") for items in sets if isinstance(items, dict)}
+    what, text = "x-kubernetes-list-type: set", "is not supported by server-side apply or CEL validation rules"
+    kinds = (kind for kind in ("array", "object") if kind in types)
+    return unknown_formats + [f'{what} for items of type "{kind}" {text}' for kind in kinds]
 
 
 def _unique(schemas: list[Schema]) -> list[Schema]:

@@ -7,9 +7,9 @@ values. The errors are sorted, as upstream. Upstream: pkg/apiserver/schema/valid
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any, Literal
+from typing import Literal
 
-from konverge.apiserver.crd.schema.structural import Schema
+from konverge.apiserver.crd.schema.structural import Schema, junctors, nested
 from konverge.apiserver.field_errors import FieldError, forbidden, invalid, required
 from konverge.apiserver.go.regexp import RegexError, compile_pattern
 
@@ -43,8 +43,6 @@ def unsupported(raw: Schema) -> str:
         return "OpenAPIV3Schema 'items' must be a schema, but is an array"
     if raw.get("x-kubernetes-preserve-unknown-fields") is False:
         return "internal error: 'x-kubernetes-preserve-unknown-fields' must be true or undefined"
-    from konverge.apiserver.crd.schema.structural import nested
-
     return next((error for sub in nested(raw) if (error := unsupported(sub))), "")
 
 
@@ -129,14 +127,10 @@ def _only_names(metadata: Schema) -> bool:
 def _value_validation(
     raw: Schema, path: str, *, skip_any: bool = False, skip_first_all: bool = False
 ) -> Iterator[FieldError]:
-    for index, sub in enumerate(raw.get("anyOf") or () if not skip_any else ()):
-        yield from _nested_value_validation(sub, f"{path}.anyOf[{index}]")
-    for index, sub in enumerate(raw.get("allOf") or ()):
-        yield from _nested_value_validation(sub, f"{path}.allOf[{index}]", skip_any=skip_first_all and index == 0)
-    for index, sub in enumerate(raw.get("oneOf") or ()):
-        yield from _nested_value_validation(sub, f"{path}.oneOf[{index}]")
-    if isinstance(raw.get("not"), Mapping):
-        yield from _nested_value_validation(raw["not"], f"{path}.not")
+    for place, sub in junctors(raw):
+        if not (skip_any and place.startswith("anyOf")):
+            skip_inner = skip_first_all and place == "allOf[0]"
+            yield from _nested_value_validation(sub, f"{path}.{place}", skip_any=skip_inner)
     if raw.get("pattern"):
         try:
             compile_pattern(raw["pattern"])
@@ -172,23 +166,16 @@ def _nested_value_validation(raw: Schema, path: str, *, skip_any: bool = False) 
         yield from _nested_value_validation(sub, f"{path}.properties[{name}]")
     for name, detail in _FORBIDDEN_INSIDE:
         value = raw.get(name)
-        if value or (name == "additionalProperties" and isinstance(value, Mapping)) or _set_default(name, value):
+        if value or isinstance(value, Mapping) or (name == "default" and value is not None):
             yield forbidden(f"{path}.{name}", detail)
     if "metadata" in (raw.get("properties") or {}):
         yield forbidden(f"{path}.properties[metadata]", "must not be specified in a nested context")
 
 
-def _set_default(name: str, value: Any) -> bool:
-    return name == "default" and value is not None
-
-
 def _completeness(raw: Schema, node: Schema | None, at: str, path: str) -> Iterator[FieldError]:
     """Every field that a junctor names must be declared outside of it. Upstream: validateStructuralCompleteness."""
-    junctors = [(f"{path}.not", raw["not"])] if isinstance(raw.get("not"), Mapping) else []
-    for name in ("allOf", "anyOf", "oneOf"):
-        junctors += [(f"{path}.{name}[{index}]", sub) for index, sub in enumerate(raw.get(name) or ())]
-    for place, sub in junctors:
-        yield from _nested_completeness(sub, node, at, place)
+    for place, sub in junctors(raw):
+        yield from _nested_completeness(sub, node, at, f"{path}.{place}")
 
 
 def _nested_completeness(raw: Schema, node: Schema | None, at: str, path: str) -> Iterator[FieldError]:

@@ -15,94 +15,59 @@ from konverge.apiserver.crd.schema.structural import Structural
 META = frozenset(("apiVersion", "kind", "metadata"))
 
 
-class Coercer:
-    """The three walks over one schema, each skipped when the schema gives it nothing to do."""
-
-    def __init__(self, root: Structural) -> None:
-        self._root = root
-
-    def prune(self, obj: dict[str, Any]) -> list[str]:
-        """Drop unknown fields; their paths, sorted, for warnings and strict validation."""
-        unknown: list[str] = []
-        _prune(obj, self._root, "", unknown, root=True)
-        return sorted(unknown)
-
-    def drop_nulls(self, obj: dict[str, Any]) -> None:
-        _drop_nulls(obj, self._root)
-
-    def default(self, obj: dict[str, Any]) -> None:
-        apply_defaults(obj, self._root)
+_NOTHING = Structural(raw={})
+"""Declares no fields: all of them are dropped."""
 
 
-def prune(value: Any, node: Structural | None, *, root: bool = False) -> list[str]:
+def prune(value: Any, node: Structural, *, root: bool = False) -> list[str]:
+    """Drop unknown fields; their paths, for warnings and strict validation."""
     unknown: list[str] = []
-    _prune(value, node, "", unknown, root=root)
+    _prune(value, node, "", unknown, root=root, drop=not node.preserve)
     return unknown
 
 
-def _prune(value: Any, node: Structural | None, path: str, unknown: list[str], *, root: bool = False) -> None:
-    if node is not None and node.preserve:
-        _skip(value, node, path, unknown, root=root)
-    elif isinstance(value, dict):
-        _prune_object(value, node, path, unknown, root=root)
-    elif isinstance(value, list):
-        items = node.items if node is not None else None
-        for index, item in enumerate(value):
-            if isinstance(item, (dict, list)):
-                _prune(item, items, f"{path}[{index}]", unknown)
-
-
-def _prune_object(obj: dict[str, Any], node: Structural | None, path: str, unknown: list[str], *, root: bool) -> None:
-    dropped: list[str] = []
-    for key, item in obj.items():
-        if node is not None and (node.embedded or root) and key in META:
-            continue
-        child = node.properties.get(key) if node is not None else None
-        if child is not None or (node is not None and node.additional is not None):
-            if isinstance(item, (dict, list)):
-                _prune(item, child if child is not None else _values(node), f"{path}.{key}" if path else key, unknown)
-        else:
-            dropped.append(key)
-    for key in dropped:
-        unknown.append(f"{path}.{key}" if path else key)
-        del obj[key]
-
-
-def _skip(value: Any, node: Structural | None, path: str, unknown: list[str], *, root: bool = False) -> None:
-    """Inside preserve-unknown-fields nothing is dropped, except below properties that are declared all the same."""
-    if node is None:
-        return
+def _prune(value: Any, node: Structural, path: str, unknown: list[str], *, drop: bool, root: bool = False) -> None:
+    """`drop` is False inside preserve-unknown-fields: nothing is dropped there, except below properties that are
+    declared all the same."""
     if isinstance(value, dict):
+        dropped: list[str] = []
         for key, item in value.items():
             if (node.embedded or root) and key in META:
                 continue
+            place = f"{path}.{key}" if path else key
             if key in node.properties or node.additional is not None:
-                child = node.properties.get(key)
-                _prune(item, child if child is not None else _values(node), f"{path}.{key}" if path else key, unknown)
+                child = node.child(key) or _NOTHING
+                if isinstance(item, (dict, list)):
+                    _prune(item, child, place, unknown, drop=not child.preserve)
+            elif drop:
+                unknown.append(place)
+                dropped.append(key)
+        for key in dropped:
+            del value[key]
     elif isinstance(value, list):
+        items = node.items or _NOTHING
         for index, item in enumerate(value):
-            _skip(item, node.items, f"{path}[{index}]", unknown)
+            if isinstance(item, (dict, list)):
+                _prune(item, items, f"{path}[{index}]", unknown, drop=drop and not items.preserve)
 
 
-def _values(node: Structural | None) -> Structural | None:
-    return node.values if node is not None else None
-
-
-def _drop_nulls(value: Any, node: Structural | None) -> None:
+def drop_nulls(value: Any, node: Structural) -> None:
     if isinstance(value, dict):
         gone: list[str] = []
         for key, item in value.items():
-            child = node.child(key) if node is not None else None
+            child = node.child(key)
+            if child is None:
+                continue
             if item is None:
-                if child is not None and not child.nullable and child.default is None:
+                if not child.nullable and child.default is None:
                     gone.append(key)
-            elif child is not None and isinstance(item, (dict, list)):
-                _drop_nulls(item, child)
+            elif isinstance(item, (dict, list)):
+                drop_nulls(item, child)
         for key in gone:
             del value[key]
-    elif isinstance(value, list) and node is not None and node.items is not None:
+    elif isinstance(value, list) and node.items is not None:
         for item in value:
-            _drop_nulls(item, node.items)
+            drop_nulls(item, node.items)
 
 
 def apply_defaults(value: Any, node: Structural) -> None:

@@ -10,20 +10,10 @@ from __future__ import annotations
 from typing import Any
 
 from konverge.apiserver.crd.schema.structural import Structural
+from konverge.apiserver.merge.json_patch import same
 
 UNKNOWN: Any = object()
 """No old value corresponds to the new one."""
-
-
-def same(new: Any, old: Any) -> bool:
-    """Equality of JSON values: unlike Python's, 1, 1.0 and true are three values."""
-    if type(new) is not type(old):
-        return False
-    if isinstance(new, dict):
-        return new.keys() == old.keys() and all(same(value, old[key]) for key, value in new.items())
-    if isinstance(new, list):
-        return len(new) == len(old) and all(same(a, b) for a, b in zip(new, old, strict=True))
-    return bool(new == old)
 
 
 def unchanged(new: Any, old: Any, node: Structural | None) -> bool:

@@ -101,9 +101,8 @@ def _metadata(metadata: dict[str, Any], path: str) -> Iterator[FieldError]:
             yield invalid(f"{path}.{name}", metadata[name], error)
     for error in dns_label_errors(metadata["namespace"]) if metadata.get("namespace") else ():
         yield invalid(f"{path}.namespace", metadata["namespace"], error)
-    for name in ("generation", "deletionGracePeriodSeconds"):
-        if metadata.get(name, 0) < 0 and name == "generation":
-            yield invalid(f"{path}.{name}", metadata[name], "must be greater than or equal to 0")
+    if metadata.get("generation", 0) < 0:
+        yield invalid(f"{path}.generation", metadata["generation"], "must be greater than or equal to 0")
     yield from label_errors(metadata.get("labels"), f"{path}.labels")
     for key in sorted(metadata.get("annotations") or {}):
         for error in qualified_name_errors(key.lower()):

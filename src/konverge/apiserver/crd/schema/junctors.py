@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from konverge.apiserver.crd.schema.structural import Schema, Structural
+from konverge.apiserver.crd.schema.structural import Schema, Structural, types_of
 from konverge.apiserver.crd.schema.value_errors import Issue, plain
 from konverge.apiserver.go.strconv import quote
 from konverge.apiserver.go.strfmt import FORMATS, effective
@@ -21,10 +21,9 @@ Compile = Callable[[Schema, Structural | None], Check]
 
 def compile_junctors(raw: Schema, node: Structural | None, compile_check: Compile) -> list[Check]:
     checks: list[Check] = []
-    if raw.get("anyOf"):
-        checks.append(_any_of([(sub, compile_check(sub, node)) for sub in raw["anyOf"]]))
-    if raw.get("oneOf"):
-        checks.append(_one_of([(sub, compile_check(sub, node)) for sub in raw["oneOf"]]))
+    for name, single in (("anyOf", False), ("oneOf", True)):
+        if raw.get(name):
+            checks.append(_alternatives([(sub, compile_check(sub, node)) for sub in raw[name]], single=single))
     if raw.get("allOf"):
         checks.append(_all_of([compile_check(sub, node) for sub in raw["allOf"]]))
     if raw.get("not"):
@@ -38,35 +37,25 @@ def _run(check: Check, value: Any, path: str, old: Any) -> Issues:
     return issues
 
 
-def _any_of(alternatives: list[tuple[Schema, Check]]) -> Check:
+def _alternatives(alternatives: list[tuple[Schema, Check]], *, single: bool) -> Check:
+    """oneOf (`single`) and anyOf."""
+
     def check(value: Any, path: str, issues: Issues, old: Any) -> None:
         failures: list[tuple[Schema, Issues]] = []
-        for schema, check_schema in alternatives:
-            own = _run(check_schema, value, path, old)
-            if not own:
-                return
-            failures.append((schema, own))
-        issues.append(plain(f"{quote(path)} must validate at least one schema (anyOf)"))
-        issues.extend(_best(failures, value))
-
-    return check
-
-
-def _one_of(alternatives: list[tuple[Schema, Check]]) -> Check:
-    def check(value: Any, path: str, issues: Issues, old: Any) -> None:
-        failures: list[tuple[Schema, Issues]] = []
-        valid = 0
         for schema, check_schema in alternatives:
             own = _run(check_schema, value, path, old)
             if own:
                 failures.append((schema, own))
-            else:
-                valid += 1
-        if valid != 1:
-            result = f"Found {valid} valid alternatives" if valid else "Found none valid"
-            issues.append(plain(f"{quote(path)} must validate one and only one schema (oneOf). {result}"))
-            if not valid:
-                issues.extend(_best(failures, value))
+            elif not single:
+                return
+        valid = len(alternatives) - len(failures)
+        if single and valid == 1:
+            return
+        result = f"Found {valid} valid alternatives" if valid else "Found none valid"
+        rule = f"one and only one schema (oneOf). {result}" if single else "at least one schema (anyOf)"
+        issues.append(plain(f"{quote(path)} must validate {rule}"))
+        if not valid:
+            issues.extend(max(failures, key=lambda failure: _weight(failure[0], value))[1])
 
     return check
 
@@ -93,17 +82,9 @@ def _not(inner: Check) -> Check:
     return check
 
 
-def _best(failures: list[tuple[Schema, Issues]], value: Any) -> Issues:
-    return max(failures, key=lambda failure: _weight(failure[0], value))[1]
-
-
-def _types(raw: Schema) -> tuple[str, ...]:
-    return ("integer", "string") if raw.get("x-kubernetes-int-or-string") else (raw["type"],) if raw.get("type") else ()
-
-
 def _weight(raw: Schema, value: Any) -> int:
     """How many checks of the schema applied to the value."""
-    types = _types(raw)
+    types = types_of(raw)
     form = effective(types[0] if len(types) == 1 else "", raw.get("format") or "")
     kind = _kind(value)
     fits = not types or kind in types or (kind == "integer" and "number" in types)
@@ -126,12 +107,8 @@ def _weight(raw: Schema, value: Any) -> int:
 def _members_weight(raw: Schema, value: dict[str, Any]) -> int:
     properties = raw.get("properties") or {}
     additional = raw.get("additionalProperties")
-    total = 0
-    for name, item in value.items():
-        sub = properties.get(name, additional)
-        if isinstance(sub, Mapping):
-            total += _weight(sub, item)
-    return total
+    members = ((properties.get(name, additional), item) for name, item in value.items())
+    return sum(_weight(sub, item) for sub, item in members if isinstance(sub, Mapping))
 
 
 def _kind(value: Any) -> str:

@@ -79,6 +79,11 @@ def schema_of(validation: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
     return schema if isinstance(schema, Mapping) else None
 
 
+def types_of(raw: Schema) -> tuple[str, ...]:
+    """The types that a value may have; none means any."""
+    return ("integer", "string") if raw.get("x-kubernetes-int-or-string") else (raw["type"],) if raw.get("type") else ()
+
+
 def has(node: Structural, wanted: str) -> bool:
     """True when any node has the attribute set. Walks are skipped for schemas that do not need them."""
     return bool(getattr(node, wanted)) or any(has(child, wanted) for child in node.children())
@@ -88,6 +93,15 @@ def has(node: Structural, wanted: str) -> bool:
 _MANY = ("allOf", "anyOf", "oneOf")
 _NAMED = ("properties", "patternProperties", "definitions")
 _ONE = ("not", "items", "additionalProperties", "additionalItems")
+
+
+def junctors(raw: Schema) -> Iterator[tuple[str, Schema]]:
+    """The schemas of not, allOf, oneOf and anyOf, with their places: `allOf[0]`."""
+    if isinstance(raw.get("not"), Mapping):
+        yield "not", raw["not"]
+    for name in ("allOf", "oneOf", "anyOf"):
+        for index, sub in enumerate(raw.get(name) or ()):
+            yield f"{name}[{index}]", sub
 
 
 def nested(raw: Schema) -> Iterator[Schema]:

@@ -8,13 +8,14 @@ status alone and a default.
 from __future__ import annotations
 
 import json
+import operator
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 from konverge.apiserver.crd.schema.correlation import UNKNOWN, old_item, old_member, unchanged
-from konverge.apiserver.crd.schema.structural import Schema, Structural
+from konverge.apiserver.crd.schema.structural import Schema, Structural, types_of
 from konverge.apiserver.crd.schema.value_errors import Issue, invalid_type, ordered, plain
 from konverge.apiserver.field_errors import FieldError, duplicate, invalid
 from konverge.apiserver.go.fmt import go_value
@@ -42,9 +43,7 @@ _FLOAT32 = 3.4028234663852886e38
 # upstream: SchemaValidator.Validate; ratchetingValueValidator (apiextensions pkg/apiserver/validation/ratcheting.go)
 def compile_check(raw: Schema, node: Structural | None = None) -> Check:
     """The checks of one schema node, in the API's order. `node` adds the correlation for ratcheting."""
-    types = (
-        ("integer", "string") if raw.get("x-kubernetes-int-or-string") else (raw["type"],) if raw.get("type") else ()
-    )
+    types = types_of(raw)
     form = effective(types[0] if len(types) == 1 else "", raw.get("format") or "")
     typed = _type_check(types, bool(raw.get("nullable")), form)
     first: list[Check] = [typed] if typed is not None else []
@@ -147,30 +146,25 @@ def _is_whole(value: float) -> bool:
 
 
 def _number_checks(raw: Schema, types: tuple[str, ...], form: str) -> list[Check]:
-    limits = {name: raw.get(name) for name in ("multipleOf", "maximum", "minimum")}
     kind = types[0] if len(types) == 1 and types[0] in ("integer", "number") else ""
-    if not kind and all(limit is None for limit in limits.values()):
+    if not kind and all(raw.get(name) is None for name in ("multipleOf", "maximum", "minimum")):
         return []
     return [partial(_number, raw, kind, form)]
 
 
 def _number(raw: Schema, kind: str, form: str, value: Any, path: str, issues: Issues, old: Any) -> None:
     _in_range(value, kind, form, "Checked", path, issues)
-    factor, lowest, highest = raw.get("multipleOf"), raw.get("minimum"), raw.get("maximum")
-    if factor is not None:
-        _in_range(factor, kind, form, "MultipleOf", path, issues)
-        _multiple(factor, value, kind, path, issues)
-    if lowest is not None:
-        _in_range(lowest, kind, form, "Minimum boundary", path, issues)
-        limit = _like(lowest, value, kind)
-        if value < limit or (raw.get("exclusiveMinimum") and value == limit):
-            relation = "greater than" if raw.get("exclusiveMinimum") else "greater than or equal to"
-            issues.append(Issue("", path, value, f"{path} in body should be {relation} {go_value(limit)}"))
-    if highest is not None:
-        _in_range(highest, kind, form, "Maximum boundary", path, issues)
-        limit = _like(highest, value, kind)
-        if value > limit or (raw.get("exclusiveMaximum") and value == limit):
-            relation = "less than" if raw.get("exclusiveMaximum") else "less than or equal to"
+    if raw.get("multipleOf") is not None:
+        _in_range(raw["multipleOf"], kind, form, "MultipleOf", path, issues)
+        _multiple(raw["multipleOf"], value, kind, path, issues)
+    for name, relation, beyond in (("Minimum", "greater than", operator.lt), ("Maximum", "less than", operator.gt)):
+        bound = raw.get(name.lower())
+        if bound is None:
+            continue
+        _in_range(bound, kind, form, f"{name} boundary", path, issues)
+        limit, exclusive = _like(bound, value, kind), raw.get(f"exclusive{name}")
+        if beyond(value, limit) or (exclusive and value == limit):
+            relation += "" if exclusive else " or equal to"
             issues.append(Issue("", path, value, f"{path} in body should be {relation} {go_value(limit)}"))
 
 
@@ -221,38 +215,35 @@ def _array_checks(raw: Schema, node: Structural | None) -> list[Check]:
                 each(item, f"{path}[{index}]", issues, before)
 
         checks.append(members)
-    fewest, most = raw.get("minItems"), raw.get("maxItems")
-    if fewest is not None or most is not None:
+    return checks + _size_checks(raw, "items")
 
-        def size(value: list[Any], path: str, issues: Issues, old: Any) -> None:
-            count = len(value)
-            if fewest is not None and count < fewest:
-                issues.append(Issue("", path, count, f"{path} in body should have at least {fewest} items"))
-            if most is not None and count > most:
-                issues.append(Issue("too many", path, count, f"{path} in body should have at most {most} items", most))
 
-        checks.append(size)
-    return checks
+def _size_checks(raw: Schema, what: str) -> list[Check]:
+    """minItems and maxItems, minProperties and maxProperties."""
+    fewest, most = raw.get(f"min{what.capitalize()}"), raw.get(f"max{what.capitalize()}")
+    if fewest is None and most is None:
+        return []
+
+    def size(value: Any, path: str, issues: Issues, old: Any) -> None:
+        count = len(value)
+        if fewest is not None and count < fewest:
+            issues.append(Issue("", path, count, f"{path} in body should have at least {fewest} {what}"))
+        if most is not None and count > most:
+            issues.append(Issue("too many", path, count, f"{path} in body should have at most {most} {what}", most))
+
+    return [size]
 
 
 @dataclass(frozen=True, slots=True)
 class _Members:
     """The checks of an object's members; it comes last, after the enum."""
 
-    fewest: int | None
-    most: int | None
     closed: bool
     additional: Check | None
     properties: tuple[tuple[str, Check], ...]
     required: tuple[str, ...]
 
     def __call__(self, value: dict[str, Any], path: str, issues: Issues, old: Any) -> None:
-        count = len(value)
-        if self.fewest is not None and count < self.fewest:
-            issues.append(Issue("", path, count, f"{path} in body should have at least {self.fewest} properties"))
-        if self.most is not None and count > self.most:
-            text = f"{path} in body should have at most {self.most} properties"
-            issues.append(Issue("too many", path, count, text, self.most))
         if self.closed or self.additional is not None:
             self._others(value, path, issues, old)
         for name, check in self.properties:
@@ -280,10 +271,10 @@ def _object_checks(raw: Schema, node: Structural | None) -> list[Check]:
     )
     others = compile_check(additional, node.values if node else None) if isinstance(additional, Mapping) else None
     required = tuple(raw.get("required") or ())
-    fewest, most = raw.get("minProperties"), raw.get("maxProperties")
-    if not (compiled or others or required or additional is False or fewest is not None or most is not None):
-        return []
-    return [_Members(fewest, most, additional is False, others, compiled, required)]
+    checks = _size_checks(raw, "properties")
+    if compiled or others or required or additional is False:
+        checks.append(_Members(additional is False, others, compiled, required))
+    return checks
 
 
 def _junctors(raw: Schema, node: Structural | None) -> list[Check]:

@@ -56,12 +56,14 @@ class Review:
             raise self._failed(str(error)) from None
         converted = self._response(answer if isinstance(answer, dict) else {}).get("convertedObjects") or []
         if len(converted) != len(self.objects):
-            text = f"returned {len(converted)} objects, expected {len(self.objects)}"
-            raise ConversionFailed(f"conversion webhook for {self.subject} {text}")
+            raise self._error(f"returned {len(converted)} objects, expected {len(self.objects)}")
         return [self._restored(index, obj) for index, obj in enumerate(converted)]
 
+    def _error(self, what: str) -> ConversionFailed:
+        return ConversionFailed(f"conversion webhook for {self.subject} {what}")
+
     def _failed(self, why: str) -> ConversionFailed:
-        return ConversionFailed(f"conversion webhook for {self.subject} failed: {why}")
+        return self._error(f"failed: {why}")
 
     def _response(self, answer: Obj) -> Obj:
         if self.version == "v1":
@@ -79,32 +81,28 @@ class Review:
 
     def _check_kind(self, answer: Obj) -> None:
         group, _, version = str(answer.get("apiVersion") or "").rpartition("/")
-        wanted, got = (
-            f"{GROUP}/{self.version}, Kind=ConversionReview",
-            f"{group}/{version}, Kind={answer.get('kind', '')}",
-        )
+        wanted = f"{GROUP}/{self.version}, Kind=ConversionReview"
+        got = f"{group}/{version}, Kind={answer.get('kind', '')}"
         if got != wanted:
             raise self._failed(f"expected webhook response of {wanted}, got {got}")
 
     def _restored(self, index: int, converted: Any) -> Obj:
         original = self.objects[index]
-        invalid = f"conversion webhook for {self.subject} returned invalid object at index {index}"
+        invalid = f"returned invalid object at index {index}"
         if converted.get("apiVersion") != self.desired:
             reason = f"invalid groupVersion (expected {self.desired}, received {converted.get('apiVersion', '')})"
-            raise ConversionFailed(f"{invalid}: {reason}")
+            raise self._error(f"{invalid}: {reason}")
         if converted.get("kind") != original["kind"]:
             reason = f"invalid kind (expected {original['kind']}, received {converted.get('kind', '')})"
-            raise ConversionFailed(f"{invalid}: {reason}")
+            raise self._error(f"{invalid}: {reason}")
         metadata = converted.get("metadata")
         if not isinstance(metadata, dict):
-            said = "missing metadata in converted object"
-            raise ConversionFailed(f"conversion webhook for {self.subject} returned invalid metadata: {said}")
+            raise self._error("returned invalid metadata: missing metadata in converted object")
         for field in ("name", "namespace", "uid"):
             before, after = original["metadata"].get(field) or "", metadata.get(field) or ""
             if before != after:
                 shown = "UID" if field == "uid" else field
-                reason = f"must have the same {shown}: {before} != {after}"
-                raise ConversionFailed(f"conversion webhook for {self.subject} returned invalid object: {reason}")
+                raise self._error(f"returned invalid object: must have the same {shown}: {before} != {after}")
         return {**converted, "metadata": _metadata(original["metadata"], metadata)}
 
 

@@ -37,8 +37,6 @@ class CustomServed:
     served: Served
     kind: CustomKind
     columns: list[tuple[Obj, Cell]]
-    warning: str
-    """Given with every answer of a deprecated version."""
 
 
 def serve(definition: Obj, store: Store, call: Caller) -> list[CustomServed]:
@@ -85,7 +83,7 @@ def _serve(definition: Obj, version: Obj, kind: CustomKind) -> CustomServed:
     served.typing = from_structural(dict(kind.raw), preserve_unknown=bool(spec.get("preserveUnknownFields")))
     served.conversion = None
     served.warning = _warning(definition, version)
-    return CustomServed(served, kind, columns(version), served.warning)
+    return CustomServed(served, kind, columns(version))
 
 
 def _names(definition: Obj) -> Obj:
@@ -182,6 +180,3 @@ def _storage_version(definition: Obj) -> str:
 def storage_hash(group: str, version: str, kind: str) -> str:
     """The hash of a stored version in discovery. Upstream: StorageVersionHash (apiserver/pkg/endpoints/discovery)."""
     return b64encode(sha256(f"{group}/{version}/{kind}".encode()).digest()[:8]).decode()
-
-
-Register = Callable[[CustomServed], None]

@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from typing import Any
+from collections.abc import Callable, Iterator
+from functools import partial
 
 import msgspec
 
-from konverge.apiserver import status
 from konverge.apiserver.crd.cel.rules import RuleValidator
 from konverge.apiserver.crd.schema import embedded_objects, structural
-from konverge.apiserver.crd.schema.coercion import Coercer
-from konverge.apiserver.crd.schema.correlation import UNKNOWN, old_member, same
+from konverge.apiserver.crd.schema.coercion import apply_defaults, drop_nulls, prune
+from konverge.apiserver.crd.schema.correlation import UNKNOWN, old_member
 from konverge.apiserver.crd.schema.structural import Structural, schema_of
 from konverge.apiserver.crd.schema.value_errors import Issue, as_field_errors
 from konverge.apiserver.crd.schema.values import Check, check_uniqueness, compile_check
 from konverge.apiserver.crd.serving.jsonpath import JSONPath
 from konverge.apiserver.crd.serving.scale import Scale
 from konverge.apiserver.field_errors import ErrorType, FieldError, invalid
-from konverge.apiserver.go.fmt import go_float
+from konverge.apiserver.go.fmt import go_value
+from konverge.apiserver.merge.json_patch import same
 from konverge.apiserver.meta.validate import STANDARD_FINALIZERS
 from konverge.apiserver.schema import decode, object_meta
 from konverge.apiserver.schema.decode import Decoded, DecodeError
@@ -62,7 +62,6 @@ class CustomKind:
         self.scale = Scale.of(version.get("subresources"))
         self.has_status = (version.get("subresources") or {}).get("status") is not None
         self._keeps_unknown = bool(spec.get("preserveUnknownFields"))
-        self._coercer = Coercer(self.root)
         self._check: Check = compile_check(raw, self.root)
         status_node = self.root.properties.get("status")
         self._check_status = compile_check(status_node.raw, status_node) if status_node is not None else None
@@ -88,8 +87,8 @@ class CustomKind:
         except DecodeError as error:
             raise decode.refused(self.kind, self.version, str(error)) from None
         if not self._keeps_unknown:
-            unknown += embedded_objects.strict_errors(self._coercer.prune(obj))
-            self._coercer.drop_nulls(obj)
+            unknown += embedded_objects.strict_errors(sorted(prune(obj, self.root, root=True)))
+            drop_nulls(obj, self.root)
         if self._embeds:
             unknown += self._embedded(obj)
         if unknown and validation == "Strict":
@@ -107,34 +106,32 @@ class CustomKind:
         dropped: list[str] = []
         error = embedded_objects.coerce(obj, self.root, "", dropped)
         if error is not None:
-            raise status.bad_request(
-                f'{self.kind} in version "{self.version}" cannot be handled as a {self.kind}: {error}'
-            )
+            raise decode.refused(self.kind, self.version, str(error))
         return embedded_objects.strict_errors(sorted(dropped))
 
     def present(self, obj: Obj) -> Obj:
         """A stored object under the current schema: reads show what has been added or removed since."""
         if not self._keeps_unknown:
-            self._coercer.prune(obj)
-            self._coercer.drop_nulls(obj)
-        self._coercer.default(obj)
+            prune(obj, self.root, root=True)
+            drop_nulls(obj, self.root)
+        apply_defaults(obj, self.root)
         return obj
 
     def prune(self, obj: Obj) -> Obj:
         """A stored object of another version, without what this version does not declare."""
         if not self._keeps_unknown:
-            self._coercer.prune(obj)
+            prune(obj, self.root, root=True)
         return obj
 
     # --- the strategy
 
     def strategy(self) -> Strategy:
         return Strategy(
-            defaults=self._coercer.default,
+            defaults=partial(apply_defaults, node=self.root),
             prepare_create=self._prepare_create,
             prepare_update=self._prepare_update,
             validate_create=self._validate_create,
-            validate_update=self._validate_update,
+            validate_update=self._validate,
             warnings=_finalizer_warnings,
             status=StatusRules(prepare=_prepare_status, validate=self._validate_status) if self.has_status else None,
             scale=self.scale,
@@ -156,20 +153,17 @@ class CustomKind:
             obj.pop("status", None)
 
     def _validate_create(self, obj: Obj, context: Context) -> list[FieldError]:
-        errors = self._values(obj, UNKNOWN)
-        if self.scale is not None:
-            errors += self.scale.spec_errors(obj)
-            errors += self.scale.status_errors(obj)
-        errors += self._inner(obj)
-        errors += self._unique(obj, None)
-        return errors + self._evaluated(obj, None, errors, context)
+        return self._validate(obj, None, context)
 
-    def _validate_update(self, obj: Obj, old: Obj, context: Context) -> list[FieldError]:
-        errors = self._values(obj, old)
+    def _validate(self, obj: Obj, old: Obj | None, context: Context) -> list[FieldError]:
+        issues: list[Issue] = []
+        self._check(obj, "", issues, UNKNOWN if old is None else old)
+        errors = as_field_errors(issues)
         if self.scale is not None:
             errors += self.scale.spec_errors(obj)
             errors += self.scale.status_errors(obj)
-        errors += self._inner(obj)
+        if self._embeds:
+            errors += embedded_objects.check(obj, self.root, "")
         errors += self._unique(obj, old)
         return errors + self._evaluated(obj, old, errors, context)
 
@@ -183,14 +177,6 @@ class CustomKind:
             errors += self.scale.status_errors(obj)
         errors += self._unique(obj, old)
         return errors + self._evaluated(obj, old, errors, context)
-
-    def _values(self, obj: Obj, old: Any) -> list[FieldError]:
-        issues: list[Issue] = []
-        self._check(obj, "", issues, old)
-        return as_field_errors(issues)
-
-    def _inner(self, obj: Obj) -> Iterable[FieldError]:
-        return embedded_objects.check(obj, self.root, "") if self._embeds else ()
 
     def _unique(self, obj: Obj, old: Obj | None) -> Iterator[FieldError]:
         """Duplicates in sets and maps; an object that has some already may keep them."""
@@ -216,25 +202,16 @@ class CustomKind:
 
 def _prepare_status(obj: Obj, old: Obj, context: Context) -> None:
     """Only the status and its managedFields are taken from the request."""
-    managed = obj["metadata"].get("managedFields")
-    given = obj.get("status")
-    has_status = "status" in obj
-    kept = {
-        "kind": obj.get("kind"),
-        "apiVersion": obj.get("apiVersion"),
-        "version": obj["metadata"].get("resourceVersion"),
-    }
+    given = dict(obj)
     obj.clear()
     obj.update({key: value for key, value in old.items() if key != "status"})
-    obj["metadata"] = {**old["metadata"], "resourceVersion": kept["version"]}
+    obj["metadata"] = {**old["metadata"], "resourceVersion": given["metadata"].get("resourceVersion")}
     obj["metadata"].pop("managedFields", None)
-    if managed is not None:
-        obj["metadata"]["managedFields"] = managed
-    for name in ("kind", "apiVersion"):
-        if kept[name]:
-            obj[name] = kept[name]
-    if has_status:
-        obj["status"] = given
+    if given["metadata"].get("managedFields") is not None:
+        obj["metadata"]["managedFields"] = given["metadata"]["managedFields"]
+    obj.update({name: given[name] for name in ("kind", "apiVersion") if given.get(name)})
+    if "status" in given:
+        obj["status"] = given["status"]
 
 
 def _finalizer_warnings(obj: Obj, old: Obj | None, context: Context) -> Iterator[str]:
@@ -257,11 +234,6 @@ def _selectors(fields: list[Obj]) -> dict[str, Callable[[Obj], str]]:
 def _selector(path: JSONPath) -> Callable[[Obj], str]:
     def select(obj: Obj) -> str:
         values = path.find(obj)
-        value = values[0] if values else None
-        if value is None:
-            return ""
-        if isinstance(value, bool):
-            return "true" if value else "false"
-        return go_float(value) if isinstance(value, float) else str(value)
+        return "" if not values or values[0] is None else go_value(values[0])
 
     return select
