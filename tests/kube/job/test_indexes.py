@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from konverge.kube.job import indexes
+from konverge.kube.job import job_pods
 
 pytestmark = pytest.mark.spec("R-36")
 
@@ -22,10 +22,10 @@ def model_of(text: str) -> set[int]:
 
 @given(st.sets(st.integers(0, 60)))
 def test_indexes_survive_being_rendered_and_parsed(numbers: set[int]) -> None:
-    text = indexes.render(numbers)
+    text = job_pods.render_indexes(numbers)
     assert model_of(text) == numbers
-    assert indexes.parse(text, 100) == numbers
-    assert indexes.parse(text, 30) == {number for number in numbers if number < 30}
+    assert job_pods.parse_indexes(text, 100) == numbers
+    assert job_pods.parse_indexes(text, 30) == {number for number in numbers if number < 30}
     parts = text.split(",") if text else []
     # As short as can be: three in a row are one part, two are never joined.
     assert all(int(last) - int(first) >= 2 for first, _, last in (p.partition("-") for p in parts) if last)

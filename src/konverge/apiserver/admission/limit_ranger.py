@@ -127,34 +127,30 @@ def _failing(limit: Obj, part: str, check: Constraint, requests: Amounts, limits
 
 def _minimum(kind: str, resource: str, bound: Quantity, requests: Amounts, limits: Amounts) -> str:
     """Upstream: minConstraint."""
-    head = f"minimum {resource} usage per {kind} is {bound}"
-    if resource not in requests:
-        return f"{head}.  No request is specified"
-    if requests[resource].milli < bound.milli:
-        return f"{head}, but request is {requests[resource]}"
-    if resource in limits and limits[resource].milli < bound.milli:
-        return f"{head}, but limit is {limits[resource]}"
-    return ""
+    head, asked = f"minimum {resource} usage per {kind} is {bound}", {"request": requests, "limit": limits}
+    return _outside(head, resource, asked, lambda amount: amount.milli < bound.milli)
 
 
 def _maximum(kind: str, resource: str, bound: Quantity, requests: Amounts, limits: Amounts) -> str:
     """Upstream: maxConstraint."""
-    head = f"maximum {resource} usage per {kind} is {bound}"
-    if resource not in limits:
-        return f"{head}.  No limit is specified"
-    if limits[resource].milli > bound.milli:
-        return f"{head}, but limit is {limits[resource]}"
-    if resource in requests and requests[resource].milli > bound.milli:
-        return f"{head}, but request is {requests[resource]}"
-    return ""
+    head, asked = f"maximum {resource} usage per {kind} is {bound}", {"limit": limits, "request": requests}
+    return _outside(head, resource, asked, lambda amount: amount.milli > bound.milli)
 
 
 def _maximum_request(kind: str, resource: str, bound: Quantity, requests: Amounts, limits: Amounts) -> str:
     """Upstream: maxRequestConstraint."""
     head = f"maximum {resource} usage per {kind} is {bound}"
-    if resource not in requests:
-        return f"{head}.  No request is specified"
-    return f"{head}, but request is {requests[resource]}" if requests[resource].milli > bound.milli else ""
+    return _outside(head, resource, {"request": requests}, lambda amount: amount.milli > bound.milli)
+
+
+def _outside(head: str, resource: str, asked: dict[str, Amounts], outside: Callable[[Quantity], bool]) -> str:
+    """The first amount that is out of bounds; the first of `asked` must be given."""
+    first = next(iter(asked))
+    if resource not in asked[first]:
+        return f"{head}.  No {first} is specified"
+    wrong = (f"{head}, but {label} is {given[resource]}" for label, given in asked.items()
+             if resource in given and outside(given[resource]))  # fmt: skip
+    return next(wrong, "")
 
 
 def _ratio(kind: str, resource: str, bound: Quantity, requests: Amounts, limits: Amounts) -> str:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from konverge.kube.job import indexes
+from konverge.kube.job import job_pods
 from konverge.objects.kinds.batch_v1 import (
     PodFailurePolicy,
     PodFailurePolicyOnExitCodesRequirement,
@@ -75,7 +75,9 @@ def met(policy: SuccessPolicy | None, completions: int, succeeded: set[int]) -> 
     if policy is None or not succeeded:
         return ""
     for index, rule in enumerate(policy.rules):
-        required = None if rule.succeeded_indexes is None else indexes.parse(rule.succeeded_indexes, completions)
+        required = (
+            None if rule.succeeded_indexes is None else job_pods.parse_indexes(rule.succeeded_indexes, completions)
+        )
         if required is None:
             enough = rule.succeeded_count is not None and len(succeeded) >= rule.succeeded_count
         else:

@@ -15,7 +15,7 @@ import contextlib
 from typing import Any
 
 from konverge.client import ClientError, NotFound, StrategicPatch
-from konverge.kube.job import indexes, job_pods, policies
+from konverge.kube.job import job_pods, policies
 from konverge.kube.job.verdict import Verdict
 from konverge.kube.job.view import View
 from konverge.kube.pod_control import first_refusal
@@ -70,9 +70,9 @@ def note(view: View, verdict: Verdict | None) -> tuple[list[Pod], bool]:
 def _note_indexes(view: View, fresh: set[int]) -> None:
     status = view.job.status
     done = view.counted_indexes | fresh
-    status.completed_indexes = indexes.render(done) or None
+    status.completed_indexes = job_pods.render_indexes(done) or None
     status.succeeded = len(done) or None
-    status.failed_indexes = None if view.failed_indexes is None else indexes.render(view.failed_indexes)
+    status.failed_indexes = None if view.failed_indexes is None else job_pods.render_indexes(view.failed_indexes)
 
 
 # upstream: canRemoveFinalizer

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from konverge.kube import pods as podlib
-from konverge.kube.job import indexes, job_pods, policies
+from konverge.kube.job import job_pods, policies
 from konverge.kube.job.job_pods import (
     FAILURES,
     IGNORED_FAILURES,
@@ -80,13 +80,13 @@ def _by_index(pod: Pod) -> int:
 
 def _look_at_indexes(view: View, fresh: list[Pod]) -> None:
     job = view.job
-    view.counted_indexes = indexes.parse(job.status.completed_indexes or "", view.completions)
+    view.counted_indexes = job_pods.parse_indexes(job.status.completed_indexes or "", view.completions)
     done = {_by_index(pod) for pod in fresh if pod.status.phase == "Succeeded"}
     view.succeeded_indexes = view.counted_indexes | done
     view.succeeded = len(view.succeeded_indexes)
     if job.spec.backoff_limit_per_index is None:
         return
-    known = indexes.parse(job.status.failed_indexes or "", view.completions)
+    known = job_pods.parse_indexes(job.status.failed_indexes or "", view.completions)
     view.failed_indexes = known | {_by_index(pod) for pod in fresh if _index_failed(job, pod)}
     taken = view.succeeded_indexes | view.failed_indexes | {_by_index(pod) for pod in view.active}
     for pod in fresh:

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from konverge.apiserver.admission.webhooks.review import CallFailed
+from konverge.apiserver.admission.webhooks.hooks import CallFailed
 from konverge.apiserver.go.http import http_failure, transport_failure
 from konverge.apiserver.go.strconv import quote
 from konverge.apiserver.strategy import Obj

@@ -20,10 +20,9 @@ from konverge import clock
 from konverge.apiserver import status
 from konverge.apiserver.admission import policy_source
 from konverge.apiserver.admission.plugin import Kind, Mutating, Step, Validating
-from konverge.apiserver.admission.webhooks import review
+from konverge.apiserver.admission.webhooks import hooks
 from konverge.apiserver.admission.webhooks.client import WebhookClient
-from konverge.apiserver.admission.webhooks.hooks import GROUP, Hook, Hooks, Invocation, invocation
-from konverge.apiserver.admission.webhooks.review import Answer, CallFailed
+from konverge.apiserver.admission.webhooks.hooks import GROUP, Answer, CallFailed, Hook, Hooks, Invocation, invocation
 from konverge.apiserver.go.strconv import quote
 from konverge.apiserver.http import bodies
 from konverge.apiserver.merge import json_patch
@@ -69,14 +68,14 @@ class _Caller:
 
     async def _exchange(self, called: Invocation, request: AdmissionRequest) -> Answer:
         hook, uid = called.hook, clock.new_uid()
-        version = review.version_of(hook)
-        body = review.question(called, request, version, uid)
+        version = hooks.version_of(hook)
+        body = hooks.question(called, request, version, uid)
         received = await self._client.call(hook.spec.get("clientConfig") or {}, body, hook.seconds)
-        answer = review.answer(received, version, uid, mutating=self._mutating)
+        answer = hooks.answer(received, version, uid, mutating=self._mutating)
         for text in answer.warnings:
             request.call.warn(text)
         if not answer.allowed:
-            raise review.denial(hook, answer.result)
+            raise hooks.denial(hook, answer.result)
         return answer
 
 

@@ -17,7 +17,7 @@ import msgspec
 
 from konverge import clock
 from konverge.apiserver import status
-from konverge.apiserver.admission.webhooks.review import CallFailed
+from konverge.apiserver.admission.webhooks.hooks import CallFailed
 from konverge.apiserver.crd.serving.conversion_review import ConversionFailed, Review
 from konverge.apiserver.crd.serving.strategy import CustomKind
 from konverge.apiserver.storage import Record, Table
