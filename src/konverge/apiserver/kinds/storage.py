@@ -235,7 +235,7 @@ def _driver_warnings(obj: Obj, old: Obj | None, context: Context) -> Iterable[st
 
 CSI_DRIVER = Strategy(  # upstream: csiDriverStrategy
     defaults=_default_driver,
-    prepare_update=generation_of_spec,  # a new driver has none
+    prepare_update=generation_of_spec,  # upstream: csiDriverStrategy.PrepareForUpdate; a new driver has none
     validate_create=creation(_DRIVER),
     validate_update=update(_DRIVER, _attachment_kept, unchanged("spec.volumeLifecycleModes")),
     warnings=_driver_warnings,
@@ -244,7 +244,7 @@ CSI_DRIVER = Strategy(  # upstream: csiDriverStrategy
 )
 
 
-def _no_empty_lists(obj: Obj) -> None:  # upstream: csiNodeStrategy.PrepareForCreate
+def _no_empty_lists(obj: Obj) -> None:  # upstream: csiNodeStrategy.PrepareForCreate, PrepareForUpdate
     spec = section_of(obj, "spec")
     empty_is_null(spec, "drivers")
     for entry in each(spec, "drivers"):
@@ -283,7 +283,7 @@ _NODE = section(  # upstream: validateCSINodeSpec
                 text("name", required, csi_driver_name),
                 text("nodeID", required, _node_id),
                 field("allocatable", struct(field("count", not_negative))),
-                distinct_by("name"),
+                distinct_by("name"),  # upstream: validateCSINodeDrivers
                 _topology_keys,
             )
         ),

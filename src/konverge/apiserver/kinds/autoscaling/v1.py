@@ -36,7 +36,8 @@ _Fields = Mapping[str, tuple[tuple[str, str, Any], ...]]
 _SELECTOR = ("selector", "metric.selector", None)
 
 
-# upstream: Convert_autoscaling_ObjectMetricSource_To_v1_ObjectMetricSource (and of the other sources and statuses)
+# upstream: Convert_autoscaling_ObjectMetricSource_To_v1_ObjectMetricSource (and of the other sources)
+# upstream: Convert_autoscaling_ObjectMetricStatus_To_v1_ObjectMetricStatus (and of the other sources)
 def _fields(member: str, *, average: str | None, external: str | None) -> _Fields:
     """(v1 name, path in v2, what v1 writes when it is absent) of each kind of source, in the order of v1's structs.
 

@@ -38,7 +38,7 @@ def _defaults(obj: Obj) -> None:  # upstream: SetDefaults_CronJob
     default_pod_template(section_of(job, "template"))
 
 
-def _prepare_job_template(obj: Obj) -> None:  # upstream: cronJobStrategy.PrepareForCreate
+def _prepare_job_template(obj: Obj) -> None:  # upstream: cronJobStrategy.PrepareForCreate, PrepareForUpdate
     prepare_job_spec(obj["spec"]["jobTemplate"]["spec"])
 
 

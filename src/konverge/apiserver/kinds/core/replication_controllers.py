@@ -101,7 +101,7 @@ def _controller_warnings(controller: Obj, old: Obj | None, context: Context) -> 
 
 REPLICATION_CONTROLLER = Strategy(  # upstream: rcStrategy
     defaults=_default_controller,
-    **prepared(status=("", "v1", "ReplicationController")),
+    **prepared(status=("", "v1", "ReplicationController")),  # upstream: rcStrategy.PrepareForCreate
     validate_create=creation(_SPEC),
     validate_update=update(_SPEC),
     warnings=_controller_warnings,

@@ -1,5 +1,5 @@
 """What claims, classes and slices say about devices: selectors, configurations, taints, names. Only what upstream
-writes by hand (pkg/apis/resource/validation): the declared rules are in `framework.declared`.
+writes by hand (pkg/apis/resource/validation): the declared rules are in `framework.declarative_validation`.
 """
 
 from __future__ import annotations

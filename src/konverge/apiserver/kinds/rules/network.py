@@ -113,7 +113,7 @@ def cidr_warnings(path: str, value: str) -> list[str]:  # upstream: GetWarningsF
     return warnings
 
 
-# upstream: ValidateLoadBalancerStatus, ValidateIngressLoadBalancerStatus
+# upstream: ValidateLoadBalancerStatus, ValidateIngressLoadBalancerStatus, ingressStatusStrategy.WarningsOnUpdate
 def balancer_status(*rules: Rule) -> Transition:
     """`status.loadBalancer` of a Service or an Ingress; `rules` look at each ingress point.
 

@@ -11,6 +11,7 @@ from konverge.apiserver.kinds.core.pod.annotations import MIRROR
 from konverge.apiserver.kinds.core.pod.resources import default_pod_level, quality_of_service
 from konverge.apiserver.kinds.core.pod.update import check_pod
 from konverge.apiserver.kinds.framework.declare import Report
+from konverge.apiserver.kinds.framework.lifecycle import generation_of_spec, metadata_kept
 from konverge.apiserver.strategy import Context, Obj
 
 Spec = dict[str, Any]
@@ -33,6 +34,8 @@ def prepare_resize(pod: Obj, old: Obj, context: Context) -> None:
             default_pod_level(spec)
         pod["spec"] = spec
     pod["status"] = old["status"]
+    metadata_kept(pod, old, context)
+    generation_of_spec(pod, old, context)  # upstream: updatePodGeneration
 
 
 def _merged(new: list[Spec], old: list[Spec]) -> list[Spec]:  # upstream: dropNonResizeUpdatesForContainers

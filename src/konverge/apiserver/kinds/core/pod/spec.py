@@ -182,7 +182,7 @@ _SPEC = struct(  # upstream: ValidatePodSpec
     _shared_processes,
     field("affinity", AFFINITY),
     _dns_config,
-    field("readinessGates", items(struct(text("conditionType", qualified_name)))),
+    field("readinessGates", items(struct(text("conditionType", qualified_name)))),  # upstream: validateReadinessGates
     field("schedulingGates", items(_scheduling_gate)),
     field("topologySpreadConstraints", topology_spread),
     host_process,
@@ -194,6 +194,7 @@ _SPEC = struct(  # upstream: ValidatePodSpec
     field("hostname", dns_label),
     field("subdomain", dns_label),
     field("tolerations", TOLERATIONS),
+    # upstream: ValidateHostAliases
     field("hostAliases", items(struct(text("ip", ip_legacy), field("hostnames", items(dns_subdomain))))),
     field("priorityClassName", dns_subdomain),
     given("runtimeClassName", dns_subdomain),

@@ -18,7 +18,7 @@ from konverge.apiserver.kinds.core.pod.status import check_pod_status, prepare_s
 from konverge.apiserver.kinds.core.pod.update import check_ephemeral_update, check_pod, check_pod_update
 from konverge.apiserver.kinds.core.pod.warnings import pod_warnings
 from konverge.apiserver.kinds.framework.declare import Report
-from konverge.apiserver.kinds.framework.lifecycle import metadata_kept, selectable
+from konverge.apiserver.kinds.framework.lifecycle import generation_of_spec, metadata_kept, selectable
 from konverge.apiserver.meta.system import timestamp
 from konverge.apiserver.strategy import Context, Obj, StatusRules, Strategy
 from konverge.objects.names import dns_label_errors
@@ -109,11 +109,6 @@ def _prepare_update(pod: Obj, old: Obj, context: Context) -> None:  # upstream: 
         pod["spec"]["resources"] = old["spec"]["resources"]
 
 
-def _generation(pod: Obj, old: Obj) -> None:  # upstream: updatePodGeneration
-    if pod["spec"] != old["spec"]:
-        pod["metadata"]["generation"] = (old["metadata"].get("generation") or 0) + 1
-
-
 # upstream: podEphemeralContainersStrategy.PrepareForUpdate
 def _prepare_ephemeral(pod: Obj, old: Obj, context: Context) -> None:
     debuggers = pod["spec"].get("ephemeralContainers")
@@ -122,13 +117,7 @@ def _prepare_ephemeral(pod: Obj, old: Obj, context: Context) -> None:
         pod["spec"]["ephemeralContainers"] = debuggers
     pod["status"] = old["status"]
     metadata_kept(pod, old, context)
-    _generation(pod, old)
-
-
-def _prepare_resize(pod: Obj, old: Obj, context: Context) -> None:  # upstream: podResizeStrategy.PrepareForUpdate
-    prepare_resize(pod, old, context)
-    metadata_kept(pod, old, context)
-    _generation(pod, old)
+    generation_of_spec(pod, old, context)  # upstream: updatePodGeneration
 
 
 def _validate_create(pod: Obj, context: Context) -> list[FieldError]:  # upstream: ValidatePodCreate
@@ -191,7 +180,7 @@ POD = Strategy(  # upstream: podStrategy
     status=StatusRules(prepare=prepare_status, validate=_validate_status),
     subresources={
         "ephemeralcontainers": StatusRules(prepare=_prepare_ephemeral, validate=_checking(check_ephemeral_update)),
-        "resize": StatusRules(prepare=_prepare_resize, validate=_checking(check_pod_resize)),
+        "resize": StatusRules(prepare=prepare_resize, validate=_checking(check_pod_resize)),
     },
     generation=True,
     returns_deleted=True,

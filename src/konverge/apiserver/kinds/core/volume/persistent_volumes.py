@@ -74,6 +74,7 @@ SOURCES: dict[str, Rule] = {  # upstream: ValidatePersistentVolumeSpec
     "cinder": struct(*needs("volumeID"), _full_secret),
     "fc": sources.fibre_channel,
     "flexVolume": sources.flex,
+    # upstream: validateAzureFilePV
     "azureFile": struct(*needs("secretName", "shareName"), given("secretNamespace", required)),
     "vsphereVolume": sources.vsphere,
     "photonPersistentDisk": sources.photon,
