@@ -6,8 +6,9 @@ Upstream: cel-go checker/checker.go.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from konverge.apiserver.cel import cel_types as t
 from konverge.apiserver.cel import literal_validation
@@ -124,30 +125,8 @@ class _Checker:
     # --- nodes
 
     def check(self, node: Node) -> Type:
-        type_ = self._check(node)
-        node.type = type_
+        node.type = type_ = _CHECKS[type(node)](self, node)
         return type_
-
-    def _check(self, node: Node) -> Type:
-        match node:
-            case Literal():
-                return _literal(node.value)
-            case Ident():
-                return self._ident(node)
-            case Select():
-                return self._select(node)
-            case Call():
-                return self._call(node)
-            case ListExpr():
-                return self._list(node)
-            case MapExpr():
-                return self._map(node)
-            case StructExpr():
-                return self._struct(node)
-            case Fold():
-                return self._fold(node)
-        assert isinstance(node, Failed)
-        return t.ERROR
 
     def _ident(self, node: Ident) -> Type:
         type_ = self._lookup(node.name)
@@ -350,6 +329,19 @@ class _Checker:
             node.type = self._bindings.substitute(node.type, free_is_dyn=True)
         for inner in children(node):
             self.settle(inner)
+
+
+_CHECKS: dict[type[Node], Callable[[_Checker, Any], Type]] = {
+    Literal: lambda checker, node: _literal(node.value),
+    Ident: _Checker._ident,
+    Select: _Checker._select,
+    Call: _Checker._call,
+    ListExpr: _Checker._list,
+    MapExpr: _Checker._map,
+    StructExpr: _Checker._struct,
+    Fold: _Checker._fold,
+    Failed: lambda checker, node: t.ERROR,
+}
 
 
 def _literal(value: object) -> Type:

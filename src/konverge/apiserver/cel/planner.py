@@ -52,24 +52,7 @@ class Planner:
         del self._local[len(self._local) - count :]
 
     def plan(self, node: Node) -> Evaluate:
-        match node:
-            case Literal():
-                return _constant(node.value)
-            case Ident():
-                return self._variable(node, node.name)
-            case Select():
-                return self._select(node)
-            case Call():
-                return self._call(node)
-            case ListExpr():
-                return self._list(node)
-            case MapExpr():
-                return self._map(node)
-            case StructExpr():
-                return self._struct(node)
-            case Fold():
-                return comprehensions.plan(self, node)
-        raise AssertionError(f"not an expression: {node}")
+        return _PLANS[type(node)](self, node)
 
     def _variable(self, node: Node, name: str) -> Evaluate:
         bare = name.removeprefix(".")
@@ -223,6 +206,16 @@ class Planner:
         return choose
 
 
+_PLANS: dict[type[Node], Callable[[Planner, Any], Evaluate]] = {
+    Literal: lambda planner, node: _constant(node.value),
+    Ident: lambda planner, node: planner._variable(node, node.name),
+    Select: Planner._select,
+    Call: Planner._call,
+    ListExpr: Planner._list,
+    MapExpr: Planner._map,
+    StructExpr: Planner._struct,
+    Fold: comprehensions.plan,
+}
 _SPECIAL: dict[str, Callable[[Planner, Call], Evaluate]] = {
     "_==_": Planner._equality,
     "_!=_": Planner._equality,
