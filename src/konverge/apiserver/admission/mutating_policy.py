@@ -22,7 +22,7 @@ from konverge.apiserver.admission.expressions import (
     typed,
 )
 from konverge.apiserver.admission.plugin import Kind, Mutating, Step, refusal
-from konverge.apiserver.admission.policy_source import ConfigurationError, Policy, PolicySource
+from konverge.apiserver.admission.policy_source import Policy, PolicySource
 from konverge.apiserver.cel.planner import Struct
 from konverge.apiserver.cel.timestamps import Duration, Timestamp
 from konverge.apiserver.go.strconv import quote
@@ -92,7 +92,15 @@ class MutatingPolicies(Mutating):
         if not policies or request.obj is None:
             return
         errors: list[tuple[str, str]] = []
-        calls = self._calls(policies, request, errors)
+
+        def failed(policy: Policy[Compiled], binding: Obj | None, text: str) -> None:
+            if binding is None:
+                errors.append((f'policy "{policy.name}" denied request: {text}', ""))
+            else:
+                _add_error(errors, policy, binding, text, "")
+
+        invoked = list(policy_source.invocations(policies, request, failed))
+        calls = [_Call(policy, binding, param) for policy, binding, params in invoked for param in params]
         ran: list[_Call] = []
         again: list[_Call] = []
         for call in calls:
@@ -103,30 +111,6 @@ class MutatingPolicies(Mutating):
             self._run(call, request, errors)
         if errors:
             raise _denied(request, errors)
-
-    def _calls(
-        self, policies: list[Policy[Compiled]], request: AdmissionRequest, errors: list[tuple[str, str]]
-    ) -> list[_Call]:
-        calls: list[_Call] = []
-        for policy in policies:
-            if not policy_source.applies(policy, request):
-                continue
-            try:
-                policy_source.check_params(policy, request)
-            except ConfigurationError as error:
-                if not policy.ignores_failure:
-                    errors.append((f'policy "{policy.name}" denied request: failed to configure policy: {error}', ""))
-                continue
-            for binding in policy.bindings:
-                if not policy_source.binding_applies(binding, request):
-                    continue
-                try:
-                    params = policy_source.params(policy, binding, request)
-                except ConfigurationError as error:
-                    _add_error(errors, policy, binding, f"failed to configure binding: {error}", "")
-                    continue
-                calls += [_Call(policy, binding, param) for param in params]
-        return calls
 
     def _run(self, call: _Call, request: AdmissionRequest, errors: list[tuple[str, str]]) -> bool:
         """True if the object has changed."""

@@ -5,7 +5,7 @@ Upstream: apiserver/pkg/admission/plugin/policy/generic.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Generic, TypeVar
 
@@ -81,15 +81,36 @@ def concerns(group: str, plural: str) -> bool:
     return group not in _REVIEWS
 
 
-def applies(policy: Policy[Compiled], request: AdmissionRequest) -> bool:
-    return matches(policy.spec.get("matchConstraints") or {}, request)
+Failed = Callable[[Policy[Compiled], Obj | None, str], None]
+"""(policy, binding, what is wrong): called for what cannot be configured, unless the policy ignores failures."""
 
 
-def binding_applies(binding: Obj, request: AdmissionRequest) -> bool:
-    return matches(binding["spec"].get("matchResources") or {}, request)
+def invocations(
+    policies: Iterable[Policy[Compiled]], request: AdmissionRequest, failed: Failed[Compiled]
+) -> Iterator[tuple[Policy[Compiled], Obj, list[Obj | None]]]:
+    """The policies and bindings that apply to a write, each with the parameters for which it is evaluated."""
+    for policy in policies:
+        if not matches(policy.spec.get("matchConstraints") or {}, request):
+            continue
+        try:
+            _check_params(policy, request)
+        except ConfigurationError as error:
+            if not policy.ignores_failure:
+                failed(policy, None, f"failed to configure policy: {error}")
+            continue
+        for binding in policy.bindings:
+            if not matches(binding["spec"].get("matchResources") or {}, request):
+                continue
+            try:
+                parameters = _params(policy, binding, request)
+            except ConfigurationError as error:
+                if not policy.ignores_failure:
+                    failed(policy, binding, f"failed to configure binding: {error}")
+                continue
+            yield policy, binding, parameters
 
 
-def check_params(policy: Policy[Compiled], request: AdmissionRequest) -> None:
+def _check_params(policy: Policy[Compiled], request: AdmissionRequest) -> None:
     """The kind of the parameters must be served."""
     kind = policy.spec.get("paramKind")
     if kind is not None and _served(kind, request) is None:
@@ -104,7 +125,7 @@ def _served(kind: Obj, request: AdmissionRequest) -> tuple[str, str, bool] | Non
     return None if served is None else (group, served.resource.plural, served.resource.namespaced)
 
 
-def params(policy: Policy[Compiled], binding: Obj, request: AdmissionRequest) -> list[Obj | None]:
+def _params(policy: Policy[Compiled], binding: Obj, request: AdmissionRequest) -> list[Obj | None]:
     """The parameters for which a binding is evaluated; one None where it takes none. Upstream: CollectParams."""
     kind, reference = policy.spec.get("paramKind"), binding["spec"].get("paramRef")
     if kind is None or reference is None:

@@ -22,7 +22,7 @@ from konverge.apiserver.admission.expressions import (
     conditions_hold,
 )
 from konverge.apiserver.admission.plugin import Kind, Step, Validating, refusal
-from konverge.apiserver.admission.policy_source import ConfigurationError, Policy, PolicySource
+from konverge.apiserver.admission.policy_source import Policy, PolicySource
 from konverge.apiserver.strategy import Obj
 
 if TYPE_CHECKING:
@@ -94,36 +94,20 @@ class ValidatingPolicies(Validating):
         policies = self._source.policies()
         if not policies:
             return
-        denials = [
-            denial
-            for policy in policies
-            if policy_source.applies(policy, request)
-            for denial in self._apply(policy, request)
-        ]
+        denials: list[status.ApiError] = []
+
+        def failed(policy: Policy[Compiled], binding: Obj | None, text: str) -> None:
+            denials.append(_denied(request, policy, binding, Refusal(text)))
+
+        # All are computed, since any may also warn; the first is the answer.
+        for policy, binding, params in policy_source.invocations(policies, request, failed):
+            denials += self._apply(policy, binding, params, request)
         if denials:
             raise denials[0]
 
-    def _apply(self, policy: Policy[Compiled], request: AdmissionRequest) -> Iterator[status.ApiError]:
-        """The refusals of one policy. All are computed, since any may also warn; the first is the answer."""
-        try:
-            policy_source.check_params(policy, request)
-        except ConfigurationError as error:
-            if not policy.ignores_failure:
-                yield _denied(request, policy, None, Refusal(f"failed to configure policy: {error}"))
-            return
-        for binding in policy.bindings:
-            if policy_source.binding_applies(binding, request):
-                yield from self._apply_binding(policy, binding, request)
-
-    def _apply_binding(
-        self, policy: Policy[Compiled], binding: Obj, request: AdmissionRequest
+    def _apply(
+        self, policy: Policy[Compiled], binding: Obj, params: list[Obj | None], request: AdmissionRequest
     ) -> Iterator[status.ApiError]:
-        try:
-            params = policy_source.params(policy, binding, request)
-        except ConfigurationError as error:
-            if not policy.ignores_failure:
-                yield _denied(request, policy, binding, Refusal(f"failed to configure binding: {error}"))
-            return
         actions = binding["spec"].get("validationActions") or ()
         refused: list[Refusal] = []
         for param in params:
