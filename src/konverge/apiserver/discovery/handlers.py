@@ -49,13 +49,7 @@ async def apis(call: Call) -> Response:
 
 async def core_version(call: Call) -> Response:
     """`/api/VERSION`."""
-    version = call.info.path.strip("/").split("/")[1]
-    document = resource_list(call.server.registry, "", version)
-    if document is None:
-        raise status.no_such_resource()
-    _only_get(call)
-    _negotiate(call, container=True)
-    return respond.answer(call, 200, document)
+    return _version(call, "", call.info.path.strip("/").split("/")[1])
 
 
 async def group_or_version(call: Call) -> Response:

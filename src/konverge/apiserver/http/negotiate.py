@@ -75,19 +75,11 @@ def _accept(clause: Clause, custom: bool) -> Accepted | None:  # upstream: accep
     return Accepted(media, form, version or "v1", params.get("pretty") == "1")  # type: ignore[arg-type]
 
 
-def for_list(accepted: Accepted, kind: str) -> None:
-    """A list cannot be shown as one object's metadata."""
-    if accepted.form == "PartialObjectMetadata":
-        raise status.not_acceptable(
-            f"you requested PartialObjectMetadata, but the requested object is a list (*{kind})"
-        )
-
-
-def for_object(accepted: Accepted, kind: str) -> None:
-    if accepted.form == "PartialObjectMetadataList":
-        raise status.not_acceptable(
-            f"you requested PartialObjectMetadataList, but the requested object is not a list (*{kind})"
-        )
+def check_form(accepted: Accepted, kind: str, *, listed: bool) -> None:
+    """A list cannot be shown as one object's metadata, nor an object as a list of metadata."""
+    wrong, what = ("PartialObjectMetadata", "a list") if listed else ("PartialObjectMetadataList", "not a list")
+    if accepted.form == wrong:
+        raise status.not_acceptable(f"you requested {wrong}, but the requested object is {what} (*{kind})")
 
 
 def for_stream(accepted: Accepted) -> None:

@@ -45,7 +45,7 @@ def answer(call: Call, code: int, served: Served, record: Record) -> Response:
     """A record in the negotiated form."""
     accepted = call.accepted
     if accepted.form:
-        negotiate.for_object(accepted, served.go_type)
+        negotiate.check_form(accepted, served.go_type, listed=False)
         return respond.answer(call, code, render.in_form(call, served, record, accepted))
     return respond.answer_bytes(call, code, render.plain(served, record))
 
@@ -68,7 +68,7 @@ async def plain_list(call: Call, served: Served, records: list[Record], metadata
 async def list_(call: Call) -> Response:
     served = call.resource
     accepted = respond.settle_form(call, custom=served.custom, streams=True)
-    negotiate.for_list(accepted, f"{served.go_type}List")
+    negotiate.check_form(accepted, f"{served.go_type}List", listed=True)
     options = list_options(call.query, watch=False)
     namespace = call.info.namespace if served.resource.namespaced else ""
     selection = select(served, namespace, options)

@@ -102,7 +102,7 @@ async def get(call: Call) -> Response:
 def _in_form(call: Call, scale: Obj) -> Obj:
     """A Scale as a table, or its metadata alone."""
     accepted, kind = call.accepted, kind_alone("autoscaling", "v1", "Scale")
-    negotiate.for_object(accepted, kind.go_type)
+    negotiate.check_form(accepted, kind.go_type, listed=False)
     if accepted.form != "Table":
         return render.partial(scale, accepted.version)
     metadata = {"resourceVersion": scale["metadata"]["resourceVersion"]}
