@@ -7,6 +7,7 @@ become a Role there; the Lease is in the namespace of the operator. The pod is o
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -27,7 +28,7 @@ GRACE = 40
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Program:
+class Program(ABC):
     """One program in a cluster: its Deployment and what belongs to it. The subclasses say what is in the container."""
 
     namespace: str
@@ -35,8 +36,8 @@ class Program:
     replicas: int = 2
 
     @property
-    def name(self) -> str:
-        raise NotImplementedError
+    @abstractmethod
+    def name(self) -> str: ...
 
     @property
     def _labels(self) -> dict[str, str]:

@@ -8,6 +8,7 @@ connections of the one inside, which stays the owner of them.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Any
 
@@ -51,14 +52,14 @@ class _Adjusted(Wrapper):
         self._adjust(call)
 
 
-class _AdjustingClient(Client):
+class _AdjustingClient(Client, ABC):
     """A client that changes or notes each call in `_adjust`, and then makes it with the caller of another client."""
 
     def __init__(self, client: Client) -> None:
         self._use_caller(_Adjusted(client.caller, self._adjust), client.mapper)
 
-    def _adjust(self, call: Call) -> None:
-        raise NotImplementedError
+    @abstractmethod
+    def _adjust(self, call: Call) -> None: ...
 
 
 class DryRun(_AdjustingClient):

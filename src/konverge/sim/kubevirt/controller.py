@@ -9,6 +9,7 @@ with one machine more has the same history for all the others.
 from __future__ import annotations
 
 import asyncio
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from math import inf
@@ -118,7 +119,7 @@ def seconds(settings: Mapping[str, str], name: str, default: float) -> float:
         return default
 
 
-class KindController(Generic[T]):
+class KindController(ABC, Generic[T]):
     """The controller of one kind."""
 
     kind: ClassVar[type[Foreign]]
@@ -146,6 +147,13 @@ class KindController(Generic[T]):
             **options,
         )
 
+    @abstractmethod
+    async def reconcile(self, ctx: Context[T]) -> Result | None: ...
+
+
+class PhaseController(KindController[T]):
+    """The controller of a kind whose objects go through phases until they are over."""
+
     async def reconcile(self, ctx: Context[T]) -> Result | None:
         obj, client, finalizers = ctx.obj, ctx.client, [self.finalizer] if self.finalizer else []
         if ctx.deleting or self._is_over(obj):
@@ -161,9 +169,9 @@ class KindController(Generic[T]):
             await self._release(ctx)
         return again(left)
 
+    @abstractmethod
     async def _advance(self, ctx: Context[T], wrong: faults.Faults) -> float:
         """As far as it goes; the answer is when to look again, infinity when something changes."""
-        raise NotImplementedError
 
     def _is_over(self, obj: T) -> bool:
         return False

@@ -23,7 +23,7 @@ from konverge.objects.meta import ObjectMeta
 from konverge.objects.quantity import Quantity
 from konverge.runtime import Context, Controller, Request, Watch, controller_of
 from konverge.sim.kubevirt import faults
-from konverge.sim.kubevirt.controller import KindController, Pace, Span, Timings, seconds
+from konverge.sim.kubevirt.controller import Pace, PhaseController, Span, Timings, seconds
 from konverge.sim.kubevirt.kinds import DataSource, DataVolume, Obj, live, patch, reference, set_condition
 from konverge.sim.volumes import BY_HAND, SELECTED_NODE, volume_for
 
@@ -191,7 +191,7 @@ class Transfers:
         return min(left, whole / _LOOKS)
 
 
-class DataVolumes(KindController[DataVolume]):
+class DataVolumes(PhaseController[DataVolume]):
     """The controller of DataVolumes."""
 
     kind, short = DataVolume, "dv"

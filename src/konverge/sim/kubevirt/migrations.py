@@ -26,7 +26,7 @@ from konverge.objects.kinds.core_v1 import Pod
 from konverge.runtime import Context, Controller, Request, Watch
 from konverge.runtime.context import Caches
 from konverge.sim.kubevirt import faults, launcher
-from konverge.sim.kubevirt.controller import KindController, under
+from konverge.sim.kubevirt.controller import PhaseController, under
 from konverge.sim.kubevirt.kinds import (
     KUBEVIRT,
     OVER,
@@ -45,7 +45,7 @@ _RETRY = 5
 _STEPS = ("", "Pending", "Scheduling", "Scheduled", "PreparingTarget", "TargetReady", "Running", "Succeeded")
 
 
-class Migrations(KindController[Migration]):
+class Migrations(PhaseController[Migration]):
     """The controller of VirtualMachineInstanceMigrations."""
 
     kind, short = Migration, "vmim"

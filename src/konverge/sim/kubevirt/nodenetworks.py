@@ -18,7 +18,7 @@ from konverge.objects.kinds.core_v1 import Node
 from konverge.objects.meta import ObjectMeta
 from konverge.runtime import Context, Controller, Result, Watch
 from konverge.sim.kubevirt import faults
-from konverge.sim.kubevirt.controller import KindController, every
+from konverge.sim.kubevirt.controller import PhaseController, every
 from konverge.sim.kubevirt.kinds import (
     Enactment,
     Foreign,
@@ -109,7 +109,7 @@ TYPES = ("Available", "Degraded", "Progressing", "Ignored")
 _REFUSED = "NmstateError: the nodes refuse it, on purpose"
 
 
-class NodeNetworks(KindController[NodePolicy]):
+class NodeNetworks(PhaseController[NodePolicy]):
     """Two controllers: what nodes have, and what policies make of it."""
 
     kind, short = NodePolicy, "nncp"

@@ -20,7 +20,7 @@ from konverge.objects.kinds.core_v1 import PersistentVolumeClaim
 from konverge.runtime import Context, Controller, Request, Watch, controller_of
 from konverge.runtime.context import Caches
 from konverge.sim.kubevirt import faults
-from konverge.sim.kubevirt.controller import KindController
+from konverge.sim.kubevirt.controller import PhaseController
 from konverge.sim.kubevirt.kinds import (
     OVER,
     DataVolume,
@@ -41,7 +41,7 @@ NAME = "restore.kubevirt.io/name"
 _GRACE = 300.0
 
 
-class Restores(KindController[Restore]):
+class Restores(PhaseController[Restore]):
     """The controller of VirtualMachineRestores."""
 
     kind, short = Restore, "vmrestore"

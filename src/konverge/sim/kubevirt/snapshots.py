@@ -16,7 +16,7 @@ from konverge.objects.durations import duration_seconds
 from konverge.objects.kinds.core_v1 import PersistentVolumeClaim
 from konverge.runtime import Context, Controller
 from konverge.sim.kubevirt import faults, launcher
-from konverge.sim.kubevirt.controller import KindController
+from konverge.sim.kubevirt.controller import PhaseController
 from konverge.sim.kubevirt.kinds import (
     OVER,
     Instance,
@@ -67,7 +67,7 @@ async def _write(ctx: Context[Any], machine: VirtualMachine, which: str, value: 
 # ------------------------------------------------------------------ the controller
 
 
-class Snapshots(KindController[Snapshot]):
+class Snapshots(PhaseController[Snapshot]):
     """The controller of VirtualMachineSnapshots."""
 
     kind, short = Snapshot, "vmsnapshot"
