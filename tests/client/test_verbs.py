@@ -247,8 +247,8 @@ async def test_single_events_are_not_asked_for_compressed(options: dict[str, Any
     server = Script(streamed(b""))
     assert [event async for event in server.client().watch(ConfigMap, **options)] == []
     assert [batch async for batch in server.client().watch_bytes(ConfigMap, **options)] == []
-    wishes = {request.headers.get("accept-encoding") for request in server.requests}
-    assert wishes == ({""} if compressed else {"identity"})
+    encodings = {request.headers.get("accept-encoding") for request in server.requests}
+    assert encodings == ({""} if compressed else {"identity"})
 
 
 def test_objects_do_not_hold_the_message_that_brought_them_all() -> None:

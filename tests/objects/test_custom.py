@@ -169,7 +169,7 @@ def test_every_kind_of_field() -> None:
     assert fields["maybe"] == {"type": "string", "nullable": True}
     assert fields["born"] == fields["seen"] == {"type": "string", "format": "date-time", "minItems": 1, "maxItems": 0}
     assert fields["filled"]["default"] == 7
-    assert fields["described"]["description"] == "Words for explain."
+    assert fields["described"]["description"] == "Text for explain."
     assert fields["clusterIP"] == {"type": "string", "maxLength": 20}
 
 

@@ -14,7 +14,7 @@ def rows(kind: str) -> list[tuple[str, str, str]]:
 
 
 def differences(kind: str, parse: Callable[[str], str]) -> list[str]:
-    """The rows on which `parse` disagrees, in words."""
+    """The rows on which `parse` disagrees, as text."""
     lines = []
     for text, result, error in rows(kind):
         try:

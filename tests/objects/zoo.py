@@ -134,7 +134,7 @@ class AnimalSpec(
     address: Annotated[str, Format("ipv4")] | None = None
     filled: Annotated[int | None, Default(7)] = None
     fixed: Annotated[str | None, Rule("self == oldSelf", message="fixed for ever")] = None
-    described: Annotated[str | None, Description("Words for explain.")] = None
+    described: Annotated[str | None, Description("Text for explain.")] = None
     cluster_ip: Annotated[str | None, SchemaExtra(maxLength=20)] = field(default=None, name="clusterIP")
 
 

@@ -26,7 +26,7 @@ READ = ("get", "list", "watch")
 
 
 @dataclass(frozen=True)
-class Told:
+class Answer:
     """An answer."""
 
     status: int
@@ -58,9 +58,11 @@ class Desk:
         self.direct = Direct(self.service.handle)
         self.token = token
 
-    async def send(self, method: str, path: str, body: Any = None, *, token: str | None = None, **headers: str) -> Told:
+    async def send(
+        self, method: str, path: str, body: Any = None, *, token: str | None = None, **headers: str
+    ) -> Answer:
         response = await self.direct.send(self.request(method, path, body, token=token, **headers))
-        return Told(response.status, response.headers, response.body)
+        return Answer(response.status, response.headers, response.body)
 
     def request(self, method: str, path: str, body: Any = None, *, token: str | None = None, **headers: str) -> Request:
         fields = {"authorization": f"Bearer {self.token if token is None else token}"} if token != "" else {}
@@ -70,7 +72,7 @@ class Desk:
         data = body if isinstance(body, bytes) else b"" if body is None else json.dumps(body).encode()
         return Request(method, path, Headers.of(fields), data)
 
-    async def create(self, name: str, **spec: Any) -> Told:
+    async def create(self, name: str, **spec: Any) -> Answer:
         made = await self.send("POST", ALL, {"name": name, "spec": spec})
         assert made.status == 201, made.body
         return made

@@ -245,7 +245,7 @@ async def test_instances_are_chosen_by_label_and_by_namespace() -> None:
             assert [item["name"] for item in (await desk.send("GET", path)).json["items"]] == wanted
 
 
-WORDS: list[tuple[Any, str, str]] = [
+TEXTS: list[tuple[Any, str, str]] = [
     ([], "", "the body must be an object, not an array"),
     ({}, "name", "name: is missing"),
     ({"name": 5}, "name", "name: must be a string, not an integer"),
@@ -257,7 +257,7 @@ WORDS: list[tuple[Any, str, str]] = [
 
 async def test_decoding_errors_use_the_names_of_json() -> None:
     async with a_desk() as desk:
-        for body, field, detail in WORDS:
+        for body, field, detail in TEXTS:
             refused = await desk.send("POST", ALL, body)
             assert (refused.status, refused.problem["detail"]) == (422, detail)
             assert [error["field"] for error in refused.problem["errors"]] == [field]

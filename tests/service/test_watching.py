@@ -125,10 +125,10 @@ async def test_a_silent_stream_beats_and_ends_after_its_time() -> None:
 
 
 async def test_streams_end_in_order_when_the_service_stops_and_none_begins_any_more() -> None:
-    async with a_desk() as desk, listening(desk) as one, listening(desk) as two:
-        assert [(await each.take(1))[0].event for each in (one, two)] == ["synced", "synced"]
+    async with a_desk() as desk, listening(desk) as entry, listening(desk) as two:
+        assert [(await each.take(1))[0].event for each in (entry, two)] == ["synced", "synced"]
         desk.service.stop()
-        assert await one.next() is None
+        assert await entry.next() is None
         assert await two.next() is None
         late = await desk.send("GET", STREAM)
         assert late.status == 503
@@ -139,8 +139,8 @@ async def test_streams_end_in_order_when_the_service_stops_and_none_begins_any_m
 async def test_the_number_of_streams_is_bounded_for_all_and_for_each() -> None:
     async with a_desk(ServiceOptions(streams=3, streams_per_caller=2)) as desk:
         token = await desk.account("reader", *READ)
-        async with listening(desk) as one, listening(desk) as two:
-            await one.take(1)
+        async with listening(desk) as entry, listening(desk) as two:
+            await entry.take(1)
             await two.take(1)
             assert (await desk.send("GET", STREAM)).status == 429
             async with listening(desk, token=token) as three:

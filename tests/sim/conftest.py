@@ -23,7 +23,7 @@ async def cluster() -> AsyncIterator[Cluster]:
 
 
 def pod(name: str, behaviour: str = "", **spec: Any) -> Pod:
-    """A pod with one container `main`; `spec` in the API's own words adds or replaces."""
+    """A pod with one container `main`; `spec`, in the API's own form, adds or replaces."""
     metadata: dict[str, Any] = {"name": name, "namespace": SPACE, "labels": spec.pop("labels", {})}
     metadata["annotations"] = {**spec.pop("annotations", {}), **({ANNOTATION: behaviour} if behaviour else {})}
     if "owner" in spec:
@@ -32,19 +32,19 @@ def pod(name: str, behaviour: str = "", **spec: Any) -> Pod:
     return from_dict(Pod, {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": whole})
 
 
-def condition(found: Pod, name: str) -> tuple[str, str]:
+def condition(result: Pod, name: str) -> tuple[str, str]:
     """Status and reason of a condition."""
-    return next((one.status, one.reason or "") for one in found.status.conditions if one.type == name)
+    return next((item.status, item.reason or "") for item in result.status.conditions if item.type == name)
 
 
 async def shown(client: Client, name: str) -> str:
     """Phase, readiness and restarts of a pod, and why its container waits, in one line."""
-    found = await client.get(Pod, name, SPACE)
-    status = found.status.container_statuses[0]
+    result = await client.get(Pod, name, SPACE)
+    status = result.status.container_statuses[0]
     state = status.state
     why = ""
     if state is not None and state.waiting is not None:
         why = f" {state.waiting.reason}"
     elif state is not None and state.terminated is not None:
         why = f" {state.terminated.reason} {state.terminated.exit_code}"
-    return f"{found.status.phase} {condition(found, 'Ready')[0]} {status.restart_count}{why}"
+    return f"{result.status.phase} {condition(result, 'Ready')[0]} {status.restart_count}{why}"

@@ -27,9 +27,9 @@ async def test_pods_are_placed_started_and_ready_at_once(cluster: Cluster) -> No
     assert web.status.phase == "Running"
     assert web.status.pod_ip == "127.1.0.1"
     assert web.status.host_ip == "127.0.1.1"
-    names = [one.type for one in web.status.conditions]
+    names = [item.type for item in web.status.conditions]
     assert sorted(names) == ["ContainersReady", "Initialized", "PodReadyToStartContainers", "PodScheduled", "Ready"]
-    assert {one.status for one in web.status.conditions} == {"True"}
+    assert {item.status for item in web.status.conditions} == {"True"}
     events = await cluster.client.list(Event, SPACE, field_selector="involvedObject.name=web")
     assert {event.reason for event in events} == {"Scheduled", "Pulled", "Created", "Started"}
 
@@ -67,15 +67,15 @@ async def test_a_cluster_that_never_rests_is_reported(cluster: Cluster) -> None:
 
 @pytest.mark.virtual
 async def test_deleted_pods_go_within_their_grace_period(cluster: Cluster) -> None:
-    for name, words in (("quick", ""), ("slow", "stop 5s"), ("deaf", "ignore-term")):
-        await cluster.client.create(pod(name, words))
+    for name, script in (("quick", ""), ("slow", "stop 5s"), ("deaf", "ignore-term")):
+        await cluster.client.create(pod(name, script))
     await cluster.settle()
     for name in ("quick", "slow", "deaf"):
         await cluster.client.delete(Pod, name, SPACE)
     await cluster.settle()
-    assert sorted(one.metadata.name for one in await cluster.client.list(Pod)) == ["deaf", "slow"]
+    assert sorted(item.metadata.name for item in await cluster.client.list(Pod)) == ["deaf", "slow"]
     await cluster.clock.advance(5)
-    assert [one.metadata.name for one in await cluster.client.list(Pod)] == ["deaf"]
+    assert [item.metadata.name for item in await cluster.client.list(Pod)] == ["deaf"]
     await cluster.clock.advance(25)
     with pytest.raises(NotFound):
         await cluster.client.get(Pod, "deaf", SPACE)
@@ -118,7 +118,7 @@ async def test_a_node_that_somebody_makes_is_taken_as_live(cluster: Cluster) -> 
     await cluster.settle()
     assert condition(await cluster.client.get(Pod, "early", SPACE), "Ready") == ("True", "")
     late = await cluster.client.get(Node, "late")
-    assert {one.type: one.status for one in late.status.conditions}["Ready"] == "True"
+    assert {item.type: item.status for item in late.status.conditions}["Ready"] == "True"
 
 
 @pytest.mark.virtual
@@ -165,8 +165,8 @@ def history(seed: int) -> list[tuple[str, int, str, bytes]]:
     async def story() -> None:
         async with Cluster() as cluster:
             for number in range(4):
-                words = ("", "crash-loop after 5s", "slow-start 7s", "exit 0 after 90s")[number]
-                await cluster.client.create(pod(f"p{number}", words, restartPolicy="OnFailure"))
+                script = ("", "crash-loop after 5s", "slow-start 7s", "exit 0 after 90s")[number]
+                await cluster.client.create(pod(f"p{number}", script, restartPolicy="OnFailure"))
             await cluster.clock.advance(600)
             await cluster.client.delete(Pod, "p1", SPACE)
             await cluster.settle()

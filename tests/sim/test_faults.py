@@ -57,8 +57,8 @@ async def test_a_write_fails_before_or_after_it_took_effect(
     with pytest.raises(error):
         await client.create(config("second"))
     await client.create(config("third"))
-    found = [one.metadata.name for one in await cluster.client.list(ConfigMap, SPACE)]
-    assert ("second" in found) == stored
+    result = [config_map.metadata.name for config_map in await cluster.client.list(ConfigMap, SPACE)]
+    assert ("second" in result) == stored
     assert transport.happened == [f"{kind.value}@1 POST /api/v1/namespaces/default/configmaps"]
 
 

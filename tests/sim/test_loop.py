@@ -93,4 +93,4 @@ async def test_nobody_wakes_a_hair_too_early_so_time_never_stands_still() -> Non
 
     async with asyncio.TaskGroup() as group:
         sleepers = [group.create_task(until_the_interval_is_over()) for _ in range(3)]
-    assert {one.result() for one in sleepers} == {170.0}
+    assert {sleeper.result() for sleeper in sleepers} == {170.0}

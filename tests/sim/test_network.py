@@ -18,6 +18,6 @@ def test_an_address_is_kept_and_given_back() -> None:
 
 @pytest.mark.skipif(sys.platform != "linux", reason="elsewhere there is 127.0.0.1 alone")
 def test_clusters_beside_each_other_have_different_blocks() -> None:
-    with claimed_block() as one, claimed_block() as other:
-        assert one != other
-        assert one.endswith(".0.1")
+    with claimed_block() as item, claimed_block() as other:
+        assert item != other
+        assert item.endswith(".0.1")

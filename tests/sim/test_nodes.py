@@ -1,4 +1,4 @@
-"""Heartbeats on virtual time: written when somebody looks, and never to be told from those that are written on time."""
+"""Heartbeats on virtual time are written when a client looks, and look like those that are written on time."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ async def test_who_watches_leases_sees_every_heartbeat_at_its_time(cluster: Clus
     await cluster.clock.advance(15)
     before = cluster.server.store.revision
     await cluster.clock.advance(600)
-    assert cluster.server.store.revision == before, "nobody watches any more"
+    assert cluster.server.store.revision == before, "no client watches any more"
 
 
 async def test_a_watch_of_metadata_alone_is_no_reason_to_write(cluster: Cluster) -> None:
@@ -84,7 +84,7 @@ async def test_a_watch_of_metadata_alone_is_no_reason_to_write(cluster: Cluster)
 
 
 @pytest.mark.spec("R-40")
-@pytest.mark.parametrize("faults", [None, Plan()], ids=["when somebody looks", "every ten seconds"])
+@pytest.mark.parametrize("faults", [None, Plan()], ids=["when a client looks", "every ten seconds"])
 async def test_a_lost_node_is_noticed_at_the_same_time_either_way(faults: Plan | None) -> None:
     async with Cluster(faults=faults) as cluster:
         await cluster.clock.advance(1003)

@@ -44,9 +44,9 @@ def test_the_story_is_survived_with_the_faults_of_each_seed(first: int) -> None:
 def test_a_failing_seed_is_reported_with_what_it_takes_to_see_it_again() -> None:
     whole = Outcome(7, Plan.read("409@1 cut(2)@5 500@7"), "a pod is missing")
     short = Outcome(7, Plan.read("cut(2)@5"), "a pod is missing", ["cut(2)@5 GET /api/v1/pods"])
-    told = report(whole, short)
-    assert "seed 7 failed: a pod is missing" in told
-    assert "with 1 of 3 faults" in told
-    assert "  cut(2)@5 GET /api/v1/pods" in told
-    assert "konverge sim --seed 7\n" in told
-    assert 'konverge sim --seed 7 --plan "cut(2)@5" --logs' in told
+    reported = report(whole, short)
+    assert "seed 7 failed: a pod is missing" in reported
+    assert "with 1 of 3 faults" in reported
+    assert "  cut(2)@5 GET /api/v1/pods" in reported
+    assert "konverge sim --seed 7\n" in reported
+    assert 'konverge sim --seed 7 --plan "cut(2)@5" --logs' in reported

@@ -81,11 +81,11 @@ async def test_pods_of_a_stateful_set_come_and_become_ready_when_the_test_says_s
     assert not await cluster.client.list(Pod, SPACE)
     for ready in range(4):
         pods = await cluster.simulate_stateful_set_pods("nacos", ready=ready, ip="127.0.0.1")
-        assert [one.metadata.name for one in pods] == ["nacos-0", "nacos-1", "nacos-2"]
-        assert [condition(one, "Ready")[0] for one in pods] == ["True"] * ready + ["False"] * (3 - ready)
-    assert {one.status.pod_ip for one in pods} == {"127.0.0.1"}
-    assert {one.spec.hostname for one in pods} == {"nacos-0", "nacos-1", "nacos-2"}
+        assert [item.metadata.name for item in pods] == ["nacos-0", "nacos-1", "nacos-2"]
+        assert [condition(item, "Ready")[0] for item in pods] == ["True"] * ready + ["False"] * (3 - ready)
+    assert {item.status.pod_ip for item in pods} == {"127.0.0.1"}
+    assert {item.spec.hostname for item in pods} == {"nacos-0", "nacos-1", "nacos-2"}
     await cluster.client.patch(StatefulSet, "nacos", MergePatch({"spec": {"replicas": 1}}), SPACE)
     await cluster.simulate_stateful_set_pods("nacos")
     await cluster.settle()
-    assert [one.metadata.name for one in await cluster.client.list(Pod, SPACE)] == ["nacos-0"]
+    assert [item.metadata.name for item in await cluster.client.list(Pod, SPACE)] == ["nacos-0"]

@@ -43,10 +43,10 @@ async def forget(cluster: Cluster, name: str) -> None:
 async def test_the_default_class_provisions_at_once_and_reclaims(cluster: Cluster) -> None:
     await cluster.client.create(claim("data"))
     await cluster.settle()
-    found = await read(cluster, "data")
-    assert found.status.phase == "Bound"
-    assert str(found.status.capacity["storage"]) == "1Gi"
-    made = await cluster.client.get(PersistentVolume, found.spec.volume_name or "")
+    result = await read(cluster, "data")
+    assert result.status.phase == "Bound"
+    assert str(result.status.capacity["storage"]) == "1Gi"
+    made = await cluster.client.get(PersistentVolume, result.spec.volume_name or "")
     assert made.status.phase == "Bound"
     assert made.spec.claim_ref is not None
     assert made.spec.claim_ref.name == "data"
@@ -66,9 +66,9 @@ async def test_a_waiting_class_provisions_when_a_pod_is_placed(cluster: Cluster)
     assert (await read(cluster, "data")).status.phase == "Pending"
     await cluster.client.create(user("web", "data"))
     await cluster.settle()
-    found, web = await read(cluster, "data"), await cluster.client.get(Pod, "web", SPACE)
-    assert found.status.phase == "Bound"
-    assert found.metadata.annotations["volume.kubernetes.io/selected-node"] == web.spec.node_name
+    result, web = await read(cluster, "data"), await cluster.client.get(Pod, "web", SPACE)
+    assert result.status.phase == "Bound"
+    assert result.metadata.annotations["volume.kubernetes.io/selected-node"] == web.spec.node_name
     assert condition(web, "Ready") == ("True", "")
 
 
@@ -105,12 +105,12 @@ async def test_the_smallest_volume_that_will_do_is_taken_and_kept(cluster: Clust
 async def test_a_claim_that_asks_for_more_grows(cluster: Cluster) -> None:
     await cluster.client.create(claim("data"))
     await cluster.settle()
-    wish = MergePatch({"spec": {"resources": {"requests": {"storage": "2Gi"}}}})
-    await cluster.client.patch(PersistentVolumeClaim, "data", wish, SPACE)
+    desired = MergePatch({"spec": {"resources": {"requests": {"storage": "2Gi"}}}})
+    await cluster.client.patch(PersistentVolumeClaim, "data", desired, SPACE)
     await cluster.settle()
-    found = await read(cluster, "data")
-    assert str(found.status.capacity["storage"]) == "2Gi"
-    made = await cluster.client.get(PersistentVolume, found.spec.volume_name or "")
+    result = await read(cluster, "data")
+    assert str(result.status.capacity["storage"]) == "2Gi"
+    made = await cluster.client.get(PersistentVolume, result.spec.volume_name or "")
     assert str(made.spec.capacity["storage"]) == "2Gi"
 
 
@@ -127,7 +127,7 @@ async def test_load_balancers_have_addresses(cluster: Cluster) -> None:
     assert web.spec.cluster_ip
     assert web.spec.ports[0].node_port
     assert web.status.load_balancer is not None
-    assert [one.ip for one in web.status.load_balancer.ingress] == ["127.255.0.1"]
+    assert [item.ip for item in web.status.load_balancer.ingress] == ["127.255.0.1"]
     await cluster.client.patch(Service, "web", MergePatch({"spec": {"type": "ClusterIP"}}), SPACE)
     await cluster.settle()
     web = await cluster.client.get(Service, "web", SPACE)

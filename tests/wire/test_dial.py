@@ -17,7 +17,7 @@ GET = Request("GET", "/")
 SILENT = ("192.0.2.1", "2001:db8::1", "2001:db8::2")
 
 
-def found(host: str, port: int) -> dialling.Found:
+def result(host: str, port: int) -> dialling.Found:
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     place = (host, port, 0, 0) if ":" in host else (host, port)
     return (family, socket.SOCK_STREAM, socket.IPPROTO_TCP, "", place)
@@ -31,7 +31,7 @@ def names(monkeypatch: pytest.MonkeyPatch, runner: asyncio.Runner) -> dict[str, 
     connect = loop.sock_connect
 
     async def getaddrinfo(host: str, port: int, **options: Any) -> list[dialling.Found]:
-        return [found(address, port) for address in known.get(host, [host])]
+        return [result(address, port) for address in known.get(host, [host])]
 
     async def sock_connect(sock: socket.socket, place: tuple[Any, ...]) -> None:
         if place[0] in SILENT:
@@ -87,5 +87,5 @@ async def test_cancellation_at_every_step_leaves_no_socket(names: dict[str, list
 
 def test_families_take_turns() -> None:
     hosts = ["2001:db8::1", "2001:db8::2", "2001:db8::3", "192.0.2.1", "192.0.2.1"]
-    mixed = [entry[4][0] for entry in dialling._mixed(found(host, 1) for host in hosts)]
+    mixed = [entry[4][0] for entry in dialling._mixed(result(host, 1) for host in hosts)]
     assert mixed == ["2001:db8::1", "192.0.2.1", "2001:db8::2", "2001:db8::3"]

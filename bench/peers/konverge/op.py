@@ -41,18 +41,18 @@ class Bench(CustomResource[BenchSpec, BenchStatus], group="bench.konverge.dev", 
 Ensure = Callable[[Context[Bench], ConfigMap], Awaitable[object]]
 
 
-async def create_or_update(ctx: Context[Bench], wish: ConfigMap) -> None:
-    present = await ctx.get(ConfigMap, wish.metadata.name)
+async def create_or_update(ctx: Context[Bench], desired: ConfigMap) -> None:
+    present = await ctx.get(ConfigMap, desired.metadata.name)
     if present is None:
-        set_controller_reference(ctx.obj, wish)
-        await ctx.client.create(wish)
-    elif present.data != wish.data:
-        present.data = wish.data
+        set_controller_reference(ctx.obj, desired)
+        await ctx.client.create(desired)
+    elif present.data != desired.data:
+        present.data = desired.data
         await ctx.client.replace(present)
 
 
-async def apply(ctx: Context[Bench], wish: ConfigMap) -> None:
-    await ctx.apply(wish)
+async def apply(ctx: Context[Bench], desired: ConfigMap) -> None:
+    await ctx.apply(desired)
 
 
 class BenchReconciler(Reconciler[Bench]):

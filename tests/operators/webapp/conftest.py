@@ -35,13 +35,13 @@ class World:
 
     def writes(self) -> list[Call]:
         """What the operator wrote since the last time this was asked; events tell, they are not counted."""
-        found = [call for call in self.recording.writes if call.resource != Event.resource]
+        writes = [call for call in self.recording.writes if call.resource != Event.resource]
         self.recording.calls.clear()
-        return found
+        return writes
 
     async def create(self, **spec: Any) -> WebApp:
-        wish = WebAppSpec(**({"image": "nginx:1.20", "replicas": 2} | spec))
-        await self.client.create(WebApp(metadata=ObjectMeta(name=NAME, namespace=SPACE), spec=wish))
+        desired = WebAppSpec(**({"image": "nginx:1.20", "replicas": 2} | spec))
+        await self.client.create(WebApp(metadata=ObjectMeta(name=NAME, namespace=SPACE), spec=desired))
         await self.cluster.settle()
         return await self.app()
 
@@ -60,9 +60,9 @@ class World:
         return await self.client.get(Service, NAME, SPACE)
 
     async def events(self) -> list[tuple[str, str]]:
-        """Reason and message of what was told about the WebApp, in order."""
-        found = await self.client.list(Event, SPACE, field_selector="involvedObject.kind=WebApp")
-        in_order = sorted(found, key=lambda event: int(event.metadata.resource_version))
+        """Reason and message of the Events of the WebApp, in order."""
+        result = await self.client.list(Event, SPACE, field_selector="involvedObject.kind=WebApp")
+        in_order = sorted(result, key=lambda event: int(event.metadata.resource_version))
         return [(event.reason or "", event.message or "") for event in in_order]
 
 
@@ -80,7 +80,7 @@ async def world() -> AsyncIterator[World]:
             yield World(cluster, manager, recording)
 
 
-def told(calls: list[Call]) -> list[str]:
+def reported(calls: list[Call]) -> list[str]:
     """Calls as text: `patch deployments`, `patch webapps/status`."""
     return [
         "/".join(filter(None, (f"{call.verb} {call.resource.plural if call.resource else ''}", call.subresource)))

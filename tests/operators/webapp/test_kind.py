@@ -28,9 +28,9 @@ pytestmark = pytest.mark.virtual
 )
 async def test_bad_input_is_refused_with_its_path(world: World, spec: dict[str, Any], path: str) -> None:
     metadata = {"name": "bad", "namespace": SPACE}
-    wish = {"apiVersion": "apps.konverge.dev/v1", "kind": "WebApp", "metadata": metadata}
+    desired = {"apiVersion": "apps.konverge.dev/v1", "kind": "WebApp", "metadata": metadata}
     with pytest.raises(Invalid) as refusal:
-        await world.client.create({**wish, "spec": {"image": "nginx:1", **spec}}, resource=WebApp.resource)
+        await world.client.create({**desired, "spec": {"image": "nginx:1", **spec}}, resource=WebApp.resource)
     assert [cause.field for cause in refusal.value.causes][:1] == [path]
     assert path in str(refusal.value)
 
@@ -38,6 +38,6 @@ async def test_bad_input_is_refused_with_its_path(world: World, spec: dict[str, 
 @pytest.mark.spec("A-12")
 async def test_a_name_that_no_service_could_have_is_refused(world: World) -> None:
     metadata = {"name": "1.shop", "namespace": SPACE}
-    wish = {"apiVersion": "apps.konverge.dev/v1", "kind": "WebApp", "metadata": metadata, "spec": {"image": "a"}}
+    desired = {"apiVersion": "apps.konverge.dev/v1", "kind": "WebApp", "metadata": metadata, "spec": {"image": "a"}}
     with pytest.raises(Invalid, match="must be a DNS label"):
-        await world.client.create(wish, resource=WebApp.resource)
+        await world.client.create(desired, resource=WebApp.resource)

@@ -17,7 +17,7 @@ from konverge.operators.webapp import WebApp
 from konverge.operators.webapp.kind import spec_changed
 from konverge.runtime import controller_of, is_true
 from konverge.sim.kubelet.behaviour import ANNOTATION
-from tests.operators.webapp.conftest import NAME, SPACE, World, told
+from tests.operators.webapp.conftest import NAME, SPACE, World, reported
 
 pytestmark = pytest.mark.virtual
 
@@ -44,7 +44,7 @@ async def test_a_new_webapp_goes_through_its_phases_and_owns_two_objects(world: 
         assert (owner.kind, owner.uid) == ("WebApp", app.metadata.uid)
     container = deployment.spec.template.spec.containers[0]
     assert (deployment.spec.replicas, container.image) == (2, "nginx:1.20")
-    assert {one.name: one.value for one in container.env} == {"MODE": "production"}
+    assert {item.name: item.value for item in container.env} == {"MODE": "production"}
     assert [port.port for port in service.spec.ports] == [8080]
     assert service.spec.selector == deployment.spec.selector.match_labels
     assert (app.status.ready_replicas, is_true(app.status.conditions, "Ready")) == (2, True)
@@ -101,10 +101,10 @@ async def test_only_what_differs_is_written_to_the_deployment(
     world.writes()
     app = await world.change(**change)
     writes = world.writes()
-    assert told(writes)[:2] == ["patch deployments", "patch webapps/status"]
+    assert reported(writes)[:2] == ["patch deployments", "patch webapps/status"]
     assert json.loads(writes[0].body) == {"spec": patch}
     container = (await world.deployment()).spec.template.spec.containers[0]
-    assert {one.name: one.value for one in container.env} == app.spec.env
+    assert {item.name: item.value for item in container.env} == app.spec.env
     assert (await world.deployment()).spec.replicas == app.spec.replicas
     assert container.image == app.spec.image
 
@@ -119,7 +119,7 @@ async def test_a_change_that_makes_no_difference_writes_to_neither(world: World)
     world.writes()
     world.cluster.release("webapp", manager=world.manager)
     await world.cluster.settle()
-    assert told(world.writes()) == ["patch webapps/status"]
+    assert reported(world.writes()) == ["patch webapps/status"]
     app = await world.app()
     assert app.status.observed_generation == app.metadata.generation == 3
 
@@ -130,12 +130,12 @@ async def test_the_service_is_written_when_the_port_differs_and_only_then(world:
     world.writes()
     await world.change(port=8080)
     writes = world.writes()
-    assert told(writes) == ["patch services", "patch webapps/status"]
+    assert reported(writes) == ["patch services", "patch webapps/status"]
     assert json.loads(writes[0].body) == {"spec": {"ports": [{"name": "http", "port": 8080}]}}
     port = (await world.service()).spec.ports[0]
     assert (port.port, port.target_port) == (8080, 8080)
     await world.change(replicas=3)
-    assert "patch services" not in told(world.writes())
+    assert "patch services" not in reported(world.writes())
 
 
 @pytest.mark.spec("A-05")
@@ -164,7 +164,7 @@ async def test_a_sync_ends_with_one_write_of_the_status(world: World) -> None:
     await world.change(replicas=5, image="nginx:1.21", port=8080)
     done = await world.cluster.step("webapp", manager=world.manager)
     assert done is not None
-    assert told(done.writes) == ["patch deployments", "patch services", "patch webapps/status"]
+    assert reported(done.writes) == ["patch deployments", "patch services", "patch webapps/status"]
     app = await world.app()
     assert (app.status.observed_generation, app.status.message) == (2, "resources synced")
     assert app.status.last_reconcile_time is not None
@@ -229,7 +229,7 @@ async def test_what_somebody_changed_is_repaired_at_once_and_told(world: World) 
     deployment = await world.deployment()
     container_now = deployment.spec.template.spec.containers[0]
     assert (deployment.spec.replicas, container_now.image) == (2, "nginx:1.20")
-    assert [one.name for one in container_now.env] == ["A"]
+    assert [item.name for item in container_now.env] == ["A"]
     assert (await world.events())[-1] == (
         "DriftRepaired",
         "Deployment was changed: replicas 7 → 2, image evil:1 → nginx:1.20, env",
@@ -264,7 +264,7 @@ async def test_replicas_that_are_not_ready_are_told_and_are_no_error(world: Worl
     await world.client.patch(Deployment, NAME, MergePatch({"spec": {"template": template}}), SPACE)
     app = await world.change(replicas=4)
     assert app.status.ready_replicas < 4
-    ready = next(one for one in app.status.conditions if one.type == "Ready")
+    ready = next(condition for condition in app.status.conditions if condition.type == "Ready")
     assert (ready.status, ready.reason) == ("False", "ReplicasNotReady")
     assert ready.message == f"{app.status.ready_replicas} of 4 replicas are ready"
     assert app.status.phase == "Running"

@@ -1,4 +1,4 @@
-"""Specs to try: good ones, bad ones with the path and the words of the refusal, and random ones of both sorts."""
+"""Specs to try: good ones, bad ones with the path and the message of the refusal, and random ones of both sorts."""
 
 from __future__ import annotations
 
@@ -240,7 +240,7 @@ BAD: list[tuple[Spec, str, str]] = [
         "leave default out",
     ),
     (
-        spec(networks=[{"name": one, "type": "ovs", "primary": True} for one in "ab"]),
+        spec(networks=[{"name": item, "type": "ovs", "primary": True} for item in "ab"]),
         "spec.networks",
         "only one network",
     ),

@@ -1,4 +1,4 @@
-"""What cloud-init is told: that it is YAML, and means exactly what was given, whatever that was."""
+"""What cloud-init reads is YAML and means exactly what was given."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def secret(**texts: str) -> Secret:
     return Secret(data={key.replace("_", "-"): base64.b64encode(text.encode()).decode() for key, text in texts.items()})
 
 
-def told(given: Spec, **secrets: Secret) -> Any:
+def cloud_config(given: Spec, **secrets: Secret) -> Any:
     """The user data, read as cloud-init reads them."""
     text = user_data(wukong(given).spec, secrets)
     assert text.startswith("#cloud-config\n")
@@ -41,16 +41,16 @@ def told(given: Spec, **secrets: Secret) -> Any:
 
 
 def ethernets(given: Spec) -> Any:
-    found = yaml.safe_load(network_data(wukong(given)))
-    assert found["version"] == 2
-    return found["ethernets"]
+    result = yaml.safe_load(network_data(wukong(given)))
+    assert result["version"] == 2
+    return result["ethernets"]
 
 
 # ------------------------------------------------------------------ users
 
 
 def test_a_user_has_the_originals_defaults() -> None:
-    assert told(spec(cloudInitUser={"name": "ubuntu"})) == {
+    assert cloud_config(spec(cloudInitUser={"name": "ubuntu"})) == {
         "users": [
             {
                 "name": "ubuntu",
@@ -65,7 +65,7 @@ def test_a_user_has_the_originals_defaults() -> None:
 
 def test_everything_about_a_user() -> None:
     user = {"name": "bob", "sudo": "", "shell": "/bin/sh", "groups": [], "lockPasswd": True, "passwordHash": "$6$a$b"}
-    assert told(spec(users=[user])) == {
+    assert cloud_config(spec(users=[user])) == {
         "users": [
             {"name": "bob", "shell": "/bin/sh", "groups": [], "lock_passwd": True, "sudo": False, "passwd": "$6$a$b"}
         ]
@@ -85,30 +85,32 @@ def test_everything_about_a_user() -> None:
 )
 def test_passwords(given: dict[str, Any], expected: dict[str, str]) -> None:
     login = secret(plain="pass word\n", hash="$y$j9T$x$y\n", password="$dollar")
-    found = told(spec(cloudInitUser={"name": "ann", **given}), login=login)
-    assert found["ssh_pwauth"] is True
-    assert expected.items() <= found["users"][0].items()
-    assert len({"passwd", "plain_text_passwd"} & found["users"][0].keys()) == 1
+    result = cloud_config(spec(cloudInitUser={"name": "ann", **given}), login=login)
+    assert result["ssh_pwauth"] is True
+    assert expected.items() <= result["users"][0].items()
+    assert len({"passwd", "plain_text_passwd"} & result["users"][0].keys()) == 1
 
 
 def test_keys_are_of_all_users_and_of_one() -> None:
     users = [{"name": "ann", "sshKeySecret": "ann"}, {"name": "bob"}]
     team = secret(ssh_publickey=f"# the team\n{KEY}\n\n")
-    found = told(spec(users=users, sshKeySecret="team"), team=team, ann=secret(authorized_keys=f"{OTHER}\n{KEY}"))
-    assert [user["ssh_authorized_keys"] for user in found["users"]] == [[KEY, OTHER], [KEY]]
+    result = cloud_config(
+        spec(users=users, sshKeySecret="team"), team=team, ann=secret(authorized_keys=f"{OTHER}\n{KEY}")
+    )
+    assert [user["ssh_authorized_keys"] for user in result["users"]] == [[KEY, OTHER], [KEY]]
 
 
 def test_without_users_keys_are_of_the_images_own() -> None:
-    assert told(spec(sshKeySecret="team"), team=secret(ssh_publickey=KEY)) == {"ssh_authorized_keys": [KEY]}
+    assert cloud_config(spec(sshKeySecret="team"), team=secret(ssh_publickey=KEY)) == {"ssh_authorized_keys": [KEY]}
 
 
 def test_keys_by_the_agent_are_not_here() -> None:
     given = spec(cloudInitUser={"name": "ann"}, sshKeySecret="team", sshKeyPropagation="guestAgent")
-    assert "ssh_authorized_keys" not in told(given)["users"][0]
+    assert "ssh_authorized_keys" not in cloud_config(given)["users"][0]
 
 
 @pytest.mark.parametrize(
-    ("found", "keys"),
+    ("result", "keys"),
     [
         ({"ssh_publickey": KEY, "other": OTHER}, [KEY]),
         ({"id_rsa.pub": KEY}, [KEY]),
@@ -117,15 +119,15 @@ def test_keys_by_the_agent_are_not_here() -> None:
         ({"mine": KEY, "ssh_privatekey": "-----BEGIN OPENSSH PRIVATE KEY-----\nAAAA\n-----END"}, [KEY]),
     ],
 )
-def test_where_keys_stand_in_a_secret(found: dict[str, str], keys: list[str]) -> None:
-    renamed = {key: text for key, text in found.items() if key == "authorized_keys"}
-    data = secret(**{key: text for key, text in found.items() if key not in renamed}).data
+def test_where_keys_stand_in_a_secret(result: dict[str, str], keys: list[str]) -> None:
+    renamed = {key: text for key, text in result.items() if key == "authorized_keys"}
+    data = secret(**{key: text for key, text in result.items() if key not in renamed}).data
     data |= {key: base64.b64encode(text.encode()).decode() for key, text in renamed.items()}
     assert public_keys({"s": Secret(data=data)}, "s") == keys
 
 
 @pytest.mark.parametrize(
-    ("given", "secrets", "words"),
+    ("given", "secrets", "message"),
     [
         ({"sshKeySecret": "team"}, {}, "there is no Secret team"),
         ({"sshKeySecret": "team"}, {"team": Secret()}, "no public key"),
@@ -143,8 +145,8 @@ def test_where_keys_stand_in_a_secret(found: dict[str, str], keys: list[str]) ->
         ),
     ],
 )
-def test_what_is_missing_is_named(given: Spec, secrets: dict[str, Secret], words: str) -> None:
-    with pytest.raises(MissingSecret, match=words):
+def test_what_is_missing_is_named(given: Spec, secrets: dict[str, Secret], message: str) -> None:
+    with pytest.raises(MissingSecret, match=message):
         user_data(wukong(spec(**given)).spec, secrets)
 
 
@@ -168,9 +170,9 @@ def test_no_text_becomes_anything_but_itself(
     kept = secret_text.rstrip("\r\n")
     if not kept:
         return
-    found = yaml.safe_load(user_data(made.spec, {"s": secret(password=secret_text)}))
-    assert found.keys() == {"hostname", "users", "ssh_pwauth"}
-    ann, bob = found["users"]
+    result = yaml.safe_load(user_data(made.spec, {"s": secret(password=secret_text)}))
+    assert result.keys() == {"hostname", "users", "ssh_pwauth"}
+    ann, bob = result["users"]
     assert (ann["plain_text_passwd"], ann["sudo"], ann["shell"], ann["groups"]) == (password, sudo, shell, groups)
     assert kept in (bob.get("plain_text_passwd"), bob.get("passwd"))
     assert bob.keys() - {"plain_text_passwd", "passwd"} == {"name", "shell", "groups", "lock_passwd", "sudo"}
@@ -200,9 +202,9 @@ def test_both_families_and_routes() -> None:
         "gateway": "fd00::1",
         "routes": [{"to": "10.0.0.0/8", "via": "192.168.7.1", "metric": 50}],
     }
-    found = ethernets(net(ipConfig=ip))["lan"]
-    assert found["addresses"] == ["fd00::10/64", "192.168.7.3/24"]
-    assert found["routes"] == [
+    result = ethernets(net(ipConfig=ip))["lan"]
+    assert result["addresses"] == ["fd00::10/64", "192.168.7.3/24"]
+    assert result["routes"] == [
         {"to": "::/0", "via": "fd00::1"},
         {"to": "10.0.0.0/8", "via": "192.168.7.1", "metric": 50},
     ]
@@ -210,13 +212,13 @@ def test_both_families_and_routes() -> None:
 
 def test_every_interface_is_told_of_because_what_is_not_stays_down() -> None:
     given = spec(networks=[{"name": "lan", "type": "bridge", "ipConfig": STATIC}, {"name": "san", "type": "ovs"}])
-    found, made = ethernets(given), wukong(given)
-    assert list(found) == ["net_default", "lan", "san"]
-    assert [one["match"]["macaddress"] for one in found.values()] == [
+    result, made = ethernets(given), wukong(given)
+    assert list(result) == ["net_default", "lan", "san"]
+    assert [item["match"]["macaddress"] for item in result.values()] == [
         mac_for(made, network) for network in attached(made.spec)
     ]
-    assert found["net_default"] == {"match": found["net_default"]["match"], "dhcp4": True}
-    assert found["san"]["optional"] is True, "a net without DHCP does not hold up the start"
+    assert result["net_default"] == {"match": result["net_default"]["match"], "dhcp4": True}
+    assert result["san"]["optional"] is True, "a net without DHCP does not hold up the start"
 
 
 def test_an_unplugged_interface_is_not_told_of() -> None:
@@ -239,11 +241,11 @@ def test_network_data_only_where_there_is_something_to_say(given: Spec, wanted: 
 
 
 def test_the_secret() -> None:
-    found = cloud_init_for(wukong(net(ipConfig=STATIC)), {})
-    assert found is not None
-    assert (found.metadata.name, found.metadata.namespace) == ("web-cloudinit", "team-a")
-    assert found.data.keys() == {"userdata", "networkdata"}
-    assert base64.b64decode(found.data["userdata"]).startswith(b"#cloud-config\n")
+    result = cloud_init_for(wukong(net(ipConfig=STATIC)), {})
+    assert result is not None
+    assert (result.metadata.name, result.metadata.namespace) == ("web-cloudinit", "team-a")
+    assert result.data.keys() == {"userdata", "networkdata"}
+    assert base64.b64decode(result.data["userdata"]).startswith(b"#cloud-config\n")
 
 
 def test_there_is_none_where_there_is_nothing_to_say() -> None:

@@ -35,9 +35,9 @@ def config(given: Spec) -> Any:
 
 
 def cloud_init(given: Spec, **secrets: Secret) -> Any:
-    found = cloud_init_for(wukong(given), secrets)
-    assert found is not None
-    return {key: yaml.safe_load(base64.b64decode(text)) for key, text in found.data.items()}
+    result = cloud_init_for(wukong(given), secrets)
+    assert result is not None
+    return {key: yaml.safe_load(base64.b64decode(text)) for key, text in result.data.items()}
 
 
 def test_3_what_others_put_into_the_machine_is_not_ours() -> None:
@@ -65,18 +65,18 @@ def test_5_the_cloud_init_volume_has_a_disk() -> None:
 
 
 def test_6_addresses_are_network_data_and_not_user_data() -> None:
-    found = cloud_init(net(ipConfig=STATIC))
-    assert "network" not in (found["userdata"] or {})
-    assert found["networkdata"]["ethernets"]["lan"]["addresses"] == ["192.168.0.200/24"]
+    result = cloud_init(net(ipConfig=STATIC))
+    assert "network" not in (result["userdata"] or {})
+    assert result["networkdata"]["ethernets"]["lan"]["addresses"] == ["192.168.0.200/24"]
 
 
 @pytest.mark.spec("W-13")
 def test_7_a_plain_password_is_no_hash_and_text_is_no_yaml() -> None:
     user = {"name": "ann", "password": "a: b\nruncmd: [reboot]"}
-    found = cloud_init(spec(cloudInitUser=user))["userdata"]
-    assert found["users"][0]["plain_text_passwd"] == user["password"]
-    assert "passwd" not in found["users"][0]
-    assert "runcmd" not in found
+    result = cloud_init(spec(cloudInitUser=user))["userdata"]
+    assert result["users"][0]["plain_text_passwd"] == user["password"]
+    assert "passwd" not in result["users"][0]
+    assert "runcmd" not in result
 
 
 @pytest.mark.spec("W-05")
@@ -91,7 +91,7 @@ def test_8_the_address_in_a_registry_keeps_its_scheme() -> None:
 
 @pytest.mark.spec("W-04")
 def test_12_one_policy_for_a_bridge_without_an_address_for_it() -> None:
-    assert policy_for("br-lan", "ens192").metadata.name == "wukong-br-br-lan", "whoever asks"
+    assert policy_for("br-lan", "ens192").metadata.name == "wukong-br-br-lan", "for every caller"
     (bridge,) = policy_for("br-lan", "ens192").spec.desired_state["interfaces"]
     assert bridge["ipv4"] == {"enabled": False}
     assert "dhcp" not in str(bridge)
@@ -112,22 +112,22 @@ def test_16_children_know_what_they_are() -> None:
         policy_for("br-lan", "ens192"),
     ]
     for child in children:
-        found = to_dict(child)
+        result = to_dict(child)
         resource = type(child).resource  # type: ignore[attr-defined]
-        assert (found["apiVersion"], found["kind"]) == (resource.api_version, resource.kind)
+        assert (result["apiVersion"], result["kind"]) == (resource.api_version, resource.kind)
 
 
 @pytest.mark.spec("W-04")
 def test_20_an_attachment_has_no_addresses_to_give() -> None:
-    found = config(net(ipConfig=STATIC))
-    assert found["disableContainerInterface"] is True
-    assert "ipam" not in found
+    result = config(net(ipConfig=STATIC))
+    assert result["disableContainerInterface"] is True
+    assert "ipam" not in result
 
 
 @pytest.mark.spec("W-04")
 def test_21_ovs_is_ovs() -> None:
-    found = config(net(type="ovs", vlanId=7))
-    assert (found["type"], found["bridge"], found["vlan"]) == ("ovs", "br-lan", 7)
+    result = config(net(type="ovs", vlanId=7))
+    assert (result["type"], result["bridge"], result["vlan"]) == ("ovs", "br-lan", 7)
     (bridge,) = policy_for("br-lan", "ens192", "ovs").spec.desired_state["interfaces"]
     assert bridge["type"] == "ovs-bridge"
 
@@ -146,5 +146,7 @@ def test_23_user_data_are_never_in_the_machine_itself() -> None:
     given = spec(sshKeySecret="keys")
     keys = cloud_init(given, keys=Secret(data={"ssh-publickey": data}))["userdata"]["ssh_authorized_keys"]
     assert len(keys) == 2
-    (volume,) = [one for one in vm(given)["spec"]["template"]["spec"]["volumes"] if one["name"] == "cloudinitdisk"]
+    (volume,) = [
+        volume for volume in vm(given)["spec"]["template"]["spec"]["volumes"] if volume["name"] == "cloudinitdisk"
+    ]
     assert volume["cloudInitNoCloud"] == {"secretRef": {"name": "web-cloudinit"}}

@@ -38,8 +38,8 @@ STAGES = (
 
 async def there(w: World) -> list[bool]:
     """Which of the children are still there, and not yet on their way out."""
-    found = [await w.find(kind, name) for kind, name in STAGES]
-    return [one is not None and not one.metadata.deletion_timestamp for one in found]
+    result = [await w.find(kind, name) for kind, name in STAGES]
+    return [item is not None and not item.metadata.deletion_timestamp for item in result]
 
 
 @pytest.mark.parametrize("mode", MODES)

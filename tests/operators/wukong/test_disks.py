@@ -32,9 +32,9 @@ def volume(**given: Any) -> dict[str, Any]:
     ],
 )
 def test_an_image(image: str, source: dict[str, Any]) -> None:
-    found = volume(image=image, storageClassName="fast")
-    assert found["metadata"]["name"] == "web-system"
-    assert found["spec"] == {
+    result = volume(image=image, storageClassName="fast")
+    assert result["metadata"]["name"] == "web-system"
+    assert result["spec"] == {
         "source": source,
         "storage": {"resources": {"requests": {"storage": "10Gi"}}, "storageClassName": "fast"},
     }
@@ -60,9 +60,9 @@ def test_an_image(image: str, source: dict[str, Any]) -> None:
     ],
 )
 def test_other_sources(given: dict[str, Any], expected: dict[str, Any]) -> None:
-    found = volume(**given)["spec"]
-    del found["storage"]
-    assert found == expected
+    result = volume(**given)["spec"]
+    del result["storage"]
+    assert result == expected
 
 
 def test_modes_are_said_only_when_they_are_given() -> None:
@@ -85,7 +85,7 @@ def test_a_disk_that_begins_empty_is_a_plain_claim() -> None:
 def test_os_image_fills_the_boot_disk_and_no_other() -> None:
     disks = [DISK, {"name": "root", "size": "1Gi", "boot": True}]
     made = wukong(spec(osImage="quay.io/fedora:41", disks=disks)).spec
-    first, second = (effective_spec.source_of(made, one) for one in made.disks)
+    first, second = (effective_spec.source_of(made, item) for item in made.disks)
     assert first is None
     assert second is not None
     assert second.registry is not None
@@ -101,13 +101,13 @@ def test_an_existing_claim_is_read_and_never_made() -> None:
 @pytest.mark.spec("W-06")
 def test_growth_asks_for_more_and_notes_what_was_wished() -> None:
     made = wukong(disk(size="20Gi", image="x"))
-    found = to_dict(growth_for(made, made.spec.disks[0], Quantity("22Gi")))
-    assert found["metadata"] == {
+    result = to_dict(growth_for(made, made.spec.disks[0], Quantity("22Gi")))
+    assert result["metadata"] == {
         "name": "web-system",
         "namespace": "team-a",
         "annotations": {"vm.novasphere.dev/requested-size": "20Gi"},
     }
-    assert found["spec"] == {"resources": {"requests": {"storage": "22Gi"}}}
+    assert result["spec"] == {"resources": {"requests": {"storage": "22Gi"}}}
 
 
 amounts = st.integers(2**20, 2**50)
@@ -115,10 +115,10 @@ amounts = st.integers(2**20, 2**50)
 
 @pytest.mark.spec("W-06")
 @given(amounts, amounts, st.integers(0, 2**40))
-def test_a_claim_grows_in_proportion_and_never_less_than_wished(asked: int, wished: int, overhead: int) -> None:
+def test_a_claim_grows_in_proportion_and_never_less_than_asked(asked: int, larger_size: int, overhead: int) -> None:
     before, request = Quantity(asked), Quantity(asked + overhead)
-    after = grown(request, before, Quantity(wished))
-    assert after >= Quantity(wished)
-    if wished >= asked:
+    after = grown(request, before, Quantity(larger_size))
+    assert after >= Quantity(larger_size)
+    if larger_size >= asked:
         assert after >= request, "never a shrink"
-    assert after.fraction - 1 < Quantity(wished).fraction * request.fraction / before.fraction
+    assert after.fraction - 1 < Quantity(larger_size).fraction * request.fraction / before.fraction

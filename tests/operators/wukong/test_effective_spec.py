@@ -29,8 +29,8 @@ from tests.operators.wukong.specs import DISK, net, spec, wukong
     ],
 )
 def test_power(given: dict[str, Any], power: str, strategy: str) -> None:
-    found = wukong(spec(**given)).spec
-    assert (effective_spec.wanted_power(found), effective_spec.run_strategy(found)) == (power, strategy)
+    result = wukong(spec(**given)).spec
+    assert (effective_spec.wanted_power(result), effective_spec.run_strategy(result)) == (power, strategy)
 
 
 @pytest.mark.spec("W-07")
@@ -46,7 +46,7 @@ def test_power(given: dict[str, Any], power: str, strategy: str) -> None:
     ],
 )
 def test_the_pod_network_comes_along_unless_another_takes_its_place(networks: list[Any], order: list[str]) -> None:
-    assert [one.name for one in effective_spec.attached(wukong(spec(networks=networks)).spec)] == order
+    assert [item.name for item in effective_spec.attached(wukong(spec(networks=networks)).spec)] == order
 
 
 @pytest.mark.spec("W-04")
@@ -72,8 +72,8 @@ def test_what_outlives_the_machine() -> None:
         {"name": "theirs", "existingClaim": "x"},
     ]
     for policy, kept in (("Delete", [False, True, False, True]), ("Retain", [True, True, False, True])):
-        found = wukong(spec(disks=disks, deletePolicy=policy)).spec
-        assert [effective_spec.is_kept(found, disk) for disk in found.disks] == kept
+        result = wukong(spec(disks=disks, deletePolicy=policy)).spec
+        assert [effective_spec.is_kept(result, disk) for disk in result.disks] == kept
 
 
 @pytest.mark.spec("W-13")

@@ -54,22 +54,22 @@ def children(given: Spec) -> dict[str, Any]:
     made = wukong(given)
     assert problems(made) == [], given
     spec = made.spec
-    found: dict[str, Any] = {"vm": to_dict(virtual_machine_for(made))}
+    result: dict[str, Any] = {"vm": to_dict(virtual_machine_for(made))}
     secret = cloud_init_for(made, KEYS)
-    found["cloudinit"] = to_dict(secret) if secret is not None else None
-    for one in spec.disks:
-        if one.existing_claim is None:
-            builder = claim_for if effective_spec.source_of(spec, one) is None else data_volume_for
-            found[f"disk {one.name}"] = to_dict(builder(made, one))
+    result["cloudinit"] = to_dict(secret) if secret is not None else None
+    for item in spec.disks:
+        if item.existing_claim is None:
+            builder = claim_for if effective_spec.source_of(spec, item) is None else data_volume_for
+            result[f"disk {item.name}"] = to_dict(builder(made, item))
     for network in spec.networks:
         if effective_spec.needs_attachment(network):
-            found[f"nad {network.name}"] = to_dict(nad_for(made, network))
+            result[f"nad {network.name}"] = to_dict(nad_for(made, network))
         if effective_spec.wants_policy(network):
-            found[f"nncp {network.name}"] = to_dict(
+            result[f"nncp {network.name}"] = to_dict(
                 policy_for(effective_spec.bridge_of(network), network.physical_interface or "")
             )
-    found["services"] = [to_dict(service) for service in services_for(made)]
-    return found
+    result["services"] = [to_dict(service) for service in services_for(made)]
+    return result
 
 
 _AGENT = {"cloudInitUser": {"name": "ann"}, "sshKeySecret": "keys"}
@@ -100,8 +100,8 @@ def _users(**more: Any) -> Spec:
 PAIRS: dict[str, tuple[Spec, ...]] = {
     "cpu": (spec(), spec(cpu=3)),
     "memory": (spec(), spec(memory="3Gi")),
-    "instancetype.name": tuple({"instancetype": {"name": one}, "disks": [DISK]} for one in "ab"),
-    "instancetype.kind": tuple({"instancetype": {"name": "a", "kind": one}, "disks": [DISK]} for one in "XY"),
+    "instancetype.name": tuple({"instancetype": {"name": item}, "disks": [DISK]} for item in "ab"),
+    "instancetype.kind": tuple({"instancetype": {"name": "a", "kind": item}, "disks": [DISK]} for item in "XY"),
     "preference.name": (spec(preference={"name": "a"}), spec(preference={"name": "b"})),
     "preference.kind": (spec(preference={"name": "a"}), spec(preference={"name": "a", "kind": "X"})),
     "disks[].name": (spec(), disk(name="other")),
@@ -120,26 +120,26 @@ PAIRS: dict[str, tuple[Spec, ...]] = {
     "disks[].existingClaim": (spec(), spec(disks=[{"name": "system", "existingClaim": "x"}])),
     "disks[].checksum": (disk(image="http://x"), disk(image="http://x", checksum="md5:aa")),
     "disks[].secretRef": (disk(image="x"), disk(image="x", secretRef="s")),
-    "disks[].source.http.url": tuple(disk(source={"http": {"url": f"http://{one}"}}) for one in "ab"),
+    "disks[].source.http.url": tuple(disk(source={"http": {"url": f"http://{item}"}}) for item in "ab"),
     "disks[].source.http.certConfigMap": tuple(
-        disk(source={"http": {"url": "http://x", "certConfigMap": one}}) for one in "ab"
+        disk(source={"http": {"url": "http://x", "certConfigMap": item}}) for item in "ab"
     ),
-    "disks[].source.registry.url": tuple(disk(source={"registry": {"url": f"docker://{one}"}}) for one in "ab"),
+    "disks[].source.registry.url": tuple(disk(source={"registry": {"url": f"docker://{item}"}}) for item in "ab"),
     "disks[].source.registry.certConfigMap": tuple(
-        disk(source={"registry": {"url": "docker://x", "certConfigMap": one}}) for one in "ab"
+        disk(source={"registry": {"url": "docker://x", "certConfigMap": item}}) for item in "ab"
     ),
     "disks[].source.registry.pullMethod": tuple(
-        disk(source={"registry": {"url": "docker://x", "pullMethod": one}}) for one in ("pod", "node")
+        disk(source={"registry": {"url": "docker://x", "pullMethod": item}}) for item in ("pod", "node")
     ),
-    "disks[].source.s3.url": tuple(disk(source={"s3": {"url": f"s3://{one}"}}) for one in "ab"),
+    "disks[].source.s3.url": tuple(disk(source={"s3": {"url": f"s3://{item}"}}) for item in "ab"),
     "disks[].source.s3.certConfigMap": tuple(
-        disk(source={"s3": {"url": "s3://x", "certConfigMap": one}}) for one in "ab"
+        disk(source={"s3": {"url": "s3://x", "certConfigMap": item}}) for item in "ab"
     ),
-    "disks[].source.pvc.name": tuple(disk(source={"pvc": {"name": one}}) for one in "ab"),
-    "disks[].source.snapshot.name": tuple(disk(source={"snapshot": {"name": one}}) for one in "ab"),
-    "disks[].source.dataSource.name": tuple(disk(source={"dataSource": {"name": one}}) for one in "ab"),
+    "disks[].source.pvc.name": tuple(disk(source={"pvc": {"name": item}}) for item in "ab"),
+    "disks[].source.snapshot.name": tuple(disk(source={"snapshot": {"name": item}}) for item in "ab"),
+    "disks[].source.dataSource.name": tuple(disk(source={"dataSource": {"name": item}}) for item in "ab"),
     "disks[].source.dataSource.namespace": tuple(
-        disk(source={"dataSource": {"name": "x", "namespace": one}}) for one in "ab"
+        disk(source={"dataSource": {"name": "x", "namespace": item}}) for item in "ab"
     ),
     "disks[].source.blank": (spec(), disk(source={"blank": {}})),
     "disks[].source.upload": (spec(), disk(source={"upload": {}})),
@@ -161,13 +161,13 @@ PAIRS: dict[str, tuple[Spec, ...]] = {
     "networks[].ipConfig.dnsServers[]": (_ip(), _ip(dnsServers=["10.0.0.1"])),
     "networks[].ipConfig.searchDomains[]": (_ip(), _ip(searchDomains=["example.com"])),
     "networks[].ipConfig.routes[].to": tuple(
-        _ip(routes=[{"to": f"10.{one}.0.0/16", "via": "10.0.0.1"}]) for one in "12"
+        _ip(routes=[{"to": f"10.{item}.0.0/16", "via": "10.0.0.1"}]) for item in "12"
     ),
     "networks[].ipConfig.routes[].via": tuple(
-        _ip(routes=[{"to": "1.0.0.0/8", "via": f"10.0.0.{one}"}]) for one in "12"
+        _ip(routes=[{"to": "1.0.0.0/8", "via": f"10.0.0.{item}"}]) for item in "12"
     ),
     "networks[].ipConfig.routes[].metric": tuple(
-        _ip(routes=[{"to": "1.0.0.0/8", "via": "10.0.0.1", "metric": one}]) for one in (1, 2)
+        _ip(routes=[{"to": "1.0.0.0/8", "via": "10.0.0.1", "metric": item}]) for item in (1, 2)
     ),
     "networks[].primary": (net(), net(primary=True)),
     "networks[].macAddress": (net(), net(macAddress="02:00:00:00:00:01")),
@@ -179,8 +179,8 @@ PAIRS: dict[str, tuple[Spec, ...]] = {
     "networks[].mtu": (net(), net(mtu=9000)),
     "networks[].state": (net(), net(state="down")),
     "osImage": (spec(), spec(osImage="x")),
-    "gpus[].name": tuple(spec(gpus=[{"name": one, "deviceName": "a/b"}]) for one in "ab"),
-    "gpus[].deviceName": tuple(spec(gpus=[{"name": "a", "deviceName": f"a/{one}"}]) for one in "ab"),
+    "gpus[].name": tuple(spec(gpus=[{"name": item, "deviceName": "a/b"}]) for item in "ab"),
+    "gpus[].deviceName": tuple(spec(gpus=[{"name": "a", "deviceName": f"a/{item}"}]) for item in "ab"),
     "guest": (spec(), spec(guest="windows")),
     "firmware": (spec(), spec(firmware="efi")),
     "tpm": (spec(), spec(tpm=True)),
@@ -189,7 +189,7 @@ PAIRS: dict[str, tuple[Spec, ...]] = {
     "sshKeySecret": (_user(), {**_user(), "sshKeySecret": "keys"}),
     "sshKeyPropagation": (spec(**_AGENT), spec(**_AGENT, sshKeyPropagation="guestAgent")),
     "bootstrap.type": (spec(), spec(bootstrap={"type": "none"})),
-    "bootstrap.sysprepSecret": tuple(spec(bootstrap={"type": "sysprep", "sysprepSecret": one}) for one in "ab"),
+    "bootstrap.sysprepSecret": tuple(spec(bootstrap={"type": "sysprep", "sysprepSecret": item}) for item in "ab"),
     "bootstrap.userDataSecret": (spec(), spec(bootstrap={"userDataSecret": "x"})),
     "powerState": (spec(), spec(powerState="Stopped")),
     "running": (spec(), spec(running=False)),
@@ -220,8 +220,8 @@ _OF_A_USER: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "lockPasswd": ({}, {"lockPasswd": True}),
     "sshKeySecret": ({}, {"sshKeySecret": "keys"}),
 }
-PAIRS |= {f"cloudInitUser.{name}": (_user(**one), _user(**other)) for name, (one, other) in _OF_A_USER.items()}
-PAIRS |= {f"users[].{name}": (_users(**one), _users(**other)) for name, (one, other) in _OF_A_USER.items()}
+PAIRS |= {f"cloudInitUser.{name}": (_user(**item), _user(**other)) for name, (item, other) in _OF_A_USER.items()}
+PAIRS |= {f"users[].{name}": (_users(**item), _users(**other)) for name, (item, other) in _OF_A_USER.items()}
 
 
 @pytest.mark.parametrize("field", PAIRS)

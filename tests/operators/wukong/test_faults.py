@@ -46,9 +46,9 @@ async def test_imports_that_fail(mode: str) -> None:
         await w.create("broken")
         await w.until_condition("VolumesBound", "False", "ImportFailing", "notthere")
         await w.until_condition("VolumesBound", "False", "ImportFailed", "broken")
-        found = await w.wukong("notthere")
-        assert found.status.phase == "Creating"
-        assert found.status.volumes[0].restarts >= 3
+        result = await w.wukong("notthere")
+        assert result.status.phase == "Creating"
+        assert result.status.volumes[0].restarts >= 3
         assert "404" in await w.message("VolumesBound", "notthere")
         assert await w.vm("notthere") is None
         assert (await w.wukong("broken")).status.phase == "Error"
@@ -107,8 +107,8 @@ async def test_machines_that_find_no_node_or_crash(mode: str) -> None:
         assert "nodes are available" in await w.message("Ready", "never")
         await w.phase("Running", "twice")
         await w.until_condition("Ready", "False", "CrashLoopBackOff", "always")
-        found = await w.phase("Error", "always")
-        assert "times in a row" in found.status.message
+        result = await w.phase("Error", "always")
+        assert "times in a row" in result.status.message
         await faults(w)
         await w.phase("Running", "always")
         await w.phase("Running", "never")
@@ -129,9 +129,9 @@ async def test_addresses_that_vanish_and_guests_without_an_agent(mode: str) -> N
             await asyncio.sleep(1)
             seen = await w.vmi("flicker")
             assert seen is not None
-            vanished |= not any(one.ip_address for one in seen.status.interfaces)
-            found = await w.wukong("flicker")
-            assert found.status.primary_ip
+            vanished |= not any(interface.ip_address for interface in seen.status.interfaces)
+            result = await w.wukong("flicker")
+            assert result.status.primary_ip
             assert await w.condition("Ready", "flicker") == ("True", "VMRunning")
         assert vanished
         silent = await w.wukong("silent")
@@ -186,8 +186,8 @@ async def test_a_claim_that_is_deleted_is_not_made_again_in_silence(mode: str) -
         assert await w.condition("Ready") == ("True", "VMRunning"), "what is in use stays until it is not"
         await w.client.delete(Instance, "web-vm", SPACE)
         await w.until_condition("VolumesBound", "False", "ClaimLost")
-        found = await w.phase("Error")
-        assert "Put it back from a backup" in found.status.message
+        result = await w.phase("Error")
+        assert "Put it back from a backup" in result.status.message
         await w.change(disks=PLAIN)
         await w.phase("Running")
         await w.change(disks=[*PLAIN, {"name": "data", "size": "1Gi", "storageClassName": "fast"}])
@@ -208,9 +208,9 @@ async def test_a_data_volume_that_was_tidied_up_is_not_made_again(mode: str) -> 
         await w.gone(DataVolume, "web-system")
         await asyncio.sleep(60)
         assert await w.find(DataVolume, "web-system") is None
-        found = await w.wukong()
-        assert found.status.phase == "Running"
-        assert found.status.volumes[0].bound
+        result = await w.wukong()
+        assert result.status.phase == "Running"
+        assert result.status.volumes[0].bound
 
 
 @pytest.mark.spec("W-05", "W-14")
@@ -218,12 +218,12 @@ async def test_a_data_volume_that_was_tidied_up_is_not_made_again(mode: str) -> 
 async def test_a_data_volume_that_is_deleted_half_way_is_imported_anew(mode: str) -> None:
     async with world(cdi=mode) as w:
         await w.create()
-        found = None
-        while found is None or found.status.phase != "ImportInProgress":
+        result = None
+        while result is None or result.status.phase != "ImportInProgress":
             await asyncio.sleep(1)
-            found = await w.find(DataVolume, "web-system")
+            result = await w.find(DataVolume, "web-system")
         await w.client.delete(DataVolume, "web-system", SPACE)
-        while (now := await w.find(DataVolume, "web-system")) is None or now.metadata.uid == found.metadata.uid:
+        while (now := await w.find(DataVolume, "web-system")) is None or now.metadata.uid == result.metadata.uid:
             assert await w.vm() is None, "a disk that is half full is no disk"
             await asyncio.sleep(1)
         await w.phase("Running")

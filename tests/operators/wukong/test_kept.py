@@ -78,7 +78,7 @@ async def test_one_that_was_to_go_goes_also_when_it_was_taken_out() -> None:
 def _without_rules(schema: Any) -> Any:
     if isinstance(schema, dict):
         return {key: _without_rules(value) for key, value in schema.items() if key != "x-kubernetes-validations"}
-    return [_without_rules(one) for one in schema] if isinstance(schema, list) else schema
+    return [_without_rules(item) for item in schema] if isinstance(schema, list) else schema
 
 
 @pytest.mark.virtual

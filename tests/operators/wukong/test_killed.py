@@ -1,6 +1,6 @@
 """The operator is killed after every single write, and the next process goes on where it was.
 
-Each process lives for one write, and its answer never reaches it. If a wish is fulfilled by such processes, it is
+Each process lives for one write, and its answer never reaches it. If a spec is fulfilled by such processes, it is
 fulfilled from every state between two writes.
 """
 
@@ -29,7 +29,7 @@ LAN = [{"name": "default"}, {"name": "lan", "type": "bridge", "bridgeName": "br-
 
 
 class MortalCalls(Wrapper):
-    """Ends after one write: it happens, and nobody hears of it."""
+    """Ends after one write: it happens, and no caller gets the answer."""
 
     def __init__(self, client: Client) -> None:
         super().__init__(client.caller)
@@ -44,7 +44,7 @@ class MortalCalls(Wrapper):
             self.last = f"{call.verb} {call.resource.plural} {call.subresource}".strip()
             self.dead.set()
         await asyncio.get_running_loop().create_future()
-        raise AssertionError("nobody comes back from there")
+        raise AssertionError("the process must have ended")
 
 
 class Mortal(Client):
@@ -54,8 +54,8 @@ class Mortal(Client):
 
 
 async def by_mortals(w: World, done: Callable[[], Any], *, limit: int = 60) -> list[str]:
-    """Processes of one write each until all is as wished; what they wrote."""
-    words: list[str] = []
+    """Processes of one write each until all is as desired; what they wrote."""
+    writes_: list[str] = []
     for _ in range(limit):
         client = Mortal(w.client)
         async with operating(client, check_permissions=False, shutdown_timeout=0.1):
@@ -64,9 +64,9 @@ async def by_mortals(w: World, done: Callable[[], Any], *, limit: int = 60) -> l
                 if client.calls.dead.is_set():
                     break
                 if await done():
-                    return words
-        words.append(client.calls.last)
-    raise AssertionError(f"not fulfilled by {limit} processes: {words[-10:]}")
+                    return writes_
+        writes_.append(client.calls.last)
+    raise AssertionError(f"not fulfilled by {limit} processes: {writes_[-10:]}")
 
 
 @pytest.mark.parametrize("mode", MODES_IN_TURN)
@@ -82,10 +82,10 @@ async def test_a_life_of_killed_processes(mode: Any) -> None:
         async def runs() -> bool:
             return (await w.wukong()).status.phase == "Running"
 
-        words = await by_mortals(w, runs)
+        writes_ = await by_mortals(w, runs)
         made = {"patch datavolumes", "patch virtualmachines", "patch network-attachment-definitions", "patch secrets"}
-        assert made <= set(words)
-        assert all(words.count(one) == 1 for one in made), "nothing is made twice"
+        assert made <= set(writes_)
+        assert all(writes_.count(item) == 1 for item in made), "nothing is made twice"
         first = await w.vmi()
         assert first is not None
         await w.change(restartAt="now")
@@ -93,8 +93,8 @@ async def test_a_life_of_killed_processes(mode: Any) -> None:
         async def restarted() -> bool:
             return (await w.wukong()).status.last_restart == "now" and await runs()
 
-        words = await by_mortals(w, restarted)
-        assert words.count("delete virtualmachineinstances") == 1
+        writes_ = await by_mortals(w, restarted)
+        assert writes_.count("delete virtualmachineinstances") == 1
         second = await w.vmi()
         assert second is not None
         assert second.metadata.uid != first.metadata.uid

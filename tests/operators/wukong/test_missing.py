@@ -61,7 +61,7 @@ async def test_snapshots_that_the_cluster_cannot_take_yet() -> None:
 @pytest.mark.spec("W-11")
 @pytest.mark.parametrize(
     "plan",
-    ["409", "lost-after", *(pytest.param(one, marks=pytest.mark.long) for one in FAULTS)],
+    ["409", "lost-after", *(pytest.param(item, marks=pytest.mark.long) for item in FAULTS)],
 )
 async def test_whatever_happens_to_a_call_there_is_one_child_of_each_sort(plan: str) -> None:
     """Every tenth exchange of the operator goes wrong, until the machine runs."""
@@ -95,8 +95,8 @@ async def test_a_refusal_of_the_api_server_is_told() -> None:
         await w.client.create(quota)
         await asyncio.sleep(5)
         await w.create(disks=DISKS)
-        found = await w.phase("Error")
-        assert "exceeded quota" in found.status.message
+        result = await w.phase("Error")
+        assert "exceeded quota" in result.status.message
         assert await w.condition("Ready") == ("False", "Refused")
         await w.client.delete("resourcequotas", "tight", SPACE)
         await w.phase("Running")

@@ -30,15 +30,15 @@ def test_children_are_called_as_the_original_called_them() -> None:
 
 @pytest.mark.spec("W-13")
 @given(st.uuids(), labels, labels)
-def test_addresses_are_local_unicast_stable_and_their_own(uid: object, one: str, other: str) -> None:
-    address = names.mac(str(uid), one)
+def test_addresses_are_local_unicast_stable_and_their_own(uid: object, item: str, other: str) -> None:
+    address = names.mac(str(uid), item)
     first = int(address[:2], 16)
     assert re.fullmatch(r"([0-9a-f]{2}:){5}[0-9a-f]{2}", address)
     assert first & 0b01 == 0, "unicast"
     assert first & 0b10, "locally administered"
-    assert names.mac(str(uid), one) == address, "stable"
-    assert (names.mac(str(uid), other) == address) == (one == other), "one for each network"
-    assert names.mac(f"{uid}0", one) != address, "one for each machine"
+    assert names.mac(str(uid), item) == address, "stable"
+    assert (names.mac(str(uid), other) == address) == (item == other), "one for each network"
+    assert names.mac(f"{uid}0", item) != address, "one for each machine"
 
 
 @pytest.mark.spec("W-13")
@@ -55,17 +55,17 @@ def test_a_given_address_is_taken_and_another_never_changes() -> None:
 
 
 @given(interfaces, interfaces)
-def test_a_policy_is_of_one_bridge(one: str, other: str) -> None:
-    assert dns_subdomain_errors(names.policy(one)) == []
-    assert (names.policy(one) == names.policy(other)) == (one == other)
+def test_a_policy_is_of_one_bridge(item: str, other: str) -> None:
+    assert dns_subdomain_errors(names.policy(item)) == []
+    assert (names.policy(item) == names.policy(other)) == (item == other)
 
 
 @given(long_labels, long_labels)
-def test_interfaces_of_guests_have_names_that_kernels_take(one: str, other: str) -> None:
-    for name in (names.guest_interface(one), names.guest_interface(other)):
+def test_interfaces_of_guests_have_names_that_kernels_take(item: str, other: str) -> None:
+    for name in (names.guest_interface(item), names.guest_interface(other)):
         assert len(name) <= 15
         assert name not in ("default", "all", "lo")
-    assert (names.guest_interface(one) == names.guest_interface(other)) == (one == other)
+    assert (names.guest_interface(item) == names.guest_interface(other)) == (item == other)
 
 
 @given(st.from_regex(r"[a-z0-9]([-a-z0-9]{0,58}[a-z0-9])?", fullmatch=True), long_labels)

@@ -16,8 +16,8 @@ pytestmark = pytest.mark.spec("W-04")
 
 def config(**given: Any) -> dict[str, Any]:
     made = wukong(net(**given))
-    found: dict[str, Any] = json.loads(nad_for(made, made.spec.networks[0]).spec.config)
-    return found
+    result: dict[str, Any] = json.loads(nad_for(made, made.spec.networks[0]).spec.config)
+    return result
 
 
 def test_a_bridge() -> None:
@@ -32,8 +32,8 @@ def test_a_bridge() -> None:
 
 
 def test_a_bridge_with_everything() -> None:
-    found = config(bridgeName="vmbr0", vlanId=100, mtu=9000)
-    assert {key: found[key] for key in ("bridge", "vlan", "mtu", "preserveDefaultVlan")} == {
+    result = config(bridgeName="vmbr0", vlanId=100, mtu=9000)
+    assert {key: result[key] for key in ("bridge", "vlan", "mtu", "preserveDefaultVlan")} == {
         "bridge": "vmbr0",
         "vlan": 100,
         "mtu": 9000,
@@ -64,10 +64,10 @@ def test_there_is_no_attachment_of_a_type_that_nothing_binds(kind: str | None) -
 
 
 def test_a_policy_is_of_a_bridge_and_nothing_of_a_machine_is_in_it() -> None:
-    found = to_dict(policy_for("br-lan", "ens192"))
-    assert found["metadata"]["name"] == "wukong-br-br-lan"
-    assert "namespace" not in found["metadata"]
-    (interface,) = found["spec"]["desiredState"]["interfaces"]
+    result = to_dict(policy_for("br-lan", "ens192"))
+    assert result["metadata"]["name"] == "wukong-br-br-lan"
+    assert "namespace" not in result["metadata"]
+    (interface,) = result["spec"]["desiredState"]["interfaces"]
     assert (interface["name"], interface["type"], interface["state"]) == ("br-lan", "linux-bridge", "up")
     (port,) = interface["bridge"]["port"]
     assert port["name"] == "ens192"

@@ -44,14 +44,14 @@ async def test_a_bridge_is_made_shared_and_goes_with_the_last_machine_on_it() ->
         for state in (await w.client.list(NodeNetworkState)).items:
             current = state.status.current_state
             assert current is not None
-            states_before[state.metadata.name] = [one.name for one in current.interfaces or ()]
+            states_before[state.metadata.name] = [interface.name for interface in current.interfaces or ()]
         assert states_before, "the simulation has a state for each node"
         await w.create("one", disks=DISKS, networks=lan("ens224"))
         await w.create("two", disks=DISKS, networks=lan("ens224"))
         await w.phase("Running", "one")
         await w.phase("Running", "two")
         policies = (await w.client.list(NodeNetworkConfigurationPolicy)).items
-        assert [one.metadata.name for one in policies] == [POLICY]
+        assert [policy.metadata.name for policy in policies] == [POLICY]
         await w.create("three", disks=DISKS, networks=lan("ens256"))
         await w.until_condition("NetworksConfigured", "False", "BridgeInUse", "three")
         await w.create("four", disks=DISKS, networks=lan("eth0", bridgeName="br-four"))
@@ -69,7 +69,7 @@ async def test_a_bridge_is_made_shared_and_goes_with_the_last_machine_on_it() ->
         for state in (await w.client.list(NodeNetworkState)).items:
             current = state.status.current_state
             assert current is not None
-            assert [one.name for one in current.interfaces or ()] == states_before[state.metadata.name]
+            assert [interface.name for interface in current.interfaces or ()] == states_before[state.metadata.name]
 
 
 async def test_an_interface_is_in_one_bridge_and_a_bridge_of_one_type() -> None:
@@ -83,7 +83,7 @@ async def test_an_interface_is_in_one_bridge_and_a_bridge_of_one_type() -> None:
         await w.until_condition("NetworksConfigured", "False", "BridgeInUse", "three")
         assert "not of type ovs" in await w.message("NetworksConfigured", "three")
         policies = (await w.client.list(NodeNetworkConfigurationPolicy)).items
-        assert [one.metadata.name for one in policies] == [POLICY]
+        assert [policy.metadata.name for policy in policies] == [POLICY]
         w.writes()
         await asyncio.sleep(300)
         assert [call for call in w.writes() if call.resource == NodeNetworkConfigurationPolicy.resource] == []

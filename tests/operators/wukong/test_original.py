@@ -40,8 +40,8 @@ async def test_its_samples_come_up(case: str) -> None:
     async with world() as it:
         await prepare(it.client)
         await it.client.create(body(ORIGINAL[case]), SPACE)
-        found = await it.phase("Running")
-        assert [one.bound for one in found.status.volumes] == [True] * len(ORIGINAL[case]["disks"])
+        result = await it.phase("Running")
+        assert [volume.bound for volume in result.status.volumes] == [True] * len(ORIGINAL[case]["disks"])
 
 
 async def test_every_other_field_reaches_kubevirt() -> None:
@@ -61,5 +61,5 @@ async def test_every_other_field_reaches_kubevirt() -> None:
     assert vm.spec.run_strategy == "Halted"
     assert template.node_selector == {"disk": "ssd"}
     assert [gpu.device_name for gpu in template.domain.devices.gpus or []] == ["nvidia.com/gpu"]
-    assert [one.name for one in template.networks or []] == ["fast", "ovs"]
+    assert [network.name for network in template.networks or []] == ["fast", "ovs"]
     assert wukong.status.volumes[0].type == "DataVolume"

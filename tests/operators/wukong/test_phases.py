@@ -21,19 +21,19 @@ def machine(word: str = "", strategy: str = "Always", **status: Any) -> VirtualM
 
 
 def instance(phase: str, *conditions: tuple[str, str, str], deleting: bool = False, **status: Any) -> Any:
-    told = [
+    reported = [
         {"type": type, "status": word, "reason": "R", "message": text, "lastTransitionTime": OLD}
         for type, word, text in conditions
     ]
     metadata = {"name": "web-vm", "creationTimestamp": times.now(), **({"deletionTimestamp": OLD} if deleting else {})}
     return from_dict(
-        VirtualMachineInstance, {"metadata": metadata, "status": {"phase": phase, "conditions": told, **status}}
+        VirtualMachineInstance, {"metadata": metadata, "status": {"phase": phase, "conditions": reported, **status}}
     )
 
 
 def seen(vm: Any, vmi: Any, before: Phase = "Creating") -> tuple[str, bool, str]:
-    found = view(WukongStatus(phase=before), vm, vmi, grace=60)
-    return found.phase, found.ready, found.reason
+    result = view(WukongStatus(phase=before), vm, vmi, grace=60)
+    return result.phase, result.ready, result.reason
 
 
 CASES = [

@@ -62,29 +62,29 @@ def test_nodes_are_in_reach_only_where_the_settings_say_so() -> None:
 
 def test_no_rule_has_a_wildcard_and_the_plural_of_attachments_is_right() -> None:
     rules = rules_for(permissions(controllers(Options(node_interfaces=frozenset({"ens224"})))))
-    words = [word for rule in rules for key in ("apiGroups", "resources", "verbs") for word in rule[key]]
-    assert "*" not in words
-    assert "networkattachmentdefinitions" not in words
+    names_ = [word for rule in rules for key in ("apiGroups", "resources", "verbs") for word in rule[key]]
+    assert "*" not in names_
+    assert "networkattachmentdefinitions" not in names_
 
 
 def test_the_catalogue_knows_it() -> None:
     assert "wukong" in SUMMARIES
     operator = find("wukong")
-    names = [one["metadata"]["name"] for one in operator.definitions()]
+    names = [definition["metadata"]["name"] for definition in operator.definitions()]
     assert names == ["wukongs.vm.novasphere.dev", "wukongsnapshots.vm.novasphere.dev"]
-    assert {one["kind"] for one in operator.sample_objects()} >= {"Wukong", "WukongSnapshot"}
+    assert {sample_object["kind"] for sample_object in operator.sample_objects()} >= {"Wukong", "WukongSnapshot"}
 
 
 def test_a_permission_to_change_nodes_reaches_the_pod_that_is_installed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(NODE_INTERFACES, "ens256, ens224")
     operator = find("wukong")
     installed = Installation(operators=[operator], namespace="vms").everything()
-    (deployment,) = (one for one in installed if one["kind"] == "Deployment")
+    (deployment,) = (item for item in installed if item["kind"] == "Deployment")
     (container,) = deployment["spec"]["template"]["spec"]["containers"]
     assert container["env"] == [{"name": NODE_INTERFACES, "value": "ens224,ens256"}]
-    (role,) = (one for one in installed if one["kind"] == "ClusterRole")
+    (role,) = (item for item in installed if item["kind"] == "ClusterRole")
     assert any("nodenetworkconfigurationpolicies" in rule["resources"] for rule in role["rules"])
     monkeypatch.delenv(NODE_INTERFACES)
     bare = Installation(operators=[operator], namespace="vms").everything()
-    (deployment,) = (one for one in bare if one["kind"] == "Deployment")
+    (deployment,) = (item for item in bare if item["kind"] == "Deployment")
     assert "env" not in deployment["spec"]["template"]["spec"]["containers"][0]

@@ -26,8 +26,8 @@ PLAIN = {"name": "system", "size": "10Gi", "storageClassName": "fast"}
 
 def of_operator(w: World) -> list[str]:
     """Verb, resource and subresource of each write."""
-    words = ((c.verb, "" if c.resource is None else c.resource.plural, c.subresource) for c in w.writes())
-    return [" ".join(filter(None, one)) for one in words]
+    text = ((c.verb, "" if c.resource is None else c.resource.plural, c.subresource) for c in w.writes())
+    return [" ".join(filter(None, word)) for word in text]
 
 
 @pytest.mark.spec("W-02", "W-03", "W-05", "W-07", "W-08", "W-09", "W-15")
@@ -44,22 +44,24 @@ async def test_a_new_machine_comes_up_and_is_left_alone(mode: str) -> None:
 
         watching = asyncio.create_task(watch())
         await asyncio.sleep(0.1)
-        found = await w.running()
+        result = await w.running()
         watching.cancel()
         assert seen == ["Pending", "Creating", "Running"]
         writes = of_operator(w)
         assert writes[:3] == ["patch wukongs", "patch wukongs status", "patch datavolumes"]
         assert writes.index("patch virtualmachines") > writes.index("patch datavolumes")
         assert writes.count("patch virtualmachines") == writes.count("patch datavolumes") == 1
-        assert found.metadata.finalizers == [FINALIZER]
-        status = found.status
+        assert result.metadata.finalizers == [FINALIZER]
+        status = result.status
         assert (status.vm_name, status.power_state, status.observed_generation) == ("web-vm", "Running", 1)
         assert status.node_name.startswith("node-")
         assert status.primary_ip == status.networks[0].ip_address != ""
         vmi = await w.vmi()
         assert vmi is not None
         assert status.networks[0].mac_address == vmi.status.interfaces[0].mac
-        assert [(one.bound, one.progress, one.phase) for one in status.volumes] == [(True, "100.0%", "Succeeded")]
+        assert [(volume.bound, volume.progress, volume.phase) for volume in status.volumes] == [
+            (True, "100.0%", "Succeeded")
+        ]
         for type in ("Ready", "SpecValid", "NetworksConfigured", "VolumesBound", "VirtualMachineReady"):
             condition = find_condition(status.conditions, type)
             assert condition is not None
@@ -67,7 +69,7 @@ async def test_a_new_machine_comes_up_and_is_left_alone(mode: str) -> None:
         for kind, name in ((VirtualMachine, "web-vm"), (DataVolume, "web-system"), (Secret, "web-cloudinit")):
             owner = controller_of(await w.client.get(kind, name, SPACE))
             assert owner is not None
-            assert owner.uid == found.metadata.uid
+            assert owner.uid == result.metadata.uid
         await asyncio.sleep(60)
         w.writes()
         since = find_condition((await w.wukong()).status.conditions, "Ready")
@@ -86,9 +88,9 @@ async def test_waiting_for_the_first_consumer_is_no_deadlock(mode: str) -> None:
         await w.create("plain", disks=[PLAIN | lazy])
         await w.create("off", disks=[SPEC["disks"][0] | lazy], powerState="Stopped")
         for name in ("filled", "plain"):
-            found = await w.phase("Running", name)
-            assert found.status.volumes[0].bound
-        found = await w.phase("Stopped", "off")
+            result = await w.phase("Running", name)
+            assert result.status.volumes[0].bound
+        result = await w.phase("Stopped", "off")
         assert await w.condition("VolumesBound", "off") == ("False", "WaitingForFirstConsumer")
         assert await w.condition("SpecValid", "off") == ("True", "Valid")
         await w.change("off", powerState="Running")
@@ -107,8 +109,8 @@ async def test_power_is_kept_where_it_is_declared_and_left_alone_where_not() -> 
         await w.create("off", disks=[PLAIN], running=False)
         await w.phase("Running", "declared")
         await w.phase("Running", "free")
-        found = await w.phase("Stopped", "off")
-        assert found.status.power_state == "Stopped"
+        result = await w.phase("Stopped", "off")
+        assert result.status.power_state == "Stopped"
         await asyncio.sleep(30)
         w.writes()
         await virtctl(w, "declared", "Halted")
@@ -116,17 +118,17 @@ async def test_power_is_kept_where_it_is_declared_and_left_alone_where_not() -> 
         await w.phase("Stopped", "free")
         await asyncio.sleep(60)
         await w.phase("Running", "declared")
-        machines = [one for one in of_operator(w) if one == "patch virtualmachines"]
+        machines = [item for item in of_operator(w) if item == "patch virtualmachines"]
         assert len(machines) <= 2, "each machine is written once at most: one undone, one taken as it is"
         assert "PowerReverted" in await w.events()
         await asyncio.sleep(300)
         assert of_operator(w) == []
         await virtctl(w, "free", "Always")
         await w.phase("Running", "free")
-        told = (await w.events()).count("PowerReverted")
+        reported = (await w.events()).count("PowerReverted")
         await w.change("declared", powerState="Stopped")
         await w.phase("Stopped", "declared")
-        assert (await w.events()).count("PowerReverted") == told, "a changed spec overrules nobody"
+        assert (await w.events()).count("PowerReverted") == reported, "a changed spec overrules no user"
         assert await w.vmi("declared") is None
         assert (await w.wukong("declared")).status.primary_ip == ""
 
@@ -198,8 +200,8 @@ async def test_disks_grow_where_their_class_allows_it_and_never_shrink(mode: str
         async def grown() -> bool:
             status = (await w.wukong()).status
             return (
-                [one.capacity for one in status.volumes]
-                == [one.requested for one in status.volumes]
+                [volume.capacity for volume in status.volumes]
+                == [volume.requested for volume in status.volumes]
                 != [str(before), "10Gi"]
             )
 
@@ -211,7 +213,7 @@ async def test_disks_grow_where_their_class_allows_it_and_never_shrink(mode: str
         assert (await w.wukong()).status.phase == "Running"
         w.writes()
         await asyncio.sleep(120)
-        assert [one for one in of_operator(w) if "claims" in one] == []
+        assert [item for item in of_operator(w) if "claims" in item] == []
         await w.change("stiff", disks=[rigid | {"size": "11Gi"}])
         await w.until_condition("SpecValid", "False", "DiskCannotGrow", "stiff")
         assert await w.condition("Ready", "stiff") == ("True", "VMRunning")
@@ -225,7 +227,9 @@ async def test_what_got_past_the_definition_is_refused_by_the_operator() -> None
     """An older cluster does not know the rules about old values: here they are taken out of the definition."""
     async with world(timings=QUICK) as w:
         await w.running()
-        definition = next(one for one in OPERATOR.definitions() if one["metadata"]["name"].startswith("wukongs."))
+        definition = next(
+            definition for definition in OPERATOR.definitions() if definition["metadata"]["name"].startswith("wukongs.")
+        )
         open_spec = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
         root = "/spec/versions/0/schema/openAPIV3Schema"
         loose = JsonPatch([{"op": "replace", "path": f"{root}/properties/spec", "value": open_spec},
@@ -273,8 +277,8 @@ async def test_networks_secrets_and_services() -> None:
         await w.until_condition("VirtualMachineReady", "False", "SecretNotFound")
         assert "login" in (await w.wukong()).status.message
         await w.client.create(Secret(metadata=ObjectMeta(name="login", namespace=SPACE), string_data={"password": "x"}))
-        found = await w.phase("Running")
-        assert [(one.name, one.nad_name) for one in found.status.networks] == [
+        result = await w.phase("Running")
+        assert [(network.name, network.nad_name) for network in result.status.networks] == [
             ("default", ""), ("lan", "web-lan-nad"), ("given", "theirs"),
         ]  # fmt: skip
         assert await w.find(Service, "web-ssh") is not None
@@ -284,7 +288,7 @@ async def test_networks_secrets_and_services() -> None:
             left = (await w.find(Service, "web-ssh"), await w.find(NetworkAttachmentDefinition, "web-lan-nad"))
             return left == (None, None)
 
-        await w.until(swept, "the end of what is no longer wished")
+        await w.until(swept, "the end of what is no longer desired")
         assert await w.find(NetworkAttachmentDefinition, "theirs") is not None, "it is not ours"
 
 
@@ -298,7 +302,7 @@ async def test_a_pause_of_the_operator_leaves_everything_as_it_is() -> None:
         await w.client.delete(VirtualMachine, "web-vm", SPACE)
         await w.gone(VirtualMachine, "web-vm")
         await asyncio.sleep(60)
-        assert not [one for one in of_operator(w) if "wukongs" not in one]
+        assert not [item for item in of_operator(w) if "wukongs" not in item]
         await w.change(paused=False)
         await w.phase("Running")
         machine = await w.vm()
@@ -337,8 +341,8 @@ async def test_what_others_have_made_or_plugged_in_is_left_alone() -> None:
                   "spec": {"runStrategy": "Halted", "template": template}}  # fmt: skip
         await w.client.create(theirs)
         await w.create("taken", disks=[PLAIN])
-        found = await w.phase("Error", "taken")
-        assert found.status.message == "VirtualMachine taken-vm belongs to another owner: rename one"
+        result = await w.phase("Error", "taken")
+        assert result.status.message == "VirtualMachine taken-vm belongs to another owner: rename one"
         await w.delete("taken")
         await w.gone(Wukong, "taken")
         machine = await w.vm("taken")
@@ -356,7 +360,7 @@ async def test_what_others_have_made_or_plugged_in_is_left_alone() -> None:
 
         async def names() -> list[str]:
             now = await w.client.get("virtualmachines.kubevirt.io", "web-vm", SPACE)
-            return [one["name"] for one in now["spec"]["template"]["spec"]["volumes"]]
+            return [volume["name"] for volume in now["spec"]["template"]["spec"]["volumes"]]
 
         async def unplugged() -> bool:
             return "data" not in await names()

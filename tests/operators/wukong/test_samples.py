@@ -1,6 +1,6 @@
 """The samples: accepted as they are, and what is made of them stands in `golden/`, whole, to be read and reviewed.
 
-After a change that is meant, `GOLDEN=write pytest tests/operators/wukong/test_samples.py` writes them anew. That they
+After a change that is meant, `GOLDEN=write pytest tests/operators/wukong/test_samples.py` writes them again. That they
 come up is tested where the command line makes them, on the simulated KubeVirt.
 """
 
@@ -29,50 +29,50 @@ pytestmark = pytest.mark.spec("W-01")
 
 GOLDEN = Path(__file__).parent / "golden"
 SAMPLES = find("wukong").sample_objects()
-WUKONGS = {one["metadata"]["name"]: one for one in SAMPLES if one["kind"] == "Wukong"}
+WUKONGS = {item["metadata"]["name"]: item for item in SAMPLES if item["kind"] == "Wukong"}
 
 
 def secrets() -> dict[str, Secret]:
     """As the server keeps them: texts become data."""
-    found = [from_dict(Secret, one) for one in SAMPLES if one["kind"] == "Secret"]
-    for secret in found:
+    result = [from_dict(Secret, item) for item in SAMPLES if item["kind"] == "Secret"]
+    for secret in result:
         secret.data = {key: base64.b64encode(text.encode()).decode() for key, text in secret.string_data.items()}
-    return {secret.metadata.name: secret for secret in found}
+    return {secret.metadata.name: secret for secret in result}
 
 
 def children(sample: dict[str, Any]) -> list[dict[str, Any]]:
     wukong = from_dict(Wukong, sample)
     wukong.metadata.uid = "9d6f3c1e-7d5c-4b0e-8f5a-2f6f1f0c1234"
     assert problems(wukong) == []
-    spec, found = wukong.spec, []
+    spec, result = wukong.spec, []
     for network in filter(effective_spec.needs_attachment, spec.networks):
-        found.append(to_dict(nad_for(wukong, network)))
+        result.append(to_dict(nad_for(wukong, network)))
         if effective_spec.wants_policy(network):
-            found.append(to_dict(policy_for(effective_spec.bridge_of(network), network.physical_interface or "")))
+            result.append(to_dict(policy_for(effective_spec.bridge_of(network), network.physical_interface or "")))
     for disk in spec.disks:
         builder = claim_for if effective_spec.source_of(spec, disk) is None else data_volume_for
-        found.append(to_dict(builder(wukong, disk)))
+        result.append(to_dict(builder(wukong, disk)))
     secret = cloud_init_for(wukong, secrets())
     if secret is not None:
         readable = {key: base64.b64decode(text).decode() for key, text in secret.data.items()}
-        found.append({**to_dict(secret), "data": readable})
-    found.append(to_dict(virtual_machine_for(wukong)))
-    return [*found, *map(to_dict, services_for(wukong))]
+        result.append({**to_dict(secret), "data": readable})
+    result.append(to_dict(virtual_machine_for(wukong)))
+    return [*result, *map(to_dict, services_for(wukong))]
 
 
 @pytest.mark.parametrize("name", WUKONGS)
 def test_children_of_a_sample(name: str) -> None:
-    found, path = children(WUKONGS[name]), GOLDEN / f"{name}.yaml"
+    result, path = children(WUKONGS[name]), GOLDEN / f"{name}.yaml"
     if os.environ.get("GOLDEN") == "write":
-        path.write_text(yaml.safe_dump_all(found, sort_keys=False, width=120))
-    assert found == list(yaml.safe_load_all(path.read_text()))
+        path.write_text(yaml.safe_dump_all(result, sort_keys=False, width=120))
+    assert result == list(yaml.safe_load_all(path.read_text()))
 
 
 def test_a_snapshot_keeps_its_name() -> None:
-    (sample,) = [from_dict(WukongSnapshot, one) for one in SAMPLES if one["kind"] == "WukongSnapshot"]
-    found = to_dict(snapshot_for(sample))
-    assert found["metadata"]["name"] == sample.metadata.name
-    assert found["spec"]["source"] == {"apiGroup": "kubevirt.io", "kind": "VirtualMachine", "name": "precious-vm"}
+    (sample,) = [from_dict(WukongSnapshot, item) for item in SAMPLES if item["kind"] == "WukongSnapshot"]
+    result = to_dict(snapshot_for(sample))
+    assert result["metadata"]["name"] == sample.metadata.name
+    assert result["spec"]["source"] == {"apiGroup": "kubevirt.io", "kind": "VirtualMachine", "name": "precious-vm"}
 
 
 async def test_the_server_takes_all_of_them() -> None:

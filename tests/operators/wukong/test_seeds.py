@@ -1,4 +1,4 @@
-"""A machine's whole life while calls fail, watches break and the operator is started anew, by seed."""
+"""A machine's whole life while calls fail, watches break and the operator is restarted, by seed."""
 
 from __future__ import annotations
 
@@ -68,8 +68,8 @@ async def test_a_life_full_of_trouble(seed: int, mode: Any) -> None:
         await w.create(networks=LAN, powerState="Running")
 
         async def runs() -> bool:
-            found = await w.wukong()
-            return found.status.phase == "Running" and await w.condition("Ready") == ("True", "VMRunning")
+            result = await w.wukong()
+            return result.status.phase == "Running" and await w.condition("Ready") == ("True", "VMRunning")
 
         await story.through(runs)
         assert [len((await w.client.list(kind, SPACE)).items) for kind in CHILDREN] == [1, 1, 1, 1, 1]

@@ -1,4 +1,4 @@
-"""What is in a snapshot: told, and above all what is not."""
+"""What a snapshot contains is reported, and above all what it does not."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ pytestmark = pytest.mark.spec("W-13")
 
 def test_disks_that_are_left_out_are_named() -> None:
     volumes = {"includedVolumes": ["system"], "excludedVolumes": ["scratch", "cloudinitdisk"]}
-    told = {"status": {"snapshotVolumes": volumes, "indications": ["Online", "NoGuestAgent"]}}
+    reported = {"status": {"snapshotVolumes": volumes, "indications": ["Online", "NoGuestAgent"]}}
     status = SnapshotStatus()
-    note_contents(status, from_dict(VirtualMachineSnapshot, told).status)
+    note_contents(status, from_dict(VirtualMachineSnapshot, reported).status)
     assert (status.volumes, status.excluded_volumes) == (["system"], ["scratch"])
     assert status.indications == ["NoGuestAgent", "Online"]
 

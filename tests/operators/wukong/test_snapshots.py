@@ -38,12 +38,12 @@ async def test_a_snapshot_is_taken_once_and_goes_with_its_object() -> None:
         await w.client.create(faults)
         await take(w, "of-nothing", "nobody")
         await take(w, "early")
-        found = await until_phase(w, "of-nothing", "Failed")
-        assert found.status.error == "there is no Wukong nobody"
+        result = await until_phase(w, "of-nothing", "Failed")
+        assert result.status.error == "there is no Wukong nobody"
         await w.running(disks=DISKS)
-        found = await until_phase(w, "early", "Succeeded")
-        assert (found.status.snapshot_name, found.status.error) == ("early", "")
-        assert found.status.creation_time
+        result = await until_phase(w, "early", "Succeeded")
+        assert (result.status.snapshot_name, result.status.error) == ("early", "")
+        assert result.status.creation_time
         assert len((await w.client.list(VirtualMachineSnapshot, SPACE)).items) == 1
         await take(w, "bad")
         assert (await until_phase(w, "bad", "Failed")).status.error
@@ -70,8 +70,8 @@ async def test_a_machine_is_put_back_once_and_is_on_again_afterwards(power: dict
             return (await w.wukong()).status.last_restore == "before"
 
         await w.until(restored, "the restore")
-        found = await w.phase("Running")
-        assert found.status.power_state == "Running"
+        result = await w.phase("Running")
+        assert result.status.power_state == "Running"
         assert "PowerReverted" not in await w.events()
         new = await w.client.get(PersistentVolumeClaim, "web-system", SPACE)
         assert new.metadata.uid != old.metadata.uid, "its claims were put back under their names"

@@ -43,10 +43,10 @@ async def attempt(api: Api, given: Spec, name: str = "web") -> tuple[int, dict[s
     response = await api.send("POST", PATH, body(given, name), query=query)
     answer = msgspec.json.decode(response.body)
     causes = answer.get("details", {}).get("causes", [])
-    found: dict[str, str] = {}
+    result: dict[str, str] = {}
     for cause in causes:
-        found[cause["field"]] = f"{found.get(cause['field'], '')} {cause['message']}"
-    return response.status, found or {"": answer.get("message", "")}
+        result[cause["field"]] = f"{result.get(cause['field'], '')} {cause['message']}"
+    return response.status, result or {"": answer.get("message", "")}
 
 
 def verdict(given: Spec, name: str = "web") -> list[str]:
@@ -59,8 +59,8 @@ def verdict(given: Spec, name: str = "web") -> list[str]:
 
 async def test_good_ones_are_accepted() -> None:
     async with a_server() as api:
-        for case, one in GOOD.items():
-            assert await attempt(api, one) == (201, {"": ""}), case
+        for case, item in GOOD.items():
+            assert await attempt(api, item) == (201, {"": ""}), case
 
 
 @pytest.mark.parametrize("case", GOOD)
@@ -70,25 +70,25 @@ def test_python_has_nothing_against_good_ones(case: str) -> None:
 
 async def test_bad_ones_are_refused_with_their_path() -> None:
     async with a_server() as api:
-        for one, path, words in BAD:
-            status, causes = await attempt(api, one)
-            assert status == 422, one
-            assert words in causes.get(path, ""), (path, causes)
+        for item, path, text in BAD:
+            status, causes = await attempt(api, item)
+            assert status == 422, item
+            assert text in causes.get(path, ""), (path, causes)
 
 
-@pytest.mark.parametrize(("one", "path", "words"), BAD, ids=[f"{bad[1]}-{n}" for n, bad in enumerate(BAD)])
-def test_python_refuses_bad_ones_too(one: Spec, path: str, words: str) -> None:
-    assert verdict(one) != [], f"{path}: {words}"
+@pytest.mark.parametrize(("item", "path", "text"), BAD, ids=[f"{bad[1]}-{n}" for n, bad in enumerate(BAD)])
+def test_python_refuses_bad_ones_too(item: Spec, path: str, text: str) -> None:
+    assert verdict(item) != [], f"{path}: {text}"
 
 
 @settings(max_examples=settings().max_examples // 10)  # each is a server and twenty specs
 @given(st.lists(random_specs, min_size=20, max_size=20))
 async def test_python_and_the_server_agree_about_random_ones(specs: list[Spec]) -> None:
     async with a_server() as api:
-        for one in specs:
-            status, causes = await attempt(api, one)
+        for item in specs:
+            status, causes = await attempt(api, item)
             event(f"answered {status}")
-            assert (status == 201) == (verdict(one) == []), (one, causes, verdict(one))
+            assert (status == 201) == (verdict(item) == []), (item, causes, verdict(item))
 
 
 async def test_names_that_no_machine_can_have() -> None:
@@ -140,12 +140,12 @@ CAN: list[tuple[Spec, Spec]] = [
 @pytest.mark.spec("W-06")
 async def test_what_cannot_change() -> None:
     async with a_server() as api:
-        for number, (before, after, path, words) in enumerate(CANNOT):
+        for number, (before, after, path, text) in enumerate(CANNOT):
             made = await api.call("POST", PATH, body(before, f"web-{number}"))
             changed = {**made, "spec": after}
             answer = await api.call("PUT", f"{PATH}/web-{number}", changed, expect=422)
             causes = {cause["field"]: cause["message"] for cause in answer["details"]["causes"]}
-            assert words in causes.get(path, ""), causes
+            assert text in causes.get(path, ""), causes
 
 
 @pytest.mark.spec("W-06")

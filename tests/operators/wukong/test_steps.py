@@ -54,14 +54,14 @@ def spec(**given: Any) -> WukongSpec:
 def test_the_strategy_follows_what_is_declared_or_else_what_is(
     given: dict[str, Any], live: str | None, expected: str
 ) -> None:
-    wish = spec(**given)
+    desired = spec(**given)
     present = machine(strategy=live) if live is not None else None
-    assert strategy_for(wish, present) == expected
-    assert strategy_for(wish, present, halt=True) == "Halted"
+    assert strategy_for(desired, present) == expected
+    assert strategy_for(desired, present, halt=True) == "Halted"
     if present is not None:
         stopped = (live == "Halted") != (expected == "Halted")
-        assert overruled(wish, present, expected) == stopped
-    assert (wanted_power(wish) == "Paused") == (given.get("powerState") == "Paused")
+        assert overruled(desired, present, expected) == stopped
+    assert (wanted_power(desired) == "Paused") == (given.get("powerState") == "Paused")
 
 
 @pytest.mark.spec("W-07")
@@ -77,16 +77,16 @@ def test_what_others_plugged_in_stays_and_what_was_ours_goes() -> None:
         "dataVolume": {"name": "hot", "hotpluggable": True},
     }
     live["spec"]["template"]["spec"]["networks"] = [{"name": "plugged", "multus": {"networkName": "x"}}]
-    wish = from_dict(VirtualMachine, template("system"))
+    desired = from_dict(VirtualMachine, template("system"))
     live["metadata"] = {"annotations": {PARTS: "old,system"}}
-    applied = with_foreign(wish, live)
+    applied = with_foreign(desired, live)
     assert applied.metadata.annotations[PARTS] == "system"
     made = applied.spec["template"]["spec"]
-    assert [one["name"] for one in made["volumes"]] == ["system", "hot"]
+    assert [volume["name"] for volume in made["volumes"]] == ["system", "hot"]
     assert made["volumes"][1] == {"name": "hot", "dataVolume": {"name": "hot", "hotpluggable": True}}
-    assert [one["name"] for one in made["domain"]["devices"]["disks"]] == ["system", "hot"]
+    assert [disk["name"] for disk in made["domain"]["devices"]["disks"]] == ["system", "hot"]
     assert made["networks"] == [{"name": "plugged", "multus": {"networkName": "x"}}]
-    assert with_foreign(wish, None).spec == to_dict(wish)["spec"]
+    assert with_foreign(desired, None).spec == to_dict(desired)["spec"]
 
 
 @pytest.mark.spec("W-08")
@@ -155,5 +155,5 @@ async def test_a_round_that_was_broken_off_forgets_nothing() -> None:
     state = ReconcileState(SimpleNamespace(obj=wukong), Options())  # type: ignore[arg-type]
     state.wukong = wukong
     await observe(state)
-    assert [one.bound for one in status.volumes] == [True]
-    assert [one.name for one in status.networks] == ["default"]
+    assert [volume.bound for volume in status.volumes] == [True]
+    assert [network.name for network in status.networks] == ["default"]

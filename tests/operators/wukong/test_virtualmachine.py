@@ -20,13 +20,13 @@ def machine(given: Spec, **more: Any) -> dict[str, Any]:
 
 
 def inside(given: Spec) -> dict[str, Any]:
-    found: dict[str, Any] = machine(given)["spec"]["template"]["spec"]
-    return found
+    result: dict[str, Any] = machine(given)["spec"]["template"]["spec"]
+    return result
 
 
 def devices(given: Spec) -> dict[str, Any]:
-    found: dict[str, Any] = inside(given)["domain"]["devices"]
-    return found
+    result: dict[str, Any] = inside(given)["domain"]["devices"]
+    return result
 
 
 def test_the_smallest_one_whole() -> None:
@@ -69,19 +69,21 @@ def check_as_kubevirt_does(vm: dict[str, Any]) -> None:
     """KubeVirt's admission, as far as it concerns what we write."""
     template = vm["spec"]["template"]["spec"]
     plugged = template["domain"]["devices"]
-    networks = {one["name"]: one for one in template["networks"]}
-    assert [one["name"] for one in plugged["interfaces"]] == list(networks), "one interface for each network"
+    networks = {network["name"]: network for network in template["networks"]}
+    assert [interface["name"] for interface in plugged["interfaces"]] == list(networks), (
+        "one interface for each network"
+    )
     assert len(networks) == len(template["networks"])
-    assert sum("pod" in one for one in networks.values()) <= 1
+    assert sum("pod" in network for network in networks.values()) <= 1
     for interface in plugged["interfaces"]:
         assert len({"masquerade", "bridge", "sriov"} & interface.keys()) == 1
         assert "masquerade" not in interface or "pod" in networks[interface["name"]]
-    volumes = [one["name"] for one in template["volumes"]]
-    assert [one["name"] for one in plugged["disks"]] == volumes, "one disk for each volume"
+    volumes = [volume["name"] for volume in template["volumes"]]
+    assert [disk["name"] for disk in plugged["disks"]] == volumes, "one disk for each volume"
     assert len(set(volumes)) == len(volumes)
-    assert all(len(one) == 2 for one in template["volumes"]), "one source for each volume"
-    assert [one["bootOrder"] for one in plugged["disks"] if "bootOrder" in one] == [1]
-    assert all(one.get("cdrom", {}).get("bus") != "virtio" for one in plugged["disks"])
+    assert all(len(volume) == 2 for volume in template["volumes"]), "one source for each volume"
+    assert [disk["bootOrder"] for disk in plugged["disks"] if "bootOrder" in disk] == [1]
+    assert all(disk.get("cdrom", {}).get("bus") != "virtio" for disk in plugged["disks"])
     assert "running" not in vm["spec"]
     if "instancetype" in vm["spec"]:
         assert not {"cpu", "memory"} & template["domain"].keys()
@@ -94,8 +96,8 @@ def test_kubevirt_would_take_it(case: str) -> None:
 
 
 @given(random_specs)
-def test_kubevirt_would_take_whatever_we_take(one: Spec) -> None:
-    made = wukong(one)
+def test_kubevirt_would_take_whatever_we_take(item: Spec) -> None:
+    made = wukong(item)
     assume(not problems(made))
     check_as_kubevirt_does(to_dict(virtual_machine_for(made)))
 
@@ -117,37 +119,37 @@ def test_networks_and_their_bindings() -> None:
         {"name": "vf", "type": "sriov", "resourceName": "a/b"},
         {"name": "given", "nadName": "infra/net"},
     ]
-    found = devices(spec(networks=networks))["interfaces"]
-    assert [sorted(one.keys() & {"masquerade", "bridge", "sriov"}) for one in found] == [
+    result = devices(spec(networks=networks))["interfaces"]
+    assert [sorted(item.keys() & {"masquerade", "bridge", "sriov"}) for item in result] == [
         *(["bridge"], ["bridge"], ["bridge"], ["sriov"], ["bridge"])
     ]
     lan = {"name": "lan", "macAddress": "02:00:00:00:00:01", "model": "e1000", "state": "down", "bridge": {}}
-    assert found[1] == lan
-    assert [one.get("multus", {}).get("networkName") for one in inside(spec(networks=networks))["networks"]] == [
-        *(None, "web-lan-nad", "web-ovs-nad", "web-vf-nad", "infra/net")
-    ]
+    assert result[1] == lan
+    assert [
+        network.get("multus", {}).get("networkName") for network in inside(spec(networks=networks))["networks"]
+    ] == [*(None, "web-lan-nad", "web-ovs-nad", "web-vf-nad", "infra/net")]
 
 
 def test_a_primary_network_takes_the_place_of_the_pods() -> None:
     given = spec(networks=[{"name": "a", "type": "ovs"}, {"name": "lan", "type": "bridge", "primary": True}])
-    assert [one["name"] for one in inside(given)["networks"]] == ["lan", "a"]
+    assert [network["name"] for network in inside(given)["networks"]] == ["lan", "a"]
     assert devices(given)["autoattachPodInterface"] is False
 
 
 @pytest.mark.spec("W-13")
 def test_cloud_init_by_secrets() -> None:
-    volumes = {one["name"]: one for one in inside(net(ipConfig=STATIC))["volumes"]}
+    volumes = {volume["name"]: volume for volume in inside(net(ipConfig=STATIC))["volumes"]}
     ours = {"name": "web-cloudinit"}
     assert volumes["cloudinitdisk"]["cloudInitNoCloud"] == {"secretRef": ours, "networkDataSecretRef": ours}
     theirs = inside({**net(), "bootstrap": {"userDataSecret": "mine"}})["volumes"][-1]["cloudInitNoCloud"]
     assert theirs == {"secretRef": {"name": "mine"}, "networkDataSecretRef": ours}
-    assert [one["name"] for one in inside(spec(bootstrap={"type": "none"}))["volumes"]] == ["system"]
+    assert [volume["name"] for volume in inside(spec(bootstrap={"type": "none"}))["volumes"]] == ["system"]
 
 
 @pytest.mark.spec("W-13")
 def test_windows() -> None:
     given = spec(guest="windows", bootstrap={"type": "sysprep", "sysprepSecret": "answers"})
-    found, domain = inside(given), inside(given)["domain"]
+    result, domain = inside(given), inside(given)["domain"]
     assert domain["firmware"] == {"bootloader": {"efi": {"secureBoot": False}}}
     assert domain["features"]["hyperv"]["spinlocks"] == {"spinlocks": 8191}
     assert domain["clock"]["timer"]["hpet"] == {"present": False}
@@ -157,7 +159,7 @@ def test_windows() -> None:
         {"name": "system", "bootOrder": 1, "disk": {"bus": "sata"}},
         {"name": "sysprep", "cdrom": {"bus": "sata"}},
     ]
-    assert found["volumes"][1] == {"name": "sysprep", "sysprep": {"secret": {"name": "answers"}}}
+    assert result["volumes"][1] == {"name": "sysprep", "sysprep": {"secret": {"name": "answers"}}}
     assert "tpm" not in devices(spec(guest="windows", tpm=False))
 
 
@@ -181,13 +183,13 @@ def test_where_it_may_run() -> None:
         "nodeSelector": {"disk": "ssd"},
         "tolerations": [{"key": "vm", "operator": "Exists"}],
     }
-    found = inside(spec(highAvailability=where))
-    assert found["nodeSelector"] == {"disk": "ssd"}
-    assert found["tolerations"] == [{"key": "vm", "operator": "Exists"}]
-    (term,) = found["affinity"]["podAntiAffinity"]["preferredDuringSchedulingIgnoredDuringExecution"]
+    result = inside(spec(highAvailability=where))
+    assert result["nodeSelector"] == {"disk": "ssd"}
+    assert result["tolerations"] == [{"key": "vm", "operator": "Exists"}]
+    (term,) = result["affinity"]["podAntiAffinity"]["preferredDuringSchedulingIgnoredDuringExecution"]
     selected = term["podAffinityTerm"]["labelSelector"]["matchLabels"]
     labels = machine(spec(highAvailability=where))["spec"]["template"]["metadata"]["labels"]
-    assert selected.items() <= labels.items(), "machines that wish it keep away from each other"
+    assert selected.items() <= labels.items(), "machines that ask for it keep away from each other"
 
 
 @pytest.mark.spec("W-13")

@@ -24,12 +24,12 @@ def claim(phase: str = "Bound", size: str = "10Gi", *, deleting: bool = False, n
 
 
 def volume(phase: str, *, restarts: int = 0, **conditions: tuple[str, str, str]) -> Any:
-    told = [
+    reported = [
         {"type": type, "status": status, "reason": reason, "message": message}
         for type, (status, reason, message) in conditions.items()
     ]
     spec = {"storage": {"resources": {"requests": {"storage": "10Gi"}}}}
-    status = {"phase": phase, "restartCount": restarts, "conditions": told}
+    status = {"phase": phase, "restartCount": restarts, "conditions": reported}
     return from_dict(DataVolume, {"metadata": {"name": "web-system"}, "spec": spec, "status": status})
 
 
@@ -67,17 +67,17 @@ CASES = [
 @pytest.mark.spec("W-05")
 @pytest.mark.parametrize(("dv", "pvc", "sc", "expected"), CASES)
 def test_how_a_disk_stands(dv: Any, pvc: Any, sc: Any, expected: tuple[bool, str, bool]) -> None:
-    found = stands("system", dv, pvc, sc, restarts=3)
-    assert (found.bound, found.trouble.reason if found.trouble else "", bool(found.waiting)) == expected
-    assert found.trouble is None or found.trouble.failed == (expected[1] in ("ClaimLost", "ImportFailed"))
+    result = stands("system", dv, pvc, sc, restarts=3)
+    assert (result.bound, result.trouble.reason if result.trouble else "", bool(result.waiting)) == expected
+    assert result.trouble is None or result.trouble.failed == (expected[1] in ("ClaimLost", "ImportFailed"))
 
 
 @pytest.mark.spec("W-05")
 def test_an_import_that_fails_is_told_in_the_importers_words() -> None:
     failing = volume("ImportInProgress", restarts=7, Running=("False", "Error", "404 Not Found"))
-    found = stands("system", failing, claim("Pending"), storage(), restarts=3)
-    assert found.trouble is not None
-    assert found.trouble.message == "disk system: the import failed 7 times: 404 Not Found"
+    result = stands("system", failing, claim("Pending"), storage(), restarts=3)
+    assert result.trouble is not None
+    assert result.trouble.message == "disk system: the import failed 7 times: 404 Not Found"
 
 
 @pytest.mark.spec("W-06")
@@ -95,8 +95,8 @@ def test_an_import_that_fails_is_told_in_the_importers_words() -> None:
     ],
 )
 def test_what_follows_from_a_size(size: str, phase: str, sc: Any, expected: bool | str) -> None:
-    found = may_grow("system", size, "10Gi", claim(phase), sc)
-    assert (found.reason if isinstance(found, Trouble) else found) == expected
+    result = may_grow("system", size, "10Gi", claim(phase), sc)
+    assert (result.reason if isinstance(result, Trouble) else result) == expected
 
 
 @pytest.mark.spec("W-06")
@@ -104,5 +104,5 @@ def test_the_size_that_was_asked_for_is_not_that_of_the_claim() -> None:
     larger = claim(size="11Gi")
     assert asked(volume("Succeeded"), larger, "10Gi") == "10Gi"
     assert asked(volume("Succeeded"), claim(size="22Gi", noted="20Gi"), "20Gi") == "20Gi"
-    assert asked(None, larger, "10Gi") == "10Gi", "nobody knows what CDI added, so the wish is believed"
+    assert asked(None, larger, "10Gi") == "10Gi", "it is not known what CDI added, so the spec is believed"
     assert asked(None, larger, "20Gi") == "11Gi"

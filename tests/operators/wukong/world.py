@@ -90,22 +90,22 @@ class World:
 
     async def condition(self, type: str, name: str = NAME) -> tuple[str, str]:
         """Status and reason."""
-        found = find_condition((await self.wukong(name)).status.conditions, type)
-        return ("", "") if found is None else (found.status, found.reason)
+        condition = find_condition((await self.wukong(name)).status.conditions, type)
+        return ("", "") if condition is None else (condition.status, condition.reason)
 
     async def message(self, type: str, name: str = NAME) -> str:
-        found = find_condition((await self.wukong(name)).status.conditions, type)
-        return "" if found is None else found.message
+        condition = find_condition((await self.wukong(name)).status.conditions, type)
+        return "" if condition is None else condition.message
 
     def writes(self) -> list[Call]:
         """What the operator wrote since the last time this was asked; events tell, they are not counted."""
-        found = [call for call in self.recording.writes if call.resource != Event.resource]
+        writes = [call for call in self.recording.writes if call.resource != Event.resource]
         self.recording.calls.clear()
-        return found
+        return writes
 
     async def events(self) -> list[str]:
-        found = await self.client.list(Event, SPACE, field_selector="involvedObject.kind=Wukong")
-        return [event.reason or "" for event in found]
+        result = await self.client.list(Event, SPACE, field_selector="involvedObject.kind=Wukong")
+        return [event.reason or "" for event in result]
 
     # -------------------------------------------------------------- waiting
 
@@ -149,9 +149,9 @@ CLASSES = (
 
 async def make_classes(client: Client) -> None:
     """`fast` binds at once, `lazy` waits for its first consumer, `rigid` cannot grow."""
-    for name, one in zip(("fast", "lazy", "rigid"), CLASSES, strict=True):
-        one.metadata.name = name
-        await client.create(one)
+    for name, item in zip(("fast", "lazy", "rigid"), CLASSES, strict=True):
+        item.metadata.name = name
+        await client.create(item)
 
 
 @asynccontextmanager

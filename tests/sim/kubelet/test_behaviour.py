@@ -1,4 +1,4 @@
-"""Words that script a container: what they mean, and what is said about words that mean nothing."""
+"""Phrases that script a container: what they mean, and what is said about unknown ones."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ JOB = {"apiVersion": "batch/v1", "kind": "Job", "name": "job", "uid": "1", "cont
 
 
 @pytest.mark.parametrize(
-    ("words", "meant"),
+    ("script", "meant"),
     [
         ("", RUNS),
         ("slow-start 20s", Behaviour(start=20)),
@@ -39,14 +39,14 @@ JOB = {"apiVersion": "batch/v1", "kind": "Job", "name": "job", "uid": "1", "cont
         ("ignore-term", Behaviour(stop=None)),
     ],
 )
-def test_phrases(words: str, meant: Behaviour) -> None:
-    assert parse(words) == meant
+def test_phrases(script: str, meant: Behaviour) -> None:
+    assert parse(script) == meant
 
 
-@pytest.mark.parametrize("words", ["explode", "slow-start", "slow-start soon", "exit x"])
-def test_words_that_mean_nothing_are_named_with_those_that_do(words: str) -> None:
-    with pytest.raises(BehaviourError, match=words.split()[0]):
-        parse(words)
+@pytest.mark.parametrize("script", ["explode", "slow-start", "slow-start soon", "exit x"])
+def test_unknown_phrases_are_named_with_the_known_ones(script: str) -> None:
+    with pytest.raises(BehaviourError, match=script.split()[0]):
+        parse(script)
 
 
 def test_groups_are_for_containers_and_the_nameless_one_for_all_ordinary_ones() -> None:

@@ -1,4 +1,4 @@
-"""The life of a pod, told as a list of moments: the machine alone, without clock and API."""
+"""The life of a pod as a list of moments: the machine alone, without clock and API."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ def machine(made: Pod) -> PodMachine:
     return PodMachine(made, behaviours(made), BEGIN)
 
 
-def told(one: PodMachine, at: float) -> str:
+def described(pod_machine: PodMachine, at: float) -> str:
     """Phase, ready, restarts and reason of the first container, `at` seconds after the beginning."""
-    one.advance(BEGIN + at)
-    status = wanted(one, "127.0.1.1", "127.1.0.1")
+    pod_machine.advance(BEGIN + at)
+    status = wanted(pod_machine, "127.0.1.1", "127.1.0.1")
     first = status["containerStatuses"][0]
     ready = next(c["status"] for c in status["conditions"] if c["type"] == "Ready")
     state = first["state"]
@@ -42,12 +42,12 @@ def told(one: PodMachine, at: float) -> str:
 
 
 def story(made: Pod, *moments: float) -> list[str]:
-    one = machine(made)
-    return [told(one, at) for at in moments]
+    lifecycle = machine(made)
+    return [described(lifecycle, at) for at in moments]
 
 
-def with_probes(words: str = "", **probes: dict[str, Any]) -> Pod:
-    return pod("web", words, containers=[{"name": "main", "image": "app:1", **probes}])
+def with_probes(script: str = "", **probes: dict[str, Any]) -> Pod:
+    return pod("web", script, containers=[{"name": "main", "image": "app:1", **probes}])
 
 
 @pytest.mark.spec("S-16")
@@ -68,9 +68,9 @@ def test_a_crash_loop_backs_off_as_kubelet_does() -> None:
 
 
 def test_the_backoff_ends_at_five_minutes_and_a_long_run_forgives() -> None:
-    one = machine(pod("web", "crash-loop after 1s"))
-    one.advance(BEGIN + 7200)
-    assert one.mains["main"].backoff == 300
+    lifecycle = machine(pod("web", "crash-loop after 1s"))
+    lifecycle.advance(BEGIN + 7200)
+    assert lifecycle.mains["main"].backoff == 300
     calm = machine(pod("web", "exit 1 after 15m"))
     calm.advance(BEGIN + 7200)
     assert calm.mains["main"].restarts == 7
@@ -88,7 +88,7 @@ def test_an_image_that_cannot_be_pulled() -> None:
 
 
 @pytest.mark.parametrize(
-    ("policy", "words", "end"),
+    ("policy", "script", "end"),
     [
         ("Never", "exit 0 after 5s", "Succeeded False 0 Completed"),
         ("Never", "exit 3 after 5s", "Failed False 0 Error"),
@@ -97,8 +97,8 @@ def test_an_image_that_cannot_be_pulled() -> None:
         ("Always", "exit 0 after 5s 1 time", "Running True 1 running"),
     ],
 )
-def test_what_follows_an_exit_depends_on_the_restart_policy(policy: str, words: str, end: str) -> None:
-    assert story(pod("web", words, restartPolicy=policy), 0, 600) == ["Running True 0 running", end]
+def test_what_follows_an_exit_depends_on_the_restart_policy(policy: str, script: str, end: str) -> None:
+    assert story(pod("web", script, restartPolicy=policy), 0, 600) == ["Running True 0 running", end]
 
 
 def test_init_containers_run_one_after_the_other() -> None:
@@ -107,15 +107,15 @@ def test_init_containers_run_one_after_the_other() -> None:
         "first: exit 0 after 5s; second: exit 1 after 2s 1 time",
         initContainers=[{"name": "first", "image": "a"}, {"name": "second", "image": "b"}],
     )
-    one = machine(made)
-    assert told(one, 4) == "Pending False 0 PodInitializing"
-    status = wanted(one, "", "")
+    lifecycle = machine(made)
+    assert described(lifecycle, 4) == "Pending False 0 PodInitializing"
+    status = wanted(lifecycle, "", "")
     assert [list(each["state"]) for each in status["initContainerStatuses"]] == [["running"], ["waiting"]]
     initialized = next(each for each in status["conditions"] if each["type"] == "Initialized")
     assert initialized["message"] == "containers with incomplete status: [first second]"
-    assert told(one, 7) == "Pending False 0 PodInitializing"  # the second has failed once
-    assert told(one, 8) == "Pending False 0 PodInitializing"  # and runs again, for good
-    assert one.inits["second"].restarts == 1
+    assert described(lifecycle, 7) == "Pending False 0 PodInitializing"  # the second has failed once
+    assert described(lifecycle, 8) == "Pending False 0 PodInitializing"  # and runs again, for good
+    assert lifecycle.inits["second"].restarts == 1
 
 
 def test_a_failed_init_container_fails_a_pod_that_never_restarts() -> None:
@@ -130,11 +130,11 @@ def test_sidecars_start_before_and_end_after_the_rest() -> None:
         restartPolicy="Never",
         initContainers=[{"name": "proxy", "image": "a", "restartPolicy": "Always"}],
     )
-    one = machine(made)
-    assert told(one, 2) == "Pending False 0 PodInitializing"
-    assert told(one, 3) == "Running True 0 running"
-    assert told(one, 13) == "Succeeded False 0 Completed"
-    assert one.inits["proxy"].over
+    lifecycle = machine(made)
+    assert described(lifecycle, 2) == "Pending False 0 PodInitializing"
+    assert described(lifecycle, 3) == "Running True 0 running"
+    assert described(lifecycle, 13) == "Succeeded False 0 Completed"
+    assert lifecycle.inits["proxy"].over
 
 
 def test_readiness_comes_with_the_first_probe_that_succeeds() -> None:
@@ -170,11 +170,11 @@ def test_a_startup_probe_holds_the_others_back_and_kills_what_is_too_slow() -> N
 
 def test_a_failing_liveness_probe_restarts_the_container() -> None:
     made = with_probes("unhealthy after 30s", livenessProbe=PROBE)
-    one = machine(made)
-    assert told(one, 49) == "Running True 0 running"
-    assert told(one, 51) == "Running True 1 running"
-    assert one.mains["main"].last is not None
-    assert one.mains["main"].last.code == 137
+    lifecycle = machine(made)
+    assert described(lifecycle, 49) == "Running True 0 running"
+    assert described(lifecycle, 51) == "Running True 1 running"
+    assert lifecycle.mains["main"].last is not None
+    assert lifecycle.mains["main"].last.code == 137
 
 
 def test_a_healthy_pod_has_nothing_to_do_ever_again() -> None:
@@ -183,48 +183,48 @@ def test_a_healthy_pod_has_nothing_to_do_ever_again() -> None:
 
 
 def test_the_active_deadline_fails_the_pod() -> None:
-    one = machine(pod("web", activeDeadlineSeconds=30))
-    assert told(one, 29) == "Running True 0 running"
-    one.advance(BEGIN + 30)
-    status = wanted(one, "", "")
+    lifecycle = machine(pod("web", activeDeadlineSeconds=30))
+    assert described(lifecycle, 29) == "Running True 0 running"
+    lifecycle.advance(BEGIN + 30)
+    status = wanted(lifecycle, "", "")
     assert (status["phase"], status["reason"]) == ("Failed", "DeadlineExceeded")
 
 
 @pytest.mark.parametrize(
-    ("words", "grace", "ends", "code"),
+    ("script", "grace", "ends", "code"),
     [("", 30, 0, 0), ("stop 5s", 30, 5, 0), ("ignore-term", 30, 30, 137), ("stop 1m", 10, 10, 137)],
 )
-def test_grace_periods(words: str, grace: float, ends: float, code: int) -> None:
-    one = machine(pod("web", words))
-    one.advance(BEGIN + 10)
-    one.terminate(BEGIN + 10, grace)
-    due = one.advance(BEGIN + 10)
+def test_grace_periods(script: str, grace: float, ends: float, code: int) -> None:
+    lifecycle = machine(pod("web", script))
+    lifecycle.advance(BEGIN + 10)
+    lifecycle.terminate(BEGIN + 10, grace)
+    due = lifecycle.advance(BEGIN + 10)
     if ends:
-        assert (due, one.gone) == (BEGIN + 10 + ends, False)
-        one.advance(due)
-    assert one.gone
-    run = one.mains["main"].end
+        assert (due, lifecycle.gone) == (BEGIN + 10 + ends, False)
+        lifecycle.advance(due)
+    assert lifecycle.gone
+    run = lifecycle.mains["main"].end
     assert run is not None
     assert (run.code, run.ended) == (code, BEGIN + 10 + ends)
 
 
 def test_less_grace_the_second_time_shortens_it() -> None:
-    one = machine(pod("web", "ignore-term"))
-    one.terminate(BEGIN, 30)
-    one.terminate(BEGIN + 5, 10)
-    assert one.advance(BEGIN + 5) == BEGIN + 10
+    lifecycle = machine(pod("web", "ignore-term"))
+    lifecycle.terminate(BEGIN, 30)
+    lifecycle.terminate(BEGIN + 5, 10)
+    assert lifecycle.advance(BEGIN + 5) == BEGIN + 10
 
 
 def test_a_readiness_gate_is_part_of_ready() -> None:
     made = pod("web", readinessGates=[{"conditionType": "example.com/ok"}])
-    one = machine(made)
-    one.advance(BEGIN)
-    ready = next(each for each in wanted(one, "", "")["conditions"] if each["type"] == "Ready")
+    lifecycle = machine(made)
+    lifecycle.advance(BEGIN)
+    ready = next(each for each in wanted(lifecycle, "", "")["conditions"] if each["type"] == "Ready")
     assert ready["reason"] == "ReadinessGatesNotReady"
     assert 'gate "example.com/ok" does not exist' in ready["message"]
 
 
-WORDS = st.sampled_from(
+SCRIPTS = st.sampled_from(
     [
         "",
         "crash-loop after 5s",
@@ -239,23 +239,23 @@ WORDS = st.sampled_from(
 
 @settings(deadline=None)
 @given(
-    words=WORDS,
+    script=SCRIPTS,
     policy=st.sampled_from(["Always", "OnFailure", "Never"]),
     stops=st.lists(st.integers(0, 2000), max_size=6),
 )
-def test_it_does_not_matter_how_often_the_machine_is_looked_at(words: str, policy: str, stops: list[int]) -> None:
-    made = pod("web", words, restartPolicy=policy)
+def test_it_does_not_matter_how_often_the_machine_is_looked_at(script: str, policy: str, stops: list[int]) -> None:
+    made = pod("web", script, restartPolicy=policy)
     often, once = machine(made), machine(made)
     for stop in sorted(stops):
         often.advance(BEGIN + stop)
-    assert told(often, 2000) == told(once, 2000)
+    assert described(often, 2000) == described(once, 2000)
     assert wanted(often, "", "") == wanted(once, "", "")
 
 
 @settings(deadline=None)
-@given(words=WORDS, policy=st.sampled_from(["Always", "OnFailure", "Never"]), at=st.integers(0, 300))
-def test_another_kubelet_goes_on_where_the_first_one_ended(words: str, policy: str, at: int) -> None:
-    made = pod("web", words, restartPolicy=policy)
+@given(script=SCRIPTS, policy=st.sampled_from(["Always", "OnFailure", "Never"]), at=st.integers(0, 300))
+def test_another_kubelet_goes_on_where_the_first_one_ended(script: str, policy: str, at: int) -> None:
+    made = pod("web", script, restartPolicy=policy)
     first = machine(made)
     first.advance(BEGIN + at)
     status = wanted(first, "127.0.1.1", "127.1.0.1")
@@ -273,9 +273,9 @@ def test_another_kubelet_goes_on_where_the_first_one_ended(words: str, policy: s
 def test_nothing_is_written_when_all_is_as_it_should_be() -> None:
 
     made = pod("web")
-    one = machine(made)
-    one.advance(BEGIN)
-    status = wanted(one, "127.0.1.1", "127.1.0.1")
+    lifecycle = machine(made)
+    lifecycle.advance(BEGIN)
+    status = wanted(lifecycle, "127.0.1.1", "127.1.0.1")
     first = patch(made, status, BEGIN)
     assert first is not None
     again = from_dict(Pod, {**to_dict(made), "status": first["status"]})

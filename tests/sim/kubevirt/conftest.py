@@ -27,12 +27,12 @@ Obj = dict[str, Any]
 
 def data_volume(name: str, size: str = "10Gi", *, kind: str = "standard", **more: Any) -> Obj:
     source = more.pop("source", {"http": {"url": "http://images/debian.qcow2"}})
-    wish = {"storageClassName": kind, "accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": size}}}
+    desired = {"storageClassName": kind, "accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": size}}}
     return {
         "apiVersion": "cdi.kubevirt.io/v1beta1",
         "kind": "DataVolume",
         "metadata": {"name": name, "namespace": SPACE, **more.pop("metadata", {})},
-        "spec": {"source": source, "pvc": wish, **more},
+        "spec": {"source": source, "pvc": desired, **more},
     }
 
 
@@ -49,19 +49,19 @@ def claim(name: str, size: str = "10Gi", *, kind: str = "standard", mode: str = 
 def machine(name: str = "web-vm", *claims: str, **more: Any) -> Obj:
     """A VirtualMachine with disks on these claims; `networks` names attachments, by network."""
     networks = more.pop("networks", {})
-    interfaces = [{"name": "default", "masquerade": {}}, *({"name": one, "bridge": {}} for one in networks)]
-    named = [{"name": one, "multus": {"networkName": nad}} for one, nad in networks.items()]
+    interfaces = [{"name": "default", "masquerade": {}}, *({"name": network, "bridge": {}} for network in networks)]
+    named = [{"name": item, "multus": {"networkName": nad}} for item, nad in networks.items()]
     template = {
         "domain": {
             "cpu": {"sockets": 2},
             "memory": {"guest": "2Gi"},
             "devices": {
-                "disks": [{"name": one, "disk": {"bus": "virtio"}} for one in claims],
+                "disks": [{"name": item, "disk": {"bus": "virtio"}} for item in claims],
                 "interfaces": interfaces,
             },
         },
         "networks": [{"name": "default", "pod": {}}, *named],
-        "volumes": [{"name": one, "persistentVolumeClaim": {"claimName": one}} for one in claims],
+        "volumes": [{"name": item, "persistentVolumeClaim": {"claimName": item}} for item in claims],
         **more.pop("template", {}),
     }
     return {
@@ -103,8 +103,8 @@ class Play:
 
     async def status(self, kind: Resource, name: str = "web-vm") -> Obj:
         """Empty when there is no such object."""
-        found: Obj = (await self.find(kind, name) or {}).get("status", {})
-        return found
+        obj: Obj = (await self.find(kind, name) or {}).get("status", {})
+        return obj
 
     async def phase(self, kind: Resource, name: str = "web-vm") -> str:
         return str((await self.status(kind, name)).get("phase", ""))
@@ -116,8 +116,8 @@ class Play:
         return (await self.client.get(PersistentVolumeClaim, name, SPACE)).status.phase or ""
 
     async def patch(self, kind: Resource, name: str, body: Obj, **options: Any) -> Obj:
-        found: Obj = await self.client.patch(kind, name, MergePatch(body), SPACE if kind.namespaced else "", **options)
-        return found
+        obj: Obj = await self.client.patch(kind, name, MergePatch(body), SPACE if kind.namespaced else "", **options)
+        return obj
 
     async def until(self, kind: Resource, name: str, *phases: str, limit: float = 600.0) -> list[str]:
         """Seconds pass until the last of these phases; all the phases that were seen on the way."""
@@ -137,19 +137,19 @@ class Play:
         await self.client.apply(made, field_manager="test", force=True)
 
     async def events(self, reason: str) -> list[str]:
-        found = await self.client.list(Event, SPACE, field_selector=f"reason={reason}")
-        return [one.message or "" for one in found]
+        result = await self.client.list(Event, SPACE, field_selector=f"reason={reason}")
+        return [item.message or "" for item in result]
 
 
 def condition(status: Obj, name: str) -> tuple[str, str]:
     """Status and reason."""
-    found: Obj = next((one for one in status.get("conditions", []) if one["type"] == name), {})
-    return found.get("status", ""), found.get("reason", "")
+    obj: Obj = next((item for item in status.get("conditions", []) if item["type"] == name), {})
+    return obj.get("status", ""), obj.get("reason", "")
 
 
 @asynccontextmanager
 async def playing(*, nodes: int = 3, parts: Collection[str] = USUAL, **options: Any) -> AsyncIterator[Play]:
-    """Not all parts, unless told: each takes its time to install."""
+    """Not all parts, unless asked for: each takes its time to install."""
     async with (
         Cluster(nodes=nodes, controllers=CONTROLLERS) as cluster,
         SimulatedKubeVirt(cluster, parts=parts, **options) as kubevirt,

@@ -80,9 +80,9 @@ def good_machine() -> Obj:
 
 @pytest.mark.parametrize("name", BAD_MACHINES)
 async def test_a_machine_with_this_is_refused(name: str) -> None:
-    path, value, words = BAD_MACHINES[name]
+    path, value, text = BAD_MACHINES[name]
     assert machine_problems(good_machine()) == []
-    assert words in str(machine_problems(changed(good_machine(), path, value)))
+    assert text in str(machine_problems(changed(good_machine(), path, value)))
 
 
 async def test_masquerade_is_for_the_pod_network() -> None:
@@ -148,13 +148,13 @@ BAD_VOLUMES: dict[str, tuple[str, Any, str]] = {
 
 @pytest.mark.parametrize("name", BAD_VOLUMES)
 async def test_a_data_volume_with_this_is_refused(name: str) -> None:
-    path, value, words = BAD_VOLUMES[name]
+    path, value, text = BAD_VOLUMES[name]
     good = data_volume("root")
     assert volume_problems(good, None) == []
     bad = changed(good, path, value)
     if value is None:
         del bad["spec"][path.partition(".")[2]]
-    assert words in str(volume_problems(bad, None))
+    assert text in str(volume_problems(bad, None))
 
 
 async def test_data_volumes_are_immutable_and_take_no_claim_that_is_there() -> None:
@@ -181,11 +181,11 @@ async def test_what_cannot_be_migrated_is_refused_with_the_claim() -> None:
         await play.client.create(claim("root"))
         await play.client.create(machine("web-vm", "root"))
         await play.until(VMI, "web-vm", "Running")
-        wish = {"apiVersion": "kubevirt.io/v1", "kind": VMIM.kind, "metadata": {"name": "move", "namespace": SPACE}}
+        desired = {"apiVersion": "kubevirt.io/v1", "kind": VMIM.kind, "metadata": {"name": "move", "namespace": SPACE}}
         with pytest.raises(Invalid, match=r"DisksNotLiveMigratable.*PVC root is not shared"):
-            await play.client.create({**wish, "spec": {"vmiName": "web-vm"}})
+            await play.client.create({**desired, "spec": {"vmiName": "web-vm"}})
         with pytest.raises(Invalid, match="does not exist"):
-            await play.client.create({**wish, "spec": {"vmiName": "nobody"}})
+            await play.client.create({**desired, "spec": {"vmiName": "nobody"}})
 
 
 async def test_claims_neither_shrink_nor_grow_where_the_class_cannot() -> None:
@@ -203,8 +203,8 @@ async def test_claims_neither_shrink_nor_grow_where_the_class_cannot() -> None:
             await play.client.patch("persistentvolumeclaims", "rigid", more, SPACE)
         await play.client.patch("persistentvolumeclaims", "small", more, SPACE)
         await play.after(2)
-        found = await play.client.get("persistentvolumeclaims", "small", SPACE)
-        assert found["status"]["capacity"] == {"storage": "20Gi"}
+        persistentvolumeclaims = await play.client.get("persistentvolumeclaims", "small", SPACE)
+        assert persistentvolumeclaims["status"]["capacity"] == {"storage": "20Gi"}
 
 
 async def test_a_class_may_take_its_time_to_grow() -> None:
@@ -217,8 +217,8 @@ async def test_a_class_may_take_its_time_to_grow() -> None:
         size = MergePatch({"spec": {"resources": {"requests": {"storage": "20Gi"}}}})
         await play.client.patch("persistentvolumeclaims", "data", size, SPACE)
         await play.after(20)
-        found = (await play.client.get("persistentvolumeclaims", "data", SPACE))["status"]
-        assert (found["capacity"]["storage"], condition(found, "Resizing")[0]) == ("10Gi", "True")
+        result = (await play.client.get("persistentvolumeclaims", "data", SPACE))["status"]
+        assert (result["capacity"]["storage"], condition(result, "Resizing")[0]) == ("10Gi", "True")
         await play.after(12)
-        found = (await play.client.get("persistentvolumeclaims", "data", SPACE))["status"]
-        assert (found["capacity"]["storage"], condition(found, "Resizing")) == ("20Gi", ("", ""))
+        result = (await play.client.get("persistentvolumeclaims", "data", SPACE))["status"]
+        assert (result["capacity"]["storage"], condition(result, "Resizing")) == ("20Gi", ("", ""))

@@ -27,13 +27,13 @@ pytestmark = [pytest.mark.virtual, pytest.mark.spec("S-22")]
 WAYS = pytest.mark.parametrize("way", ["populator", "legacy"])
 
 
-def faulty(words: str) -> dict[str, dict[str, str]]:
-    return {"annotations": {ANNOTATION: words}}
+def faulty(phrases: str) -> dict[str, dict[str, str]]:
+    return {"annotations": {ANNOTATION: phrases}}
 
 
 async def text_of(play: Play, name: str, kind: str) -> str:
     status = await play.status(DV, name)
-    return str(next(one.get("message", "") for one in status["conditions"] if one["type"] == kind))
+    return str(next(item.get("message", "") for item in status["conditions"] if item["type"] == kind))
 
 
 # ------------------------------------------------------------------ volumes
@@ -45,9 +45,9 @@ async def test_an_image_that_is_not_there_is_tried_for_ever_and_found_at_last(wa
         await play.faults(**{"dv.root": "import-404"})
         await play.client.create(data_volume("root"))
         await play.after(120)
-        found = await play.status(DV, "root")
-        assert (found["phase"], found["restartCount"] >= 5) == ("ImportInProgress", True)
-        assert condition(found, "Running") == ("False", "Error")
+        result = await play.status(DV, "root")
+        assert (result["phase"], result["restartCount"] >= 5) == ("ImportInProgress", True)
+        assert condition(result, "Running") == ("False", "Error")
         assert "404" in await text_of(play, "root", "Running")
         await play.faults()
         await play.until(DV, "root", "Succeeded")
@@ -133,14 +133,14 @@ async def test_no_node_for_a_while() -> None:
 
 
 async def test_no_node_because_none_is_large_enough() -> None:
-    """The scheduler's own words, without any fault."""
+    """The scheduler's own message, without any fault."""
     async with playing() as play:
         made = machine("web-vm")
         made["spec"]["template"]["spec"]["domain"]["memory"]["guest"] = "1Ti"
         await play.client.create(made)
         await play.after(10)
         status = await play.status(VMI)
-        text = next(one["message"] for one in status["conditions"] if one["type"] == "PodScheduled")
+        text = next(item["message"] for item in status["conditions"] if item["type"] == "PodScheduled")
         assert (await play.shown(), "3 Insufficient memory" in text) == ("ErrorUnschedulable", True)
 
 
@@ -177,8 +177,8 @@ async def test_a_guest_that_switches_itself_off(strategy: str, comes_back: bool)
         await play.after(15)
         await play.patch(VM, "web-vm", {"metadata": {"annotations": {ANNOTATION: None}}})
         await play.after(60)
-        found = await play.get(VMI)
-        assert (found["metadata"]["uid"] != first, found["status"]["phase"] == "Running") == (comes_back, comes_back)
+        vmi = await play.get(VMI)
+        assert (vmi["metadata"]["uid"] != first, vmi["status"]["phase"] == "Running") == (comes_back, comes_back)
         assert await play.shown() == ("Running" if comes_back else "Stopped")
 
 
@@ -190,8 +190,8 @@ async def test_a_running_guest_that_crashes_is_started_again_at_once() -> None:
         await play.until(VMI, "web-vm", "Running")
         first = (await play.get(VMI))["metadata"]["uid"]
         await play.after(60)
-        found = await play.get(VMI)
-        assert (found["metadata"]["uid"] != first, found["status"]["phase"]) == (True, "Running")
+        vmi = await play.get(VMI)
+        assert (vmi["metadata"]["uid"] != first, vmi["status"]["phase"]) == (True, "Running")
 
 
 async def test_an_image_that_cannot_be_pulled() -> None:
@@ -212,13 +212,13 @@ async def test_no_agent_and_addresses_that_vanish_for_a_moment() -> None:
             await play.client.create(machine(name, networks={"lan": "lan"}))
         await play.until(VMI, "web-vm", "Running")
         await play.after(38)
-        assert all("ipAddress" in one for one in (await play.status(VMI))["interfaces"])
+        assert all("ipAddress" in interface for interface in (await play.status(VMI))["interfaces"])
         await play.after(3.5)
         status = await play.status(VMI)
-        assert not any("ipAddress" in one for one in status["interfaces"])
+        assert not any("ipAddress" in interface for interface in status["interfaces"])
         assert condition(status, "Ready")[0] == "True"
         await play.after(5)
-        assert all("ipAddress" in one for one in (await play.status(VMI))["interfaces"])
+        assert all("ipAddress" in interface for interface in (await play.status(VMI))["interfaces"])
         mute = await play.status(VMI, "mute")
         assert (condition(mute, "AgentConnected"), "guestOSInfo" in mute) == (("", ""), False)
 
@@ -288,11 +288,11 @@ async def test_a_lost_node_ends_in_another_instance_when_its_pod_has_gone() -> N
         pods = await play.client.list("pods", SPACE)
         await play.client.delete("pods", pods.items[0]["metadata"]["name"], SPACE, grace_period=0)
         await play.after(60)
-        found = await play.get(VMI)
-        assert (found["metadata"]["uid"] != first["metadata"]["uid"], found["status"]["phase"]) == (True, "Running")
+        vmi = await play.get(VMI)
+        assert (vmi["metadata"]["uid"] != first["metadata"]["uid"], vmi["status"]["phase"]) == (True, "Running")
 
 
-# ------------------------------------------------------------------ words
+# ------------------------------------------------------------------ phrases
 
 
 async def test_words_that_are_no_fault_are_told() -> None:
@@ -310,4 +310,4 @@ def test_the_documentation_has_every_fault() -> None:
 
 def test_faults_are_a_few_words() -> None:
     assert read("crash times=2; no-agent ;; ") == {"crash": {"times": "2"}, "no-agent": {}}
-    assert all(words for kinds in KNOWN.values() for words in kinds.values())
+    assert all(kind for kinds in KNOWN.values() for kind in kinds.values())

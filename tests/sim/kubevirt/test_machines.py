@@ -48,17 +48,17 @@ async def test_cpu_memory_networks_and_disks_reach_a_running_guest() -> None:
         status = await play.status(VMI)
         assert status["currentCPUTopology"]["sockets"] == 4
         assert status["memory"] == {"guestAtBoot": "2Gi", "guestCurrent": "4Gi", "guestRequested": "4Gi"}
-        wish = machine("web-vm", networks={"lan": "lan"})["spec"]["template"]["spec"]
-        wish["domain"]["devices"]["disks"] = [{"name": "more", "disk": {"bus": "scsi"}}]
-        wish["volumes"] = [{"name": "more", "persistentVolumeClaim": {"claimName": "more", "hotpluggable": True}}]
-        devices = {key: wish["domain"]["devices"][key] for key in ("disks", "interfaces")}
-        changed = {"domain": {"devices": devices}, "networks": wish["networks"], "volumes": wish["volumes"]}
+        desired = machine("web-vm", networks={"lan": "lan"})["spec"]["template"]["spec"]
+        desired["domain"]["devices"]["disks"] = [{"name": "more", "disk": {"bus": "scsi"}}]
+        desired["volumes"] = [{"name": "more", "persistentVolumeClaim": {"claimName": "more", "hotpluggable": True}}]
+        devices = {key: desired["domain"]["devices"][key] for key in ("disks", "interfaces")}
+        changed = {"domain": {"devices": devices}, "networks": desired["networks"], "volumes": desired["volumes"]}
         await play.patch(VM, "web-vm", {"spec": {"template": {"spec": changed}}})
         await play.after(2)
         status = await play.status(VMI)
-        assert [one["name"] for one in status["interfaces"]] == ["default", "lan"]
+        assert [interface["name"] for interface in status["interfaces"]] == ["default", "lan"]
         assert condition(await play.status(VM), "RestartRequired") == ("", "")
-        assert "more" in [one["name"] for one in status["volumeStatus"]]
+        assert "more" in [item["name"] for item in status["volumeStatus"]]
 
 
 async def test_what_cannot_be_changed_live_waits_and_holds_up_the_rest() -> None:
@@ -115,8 +115,8 @@ async def test_an_instance_type_gives_the_size() -> None:
 async def test_volume_templates_are_made_and_go_with_the_machine() -> None:
     async with playing() as play:
         template = data_volume("root")
-        wish = {"metadata": {"name": "root"}, "spec": template["spec"]}
-        await play.client.create(machine("web-vm", "root", dataVolumeTemplates=[wish]))
+        desired = {"metadata": {"name": "root"}, "spec": template["spec"]}
+        await play.client.create(machine("web-vm", "root", dataVolumeTemplates=[desired]))
         await play.after(5)
         assert await play.shown() == "Provisioning"
         await play.until(VMI, "web-vm", "Running")

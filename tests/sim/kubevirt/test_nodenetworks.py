@@ -27,19 +27,19 @@ def bridge(name: str = "br-lan", port: str = "ens192", **more: Any) -> Obj:
 
 def policy(*interfaces: Obj, fault: str = "", **spec: Any) -> Obj:
     meta = {"name": "wukong-br-lan", "annotations": {ANNOTATION: fault}}
-    wish = {"desiredState": {"interfaces": list(interfaces)}, **spec}
-    return {"apiVersion": "nmstate.io/v1", "kind": POLICY.kind, "metadata": meta, "spec": wish}
+    desired = {"desiredState": {"interfaces": list(interfaces)}, **spec}
+    return {"apiVersion": "nmstate.io/v1", "kind": POLICY.kind, "metadata": meta, "spec": desired}
 
 
 async def interfaces(play: Play, node: str = "node-1") -> dict[str, Obj]:
     state = (await play.status(STATE, node))["currentState"]
-    return {one["name"]: one for one in state["interfaces"]}
+    return {interface["name"]: interface for interface in state["interfaces"]}
 
 
 async def shown(play: Play) -> list[tuple[str, str]]:
     """The conditions that hold, with their reasons."""
     status = await play.status(POLICY, "wukong-br-lan")
-    return [(one["type"], one["reason"]) for one in status.get("conditions", []) if one["status"] == "True"]
+    return [(item["type"], item["reason"]) for item in status.get("conditions", []) if item["status"] == "True"]
 
 
 async def test_every_node_tells_its_interfaces_and_its_default_route() -> None:
@@ -57,8 +57,8 @@ async def test_a_bridge_is_made_and_stays_when_its_policy_goes() -> None:
         assert await shown(play) == [("Progressing", "ConfigurationProgressing")]
         await play.after(10)
         assert await shown(play) == [("Available", "SuccessfullyConfigured")]
-        found = await interfaces(play)
-        assert (found["br-lan"]["type"], found["ens192"]["controller"]) == ("linux-bridge", "br-lan")
+        result = await interfaces(play)
+        assert (result["br-lan"]["type"], result["ens192"]["controller"]) == ("linux-bridge", "br-lan")
         enactment = await play.get(ENACTMENT, "node-2.wukong-br-lan")
         assert condition(enactment["status"], "Available")[0] == "True"
         await play.client.delete(POLICY, "wukong-br-lan")
@@ -74,8 +74,8 @@ async def test_absent_takes_it_away_and_leaves_the_port_down() -> None:
         gone = {"spec": {"desiredState": {"interfaces": [{"name": "br-lan", "state": "absent"}]}}}
         await play.client.patch(POLICY, "wukong-br-lan", MergePatch(gone))
         await play.after(10)
-        found = await interfaces(play)
-        assert ("br-lan" in found, found["ens192"]["state"]) == (False, "down")
+        result = await interfaces(play)
+        assert ("br-lan" in result, result["ens192"]["state"]) == (False, "down")
 
 
 async def test_nodes_are_selected_by_their_labels() -> None:
@@ -121,4 +121,4 @@ def test_what_a_node_refuses() -> None:
     assert problem({"interfaces": [vlan, bridge("br-v100", "ens192.100")]}, state) == ""
     vlan["vlan"] = {"base-iface": "ens7", "id": 100}
     assert "ens7" in problem({"interfaces": [vlan]}, state)
-    assert [one["name"] for one in applied({}, state)["interfaces"]] == ["lo", "eth0", "ens192", "ens224"]
+    assert [interface["name"] for interface in applied({}, state)["interfaces"]] == ["lo", "eth0", "ens192", "ens224"]

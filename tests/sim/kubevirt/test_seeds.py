@@ -1,4 +1,4 @@
-"""Whatever is done to a machine, and whenever: in the end it is as it is wished, and nothing of it is left behind."""
+"""Whatever is done to a machine, and whenever: in the end it is as desired, and nothing of it is left behind."""
 
 from __future__ import annotations
 

@@ -36,10 +36,10 @@ async def test_a_machine_runs_from_an_imported_image(way: str) -> None:
         assert (await play.until(VMI, "web-vm", "Running"))[-4:] == ["Pending", "Scheduling", "Scheduled", "Running"]
         await play.after(1)
         assert await play.shown() == "Running"
-        found = await play.status(VMI)
-        assert found["nodeName"] in play.cluster.node_names
-        assert found["interfaces"][0]["ipAddress"]
-        assert condition(found, "Ready") == ("True", "")
+        result = await play.status(VMI)
+        assert result["nodeName"] in play.cluster.node_names
+        assert result["interfaces"][0]["ipAddress"]
+        assert condition(result, "Ready") == ("True", "")
         assert condition(await play.status(VM), "Ready")[0] == "True"
 
 
@@ -70,7 +70,7 @@ async def test_an_agent_answers_some_time_after_the_guest_runs() -> None:
         late = await play.status(VMI)
         assert condition(late, "AgentConnected")[0] == "True"
         assert late["guestOSInfo"]["id"] == "debian"
-        assert [one["interfaceName"] for one in late["interfaces"]] == ["enp1s0", "enp2s0"]
+        assert [interface["interfaceName"] for interface in late["interfaces"]] == ["enp1s0", "enp2s0"]
         assert late["interfaces"][1]["ipAddress"].startswith("192.168.")
 
 
@@ -102,7 +102,7 @@ async def test_deletion_is_slow_and_in_order() -> None:
             await play.after(0.25)
             left = [await play.find(VMI), await play.find(PersistentVolumeClaim.resource, "data"), await play.find(VM)]
             names = ("instance", "claim", "machine")
-            order += [name for name, one in zip(names, left, strict=True) if one is None and name not in order]
+            order += [name for name, item in zip(names, left, strict=True) if item is None and name not in order]
             if left[2] is not None and left[0] is not None:
                 assert await play.shown() == "Terminating"
         assert (sorted(order[:2]), order[2:]) == (["claim", "instance"], ["machine"])
@@ -115,8 +115,8 @@ async def test_an_instance_deleted_by_hand_comes_back_under_always() -> None:
         first = (await play.get(VMI))["metadata"]["uid"]
         await play.client.delete(VMI, "web-vm", SPACE)
         await play.after(60)
-        found = await play.get(VMI)
-        assert (found["status"]["phase"], found["metadata"]["uid"] != first) == ("Running", True)
+        vmi = await play.get(VMI)
+        assert (vmi["status"]["phase"], vmi["metadata"]["uid"] != first) == ("Running", True)
 
 
 def test_one_seed_gives_one_history() -> None:

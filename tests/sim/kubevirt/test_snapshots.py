@@ -31,8 +31,8 @@ def snapshot(name: str = "snap", fault: str = "", **spec: object) -> Obj:
 
 def restore(name: str = "back", fault: str = "", **spec: object) -> Obj:
     meta = {"name": name, "namespace": SPACE, "annotations": {ANNOTATION: fault}}
-    wish = {"target": TARGET, "virtualMachineSnapshotName": "snap", **spec}
-    return {"apiVersion": f"{GROUP}/v1beta1", "kind": RESTORE.kind, "metadata": meta, "spec": wish}
+    desired = {"target": TARGET, "virtualMachineSnapshotName": "snap", **spec}
+    return {"apiVersion": f"{GROUP}/v1beta1", "kind": RESTORE.kind, "metadata": meta, "spec": desired}
 
 
 async def running(play: Play) -> None:
@@ -60,15 +60,15 @@ async def test_a_snapshot_keeps_the_machine_and_its_volumes() -> None:
             await play.patch(VM, "web-vm", HALTED)
         await play.until(SNAPSHOT, "snap", "Succeeded")
         await play.after(1)
-        found = await play.status(SNAPSHOT, "snap")
-        assert (found["readyToUse"], found["indications"]) == (True, ["Online", "GuestAgent"])
-        assert found["snapshotVolumes"] == {"includedVolumes": ["root"], "excludedVolumes": []}
-        kept = await play.get(CONTENT, found["virtualMachineSnapshotContentName"])
+        result = await play.status(SNAPSHOT, "snap")
+        assert (result["readyToUse"], result["indications"]) == (True, ["Online", "GuestAgent"])
+        assert result["snapshotVolumes"] == {"includedVolumes": ["root"], "excludedVolumes": []}
+        kept = await play.get(CONTENT, result["virtualMachineSnapshotContentName"])
         assert kept["spec"]["source"]["virtualMachine"]["spec"]["runStrategy"] == "Always"
         assert "snapshotInProgress" not in await play.status(VM)
         await play.client.delete(SNAPSHOT, "snap", SPACE)
         await play.after(5)
-        assert await play.find(CONTENT, found["virtualMachineSnapshotContentName"]) is None
+        assert await play.find(CONTENT, result["virtualMachineSnapshotContentName"]) is None
 
 
 async def test_snapshots_fail_by_the_storage_and_by_their_deadline() -> None:
@@ -80,8 +80,12 @@ async def test_snapshots_fail_by_the_storage_and_by_their_deadline() -> None:
         await play.client.create(snapshot("lonely", source=nobody))
         await play.after(120)
         for name, word in (("refused", "refuses"), ("slow", "deadline")):
-            found = await play.status(SNAPSHOT, name)
-            assert (found["phase"], found["readyToUse"], word in found["error"]["message"]) == ("Failed", False, True)
+            result = await play.status(SNAPSHOT, name)
+            assert (result["phase"], result["readyToUse"], word in result["error"]["message"]) == (
+                "Failed",
+                False,
+                True,
+            )
         assert condition(await play.status(SNAPSHOT, "lonely"), "Progressing") == ("False", "SourceDoesNotExist")
         assert "snapshotInProgress" not in await play.status(VM)
 

@@ -60,8 +60,8 @@ async def test_restart_gives_another_instance(body: Obj, within: float) -> None:
         first = (await play.get(VMI))["metadata"]["uid"]
         await ask(play, "restart", body)
         await play.after(within)
-        found = await play.get(VMI)
-        assert (found["metadata"]["uid"] != first, found["status"]["phase"]) == (True, "Running")
+        vmi = await play.get(VMI)
+        assert (vmi["metadata"]["uid"] != first, vmi["status"]["phase"]) == (True, "Running")
         assert "stateChangeRequests" not in await play.status(VM)
 
 
@@ -85,8 +85,8 @@ async def test_migrate_makes_a_migration() -> None:
         await play.until(VMI, "web-vm", "Running")
         await ask(play, "migrate")
         await play.after(60)
-        found = await play.client.list(VMIM, SPACE)
-        assert [one["status"]["phase"] for one in found] == ["Succeeded"]
+        result = await play.client.list(VMIM, SPACE)
+        assert [item["status"]["phase"] for item in result] == ["Succeeded"]
         await play.faults(vm="rwo")
         await play.client.create(claim("root"))
         await play.client.create(machine("fixed", "root"))
@@ -106,7 +106,7 @@ async def test_the_group_is_served_as_others_are_and_guarded_by_rbac() -> None:
         with pytest.raises(BadRequest, match="not a JSON object"):
             await play.client.update_sub(MACHINES, "web-vm", "start", ["no"], SPACE)
         client: Client = play.client
-        served = [one.resource.group for one in await client.mapper.all()]
+        served = [item.resource.group for item in await client.mapper.all()]
         assert "kubevirt.io" in served
         admin = Static.bearer(play.cluster.server.token)
         stranger = Client(play.cluster.server.transport, credentials=admin, impersonate=Impersonation(user="joe"))

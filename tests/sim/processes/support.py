@@ -37,11 +37,11 @@ def script(name: str, text: str, *args: str, pod: dict[str, Any] | None = None, 
 
 async def until(client: Client, name: str, holds: Callable[[Pod], Any]) -> Pod:
     """The pod, as soon as something holds of it."""
-    found = await client.list(Pod, SPACE, field_selector=f"metadata.name={name}")
-    for pod in found:
+    result = await client.list(Pod, SPACE, field_selector=f"metadata.name={name}")
+    for pod in result:
         if holds(pod):
             return pod
-    version = found.metadata.resource_version
+    version = result.metadata.resource_version
     events = client.watch(Pod, SPACE, field_selector=f"metadata.name={name}", resource_version=version)
     async with aclosing(events):
         async for event in events:
@@ -51,10 +51,10 @@ async def until(client: Client, name: str, holds: Callable[[Pod], Any]) -> Pod:
 
 
 async def until_gone(client: Client, name: str) -> None:
-    found = await client.list(Pod, SPACE, field_selector=f"metadata.name={name}")
-    if not found:
+    result = await client.list(Pod, SPACE, field_selector=f"metadata.name={name}")
+    if not result:
         return
-    events = client.watch(Pod, SPACE, resource_version=found.metadata.resource_version)
+    events = client.watch(Pod, SPACE, resource_version=result.metadata.resource_version)
     async with aclosing(events):
         async for event in events:
             if event.type == "DELETED" and event.object.metadata.name == name:
@@ -62,7 +62,10 @@ async def until_gone(client: Client, name: str) -> None:
 
 
 def main_status(pod: Pod) -> ContainerStatus | None:
-    return next((one for one in pod.status.container_statuses if one.name == "main"), None)
+    return next(
+        (container_statuse for container_statuse in pod.status.container_statuses if container_statuse.name == "main"),
+        None,
+    )
 
 
 def is_ready(pod: Pod) -> bool:

@@ -55,13 +55,13 @@ def test_the_first_rule_that_matches_counts() -> None:
         ]
     )
     assert find(rules, "prod", "c", "nacos/nacos-server:v3.1") == rules[0]
-    found = find(rules, "test", "c", "nacos/nacos-server:v3.1")
-    assert found == ProcessRule(image="nacos/*", command=("old", "8848"), env={"A": "1"}, translate=True)
+    result = find(rules, "test", "c", "nacos/nacos-server:v3.1")
+    assert result == ProcessRule(image="nacos/*", command=("old", "8848"), env={"A": "1"}, translate=True)
     assert find(rules, "test", "c", "mysql:8") is None
 
 
 @pytest.mark.parametrize(
-    ("rule", "words"),
+    ("rule", "message"),
     [
         ({}, "needs `image`"),
         ({"image": "a"}, "needs a `command`"),
@@ -75,10 +75,10 @@ def test_the_first_rule_that_matches_counts() -> None:
         ({"image": "a", "command": ["x"], "translate": "yes"}, "is true or false"),
     ],
 )
-def test_a_rule_that_cannot_be_followed_says_why(rule: dict[str, Any], words: str) -> None:
+def test_a_rule_that_cannot_be_followed_says_why(rule: dict[str, Any], message: str) -> None:
     with pytest.raises(RuleError) as caught:
         read_rules([rule])
-    assert words in str(caught.value)
+    assert message in str(caught.value)
 
 
 def test_a_file_of_rules(tmp_path: Path) -> None:
@@ -112,8 +112,8 @@ def test_the_command_is_the_rules_and_the_containers(
     made = disk.prepare(tmp_path / "c", spec, {}, {})
     place = plan.Place(tmp_path, tmp_path / "hosts", tmp_path / "kubeconfig")
     rule = {"command": ("run", "{pod_ip}"), **rule}
-    found = plan.make(spec, ProcessRule(image="*", **rule), itself(), made, {"WHO": "me"}, place)
-    assert found.command == expected
+    result = plan.make(spec, ProcessRule(image="*", **rule), itself(), made, {"WHO": "me"}, place)
+    assert result.command == expected
 
 
 def test_a_port_that_the_container_lacks_is_named(tmp_path: Path) -> None:
@@ -171,15 +171,15 @@ async def test_variables_from_everywhere() -> None:
         ],
     )
     limited = itself(main={"resources": {"limits": {"cpu": "1500m"}}})
-    found = await container_env(spec, limited, KNOWN, {"SERVICE": "s"})
-    assert found == {
+    result = await container_env(spec, limited, KNOWN, {"SERVICE": "s"})
+    assert result == {
         "SERVICE": "s", "P_A": "1", "B": "2", "SUM": "1+2+$(LATER)+$(B)", "LATER": "x", "POD": "2", "CPU": "1500",
         "MEMORY": "8192", "FROM_MAP": "1",
     }  # fmt: skip
 
 
 @pytest.mark.parametrize(
-    ("fields", "words"),
+    ("fields", "message"),
     [
         ({"envFrom": [{"configMapRef": {"name": "no"}}]}, 'configmap "no" not found'),
         ({"env": [{"name": "X", "valueFrom": {"secretKeyRef": {"name": "no", "key": "k"}}}]}, 'secret "no" not found'),
@@ -189,24 +189,24 @@ async def test_variables_from_everywhere() -> None:
         ),
     ],
 )
-async def test_what_is_missing_is_said_in_the_kubelets_words(fields: dict[str, Any], words: str) -> None:
-    with pytest.raises(ConfigError, match=words):
+async def test_a_missing_reference_gives_the_kubelets_message(fields: dict[str, Any], message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
         await container_env(container(**fields), itself(), KNOWN, {})
 
 
 @given(st.text("$()AB x"), st.dictionaries(st.sampled_from(["A", "B", "AB"]), st.text("xy")))
 def test_expansion_leaves_what_it_does_not_know(text: str, known: dict[str, str]) -> None:
-    found = environment.expand(text, known)
+    result = environment.expand(text, known)
     if "$" not in text:
-        assert found == text
+        assert result == text
     if not known and "$$" not in text:
-        assert found == text
+        assert result == text
 
 
 def test_services_are_told_as_links() -> None:
-    one = service("my-web", "shop", ports=[{"name": "http-alt", "port": 80}, {"port": 53, "protocol": "UDP"}])
+    item = service("my-web", "shop", ports=[{"name": "http-alt", "port": 80}, {"port": 53, "protocol": "UDP"}])
     headless = service("quiet", "shop", clusterIP="None", ports=[{"port": 1}])
-    assert service_env([one, headless]) == {
+    assert service_env([item, headless]) == {
         "MY_WEB_SERVICE_HOST": "10.96.0.7",
         "MY_WEB_SERVICE_PORT": "80",
         "MY_WEB_SERVICE_PORT_HTTP_ALT": "80",
@@ -264,14 +264,14 @@ def test_the_hosts_file_has_pods_by_name_and_services_by_their_endpoints() -> No
 
 
 def shown(folder: Path) -> dict[str, bytes]:
-    found = {}
+    result = {}
     for entry in folder.iterdir():
         if not entry.name.startswith(".."):
             whole = entry.resolve()
             for path in [whole, *whole.rglob("*")] if whole.is_dir() else [whole]:
                 if path.is_file():
-                    found[(Path(entry.name) / path.relative_to(whole)).as_posix()] = path.read_bytes()
-    return found
+                    result[(Path(entry.name) / path.relative_to(whole)).as_posix()] = path.read_bytes()
+    return result
 
 
 names = st.sampled_from(["a", "b", "dir/a", "dir/sub/b", "other/a"])
@@ -401,8 +401,8 @@ async def test_a_line_without_end_is_kept_in_parts(tmp_path: Path) -> None:
     log.open()
     log.write(1, b"x" * (2 * LINE + 5) + b"\nnext")
     log.end()
-    found = list(entries((tmp_path / "1.log").read_bytes()))
-    assert [(len(one.text), one.whole) for one in found] == [(LINE, False), (LINE, False), (5, True), (4, True)]
+    result = list(entries((tmp_path / "1.log").read_bytes()))
+    assert [(len(item.text), item.whole) for item in result] == [(LINE, False), (LINE, False), (5, True), (4, True)]
     assert await heard(log, LogOptions()) == b"x" * (2 * LINE + 5) + b"\nnext\n"
 
 

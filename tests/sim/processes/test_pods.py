@@ -148,9 +148,9 @@ def when_forgotten(cluster: Cluster, uid: str) -> asyncio.Event:
     assert cluster.processes is not None
     forgotten, forget = asyncio.Event(), cluster.processes.forget
 
-    def noted(one: str) -> None:
-        forget(one)
-        if one == uid:
+    def noted(item: str) -> None:
+        forget(item)
+        if item == uid:
             forgotten.set()
 
     cluster.processes.forget = noted  # type: ignore[method-assign]
@@ -159,12 +159,12 @@ def when_forgotten(cluster: Cluster, uid: str) -> asyncio.Event:
 
 def marked(uid: str) -> list[str]:
     """The processes of a pod."""
-    found = []
+    result = []
     for entry in Path("/proc").iterdir():
         with suppress(OSError):
             if entry.name.isdigit() and f"KONVERGE_CONTAINER={uid}/".encode() in (entry / "environ").read_bytes():
-                found.append(entry.name)
-    return found
+                result.append(entry.name)
+    return result
 
 
 async def test_one_that_does_not_listen_is_killed_when_its_time_is_over() -> None:
@@ -304,11 +304,11 @@ async def test_a_host_path_is_refused_unless_a_rule_allows_it(tmp_path: Path) ->
 
 
 async def said(cluster: Cluster, pod: str, reason: str, words: str = "") -> str:
-    """The message of an event about a pod, as soon as there is one with these words."""
+    """The message of an event about a pod, as soon as there is one with this text."""
     async for event in cluster.client.watch(Event, SPACE):
-        one = event.object
-        if one.reason == reason and one.involved_object.name == pod and words in (one.message or ""):
-            return one.message or ""
+        item = event.object
+        if item.reason == reason and item.involved_object.name == pod and words in (item.message or ""):
+            return item.message or ""
     raise AssertionError("the watch has ended")
 
 
@@ -336,15 +336,15 @@ async def test_the_environment_is_the_containers_and_nothing_of_ours_leaks(monke
     async with process_cluster(rule) as cluster:
         pod = script("env", text, env=env, ports=[{"name": "http", "containerPort": 8080}])
         [line] = await output(cluster, pod)
-        found = json.loads(line)
+        result = json.loads(line)
         ip = (await cluster.client.get(Pod, "env", SPACE)).status.pod_ip
-    assert found["B"] == f"1+{ip}"
-    assert found["NAME"] == found["HOSTNAME"] == "env"
-    assert found["dotted.name"] == "kept"
-    assert found["WHERE"] == f"{ip}:8080"
-    assert (found["RULE"], found["PASSED"]) == ("{}", "on purpose")
+    assert result["B"] == f"1+{ip}"
+    assert result["NAME"] == result["HOSTNAME"] == "env"
+    assert result["dotted.name"] == "kept"
+    assert result["WHERE"] == f"{ip}:8080"
+    assert (result["RULE"], result["PASSED"]) == ("{}", "on purpose")
     ours = set(os.environ) - {"PATH", "HOME", "LANG", "PASSED", "HOSTNAME"}
-    assert not ours & set(found) - {"LC_CTYPE"}
+    assert not ours & set(result) - {"LC_CTYPE"}
 
 
 async def test_files_of_a_config_map_follow_it_but_not_through_a_sub_path() -> None:
@@ -491,8 +491,8 @@ async def test_a_failed_liveness_restarts_the_process(probe: dict[str, Any], wor
         pod = script("sick", SERVES, livenessProbe=live, startupProbe=start, pod={"restartPolicy": "Always"})
         await cluster.client.create(pod)
         assert "Liveness probe failed: " in await said(cluster, "sick", "Unhealthy", words)
-        found = await until(cluster.client, "sick", lambda pod: restarts(pod) >= 1)
-        assert restarts(found) >= 1
+        result = await until(cluster.client, "sick", lambda pod: restarts(pod) >= 1)
+        assert restarts(result) >= 1
 
 
 def restarts(pod: Pod) -> int:
@@ -531,16 +531,20 @@ async def first_line(cluster: Cluster, name: str) -> str:
 
 
 async def test_init_containers_and_sidecars_are_processes_too() -> None:
-    def one(name: str, text: str, **more: Any) -> dict[str, Any]:
+    def item(name: str, text: str, **more: Any) -> dict[str, Any]:
         return {"name": name, "image": "python:3", "args": [text], **more}
 
-    inits = [one("setup", "print('set up')"), one("proxy", WAITS, restartPolicy="Always")]
+    inits = [item("setup", "print('set up')"), item("proxy", WAITS, restartPolicy="Always")]
     async with process_cluster() as cluster:
         await cluster.client.create(script("work", "print('done')", pod={"initContainers": inits}))
         pod = await until(cluster.client, "work", is_over)
         assert pod.status.phase == "Succeeded"
         assert await cluster.client.log("work", SPACE, container="setup") == "set up\n"
-        ends = {one.name: one.state.terminated for one in pod.status.init_container_statuses if one.state}
+        ends = {
+            init_container_statuse.name: init_container_statuse.state.terminated
+            for init_container_statuse in pod.status.init_container_statuses
+            if init_container_statuse.state
+        }
         assert ends["proxy"] is not None
         assert ends["proxy"].exit_code == 143
 

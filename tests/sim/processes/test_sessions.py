@@ -46,13 +46,13 @@ def asked(command: list[str], *flags: str) -> list[tuple[str, str]]:
 
 async def outcome(talker: Talker) -> tuple[dict[int, bytes], dict[str, Any]]:
     """All output by channel, and the Status at the end."""
-    found: dict[int, bytes] = {}
+    result: dict[int, bytes] = {}
     while True:
         opcode, data = await talker.receive()
         assert opcode is Opcode.BINARY, data
         if data[0] == 3:
-            return found, json.loads(data[1:])
-        found[data[0]] = found.get(data[0], b"") + data[1:]
+            return result, json.loads(data[1:])
+        result[data[0]] = result.get(data[0], b"") + data[1:]
 
 
 async def ran(
@@ -83,24 +83,24 @@ async def test_a_command_runs_in_the_containers_environment_and_its_exit_code_co
     program = "import os, sys; print(os.environ['COLOUR']); print('oh', file=sys.stderr); sys.exit(3)"
     command = [sys.executable, "-c", program]
     async with running(env=[{"name": "COLOUR", "value": "red"}]) as cluster:
-        found, status = await ran(cluster, command, "stdout", "stderr", protocol=protocol)
-    assert (found[1], found[2]) == (b"red\n", b"oh\n")
+        result, status = await ran(cluster, command, "stdout", "stderr", protocol=protocol)
+    assert (result[1], result[2]) == (b"red\n", b"oh\n")
     assert status["details"]["causes"] == [{"reason": "ExitCode", "message": "3"}]
 
 
 async def test_input_goes_in_and_its_end_is_noticed() -> None:
     async with running() as cluster:
         sent = (b"\x00one ", b"\x00" + b"x" * 200_000, b"\xff\x00")
-        found, status = await ran(cluster, ["cat"], "stdin", "stdout", send=sent)
-    assert found[1] == b"one " + b"x" * 200_000
+        result, status = await ran(cluster, ["cat"], "stdin", "stdout", send=sent)
+    assert result[1] == b"one " + b"x" * 200_000
     assert status["status"] == "Success"
 
 
 async def test_much_output_arrives_whole() -> None:
     program = "import sys; sys.stdout.write('y' * 5_000_000)"
     async with running() as cluster:
-        found, _ = await ran(cluster, [sys.executable, "-c", program], "stdout")
-    assert found[1] == b"y" * 5_000_000
+        result, _ = await ran(cluster, [sys.executable, "-c", program], "stdout")
+    assert result[1] == b"y" * 5_000_000
 
 
 async def test_a_terminal_has_a_size() -> None:
@@ -108,8 +108,8 @@ async def test_a_terminal_has_a_size() -> None:
     size = b"\x04" + json.dumps({"Width": 132, "Height": 43}).encode()
     async with running() as cluster:
         command = [sys.executable, "-c", program]
-        found, status = await ran(cluster, command, "stdin", "stdout", "tty", send=(size, b"\x00\r"))
-    assert b"True 132 43" in found[1]
+        result, status = await ran(cluster, command, "stdin", "stdout", "tty", send=(size, b"\x00\r"))
+    assert b"True 132 43" in result[1]
     assert status["status"] == "Success"
 
 
@@ -144,9 +144,9 @@ async def test_paths_of_mounts_are_replaced_as_kubectl_cp_needs_it() -> None:
         await cluster.client.create(script("web", WAITS, volumeMounts=mounts, pod=volumes))
         await until(cluster.client, "web", is_running)
         await ran(cluster, ["tee", "/data/note"], "stdin", send=(b"\x00hello", b"\xff\x00"))
-        found, _ = await ran(cluster, ["tar", "cf", "-", "/data/note"], "stdout")
-    assert found[1].startswith(b"data/note\0")
-    assert b"hello" in found[1]
+        result, _ = await ran(cluster, ["tar", "cf", "-", "/data/note"], "stdout")
+    assert result[1].startswith(b"data/note\0")
+    assert b"hello" in result[1]
 
 
 # ------------------------------------------------------------------ who may not
@@ -232,8 +232,8 @@ async def echoing() -> AsyncIterator[Cluster]:
 
 async def frames(talker: Talker, count: int) -> list[tuple[int, int, bytes]]:
     """So many SPDY frames: kind (0 for data), stream, payload."""
-    found, data = [], b""
-    while len(found) < count:
+    result, data = [], b""
+    while len(result) < count:
         opcode, message = await talker.receive()
         assert opcode is Opcode.BINARY
         data += message
@@ -241,9 +241,9 @@ async def frames(talker: Talker, count: int) -> list[tuple[int, int, bytes]]:
             size = int.from_bytes(data[5:8], "big")
             body, kind = data[8 : 8 + size], int.from_bytes(data[2:4], "big") if data[0] & 0x80 else 0
             stream = int.from_bytes(body[:4] if kind else data[:4], "big")
-            found.append((kind, stream, body))
+            result.append((kind, stream, body))
             data = data[8 + size :]
-    return found
+    return result
 
 
 async def test_kubectls_way_many_connections_over_one_tunnel() -> None:
@@ -273,9 +273,9 @@ async def test_a_port_where_nobody_listens_is_told_on_the_error_stream() -> None
         peer = Peer()
         for stream, kind in ((1, "error"), (3, "data")):
             talker.send(peer.syn(stream, {"streamtype": kind, "port": "7001", "requestid": "0"}))
-        found = await frames(talker, 4)
-        assert found[2][1] == 1
-        assert b"connection refused" in found[2][2]
+        result = await frames(talker, 4)
+        assert result[2][1] == 1
+        assert b"connection refused" in result[2][2]
 
 
 async def test_the_way_of_channels() -> None:

@@ -1,4 +1,4 @@
-"""Where pods are placed, and what they are told when there is no place."""
+"""Where pods are placed, and the scheduler's message when there is no place."""
 
 from __future__ import annotations
 
@@ -36,16 +36,16 @@ def asks(cpu: str, **more: Any) -> dict[str, Any]:
 
 async def place(cluster: Cluster, *pods: Pod) -> list[str]:
     """Create pods and tell where they went; a message where they did not."""
-    for one in pods:
-        await cluster.client.create(one)
+    for item in pods:
+        await cluster.client.create(item)
         await cluster.settle()
-    return [await where(cluster, one.metadata.name) for one in pods]
+    return [await where(cluster, item.metadata.name) for item in pods]
 
 
 async def where(cluster: Cluster, name: str) -> str:
-    found = await cluster.client.get(Pod, name, SPACE)
-    told = [one.message or "" for one in found.status.conditions if one.type == "PodScheduled"]
-    return found.spec.node_name or (told[0] if told else "not seen")
+    result = await cluster.client.get(Pod, name, SPACE)
+    reported = [condition.message or "" for condition in result.status.conditions if condition.type == "PodScheduled"]
+    return result.spec.node_name or (reported[0] if reported else "not seen")
 
 
 def cluster_of(*nodes: Node) -> Cluster:
@@ -57,7 +57,7 @@ async def test_requests_are_respected_and_a_place_that_becomes_free_is_used() ->
         placed = await place(cluster, *(pod(f"p{n}", **asks("1500m")) for n in range(3)))
         assert placed == ["a", "b", "0/2 nodes are available: 2 Insufficient cpu. " + NO_VICTIMS.format(2)]
         events = await cluster.client.list(Event, SPACE, field_selector="reason=FailedScheduling")
-        assert [one.message for one in events] == [placed[2]]
+        assert [event.message for event in events] == [placed[2]]
         await cluster.client.delete(Pod, "p0", SPACE)
         await cluster.settle()
         assert await where(cluster, "p2") == "a"
@@ -69,10 +69,10 @@ async def test_selectors_and_affinity() -> None:
     ) as cluster:
         terms = [{"matchExpressions": [{"key": "disk", "operator": "In", "values": ["ssd", "nvme"]}]}]
         required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}
-        wish = [
+        desired = [
             {"weight": 10, "preference": {"matchExpressions": [{"key": "disk", "operator": "In", "values": ["nvme"]}]}}
         ]
-        preferred = {"preferredDuringSchedulingIgnoredDuringExecution": wish}
+        preferred = {"preferredDuringSchedulingIgnoredDuringExecution": desired}
         assert await place(
             cluster,
             pod("selects", nodeSelector={"disk": "ssd"}),
@@ -92,8 +92,8 @@ async def test_taints_tolerations_and_cordons() -> None:
     async with cluster_of(node("a", taints=[taint]), node("b", unschedulable=True)) as cluster:
         tolerant = [{"key": "dedicated", "operator": "Equal", "value": "db", "effect": "NoSchedule"}]
         placed = await place(cluster, pod("db", tolerations=tolerant), pod("web"))
-        words = "0/2 nodes are available: 1 node(s) had untolerated taint(s), 1 node(s) were unschedulable. "
-        assert placed == ["a", words + HELPLESS.format(2)]
+        message = "0/2 nodes are available: 1 node(s) had untolerated taint(s), 1 node(s) were unschedulable. "
+        assert placed == ["a", message + HELPLESS.format(2)]
         await cluster.client.patch(Node, "b", MergePatch({"spec": {"unschedulable": None, "taints": None}}))
         await cluster.settle()
         assert await where(cluster, "web") == "b"
@@ -154,7 +154,7 @@ async def test_the_important_make_room_for_themselves() -> None:
         )
         await cluster.client.create(pod("h", **asks("2", priorityClassName="high")))
         await cluster.settle()
-        left = {one.metadata.name: one.spec.node_name for one in await cluster.client.list(Pod)}
+        left = {item.metadata.name: item.spec.node_name for item in await cluster.client.list(Pod)}
         assert left == {"m": "a", "h": "b"}
 
 

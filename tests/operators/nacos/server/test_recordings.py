@@ -22,7 +22,7 @@ class Case(NamedTuple):
     alive: tuple[int, ...] = ALL
     leader: int | None = None
     problems: tuple[str, ...] = ()
-    """Words that must stand in the problems; none means a healthy cluster."""
+    """Texts that the problems must contain; none means a healthy cluster."""
 
 
 CASES = {
