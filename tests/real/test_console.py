@@ -201,7 +201,7 @@ async def test_the_page_reports_a_bad_token_and_missing_permissions(tmp_path: Pa
         await page.tab_to("element.id === 'token'")
         await page.type(reader)
         await page.press("Enter")
-        await page.until("document.querySelector('main').innerText.includes('name one above')")
+        await page.until("document.querySelector('main').innerText.includes('enter one above')")
         await fill(page, "Namespace", SPACE)
         await page.press("Enter")
         await page.until("document.querySelector('main td a')?.innerText === 'shop'")
