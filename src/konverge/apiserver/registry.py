@@ -174,13 +174,6 @@ class Registry:
                 return served
         return None
 
-    def any_version(self, group: str, plural: str) -> Served | None:
-        """A resource by its group alone (the preferred version)."""
-        for served_by_plural in self._groups.get(group, {}).values():
-            if plural in served_by_plural:
-                return served_by_plural[plural]
-        return None
-
     def is_builtin(self, group: str) -> bool:
         return group in self._builtin_groups
 
