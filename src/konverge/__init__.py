@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from konverge.objects import Quantity as Quantity
     from konverge.objects import Resource as Resource
     from konverge.observe.events import EventRecorder as EventRecorder
+    from konverge.runtime import BlockedError as BlockedError
     from konverge.runtime import Context as Context
     from konverge.runtime import Controller as Controller
     from konverge.runtime import Fenced as Fenced
@@ -70,10 +71,10 @@ __all__, __getattr__, __dir__ = lazy_names(
         "konverge.objects": "Condition CustomResource Model ObjectMeta Quantity Resource",
         "konverge.observe.events": "EventRecorder",
         "konverge.runtime": (
-            "Context Controller Fenced LeaderElector LeadershipLost Manager OwnershipError Reason Reconciler "
-            "Request Result Settings Source TerminalError Timing TransientError Watch all_of annotations_changed "
-            "any_of controller_of generation_changed is_true labels_changed not_ resource_version_changed "
-            "set_condition set_controller_reference"
+            "BlockedError Context Controller Fenced LeaderElector LeadershipLost Manager OwnershipError Reason "
+            "Reconciler Request Result Settings Source TerminalError Timing TransientError Watch all_of "
+            "annotations_changed any_of controller_of generation_changed is_true labels_changed not_ "
+            "resource_version_changed set_condition set_controller_reference"
         ),
         "konverge.runtime.config": "Configuration ConfigurationError load_configuration",
         "konverge.runtime.manager": "LeaderElection",

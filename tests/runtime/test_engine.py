@@ -23,7 +23,6 @@ from konverge.runtime import (
     Resync,
     Settings,
     Source,
-    TerminalError,
     Timer,
     Watch,
     generation_changed,
@@ -59,14 +58,6 @@ class Notes:
     @property
     def times(self) -> list[float]:
         return [at for _, at, _ in self.runs]
-
-
-class Recorded:
-    def __init__(self) -> None:
-        self.events: list[tuple[str, str, str]] = []
-
-    def event(self, about: Any, type: str, reason: str, message: str) -> None:
-        self.events.append((type, reason, message))
 
 
 async def settle(seconds: float = 1.0) -> None:
@@ -209,37 +200,6 @@ async def test_a_failing_key_backs_off_and_does_not_disturb_others(client: Clien
     gaps = [round(b - a) for a, b in zip(runs["bad"], runs["bad"][1:], strict=False)]
     assert gaps == [1, 2, 4, 8, 8]
     assert len(runs["good"]) == 1
-
-
-@pytest.mark.spec("R-18", "R-20")
-async def test_a_key_is_given_up_after_max_retries_until_its_object_changes(client: Client) -> None:
-    recorder = Recorded()
-    notes = Notes(*[RuntimeError("no luck")] * 4)
-    settings = Settings(base_delay=1, max_delay=1, max_retries=3)
-    manager = Manager(client, settings=settings, recorder=recorder).add(Controller(Secret, notes))
-    async with manager.running():
-        await client.create(secret("a"))
-        await settle(60)
-        assert len(notes.runs) == 4
-        assert recorder.events == [("Warning", "ReconcileGivenUp", "given up after 4 attempts: no luck")]
-        await client.patch(Secret, "a", MergePatch({"stringData": {"x": "1"}}), SPACE)
-        await settle()
-        numbers = manager.engines["secret"].numbers
-    assert len(notes.runs) == 5
-    assert (numbers.given_up, numbers.results["success"]) == (1, 1)
-
-
-@pytest.mark.spec("R-20")
-async def test_a_terminal_error_is_not_retried(client: Client) -> None:
-    recorder = Recorded()
-    notes = Notes(TerminalError("the spec makes no sense"))
-    async with Manager(client, recorder=recorder).add(Controller(Secret, notes)).running() as manager:
-        await client.create(secret("a"))
-        await settle(3600)
-        numbers = manager.engines["secret"].numbers
-    assert len(notes.runs) == 1
-    assert recorder.events == [("Warning", "ReconcileFailed", "the spec makes no sense")]
-    assert numbers.terminal_errors == 1
 
 
 @pytest.mark.spec("R-05", "R-20")

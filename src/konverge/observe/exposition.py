@@ -62,7 +62,7 @@ def _controllers(controllers: list[ControllerNumbers]) -> Iterator[Metric]:
         ("controller_runtime_terminal_reconcile_errors", "Failures that are not retried", "terminal_errors"),
         ("controller_runtime_reconcile_panics", "Unexpected exceptions", "panics"),
         ("controller_runtime_reconcile_timeouts", "Reconciles that took too long", "timeouts"),
-        ("controller_reconcile_given_up", "Keys given up after max_retries", "given_up"),
+        ("controller_reconcile_given_up", "Keys that failed more than max_retries times in a row", "given_up"),
         ("controller_own_echoes", "Events of own writes that led to no reconcile", "echoes"),
     ):
         yield _counter(name, text, ["controller"], [([c.name], getattr(c, attribute)) for c in controllers])

@@ -17,9 +17,10 @@ from konverge.runtime.predicates import (
     resource_version_changed,
 )
 from konverge.runtime.reasons import Changed, External, Reason, Resync, Retry, Timer
-from konverge.runtime.result import Request, Result, TerminalError, TransientError
+from konverge.runtime.result import BlockedError, Request, Result, TerminalError, TransientError
 
 __all__ = [
+    "BlockedError",
     "Changed",
     "Context",
     "Controller",

@@ -91,7 +91,8 @@ class Settings:
     defaultSyncPeriod of controller-runtime's cache, with the same jitter.
     """
     max_retries: int = 15
-    """Failures in a row after which a key is given up until its object changes; 0 means never."""
+    """Failures in a row after which a key comes at the slowest pace (`max_delay`) and an event says so; 0 means never.
+    Transient errors do not count."""
     # The next four are those of upstream: DefaultTypedControllerRateLimiter (client-go's util/workqueue).
     base_delay: float = 0.005
     max_delay: float = 1000.0

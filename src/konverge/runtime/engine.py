@@ -1,8 +1,7 @@
 """A running controller: events → queue → workers → reconcile → retry policy.
 
-The whole retry policy is `_schedule_next`: one readable switch. A reconcile that raises, hangs or is cancelled costs
-its own key one attempt and nothing else; this is the one place where exceptions are caught broadly, and each is counted
-and logged.
+A reconcile that raises, hangs or is cancelled costs its own key one attempt and nothing else: this is where exceptions
+are caught broadly, and each is counted and logged. What follows from them is decided in `konverge.runtime.retries`.
 
 Upstream: controller-runtime's pkg/internal/controller/controller.go.
 """
@@ -20,16 +19,7 @@ from konverge.cache.informer import Informer
 from konverge.cache.lister import Lister
 from konverge.cache.record import Key
 from konverge.cache.store import Change
-from konverge.client import (
-    Client,
-    ClientError,
-    Conflict,
-    ConnectionFailed,
-    Forbidden,
-    ServerTimeout,
-    TooManyRequests,
-    Unavailable,
-)
+from konverge.client import Client, ClientError
 from konverge.objects.codec import decoder
 from konverge.objects.meta import Object
 from konverge.objects.resource import Resource
@@ -39,8 +29,9 @@ from konverge.runtime.context import Context, Recorder
 from konverge.runtime.declare import Controller, Reconciler, Settings, Source
 from konverge.runtime.finalizers import with_finalizer
 from konverge.runtime.mapping import OwnedMapper, WatchMapper
-from konverge.runtime.reasons import Changed, External, Reason, Resync, Retry, Timer
-from konverge.runtime.result import DONE, Request, Result, TerminalError, TransientError
+from konverge.runtime.reasons import Changed, External, Reason, Resync
+from konverge.runtime.result import DONE, Request, Result, TransientError
+from konverge.runtime.retries import Retries
 from konverge.runtime.watchdog import Watchdog
 from konverge.runtime.writes import Writes, attribute_to
 from konverge.workqueue import MAX_REASONS, Backoff, Item, RateLimiter, ShutDown, TokenBucket, WorkQueue
@@ -62,9 +53,6 @@ POSTPONE_DELAY = 1.0
 """Seconds after which a key comes again whose own writes the cache had not shown."""
 
 _log = logging.getLogger("konverge.controller")
-
-# The server or the network was not ready. Logged in one line, without a traceback.
-_TRANSIENT = (TransientError, ConnectionFailed, TooManyRequests, Unavailable, ServerTimeout)
 
 
 class Engine(Generic[T]):
@@ -94,6 +82,9 @@ class Engine(Generic[T]):
         self._primary = informers[controller.kind.resource]
         self._loop = asyncio.get_running_loop()
         self._watchdog = Watchdog(settings.timeout)
+        self._retries = Retries(
+            controller.name, self.queue, self.numbers, settings, warn=self._warn, is_deleting=self._is_deleting
+        )
         self._count = 0
         self._postponed: dict[Request, tuple[Reason, ...]] = {}
         """Key -> its reasons, for keys that were postponed."""
@@ -115,6 +106,8 @@ class Engine(Generic[T]):
         informer.add_handler(self._writes.router(kind.resource, deliver), self._is_busy)
 
     def _primary_changed(self, change: Change, writer: Request | None) -> None:
+        if self._retries.failing and change.key in self._retries.failing:
+            self._retries.changed(change)
         predicate = self.controller.predicate
         if predicate is None or predicate(change):
             self.enqueue(change.key, self.controller.kind.__name__, change, writer)
@@ -128,7 +121,6 @@ class Engine(Generic[T]):
         if writer == request:
             self.numbers.echoes += 1
             return
-        self.queue.forget(request)  # the object changed: earlier failures say nothing about its new state
         self.queue.add(request, priority=LOW if change.initial else 0, reason=Changed(kind, change))
 
     # -------------------------------------------------------------- life
@@ -218,7 +210,7 @@ class Engine(Generic[T]):
             watchdog.end(task)
             del numbers.running[key]
             numbers.time.observe(self._loop.time() - began)
-        self._schedule_next(item, result or DONE, error)
+        self._retries.schedule_next(item, result or DONE, error)
 
     async def _attempt(self, item: Item[Request]) -> Result | None:
         record = self._primary.get(item.key)
@@ -268,62 +260,17 @@ class Engine(Generic[T]):
         self._postponed[item.key] = (*self._postponed.get(item.key, ()), *reasons)[:MAX_REASONS]
         self.queue.add_after(item.key, POSTPONE_DELAY, priority=item.priority)
 
-    # -------------------------------------------------------------- retry policy
-
-    # upstream: reconcileHandler
-    def _schedule_next(self, item: Item[Request], result: Result, error: BaseException | None) -> None:
-        """The retry policy: whether and when the key comes again."""
-        numbers, key = self.numbers, item.key
-        priority = item.priority if result.priority is None else result.priority
-        if error is not None:
-            numbers.results["error"] += 1
-            numbers.errors += 1
-            self._failed(item, error)
-        elif result.requeue_after > 0:
-            numbers.results["requeue_after"] += 1
-            self.queue.forget(key)
-            self.queue.add_after(key, result.requeue_after, priority=priority, reason=Timer(result.requeue_after))
-        elif result.requeue:
-            numbers.results["requeue"] += 1
-            self.queue.add_rate_limited(key, priority=priority, reason=Retry(self.queue.num_requeues(key) + 1))
-        else:
-            numbers.results["success"] += 1
-            self.queue.forget(key)
-
-    def _failed(self, item: Item[Request], error: BaseException) -> None:
-        key = item.key
-        attempt = self.queue.num_requeues(key) + 1
-        where = f"{self.controller.name} {key}"
-        if isinstance(error, TerminalError):
-            self.numbers.terminal_errors += 1
-            self.queue.forget(key)
-            _log.error("%s: %s (not retried until the object changes)", where, error)
-            self._warn(key, "ReconcileFailed", str(error))
-        elif 0 < self.settings.max_retries < attempt:
-            self.numbers.given_up += 1
-            self.queue.forget(key)
-            _log.error("%s: given up after %d attempts: %s", where, attempt, error)
-            self._warn(key, "ReconcileGivenUp", f"given up after {attempt} attempts: {error}")
-        else:
-            self._log_failure(where, attempt, error)
-            self.queue.add_rate_limited(key, priority=item.priority, reason=Retry(attempt, str(error)))
-
-    def _log_failure(self, where: str, attempt: int, error: BaseException) -> None:
-        if isinstance(error, Conflict):
-            _log.info("%s: another client wrote at the same time; reading again (attempt %d)", where, attempt)
-        elif isinstance(error, Forbidden) and error.namespace_terminating:
-            _log.debug("%s: its namespace is being deleted (attempt %d)", where, attempt)
-        elif isinstance(error, (*_TRANSIENT, ClientError)):
-            _log.warning("%s: %s (attempt %d)", where, error, attempt)
-        else:
-            self.numbers.panics += 1
-            _log.error("%s: attempt %d failed", where, attempt, exc_info=error)
+    # -------------------------------------------------------------- reports
 
     def _warn(self, key: Key, reason: str, message: str) -> None:
         record = self._primary.get(key)
         if record is not None:
             about = decoder(self.controller.kind).decode(record.raw)
             self._recorder.event(about, "Warning", reason, message)
+
+    def _is_deleting(self, key: Key) -> bool:
+        record = self._primary.get(key)
+        return record is not None and bool(record.meta.deletion_timestamp)
 
     # -------------------------------------------------------------- caches
 

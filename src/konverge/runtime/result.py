@@ -34,10 +34,23 @@ class ReconcileError(Exception):
 
 
 class TransientError(ReconcileError):
-    """A temporary problem: retried with back-off, logged in one line without a traceback."""
+    """A temporary problem: retried with back-off however long it lasts, logged in one line without a traceback."""
 
 
 class TerminalError(ReconcileError):
-    """Trying again cannot help: logged, counted and recorded as a Warning event; not retried until the object
-    changes.
+    """Trying again cannot help: logged, counted and recorded as a Warning event; not retried until something changes.
+
+    Of an object that is being deleted it is retried at the slowest pace: no user would change its spec any more.
     """
+
+
+class BlockedError(TerminalError):
+    """Something outside of this object must change first: one Warning event, and another attempt every minute or so.
+
+        raise BlockedError("Service web belongs to another owner: rename it, or allow its adoption")
+
+    It heals by itself when the obstacle is gone, also where no event says so.
+    """
+
+    retry_after = 60.0
+    """Seconds until the next attempt, ± 10 %."""

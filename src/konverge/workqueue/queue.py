@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import asyncio
 import heapq
+import math
 from collections import deque
 from collections.abc import Callable, Hashable
 from typing import Generic, Protocol, TypeVar
@@ -184,9 +185,11 @@ class WorkQueue(Generic[K]):
         heapq.heappush(self._heap, delayed)
         self._set_timer()
 
-    def add_rate_limited(self, key: K, *, priority: int = 0, reason: object = None) -> float:
-        """Add a key that failed, after its back-off; returns the delay."""
-        delay = self._limiter.when(key, self._loop.time())
+    def add_rate_limited(
+        self, key: K, *, priority: int = 0, reason: object = None, at_most: float = math.inf, slowest: bool = False
+    ) -> float:
+        """Add a key that failed, after its back-off (see `RateLimiter.when`); returns the delay."""
+        delay = self._limiter.when(key, self._loop.time(), at_most=at_most, slowest=slowest)
         self._metrics.retried()
         self.add_after(key, delay, priority=priority, reason=reason)
         return delay
@@ -196,7 +199,7 @@ class WorkQueue(Generic[K]):
         return self._limiter.failures(key)
 
     def forget(self, key: K) -> None:
-        """The key succeeded (or was given up): its next failure starts from the base delay."""
+        """The key succeeded, or its object has another spec: its next failure starts from the base delay."""
         self._forget(key)
 
     # -------------------------------------------------------------- handing out

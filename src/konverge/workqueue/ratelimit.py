@@ -5,6 +5,7 @@ Both are given the time. Upstream: client-go's util/workqueue/default_rate_limit
 
 from __future__ import annotations
 
+import math
 from collections.abc import Hashable
 
 import msgspec
@@ -52,9 +53,13 @@ class RateLimiter(msgspec.Struct):
     backoff: Backoff = msgspec.field(default_factory=Backoff)
     bucket: TokenBucket | None = msgspec.field(default_factory=_default_bucket)
 
-    def when(self, key: Hashable, now: float) -> float:
-        """The seconds that a key waits after one more failure."""
-        own = self.backoff.delay(key)
+    def when(self, key: Hashable, now: float, *, at_most: float = math.inf, slowest: bool = False) -> float:
+        """The seconds that a key waits after one more failure: of its own back-off at most `at_most`, or the longest
+        one (`slowest`).
+        """
+        own = min(self.backoff.delay(key), at_most)
+        if slowest:
+            own = self.backoff.maximum
         return own if self.bucket is None else max(own, self.bucket.reserve(now))
 
     def failures(self, key: Hashable) -> int:
