@@ -36,7 +36,8 @@ async def check_and_make_heal(state: ReconcileState) -> Outcome:
     if not state.settled and _verdict_is_fresh(state):
         return CONTINUE
     workload = await read_workload(state)
-    if (outcome := await replace_useless(state, workload)).ends:
+    may_roll = state.unapplied is None  # else a pod that is replaced now could be of the version that has to wait
+    if may_roll and (outcome := await replace_useless(state, workload)).ends:
         return outcome
     if (outcome := _check_kind(state, workload)).ends:
         await heal_pods(state, workload, None, outcome)
@@ -47,7 +48,8 @@ async def check_and_make_heal(state: ReconcileState) -> Outcome:
         return outcome
     if (outcome := await readmit(state, workload, verdict)).ends:
         return outcome
-    if not state.cannot_leave and (outcome := await replace_next(state, workload, views, verdict, last_leader)).ends:
+    may_roll = may_roll and not state.cannot_leave
+    if may_roll and (outcome := await replace_next(state, workload, views, verdict, last_leader)).ends:
         return outcome
     if (outcome := _check_nacos(state, verdict)).ends:
         await heal_split(state, workload, views, verdict)

@@ -1,11 +1,11 @@
-"""The databases: PGEnsure (step 2), RotateAdmin (step 3), and the part of MakeEnsure that is about MySQL.
+"""PostgreSQL: PGEnsure (step 2) and RotateAdmin (step 3).
 
 PGEnsure: PostgreSQL is reachable and takes writes, and has the tables that this line of Nacos needs.
 
 RotateAdmin: the administrator in the database has the password of the Secret. The Secret is watched, so a change takes
 seconds; servers reread their users every 15 seconds.
 
-MySQL: a Job creates the tables, and a check tells whether the server takes writes.
+What it shares with MySQL (`mysql.py`) is here too: the condition, and when a database is looked at again.
 """
 
 from __future__ import annotations
@@ -14,23 +14,17 @@ import hashlib
 
 import msgspec
 
-from konverge.objects import times, to_json
-from konverge.objects.kinds.batch_v1 import Job
+from konverge.objects import times
 from konverge.objects.kinds.core_v1 import Secret
-from konverge.operators.nacos.children.config import mysql_config_map
-from konverge.operators.nacos.children.mysql_job import SCRIPT_DIGEST, mysql_init_job
-from konverge.operators.nacos.database import WRONG_INPUT, DatabaseError, Target, mysql_script
+from konverge.operators.nacos.database import WRONG_INPUT, DatabaseError, Target
 from konverge.operators.nacos.spec import AdminRef
-from konverge.operators.nacos.steps.outcome import CONTINUE, PARAMETER, SYSTEM, Outcome, StepError, failed, wait
-from konverge.operators.nacos.steps.secrets import mysql_target, optional_value, postgres_target, read_secret, value_of
+from konverge.operators.nacos.steps.outcome import CONTINUE, PARAMETER, SYSTEM, Outcome, StepError, failed
+from konverge.operators.nacos.steps.secrets import optional_value, postgres_target, read_secret, value_of
 from konverge.operators.nacos.steps.state import ReconcileState
 from konverge.operators.nacos.versions import FIRST_WITHOUT_DEFAULT_USER, NacosVersion
 
 DATABASE_READY = "DatabaseReady"
 ROTATED = "AdminRotated"
-_MYSQL_CHECK_TIMEOUT = 10.0
-_JOB_RETRY_AFTER = 300.0
-"""Seconds for which a failed Job is kept for users to look at, before the next attempt."""
 
 
 async def pg_ensure(state: ReconcileState) -> Outcome:
@@ -40,8 +34,8 @@ async def pg_ensure(state: ReconcileState) -> Outcome:
     if desired.engine != "postgresql" or not desired.spec.pg_init.enabled:
         return CONTINUE
     target = await postgres_target(state)
-    settings = _fingerprint(target, desired.version.line, msgspec.json.encode(desired.spec.pg_init).decode())
-    if _checked_recently(state, settings):
+    settings = fingerprint(target, desired.version.line, msgspec.json.encode(desired.spec.pg_init).decode())
+    if checked_recently(state, settings):
         return CONTINUE
     try:
         if state.tools.databases_checked.same(state.key, settings) and pg.initialized:
@@ -50,7 +44,7 @@ async def pg_ensure(state: ReconcileState) -> Outcome:
             await _initialise(state, target)
     except DatabaseError as error:
         pg.last_result, pg.last_message = "Failed", error.message
-        return _database_failed(state, error)
+        return database_failed(state, error)
     state.tools.databases_checked.remember(state.key, settings)
     state.condition(DATABASE_READY, True, "Writable", f"{target} takes writes")
     if pg.last_result == "Failed":
@@ -60,7 +54,7 @@ async def pg_ensure(state: ReconcileState) -> Outcome:
 
 async def _initialise(state: ReconcileState, target: Target) -> None:
     """As the policy allows; the database itself knows whether there is anything to do."""
-    spec, version = state.desired.spec, _known_version(state)
+    spec, version = state.desired.spec, known_version(state)
     admin = spec.admin_credentials_secret_ref
     result = await state.tools.databases.ensure_schema(
         target,
@@ -79,7 +73,7 @@ async def _initialise(state: ReconcileState, target: Target) -> None:
         state.ctx.event("DatabaseInitialized", result.message)
 
 
-def _known_version(state: ReconcileState) -> NacosVersion:
+def known_version(state: ReconcileState) -> NacosVersion:
     version = state.desired.version
     if not version.known:
         message = f"the tag of {state.desired.spec.image} does not tell the version of Nacos: set spec.version"
@@ -87,18 +81,18 @@ def _known_version(state: ReconcileState) -> NacosVersion:
     return version
 
 
-def _checked_recently(state: ReconcileState, settings: str) -> bool:
+def checked_recently(state: ReconcileState, settings: str) -> bool:
     recently = state.tools.databases_checked.fresh(state.key, settings, state.options.database_interval)
     return recently and state.is_true(DATABASE_READY)
 
 
-def _database_failed(state: ReconcileState, error: DatabaseError) -> Outcome:
+def database_failed(state: ReconcileState, error: DatabaseError) -> Outcome:
     state.tools.databases_checked.forget(state.key)
     state.condition(DATABASE_READY, False, error.reason, error.message)
     return failed(PARAMETER if error.reason in WRONG_INPUT else SYSTEM, f"Database{error.reason}", error.message)
 
 
-def _fingerprint(target: Target, *more: str) -> str:
+def fingerprint(target: Target, *more: str) -> str:
     """Changes with every setting that the check of a database depends on; kept in memory only."""
     parts = (str(target), target.password, msgspec.json.encode(target.tls).decode(), *more)
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()
@@ -139,7 +133,7 @@ async def rotate_admin(state: ReconcileState) -> Outcome:
     except DatabaseError as error:
         admin.last_result, admin.last_message = "Failed", error.message
         state.condition(ROTATED, False, error.reason, error.message)
-        outcome = _database_failed(state, error)
+        outcome = database_failed(state, error)
         if outcome.code == PARAMETER:  # the Secret is wrong, and not the database
             state.condition(DATABASE_READY, True, "Writable")
         return outcome
@@ -179,58 +173,3 @@ def _checksum(secret: Secret, username: str, hashed: str) -> str:
     """Of the hash. For a plain password it is that of the Secret's version: no password can be guessed from it."""
     content = f"{username}:{hashed}" if hashed else f"{secret.metadata.uid}:{secret.metadata.resource_version}"
     return hashlib.sha256(content.encode()).hexdigest()[:16]
-
-
-# ------------------------------------------------------------------ MySQL
-
-
-async def ensure_mysql_job(state: ReconcileState) -> Outcome:
-    """The Job runs once for each script and server. One that failed is tried again."""
-    version = _known_version(state)
-    script = mysql_script(version.line, default_admin=version < FIRST_WITHOUT_DEFAULT_USER)
-    await state.ensure(mysql_config_map(state.desired, script))
-    job = mysql_init_job(state.desired, "")
-    digest = hashlib.sha256(script.encode() + to_json(job.spec)).hexdigest()[:16]
-    job.metadata.annotations[SCRIPT_DIGEST] = digest
-    live = await state.ctx.get(Job, job.metadata.name)
-    if live is None:
-        await state.create(job)
-        return CONTINUE
-    if live.metadata.deletion_timestamp is not None:
-        return wait("InitJobRestarting", f"Job {live.metadata.name} is being recreated")
-    if live.metadata.annotations.get(SCRIPT_DIGEST) != digest:
-        await state.delete(Job, live.metadata.name)
-        return CONTINUE
-    return await _check_mysql_job(state, live)
-
-
-async def _check_mysql_job(state: ReconcileState, job: Job) -> Outcome:
-    failure = next(
-        (entry for entry in job.status.conditions if entry.type == "Failed" and entry.status == "True"), None
-    )
-    if failure is None:
-        return CONTINUE
-    if times.seconds_since(failure.last_transition_time) >= _JOB_RETRY_AFTER:
-        await state.delete(Job, job.metadata.name)
-    message = f"Job {job.metadata.name} failed ({failure.message or failure.reason}): see the logs of its pods"
-    state.condition(DATABASE_READY, False, "InitJobFailed", message)
-    return failed(SYSTEM, "InitJobFailed", message)
-
-
-async def check_mysql(state: ReconcileState) -> Outcome:
-    """The same check as in PGEnsure; it changes nothing."""
-    if not state.desired.spec.database.mysql_check:
-        return CONTINUE
-    target = await mysql_target(state)
-    settings = _fingerprint(target)
-    if _checked_recently(state, settings):
-        return CONTINUE
-    try:
-        await state.tools.databases.check(target, timeout=_MYSQL_CHECK_TIMEOUT)
-        state.condition(DATABASE_READY, True, "Writable", f"{target} takes writes")
-    except DatabaseError as error:
-        if error.reason != "DriverMissing":
-            return _database_failed(state, error)
-        state.condition(DATABASE_READY, None, error.reason, error.message)
-    state.tools.databases_checked.remember(state.key, settings)
-    return CONTINUE

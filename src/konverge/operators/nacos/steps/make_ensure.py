@@ -1,8 +1,9 @@
 """Step 4, MakeEnsure: all children of a Nacos exist and are as desired.
 
 Standalone: ConfigMap, StatefulSet (1), Service. Cluster: ConfigMap, StatefulSet (N), headless and client Service. With
-MySQL and an image for it: the script's ConfigMap and the Job. The same code repairs children that were changed or
-deleted. A reconcile that wrote anything ends here, and the next one looks at the result.
+MySQL and an image for it: first the script's ConfigMap and the Job, and the rest when that is complete. The same code
+repairs children that were changed or deleted. A reconcile that wrote anything ends here, and the next one looks at the
+result.
 """
 
 from __future__ import annotations
@@ -31,11 +32,11 @@ from konverge.operators.nacos.children.services import (
 )
 from konverge.operators.nacos.children.stateful_set import disruption_budget, stateful_set, wants_budget
 from konverge.operators.nacos.spec import ConfigMapRef
-from konverge.operators.nacos.steps.database import check_mysql, ensure_mysql_job
+from konverge.operators.nacos.steps.mysql import check_mysql, ensure_mysql_job
 from konverge.operators.nacos.steps.outcome import CONTINUE, PARAMETER, SYSTEM, Outcome, StepError, wait
 from konverge.operators.nacos.steps.secrets import secrets_digest
 from konverge.operators.nacos.steps.state import ReconcileState
-from konverge.operators.nacos.steps.stateful_set import ensure_stateful_set, next_size
+from konverge.operators.nacos.steps.stateful_set import ensure_stateful_set, next_size, size_of
 
 MONITORED = "Monitored"
 _MONITOR_INTERVAL = 600.0
@@ -45,6 +46,8 @@ _MONITOR_INTERVAL = 600.0
 async def make_ensure(state: ReconcileState) -> Outcome:
     state.step = "MakeEnsure"
     desired = state.desired
+    if desired.mysql_init and (outcome := await ensure_mysql_job(state)).ends:
+        return await _keep_running(state, outcome)
     state.at_size(*await next_size(state))
     final = await _final_config(state)
     if (outcome := await _ensure_auth_secret(state)).ends:
@@ -57,8 +60,6 @@ async def make_ensure(state: ReconcileState) -> Outcome:
         return outcome
     for service in services(desired):
         await state.ensure(service)
-    if desired.mysql_init and (outcome := await ensure_mysql_job(state)).ends:
-        return outcome
     if wants_ingress(desired):
         await state.ensure(ingress(desired), created="Exposed")
     await _ensure_monitor(state)
@@ -70,6 +71,16 @@ async def make_ensure(state: ReconcileState) -> Outcome:
     if wrote:
         return wait("Ensured", "; ".join(state.requests), progress=True)
     return await check_mysql(state) if desired.engine == "mysql" else CONTINUE
+
+
+async def _keep_running(state: ReconcileState, outcome: Outcome) -> Outcome:
+    """Nothing of the desired change is written yet, for the reason in `outcome`. Servers that run are looked after."""
+    live = await state.ctx.get(StatefulSet, state.desired.name)
+    if live is None or state.wrote:
+        return outcome
+    state.unapplied = outcome
+    state.at_size(*size_of(live, state.desired))
+    return CONTINUE
 
 
 async def _final_config(state: ReconcileState) -> str | None:

@@ -54,6 +54,8 @@ async def update_status(state: ReconcileState) -> Outcome:
     step.
     """
     state.step = "UpdateStatus"
+    if state.unapplied is not None:
+        return state.unapplied
     if state.now.replicas != state.desired.replicas:
         return wait("Scaling", f"{state.now.replicas} servers on the way to {state.desired.replicas}")
     if not (state.status.phase == "Running" and state.settled):

@@ -19,6 +19,7 @@ from konverge.operators.nacos.desired import Desired
 from konverge.operators.nacos.metrics import NacosMetrics
 from konverge.operators.nacos.resource import AnyNacos, NacosStatus
 from konverge.operators.nacos.server import HttpNacosServers
+from konverge.operators.nacos.steps.outcome import Outcome
 from konverge.runtime import Context, Request, find_condition, is_true, set_condition, set_controller_reference
 
 K = TypeVar("K", bound=Object)
@@ -119,6 +120,8 @@ class ReconcileState:
         self.asked: list[str] = []
         """The servers that were asked."""
         self.step = ""
+        self.unapplied: Outcome | None = None
+        """Why the desired change is not written yet, though the servers that run are looked after."""
         self.cannot_leave = ""
         """Why a server that has to leave could not be removed from the raft groups."""
 

@@ -12,6 +12,7 @@ from konverge.objects.kinds.apps_v1 import StatefulSet
 from konverge.objects.kinds.core_v1 import PersistentVolumeClaim
 from konverge.operators.nacos import names
 from konverge.operators.nacos.children.stateful_set import storage_of
+from konverge.operators.nacos.desired import Desired
 from konverge.operators.nacos.steps.outcome import CONTINUE, PARAMETER, Outcome, StepError, wait
 from konverge.operators.nacos.steps.peers import retire
 from konverge.operators.nacos.steps.pods import Workload, is_ready, is_terminating, ordinal, pods_of
@@ -32,17 +33,23 @@ async def next_size(state: ReconcileState) -> tuple[int, int]:
     if live is None:
         size = max(desired.replicas, _servers_without_set(state) if desired.cluster else 0)
         return size, size
-    size = live.spec.replicas if live.spec.replicas is not None else desired.replicas
+    size, listed = size_of(live, desired)
     if not desired.cluster or size <= desired.replicas:
         return desired.replicas, desired.replicas
     workload = Workload(live, pods_of(state))
     last = workload.pod(names.pod(desired.name, size - 1))
     if state.status.phase == "Failed" and (last is None or not is_ready(last)):
         return size - 1, size - 1
-    if _listed(live, desired.name, size) == size:
+    if listed == size:
         return (size, size - 1) if state.is_true(MEMBERS_VERIFIED) else (size, size)
     retired = _up_without_last(state, workload, size - 1) and await retire(state, workload, size - 1)
     return (size - 1, size - 1) if retired else (size, size - 1)
+
+
+def size_of(live: StatefulSet, desired: Desired) -> tuple[int, int]:
+    """The numbers of `next_size` for a StatefulSet that stays as it is."""
+    size = live.spec.replicas if live.spec.replicas is not None else desired.replicas
+    return size, _listed(live, desired.name, size)
 
 
 def _servers_without_set(state: ReconcileState) -> int:
