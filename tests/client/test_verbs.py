@@ -379,6 +379,22 @@ async def test_discovery_does_without_a_group_whose_server_is_down() -> None:
     assert (await mapper.find("po")).kind == "Pod"
     with pytest.raises(UnknownKind):
         await mapper.find("deployment")
+    assert mapper.unavailable == {"apps/v1"}
+
+
+async def test_discovery_says_which_groups_it_has_no_answer_of() -> None:
+    document = aggregated("thing")
+    versions = [{"version": "v1", "freshness": "Stale"}, {"version": "v2", "freshness": "Current"}]
+    document["items"].append({"metadata": {"name": "away.io"}, "versions": versions})
+    answers = [document, aggregated("thing")]
+    server = Script(lambda request: ok(answers[0] if request.target == "/apis" else aggregated()))
+    mapper = server.client().mapper
+    await mapper.all()
+    assert mapper.unavailable == {"away.io/v1"}
+    answers.pop(0)
+    mapper.invalidate()
+    await mapper.all()
+    assert mapper.unavailable == set()
 
 
 def aggregated(*names: str) -> dict[str, Any]:

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 
+import msgspec
 import pytest
 
-from konverge import ObjectMeta, Resource
+from konverge import Manager, ObjectMeta, Resource, Settings
 from konverge.client import Client, MergePatch, NotFound, Served
 from konverge.kube import namespace
 from konverge.objects import crd
 from konverge.objects.kinds.core_v1 import ConfigMap, Container, Namespace, Pod, PodSpec, Secret, ServiceAccount
+from konverge.wire.message import Response
 from tests.kube.conftest import Run
+from tests.kube.interposed import Interposed, answering, reads, refusing
 from tests.kube.objects import Widget, WidgetSpec
 
 pytestmark = [pytest.mark.virtual, pytest.mark.spec("R-39")]
@@ -126,6 +131,71 @@ async def test_a_namespace_with_a_finalizer_of_another_is_emptied_and_stays(clie
         await asyncio.sleep(60)
         assert (await client.get(Namespace, "shop")).spec.finalizers == ["example.com/other"]
         assert not (await client.list(ConfigMap, "shop")).items
+
+
+@asynccontextmanager
+async def running(client: Client) -> AsyncIterator[None]:
+    manager = Manager(client, name="kube", settings=Settings(base_delay=0.01))
+    for controller in namespace.controllers():
+        manager.add(controller)
+    async with manager.running():
+        yield
+
+
+async def test_a_namespace_stays_while_a_group_cannot_be_asked_for_its_content(client: Client) -> None:
+    """The server of the group is away: what it holds in the namespace would be lost sight of."""
+    await shop(client)
+    await client.create(ConfigMap(metadata=ObjectMeta(name="a", namespace="shop")))
+    interposed = Interposed(client)
+    stale = {"metadata": {"name": "away.dev"}, "versions": [{"version": "v1", "freshness": "Stale"}]}
+    interposed.rules.append(answering("/apis", {"kind": "APIGroupDiscoveryList", "items": [stale]}))
+    async with running(interposed):
+        await client.delete(Namespace, "shop")
+        await asyncio.sleep(3600)
+        assert not (await client.list(ConfigMap, "shop")).items, "what is known is deleted"
+        assert (await conditions(client))["NamespaceDeletionDiscoveryFailure"] == (
+            "True",
+            "DiscoveryFailed",
+            "Discovery failed for some groups, 1 failing: unable to retrieve the complete list of server APIs: "
+            "away.dev/v1: stale GroupVersion discovery: away.dev/v1",
+        )
+        interposed.rules.clear()
+        await asyncio.sleep(60)
+        assert await is_gone(client)
+
+
+async def test_a_kind_that_cannot_be_listed_keeps_the_namespace(client: Client) -> None:
+    await shop(client)
+    interposed = Interposed(client)
+    interposed.rules.append(refusing("", 500, b'{"kind":"Status","message":"the disk is full"}', verb="list"))
+    async with running(interposed):
+        await client.delete(Namespace, "shop")
+        await asyncio.sleep(600)
+        _, reason, message = (await conditions(client))["NamespaceDeletionContentFailure"]
+        assert (reason, message) == (
+            "ContentDeletionFailed",
+            "Failed to delete all resource types, 1 remaining: the disk is full",
+        )
+        interposed.rules.clear()
+        await asyncio.sleep(60)
+        assert await is_gone(client)
+
+
+@pytest.mark.parametrize("new", [{"uid": "another"}, {"deletionTimestamp": None}])
+async def test_the_content_of_a_new_namespace_of_the_same_name_is_kept(client: Client, new: dict[str, str]) -> None:
+    """The cache still shows the old namespace, which was deleted; the server has a new one."""
+    await shop(client)
+    await client.create(ConfigMap(metadata=ObjectMeta(name="a", namespace="shop")))
+    await client.delete(Namespace, "shop")
+    live = await client.get("namespaces", "shop")
+    live["metadata"].update(new)
+    body = msgspec.json.encode(live)
+    interposed = Interposed(client)
+    interposed.rules.append(lambda call: Response(200, body=body) if reads(call, "shop") else None)
+    async with running(interposed):
+        await asyncio.sleep(600)
+        await client.get(ConfigMap, "a", "shop")
+        assert {verb for verb, _ in interposed.writes()} <= {"create"}, "nothing but the manager's own questions"
 
 
 def test_a_kind_that_the_preferred_version_lacks_is_deleted_too() -> None:

@@ -55,6 +55,7 @@ class Mapper:
         self._pages: dict[str, tuple[str, list[Served]]] = {}
         self._by_name: dict[str, list[Served]] | None = None
         self._looks = 0
+        self._away: dict[str, set[str]] = {}
 
     async def find(self, name: str) -> Resource:
         """The resource of a name; the core group, then the preferred version, win where several have it."""
@@ -84,6 +85,14 @@ class Mapper:
         if self._by_name is None:
             await self._refresh(self._looks)
         return [served for _, page in self._pages.values() for served in page]
+
+    @property
+    def unavailable(self) -> set[str]:
+        """The group-versions (`metrics.k8s.io/v1beta1`) whose server did not answer: `all` lacks what they serve.
+
+        Upstream: ErrGroupDiscoveryFailed.
+        """
+        return {api_version for away in self._away.values() for api_version in away}
 
     def invalidate(self) -> None:
         """Look again before the next answer."""
@@ -124,6 +133,7 @@ class Mapper:
         if document.get("kind") == "APIGroupDiscoveryList":
             with _understanding(root):
                 self._pages[root] = (response.headers.get("etag"), _from_aggregated(document))
+                self._away[root] = _stale(document)
         else:
             self._pages[root] = ("", await self._read_by_group(root, document))
 
@@ -134,10 +144,12 @@ class Mapper:
         resources: list[Served] = []
         with _understanding(root):
             versions = [(_path(api_version), api_version, preferred) for api_version, preferred in _versions(document)]
+        away = self._away[root] = set()
         for path, api_version, preferred in versions:
             try:
                 response = await self._caller.call(Call("get", None, path=path))
             except (NotFound, Unavailable):
+                away.add(api_version)
                 continue  # removed since the list of groups was made, or the server behind it is down
             with _understanding(path):
                 resources += _from_resource_list(_decoded(response.body, path), api_version, preferred)
@@ -188,6 +200,16 @@ def _from_aggregated(document: dict[str, Any]) -> list[Served]:
                 if entry.get("responseKind", {}).get("kind")
             ]
     return resources
+
+
+def _stale(document: dict[str, Any]) -> set[str]:
+    """The group-versions of which the aggregator has no current answer. Upstream: StaleGroupVersionError."""
+    return {
+        f"{group.get('metadata', {}).get('name', '')}/{version['version']}".lstrip("/")
+        for group in document.get("items", [])
+        for version in group.get("versions", [])
+        if version.get("freshness") == "Stale"
+    }
 
 
 def _aggregated_entry(group: str, version: str, entry: dict[str, Any], *, preferred: bool) -> Served:

@@ -22,6 +22,7 @@ from typing import Any
 
 from konverge import clock
 from konverge.client import Client, ClientError, MethodNotAllowed, NotFound, Obj, Served
+from konverge.kube.messages import message_of
 from konverge.objects.kinds.core_v1 import Namespace, NamespaceCondition, Pod
 from konverge.objects.resource import Resource
 from konverge.objects.times import now, parse_time
@@ -94,7 +95,7 @@ class Remains:
 class NamespaceReconciler(Reconciler[Namespace]):
     async def reconcile(self, ctx: Context[Namespace]) -> Result | None:
         namespace = ctx.obj
-        if not ctx.deleting or not namespace.spec.finalizers:
+        if not ctx.deleting or not namespace.spec.finalizers or not await _is_still_deleted(ctx.client, namespace):
             return None
         remains = await _empty(ctx.client, namespace)
         namespace.status.phase = "Terminating"
@@ -104,6 +105,15 @@ class NamespaceReconciler(Reconciler[Namespace]):
             return Result(requeue_after=_delay(namespace))
         await _finalize(ctx.client, namespace)
         return None
+
+
+async def _is_still_deleted(client: Client, namespace: Namespace) -> bool:
+    """Whether the server agrees: under the same name there may be a new namespace, whose content is to be kept."""
+    try:
+        live = await client.get(Namespace, namespace.metadata.name)
+    except NotFound:
+        return False
+    return live.metadata.uid == namespace.metadata.uid and live.metadata.deletion_timestamp is not None
 
 
 def _delay(namespace: Namespace) -> float:
@@ -149,13 +159,27 @@ async def _empty(client: Client, namespace: Namespace) -> Remains:
         client.mapper.invalidate()
         kinds = deletable(await client.mapper.all())
     except ClientError as error:
-        remains.undiscovered = str(error)
+        remains.undiscovered = message_of(error)
         return remains
+    remains.undiscovered = _undiscovered(client.mapper.unavailable)
     pods = [served for served in kinds if served.resource == Pod.resource]
     await _empty_kinds(client, namespace, pods, remains)
-    if not remains.anything:
+    if not remains.kinds and not remains.errors:
         await _empty_kinds(client, namespace, [served for served in kinds if served not in pods], remains)
     return remains
+
+
+# upstream: ErrGroupDiscoveryFailed.Error, ProcessDiscoverResourcesErr
+def _undiscovered(away: Iterable[str]) -> str:
+    """The message for groups whose server is away: the namespace may have objects of them."""
+    failures = [f"{api_version}: stale GroupVersion discovery: {api_version}" for api_version in sorted(away)]
+    if not failures:
+        return ""
+    listed = ", ".join(failures)
+    return (
+        f"Discovery failed for some groups, {len(failures)} failing: "
+        f"unable to retrieve the complete list of server APIs: {listed}"
+    )
 
 
 def deletable(every: Iterable[Served]) -> list[Served]:
@@ -176,7 +200,7 @@ async def _empty_kinds(client: Client, namespace: Namespace, kinds: list[Served]
     results = await asyncio.gather(*(_empty_kind(client, name, served) for served in kinds), return_exceptions=True)
     for served, result in zip(kinds, results, strict=True):
         if isinstance(result, ClientError):
-            remains.errors.append(str(result))
+            remains.errors.append(message_of(result))
         elif isinstance(result, BaseException):
             raise result
         else:

@@ -11,12 +11,13 @@ import pytest
 from konverge import ObjectMeta
 from konverge.client import Client, MergePatch, NotFound
 from konverge.client.discovery import Served
-from konverge.kube.gc.controller import GarbageCollector, deletable
+from konverge.kube.gc.controller import GarbageCollector
+from konverge.kube.gc.monitors import deletable
 from konverge.objects import crd
 from konverge.objects.kinds.core_v1 import ConfigMap
 from konverge.objects.meta import OwnerReference
 from konverge.objects.resource import Resource
-from tests.kube.objects import Widget
+from tests.kube.objects import Widget, WidgetSpec
 
 pytestmark = [pytest.mark.virtual, pytest.mark.spec("R-41")]
 
@@ -116,7 +117,7 @@ async def test_a_cycle_of_blocking_owners_is_deleted(client: Client, collecting:
 async def test_custom_kinds_are_collected_as_soon_as_they_exist(client: Client, collecting: None) -> None:
     await client.create(crd(Widget))
     await asyncio.sleep(2)
-    widget = await client.create(Widget(metadata=ObjectMeta(name="w", namespace="default")))
+    widget = await client.create(Widget(metadata=ObjectMeta(name="w", namespace="default"), spec=WidgetSpec()))
     owner = OwnerReference(api_version=widget.api_version, kind="Widget", name="w", uid=widget.metadata.uid)
     meta = ObjectMeta(name="of-widget", namespace="default", owner_references=[owner])
     await client.create(ConfigMap(metadata=meta))

@@ -1,8 +1,10 @@
 """The garbage collector: background, foreground and orphan deletion by owner references.
 
-The graph (`graph.py`) says which objects to check. Here each is checked: its owners are looked up (in the graph first,
-then on the server, by uid), and the result is one write. Every write names the uid that it means, so it never hits
-another object that has reused the name.
+The graph (`graph.py`) says which objects to check. Here each is checked: the object and its owners are read from the
+API server, and the result is one write. An object is deleted only if the server has confirmed for each of its owners
+that there is no object of that uid. Everything else (a kind that is not served, a refused or failed request, an answer
+that cannot be read) is no confirmation: the object is kept and checked again. Every write names the uid and the
+version that it means, so it never hits another object, or one whose owners have changed.
 
 Upstream: pkg/controller/garbagecollector/garbagecollector.go.
 """
@@ -10,22 +12,30 @@ Upstream: pkg/controller/garbagecollector/garbagecollector.go.
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
-from collections.abc import Callable, Iterable
-from typing import Any
+from typing import Literal
 
-from konverge.cache import CacheSpec, Change, Informer
-from konverge.client import ApiStatusError, Client, ClientError, MergePatch, NotFound, UnknownKind
-from konverge.client.discovery import Served
-from konverge.kube.gc.graph import FOREGROUND, ORPHAN, Graph, Node, Reference, node_of
+import msgspec
+
+from konverge.cache import Change
+from konverge.client import Client, ClientError
+from konverge.client.options import Propagation
+from konverge.kube.gc.graph import Effects, Graph, Invalid, Node
+from konverge.kube.gc.metadata import FOREGROUND, ORPHAN, Identity, Metadata, Reference, read_metadata
+from konverge.kube.gc.monitors import Monitors
+from konverge.kube.gc.operations import NamespacedOwner, Operations, UnservedKind
+from konverge.kube.pod_control import first_refusal
+from konverge.objects.meta import Object, ObjectMeta
 from konverge.objects.resource import Resource
+from konverge.observe.events import EventRecorder
 from konverge.workqueue import ShutDown, WorkQueue
 
 WORKERS = 20
 """Upstream: the default of ConcurrentGCSyncs."""
 
 _log = logging.getLogger("konverge.kube.gc")
+
+Work = tuple[Literal["check", "orphan"], str]
 
 
 class GarbageCollector:
@@ -36,21 +46,62 @@ class GarbageCollector:
     async def run(self, client: Client) -> None:
         self._client = client
         self._graph = Graph()
-        self._queue: WorkQueue[str] = WorkQueue()
-        monitors = Monitors(client, self._on_change)
+        self._queue: WorkQueue[Work] = WorkQueue()
+        self._unserved: set[Work] = set()
+        self._recorder = EventRecorder(client, "garbage-collector-controller")
+        self._monitors = Monitors(client, self._on_change, self._on_stopped, self._on_discovered)
+        self._operations = Operations(client, self._monitors.kind)
         async with asyncio.TaskGroup() as group:
-            group.create_task(monitors.run(), name="gc monitors")
-            await monitors.synced.wait()
+            group.create_task(self._recorder.run(), name="gc events")
+            group.create_task(self._monitors.run(), name="gc monitors")
+            await self._monitors.synced.wait()
             for number in range(WORKERS):
                 group.create_task(self._work(), name=f"gc worker {number}")
 
+    # -------------------------------------------------------------- observing
+
     def _on_change(self, resource: Resource, change: Change) -> None:
-        if change.new is None:
-            wake = self._graph.remove(change.latest.uid)
-        else:
-            wake = self._graph.put(node_of(resource, change.new))
-        for uid in wake:
-            self._queue.add(uid)
+        try:
+            now = read_metadata(change.latest.raw)
+            before = read_metadata(change.old.raw) if change.old is not None and now.deleting else None
+        except msgspec.DecodeError as error:
+            _log.warning("%s %s cannot be read and is not collected: %s", resource.group_resource, change.key, error)
+            return
+        identity = now.identity(resource)
+        self._follow(self._graph.delete(identity) if change.new is None else self._graph.observe(identity, now, before))
+
+    def _on_stopped(self, resource: Resource) -> None:
+        """Its objects are checked when the kind is served again: those that are gone by then were not seen to go."""
+        for uid, node in self._graph.nodes.items():
+            if (node.identity.api_version, node.identity.kind) == (resource.api_version, resource.kind):
+                self._queue.add(("check", uid))
+
+    def _on_discovered(self) -> None:
+        unserved, self._unserved = self._unserved, set()
+        self._monitors.has_unknown = False
+        for work in unserved:
+            self._queue.add(work)
+
+    def _follow(self, effects: Effects) -> None:
+        for uid in effects.attempt:
+            self._queue.add(("check", uid))
+        for uid in effects.attempt_later:
+            self._queue.add_rate_limited(("check", uid))
+        for uid in effects.orphan:
+            self._queue.add(("orphan", uid))
+        for invalid in effects.invalid:
+            self._report(invalid)
+
+    # upstream: reportInvalidNamespaceOwnerRef
+    def _report(self, invalid: Invalid) -> None:
+        dependent = invalid.dependent
+        meta = ObjectMeta(name=dependent.name, namespace=dependent.namespace, uid=dependent.uid)
+        about = Object(api_version=dependent.api_version, kind=dependent.kind, metadata=meta)
+        owner = invalid.owner.identity(dependent.namespace)
+        message = f'ownerRef {owner} does not exist in namespace "{dependent.namespace}"'
+        self._recorder.event(about, "Warning", "OwnerRefInvalidNamespace", message)
+
+    # -------------------------------------------------------------- working
 
     async def _work(self) -> None:
         while True:
@@ -59,39 +110,66 @@ class GarbageCollector:
             except ShutDown:
                 return
             try:
-                await self._check(item.key)
-                self._queue.forget(item.key)
-            except ClientError as error:
-                _log.info("%s: %s; it is retried later", item.key, error)
-                self._queue.add_rate_limited(item.key)
+                if await self._process(item.key):
+                    self._queue.forget(item.key)
+                else:
+                    self._queue.add_rate_limited(item.key)
             finally:
                 self._queue.done(item.key)
 
-    # -------------------------------------------------------------- one object
-
-    # upstream: attemptToDeleteItem
-    async def _check(self, uid: str) -> None:
+    # upstream: attemptToDeleteWorker, attemptToOrphanWorker
+    async def _process(self, work: Work) -> bool:
+        """Check one object or orphan its dependents; returns whether that is done, or must be tried again."""
+        action, uid = work
         node = self._graph.nodes.get(uid)
         if node is None:
-            return
-        live = await self._live(node.resource, node.namespace, node.name)
-        if live is None or live["metadata"]["uid"] != uid:
-            for other in self._graph.remove(uid):
-                self._queue.add(other)
-            return
-        node = node_of(node.resource, live)
-        if node.orphans_dependents:
-            await self._orphan_dependents(node)
-        elif node.deletes_dependents:
-            await self._release_when_no_dependents(node)
-        elif not node.deleting and node.owners:
-            await self._check_owners(node)
+            return True
+        try:
+            if action == "orphan":
+                await self._orphan_dependents(node)
+                return True
+            return await self._check(node)
+        except NamespacedOwner:
+            return True
+        except UnservedKind as error:
+            _log.debug("%s: %s; it is kept", node.identity, error)
+            self._unserved.add(work)
+            self._monitors.has_unknown = True
+        except ClientError as error:
+            _log.info("%s: %s; it is tried again later", node.identity, error)
+        except Exception:
+            _log.exception("%s: a defect of the garbage collector; it is tried again later", node.identity)
+        return False
 
-    # upstream: classifyReferences
-    async def _check_owners(self, node: Node) -> None:
-        """Solid owners keep the object, references to absent ones are removed, owners that wait for it delete it."""
+    # upstream: attemptToDeleteItem
+    async def _check(self, node: Node) -> bool:
+        if node.deleting and not node.deletes_dependents:
+            return True
+        identity = node.identity
+        live = await self._operations.live(identity)
+        if live is None:
+            return self._is_gone(identity)
+        if node.deletes_dependents:
+            await self._release_when_no_dependents(node)
+        elif live.owners and not await self._check_owners(node, live):
+            return self._is_gone(identity)
+        # A virtual node is polled until an informer shows the object: it may come and go between two watches.
+        return not node.virtual
+
+    def _is_gone(self, identity: Identity) -> bool:
+        """The server has no such object. Upstream: enqueueVirtualDeleteEvent."""
+        effects = self._graph.delete_unverified(identity)
+        self._follow(effects)
+        return not effects.attempt_later  # else its failures are still counted
+
+    # upstream: classifyReferences and what follows in attemptToDeleteItem
+    async def _check_owners(self, node: Node, live: Metadata) -> bool:
+        """Solid owners keep the object, references to absent ones are removed, owners that wait for it delete it.
+
+        Returns whether the object is still there.
+        """
         solid, dangling, waiting = [], [], []
-        for reference in node.owners:
+        for reference in live.owners:
             owner = await self._owner(node, reference)
             if owner is None:
                 dangling.append(reference)
@@ -100,178 +178,59 @@ class GarbageCollector:
             else:
                 solid.append(reference)
         if solid:
-            if dangling or waiting:
-                await self._drop_references(node, {ref.uid for ref in (*dangling, *waiting)})
-        elif waiting and self._graph.dependents_of(node.uid):
+            await self._operations.drop_references(
+                node.identity, {reference.uid for reference in (*dangling, *waiting)}
+            )
+            return True
+        if waiting and node.dependents:
             # Its own dependents are deleted first, so that the owner waits for all of them.
-            if any(dep.deletes_dependents for dep in self._graph.dependents_of(node.uid)):
-                await self._unblock(node)
-            await self._delete(node, "Foreground")
-        else:
-            await self._delete(node, _policy_of(node))
+            if any(dependent.deletes_dependents for dependent in self._graph.dependents_of(live.uid)):
+                await self._operations.unblock(node.identity)
+                live = await self._operations.live(node.identity) or live
+            return await self._operations.delete(node.identity, live, "Foreground")
+        return await self._operations.delete(node.identity, live, _policy_of(live))
 
     # upstream: isDangling
-    async def _owner(self, node: Node, reference: Reference) -> Node | None:
-        known = self._graph.nodes.get(reference.uid)
-        if known is not None:
-            foreign = known.resource.namespaced and known.namespace != node.namespace
-            return None if foreign else known
-        try:
-            resource = await self._client.mapper.kind(reference.api_version, reference.kind)
-        except UnknownKind:
+    async def _owner(self, node: Node, reference: Reference) -> Metadata | None:
+        """The owner, or None if the server has confirmed that there is none."""
+        namespace = node.identity.namespace
+        absent = self._graph.absent
+        if reference.identity("") in absent or reference.identity(namespace) in absent:
             return None
-        if resource.namespaced and not node.namespace:
-            return None  # a cluster-scoped object cannot have an owner in a namespace
-        live = await self._live(resource, node.namespace if resource.namespaced else "", reference.name)
-        return node_of(resource, live) if live is not None and live["metadata"]["uid"] == reference.uid else None
-
-    # -------------------------------------------------------------- writes
+        _, place = self._operations.locate(reference.identity(namespace))
+        identity = reference.identity(place)
+        owner = await self._operations.live(identity)
+        if owner is None:
+            absent.add(identity)
+        return owner
 
     # upstream: processDeletingDependentsItem
     async def _release_when_no_dependents(self, node: Node) -> None:
-        blocking = self._graph.blocking_dependents(node.uid)
+        blocking = self._graph.blocking_dependents(node.identity.uid)
         if not blocking:
-            await self._drop_finalizer(node, FOREGROUND)
+            await self._operations.drop_finalizer(node.identity, FOREGROUND)
         for dependent in blocking:
             if not dependent.deletes_dependents:
-                self._queue.add(dependent.uid)
+                self._queue.add(("check", dependent.identity.uid))
 
     # upstream: orphanDependents
     async def _orphan_dependents(self, node: Node) -> None:
-        for dependent in self._graph.dependents_of(node.uid):
-            await self._drop_references(dependent, {node.uid})
-        await self._drop_finalizer(node, ORPHAN)
-
-    async def _delete(self, node: Node, policy: Any) -> None:
-        with contextlib.suppress(NotFound):  # a Conflict may mean another object of the same name: it is checked again
-            await self._client.delete(node.resource, node.name, node.namespace, uid=node.uid, propagation=policy)
-
-    async def _drop_references(self, node: Node, uids: set[str]) -> None:
-        live = await self._live(node.resource, node.namespace, node.name)
-        if live is None or live["metadata"]["uid"] != node.uid:
-            return
-        present = live["metadata"].get("ownerReferences", [])
-        kept = [reference for reference in present if reference["uid"] not in uids]
-        if len(kept) != len(present):
-            await self._patch(node, live, {"ownerReferences": kept or None})
-
-    async def _unblock(self, node: Node) -> None:
-        live = await self._live(node.resource, node.namespace, node.name)
-        if live is not None:
-            references = [{**ref, "blockOwnerDeletion": False} for ref in live["metadata"].get("ownerReferences", [])]
-            await self._patch(node, live, {"ownerReferences": references})
-
-    async def _drop_finalizer(self, node: Node, finalizer: str) -> None:
-        live = await self._live(node.resource, node.namespace, node.name)
-        if live is None or live["metadata"]["uid"] != node.uid:
-            return
-        present = live["metadata"].get("finalizers", [])
-        if finalizer in present:
-            await self._patch(node, live, {"finalizers": [name for name in present if name != finalizer] or None})
-
-    async def _patch(self, node: Node, live: dict[str, Any], metadata: dict[str, Any]) -> None:
-        """Guarded by the version that was read: after another client's change it is a Conflict, and retried."""
-        guarded = {**metadata, "uid": node.uid, "resourceVersion": live["metadata"]["resourceVersion"]}
-        with contextlib.suppress(NotFound):
-            await self._client.patch(node.resource, node.name, MergePatch({"metadata": guarded}), node.namespace)
-
-    async def _live(self, resource: Resource, namespace: str, name: str) -> dict[str, Any] | None:
-        try:
-            return await self._client.get(resource, name, namespace)
-        except NotFound:
-            return None
-        except ApiStatusError as error:
-            if error.code == 405:
-                return None
-            raise
+        uid = node.identity.uid
+        dependents = [dependent.identity for dependent in self._graph.dependents_of(uid)]
+        results = await asyncio.gather(
+            *(self._operations.drop_references(dependent, {uid}) for dependent in dependents), return_exceptions=True
+        )
+        refusal = first_refusal(results)
+        if refusal is not None:
+            raise refusal
+        await self._operations.drop_finalizer(node.identity, ORPHAN)
 
 
-def _policy_of(node: Node) -> str:
+def _policy_of(live: Metadata) -> Propagation:
     """How a dependent is deleted: as its own finalizers ask for, else in the background."""
-    if ORPHAN in node.finalizers:
+    if ORPHAN in live.finalizers:
         return "Orphan"
-    return "Foreground" if FOREGROUND in node.finalizers else "Background"
-
-
-# ------------------------------------------------------------------ what there is
-
-# The garbage collector looks at everything, so it cannot declare what it watches. `Monitors` asks discovery what there
-# is, keeps one metadata-only informer for each resource, and asks again when definitions change. Upstream:
-# GraphBuilder.syncMonitors (graph_builder.go), GarbageCollector.Sync.
-
-DEFINITIONS = {("apiextensions.k8s.io", "customresourcedefinitions"), ("apiregistration.k8s.io", "apiservices")}
-"""Kinds whose objects say what is served."""
-DISCOVERY_DELAYS = (1.0, 5.0, 30.0, 600.0)
-"""Seconds between two requests for discovery after a definition changed: discovery follows it, but not at once. The
-last is for changes that no definition announces, such as those of an aggregated server. Upstream asks every 30 s.
-"""
-
-_NEEDED = {"delete", "list", "watch"}
-# Events have no owners and are many, and events.k8s.io serves the same objects again.
-_IGNORED = {("", "events"), ("events.k8s.io", "events")}
-
-OnChange = Callable[[Resource, Change], None]
-
-
-def deletable(every: Iterable[Served]) -> list[Resource]:
-    """What can be listed, watched and deleted, each in the preferred version of its group, or else in its first."""
-    chosen: dict[tuple[str, str], Served] = {}
-    for served in every:
-        name = (served.resource.group, served.resource.plural)
-        if name not in _IGNORED and set(served.verbs) >= _NEEDED and (served.preferred or name not in chosen):
-            chosen[name] = served
-    return [served.resource for served in chosen.values()]
-
-
-class Monitors:
-    """Informers of all resources. `run` follows what the server serves until it is cancelled."""
-
-    def __init__(self, client: Client, on_change: OnChange) -> None:
-        self._client = client
-        self._on_change = on_change
-        self._running: dict[Resource, asyncio.Task[None]] = {}
-        self._changed = asyncio.Event()
-        self.synced = asyncio.Event()
-
-    async def run(self) -> None:
-        async with asyncio.TaskGroup() as group:
-            quiet = len(DISCOVERY_DELAYS) - 1
-            step = quiet
-            while True:
-                self._changed.clear()
-                try:
-                    await self._follow(group)
-                except ClientError as error:
-                    _log.warning("discovery failed and is asked again soon: %s", error)
-                    step = min(step, quiet - 1)
-                try:
-                    async with asyncio.timeout(DISCOVERY_DELAYS[step]):
-                        await self._changed.wait()
-                    step = 0
-                except TimeoutError:
-                    step = min(step + 1, quiet)
-
-    async def _follow(self, group: asyncio.TaskGroup) -> None:
-        self._client.mapper.invalidate()
-        served = set(deletable(await self._client.mapper.all()))
-        for resource in [resource for resource in self._running if resource not in served]:
-            self._running.pop(resource).cancel()
-        fresh = [self._start(group, resource) for resource in sorted(served - set(self._running), key=str)]
-        for informer in fresh:
-            await informer.synced.wait()
-        self.synced.set()
-
-    def _start(self, group: asyncio.TaskGroup, resource: Resource) -> Informer:
-        informer = Informer(self._client.caller, CacheSpec(resource=resource, metadata_only=True))
-        informer.add_handler(lambda change: self._on_change(resource, change))
-        if (resource.group, resource.plural) in DEFINITIONS:
-            informer.add_handler(self._redefined)
-        self._running[resource] = group.create_task(informer.run(), name=f"monitor {resource.group_resource}")
-        return informer
-
-    def _redefined(self, change: Change) -> None:
-        if not change.initial:
-            self._changed.set()
+    return "Foreground" if FOREGROUND in live.finalizers else "Background"
 
 
 def services() -> list[GarbageCollector]:
