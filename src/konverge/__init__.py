@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from konverge.runtime import LeaderElector as LeaderElector
     from konverge.runtime import LeadershipLost as LeadershipLost
     from konverge.runtime import Manager as Manager
+    from konverge.runtime import NotOwned as NotOwned
     from konverge.runtime import OwnershipError as OwnershipError
     from konverge.runtime import Reason as Reason
     from konverge.runtime import Reconciler as Reconciler
@@ -71,8 +72,8 @@ __all__, __getattr__, __dir__ = lazy_names(
         "konverge.objects": "Condition CustomResource Model ObjectMeta Quantity Resource",
         "konverge.observe.events": "EventRecorder",
         "konverge.runtime": (
-            "BlockedError Context Controller Fenced LeaderElector LeadershipLost Manager OwnershipError Reason "
-            "Reconciler Request Result Settings Source TerminalError Timing TransientError Watch all_of "
+            "BlockedError Context Controller Fenced LeaderElector LeadershipLost Manager NotOwned OwnershipError "
+            "Reason Reconciler Request Result Settings Source TerminalError Timing TransientError Watch all_of "
             "annotations_changed any_of controller_of generation_changed is_true labels_changed not_ "
             "resource_version_changed set_condition set_controller_reference"
         ),

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 from collections.abc import Callable
 from typing import Any
 
+import pytest
+
 from konverge import Context, Controller, LeaderElection, Manager, ObjectMeta, Reconciler
-from konverge.client import Client, MergePatch, NotFound
+from konverge.client import Client, Conflict, Invalid, MergePatch, NotFound
 from konverge.objects import LabelSelector, Quantity
 from konverge.objects.kinds.apps_v1 import Deployment, DeploymentSpec
 from konverge.objects.kinds.coordination_v1 import Lease
@@ -25,6 +28,7 @@ from konverge.objects.kinds.core_v1 import (
     ServicePort,
     ServiceSpec,
 )
+from konverge.runtime import NotOwned
 
 
 async def eventually(condition: Callable[[], Any], limit: float = 30.0) -> None:
@@ -148,7 +152,59 @@ async def a_leader_keeps_its_lease(client: Client, namespace: str) -> None:
     assert not released.spec.holder_identity
 
 
+async def an_apply_to_a_uid_writes_no_other_object(client: Client, namespace: str) -> None:
+    """What `ctx.apply` relies on: an apply with a uid makes no object, and does not take one over either."""
+    await make_namespace(client, namespace)
+
+    def config_map(uid: str = "", **data: str) -> ConfigMap:
+        return ConfigMap(metadata=ObjectMeta(name="a", namespace=namespace, uid=uid), data=data)
+
+    first = await client.create(config_map(a="1"))
+    uid = first.metadata.uid
+    await client.apply(config_map(uid, a="2"), field_manager="uids", force=True)
+    await client.delete(ConfigMap, "a", namespace)
+    with pytest.raises(Conflict, match="no existing object was found"):
+        await client.apply(config_map(uid, a="3"), field_manager="uids", force=True)
+    second = await client.create(config_map(a="4"))
+    with pytest.raises(Invalid) as refused:
+        await client.apply(config_map(uid, a="5"), field_manager="uids", force=True)
+    assert [cause.field for cause in refused.value.causes] == ["metadata.uid"]
+    assert await client.get(ConfigMap, "a", namespace) == second
+
+
+async def a_replaced_child_is_left_alone(client: Client, namespace: str) -> None:
+    """The cache shows a child of ours that a stranger's object has replaced: nothing of it is written."""
+    await make_namespace(client, namespace)
+    errors: list[str] = []
+
+    async def reconcile(ctx: Context[ConfigMap]) -> None:
+        if not errors:
+            await ctx.apply(secret("1"))
+            await client.delete(Secret, "child", namespace)
+            await client.create(secret("theirs"))
+        try:
+            await ctx.apply(secret("2"))
+        except (Conflict, NotOwned) as error:
+            errors.append(type(error).__name__)
+            raise
+
+    def secret(value: str) -> Secret:
+        return Secret(metadata=ObjectMeta(name="child", namespace=namespace), string_data={"a": value})
+
+    # Without a cache, so that both are read live; the second one is what the apply would take over.
+    controller = Controller(ConfigMap, reconcile, makes=[Secret], namespaces=(namespace,), label_selector="replaced")
+    async with Manager(client, name="replaced-test").add(controller).running():
+        await client.create(ConfigMap(metadata=ObjectMeta(name="web", namespace=namespace, labels={"replaced": "1"})))
+        await eventually(lambda: errors)
+        live = await client.get(Secret, "child", namespace)
+    assert errors == ["NotOwned"]
+    assert live.data == {"a": base64.b64encode(b"theirs").decode()}
+    assert not live.metadata.owner_references
+
+
 ALL = (
+    an_apply_to_a_uid_writes_no_other_object,
+    a_replaced_child_is_left_alone,
     steady_state_writes_nothing,
     drift_is_repaired,
     finalizers_hold_until_the_cleanup_is_done,

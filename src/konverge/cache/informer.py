@@ -294,6 +294,11 @@ class Informer:
         for part in self._parts.values():
             part.store.add_index(name, function)
 
+    def is_complete(self, namespace: str) -> bool:
+        """Whether an object of this namespace that is not here does not exist: no selector leaves any out."""
+        selective = self.spec.label_selector or self.spec.field_selector
+        return not selective and self.served and self._part(namespace) is not None
+
     def covers(self, namespaces: Iterable[str]) -> bool:
         return "" in self._parts or all(namespace in self._parts for namespace in namespaces)
 

@@ -6,7 +6,7 @@ from konverge.runtime.declare import Controller, Reconciler, Settings, Source, W
 from konverge.runtime.election import Timing
 from konverge.runtime.elector import Fenced, LeaderElector, LeadershipLost
 from konverge.runtime.manager import Manager
-from konverge.runtime.owners import OwnershipError, controller_of, set_controller_reference
+from konverge.runtime.owners import NotOwned, OwnershipError, controller_of, set_controller_reference
 from konverge.runtime.predicates import (
     all_of,
     annotations_changed,
@@ -29,6 +29,7 @@ __all__ = [
     "LeaderElector",
     "LeadershipLost",
     "Manager",
+    "NotOwned",
     "OwnershipError",
     "Reason",
     "Reconciler",

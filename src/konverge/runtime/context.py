@@ -10,13 +10,13 @@ import msgspec
 
 from konverge.cache.lister import Lister
 from konverge.cache.record import Key, Record
-from konverge.client import ApplyPatch, Client, MergePatch, NotFound, merge_between
+from konverge.client import ApplyPatch, Client, Conflict, Invalid, MergePatch, NotFound, merge_between
 from konverge.client.patches import difference
 from konverge.objects.codec import decoder, from_json, to_dict
 from konverge.objects.labels import Selector
 from konverge.objects.meta import Object
 from konverge.runtime.containment import first_difference, plain
-from konverge.runtime.owners import set_controller_reference
+from konverge.runtime.owners import require_ownership, set_controller_reference
 from konverge.runtime.reasons import Reason
 from konverge.runtime.result import Request
 
@@ -137,38 +137,85 @@ class Context(Generic[T]):
 
     # -------------------------------------------------------------- writing
 
-    async def apply(self, desired: K, *, own: bool = True, force: bool = True) -> bool:
+    async def apply(self, desired: K, *, own: bool = True, adopt: bool = False, force: bool = True) -> bool:
         """Server-side apply; no request when the cached object already is as desired. True when it was written.
 
-        With `own` (the default) the object is controlled by the one being reconciled. Exactly the fields in `desired`
-        are owned: a field that is left out next time is given up.
-
             await ctx.apply(deployment_for(ctx.obj))
+
+        Exactly the fields in `desired` are owned: a field that is left out next time is given up.
+
+        With `own` (the default) the object is controlled by the one being reconciled, and only two objects are written:
+        one that does not exist yet, and one whose controller reference has the uid of `ctx.obj`. Any other is left
+        alone, and `NotOwned` is raised. An object without a controller is adopted when it carries the annotation
+        `konverge.dev/adopt-by: <Kind>/<name>` of `ctx.obj`, or with `adopt=True`; one with another controller never.
+
+        With `own=False` nothing is checked and no reference is set: for single fields of objects that belong to others.
         """
         kind, meta = type(desired), desired.metadata
         if kind.resource.namespaced and not meta.namespace:
             meta.namespace = self.request.namespace
         if own:
             set_controller_reference(self.obj, desired)
-        record = self._cached(kind, Key(meta.namespace, meta.name))
-        if record is not None:
-            path = first_difference(plain(desired), _decode(record.raw), self._manager)
+        key = Key(meta.namespace, meta.name)
+        raw = await self._present(kind, key) if own else self._cached_bytes(kind, key)
+        uid = ""
+        if raw is not None:
+            live = _decode(raw)
+            if own:
+                require_ownership(self.obj, desired, live["metadata"], adopt=adopt)
+                uid = live["metadata"]["uid"]
+            path = first_difference(plain(desired), live, self._manager)
             if not path:
                 return False
             self.log.debug("%s %s differs at %s", kind.__name__, meta.name, path)
-        await self.client.send_patch(
-            kind, meta.name, ApplyPatch(desired), meta.namespace, field_manager=self._manager, force=force
-        )
+        elif own:
+            # An object that another client made just now is not taken over: its fields are a conflict.
+            force = False
+        await self._send_apply(desired, uid, force)
         return True
 
+    async def _send_apply(self, desired: Object, uid: str, force: bool) -> None:
+        """An apply that is refused when the object is no longer the one with this uid, replaced or deleted."""
+        kind, meta = type(desired), desired.metadata
+        if uid:
+            desired = msgspec.structs.replace(desired, metadata=msgspec.structs.replace(meta, uid=uid))
+        try:
+            await self.client.send_patch(
+                kind, meta.name, ApplyPatch(desired), meta.namespace, field_manager=self._manager, force=force
+            )
+        except Invalid as error:
+            # Of an object that is gone the server says Conflict, and of one that was replaced that a uid cannot change.
+            if uid and any(cause.field == "metadata.uid" for cause in error.causes):
+                raise Conflict(error.status, request=error.request) from error
+            raise
+
+    async def _present(self, kind: type[K], key: Key) -> bytes | None:
+        """An object as it is in the cluster: from the cache; where a cache cannot say that it is absent, live."""
+        lister = self._caches.lister(kind)
+        if lister is not None:
+            record = lister.informer.get(key)
+            if record is not None:
+                return record.raw
+            if lister.informer.is_complete(key.namespace):
+                return None
+        try:
+            return await self.client.get_bytes(kind, key.name, key.namespace)
+        except NotFound:
+            return None
+
     async def delete(self, kind: type[K], name: str, namespace: str | None = None) -> bool:
-        """Delete an object; False when it is gone already."""
+        """Delete an object; False when it is gone already.
+
+        What is deleted is the object that the cache shows: one that has taken its name since then is a Conflict.
+        """
         where = self._namespace(kind, namespace)
         lister = self._caches.lister(kind)
-        if lister is not None and lister.raw(name, where) is None:
+        record = None if lister is None else lister.raw(name, where)
+        if lister is not None and record is None:
             return False
+        uid = "" if record is None else record.uid
         try:
-            await self.client.delete(kind, name, where, propagation="Background")
+            await self.client.delete(kind, name, where, propagation="Background", uid=uid)
         except NotFound:
             return False
         return True
@@ -232,9 +279,10 @@ class Context(Generic[T]):
         self.obj.metadata.resource_version = self._record.meta.resource_version
         # Not the generation: if it rose, a spec was changed that this reconcile has not seen.
 
-    def _cached(self, kind: type[Any], key: Key) -> Record | None:
+    def _cached_bytes(self, kind: type[Any], key: Key) -> bytes | None:
         lister = self._caches.lister(kind)
-        return None if lister is None else lister.informer.get(key)
+        record = None if lister is None else lister.informer.get(key)
+        return None if record is None else record.raw
 
     # -------------------------------------------------------------- events
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from konverge.cache.record import Key
 
@@ -42,6 +43,9 @@ class TerminalError(ReconcileError):
 
     Of an object that is being deleted it is retried at the slowest pace: no user would change its spec any more.
     """
+
+    event_reason: ClassVar[str] = "ReconcileFailed"
+    """The reason of the Warning event."""
 
 
 class BlockedError(TerminalError):

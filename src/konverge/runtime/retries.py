@@ -173,7 +173,7 @@ class Retries:
             delay = 0.0
             text = f"{error} (not tried again until something changes)"
         _log.error("%s %s: %s", self._name, key, text)
-        self._report(key, state, "ReconcileFailed", text)
+        self._report(key, state, error.event_reason, text)
         if delay:
             self._queue.add_after(key, delay, priority=item.priority, reason=reason)
 
