@@ -98,6 +98,14 @@ SPEC = {
         "env": {"type": "object", "additionalProperties": STRING},
         "atom": {"type": "object", "x-kubernetes-map-type": "atomic", "properties": {"a": STRING, "b": STRING}},
         "free": {"type": "object", "x-kubernetes-preserve-unknown-fields": True},
+        "mixed": {
+            "type": "object",
+            "x-kubernetes-preserve-unknown-fields": True,
+            "properties": {
+                "closed": {"type": "object", "properties": {"a": STRING, "b": STRING}},
+                "list": {"type": "array", "items": {"type": "object", "properties": {"a": STRING}}},
+            },
+        },
         "n": {"type": "integer"},
     },
 }

@@ -50,6 +50,9 @@ stacks = some(
         env=maps,
         atom=some(a=small, b=small),
         free=st.dictionaries(st.sampled_from(["x", "y"]), st.one_of(small, numbers, maps, st.lists(small)), max_size=2),
+        mixed=some(
+            x=small, closed=some(a=small, unknown=small), list=st.lists(some(a=small, unknown=small), max_size=1)
+        ),
         n=numbers,
     ),
     status=some(phase=small, more=maps),

@@ -58,6 +58,9 @@ class Served:
     """Given with every answer: the version is deprecated."""
     reader: Callable[[bytes, str], Decoded] | None = None
     """How a custom kind reads a JSON body under a `fieldValidation`; built-in kinds go by their type."""
+    narrow: Callable[[Obj], Obj] | None = None
+    """Drops from an object that is about to be written what the stored schema does not declare. The body of a request
+    has been read by the schema; the result of an apply and of admission has not."""
     settle: Callable[[Obj], Awaitable[Obj]] | None = None
     """Makes the stored form of an object that is about to be written, where a conversion webhook has to be asked."""
     prepare: Callable[[str], Awaitable[None]] | None = None

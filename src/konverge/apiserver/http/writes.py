@@ -92,6 +92,10 @@ def _stored_object(served: Served, record: Record) -> Obj:
     return served.conversion.from_storage(obj) if served.custom and served.conversion is not None else obj
 
 
+def _narrowed(served: Served, obj: Obj) -> Obj:
+    return obj if served.narrow is None else served.narrow(obj)
+
+
 async def _settled(served: Served, obj: Obj) -> Obj:
     return obj if served.settle is None else await served.settle(obj)
 
@@ -149,7 +153,7 @@ async def _prepare_new(call: Call, served: Served, obj: Obj, request: AdmissionR
 
 async def _store_new(call: Call, served: Served, obj: Obj) -> Record:
     store = call.server.store
-    obj = await _settled(served, obj)
+    obj = await _settled(served, _narrowed(served, obj))
     if call.dry_run:
         if store.get(served.table, unstored(obj).key) is not None:
             raise Exists
@@ -349,6 +353,7 @@ async def _store_changed(call: Call, served: Served, record: Record, obj: Obj, o
             await store.settled(last.revision)
             after_removal(call, served, obj)
         return unstored(await _settled(served, obj))
+    obj = _narrowed(served, obj)
     obj["metadata"]["resourceVersion"] = str(record.revision)
     keep_times(old, obj)
     if obj == old:

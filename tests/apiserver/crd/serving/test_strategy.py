@@ -6,9 +6,10 @@ import json
 
 import pytest
 
-from tests.apiserver.api import MERGE, Api
+from tests.apiserver.api import APPLY, MERGE, Api
 from tests.apiserver.crd.recordings import DEFINITIONS, Row, custom_object, document, expected, rows, summary
 from tests.apiserver.crd.served import answer, define, patched
+from tests.apiserver.definitions import definition
 
 OBJECTS = "/apis/o.example.com/v1/namespaces/default/os"
 RATS = "/apis/rat.example.com/v1/namespaces/default/rats"
@@ -79,3 +80,39 @@ async def test_an_object_is_refused_whose_body_is_of_another_kind_or_version(api
     assert version["message"] == (
         "the API version in the data (o.example.com/v2) does not match the expected API version (o.example.com/v1)"
     )
+
+
+OPEN = "x-kubernetes-preserve-unknown-fields"
+TEXT = {"type": "string"}
+CLOSED = {"type": "object", "properties": {"a": TEXT}}
+
+
+@pytest.mark.spec("S-08")
+@pytest.mark.parametrize(
+    ("declared", "sent", "kept"),
+    [
+        (CLOSED, {"a": "1", "b": "2"}, {"a": "1"}),
+        ({"type": "array", "items": CLOSED}, [{"a": "1", "b": "2"}], [{"a": "1"}]),
+        ({"type": "object", "additionalProperties": CLOSED}, {"k": {"a": "1", "b": 2}}, {"k": {"a": "1"}}),
+        ({**CLOSED, OPEN: True}, {"a": "1", "b": "2"}, {"a": "1", "b": "2"}),
+    ],
+)
+async def test_an_applied_object_is_pruned_below_a_place_that_keeps_unknown_fields(
+    api: Api, declared: Row, sent: Row, kept: Row
+) -> None:
+    """Ownership takes all below for open, and stays with what was pruned, as upstream."""
+    schema = {"type": "object", "properties": {"spec": {"type": "object", OPEN: True, "properties": {"x": declared}}}}
+    await define(api, definition("mixes", "Mix", schema=schema))
+    path = "/apis/example.com/v1/namespaces/default/mixes/m"
+    body = {
+        "apiVersion": "example.com/v1",
+        "kind": "Mix",
+        "metadata": {"name": "m"},
+        "spec": {"x": sent, "y": {"z": 1}},
+    }
+    for query in ({"dryRun": "All"}, {}, {}):
+        made = await api.call("PATCH", path, body, content_type=APPLY, query={"fieldManager": "me", **query})
+        assert made["spec"] == {"x": kept, "y": {"z": 1}}
+    assert (await api.call("GET", path))["spec"] == {"x": kept, "y": {"z": 1}}
+    owned = made["metadata"]["managedFields"][0]["fieldsV1"]["f:spec"]["f:x"]
+    assert ("f:b" in str(owned)) == ("b" in str(sent) and declared.get("type") != "array")

@@ -89,6 +89,11 @@ def has(node: Structural, wanted: str) -> bool:
     return bool(getattr(node, wanted)) or any(has(child, wanted) for child in node.children())
 
 
+def mixes(node: Structural) -> bool:
+    """Whether something is declared below a place where unknown fields are kept."""
+    return (node.preserve and any(True for _ in node.children())) or any(mixes(child) for child in node.children())
+
+
 # Where a schema may hold other schemas. `items` may also be a list in a definition that is yet to be refused.
 _MANY = ("allOf", "anyOf", "oneOf")
 _NAMED = ("properties", "patternProperties", "definitions")

@@ -57,6 +57,9 @@ def serve(definition: Obj, store: Store, call: Caller) -> list[CustomServed]:
         for custom in made:
             shown = partial(_shown, custom.kind, stored)
             custom.served.conversion = _conversion(custom.served.table, custom.kind, shown)
+    for custom in made:
+        if custom.served.settle is None and stored.mixes:
+            custom.served.narrow = stored.narrow
     return made
 
 

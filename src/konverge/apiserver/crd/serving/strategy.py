@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from functools import partial
+from functools import cached_property, partial
 
 import msgspec
 
@@ -115,6 +115,19 @@ class CustomKind:
             prune(obj, self.root, root=True)
             drop_nulls(obj, self.root)
         apply_defaults(obj, self.root)
+        return obj
+
+    @cached_property
+    def mixes(self) -> bool:
+        """Whether unknown fields are kept somewhere and dropped below: then a typed merge lets more pass than may be
+        stored, since it takes all below for open (upstream: schemaconv's preserveUnknownFields)."""
+        return not self._keeps_unknown and structural.mixes(self.root)
+
+    # upstream: schemaCoercingConverter, by which objects of a custom kind are encoded for the storage
+    def narrow(self, obj: Obj) -> Obj:
+        """An object as the storage takes it."""
+        prune(obj, self.root, root=True)
+        drop_nulls(obj, self.root)
         return obj
 
     def prune(self, obj: Obj) -> Obj:
