@@ -252,6 +252,76 @@ async def test_formats_of_long_texts_are_checked_quickly(api: Api, name: str) ->
         assert code in (201, 422)
 
 
+# --- numbers and times out of range
+
+HUGE = ("1" + "0" * 400, "9" * 5_000, "9" * 1_000_000, "-" + "9" * 400)
+
+
+@pytest.mark.spec("S-15")
+@pytest.mark.parametrize("number", HUGE)
+@pytest.mark.parametrize("kind", ["number", "integer", "string"])
+async def test_a_number_that_no_float_holds_is_refused(api: Api, number: str, kind: str) -> None:
+    path = await defined(api, {"properties": {"v": {"type": kind}}})
+    await api.create("live", path, spec={})
+    body = f'{{"metadata":{{"name":"x"}},"spec":{{"v":{number}}}}}'.encode()
+    code, refused = await answer(api, "POST", path, body)
+    assert code == 400
+    assert f"json: cannot unmarshal number {number[:100]}" in refused["message"]
+    for media in (MERGE, JSON_PATCH, APPLY):
+        change = b'[{"op":"add","path":"/spec/v","value":%b}]' % number.encode() if media == JSON_PATCH else body
+        assert (await answer(api, "PATCH", f"{path}/live?fieldManager=m", change, content_type=media))[0] == 400
+    assert (await api.call("GET", f"{path}/live"))["spec"] == {}
+
+
+@pytest.mark.spec("S-15")
+@pytest.mark.parametrize("number", HUGE)
+@pytest.mark.parametrize("field", ["generation", "uid", "labels", "creationTimestamp"])
+async def test_a_huge_number_in_metadata_is_refused(api: Api, number: str, field: str) -> None:
+    body = f'{{"metadata":{{"name":"x","{field}":{number}}}}}'.encode()
+    assert {code for code, _ in await to_all_writes(api, body)} == {400}
+
+
+async def test_many_digits_in_a_text_or_behind_the_point_are_fine(api: Api) -> None:
+    path = await defined(api, {"properties": {"v": {"type": "number"}, "text": {"type": "string"}}})
+    body = '{{"metadata":{{"name":"x"}},"spec":{{"v":0.{},"text":"{}\\"{}"}}}}'.format("3" * 400, "4" * 400, "5" * 400)
+    code, made = await answer(api, "POST", path, body.encode())
+    assert (code, made["spec"]["v"]) == (201, 1 / 3)
+    assert made["spec"]["text"] == "4" * 400 + '"' + "5" * 400
+
+
+@pytest.mark.spec("S-15")
+@pytest.mark.parametrize("form", ["date-time", "date", "duration", "byte"])
+async def test_a_list_in_place_of_a_text_with_a_format_fails_the_rule(api: Api, form: str) -> None:
+    """The check of the format lets a list pass, as in the real server; the rule cannot read it."""
+    rules = [{"rule": "self.v == self.v"}]
+    path = await defined(
+        api, {"properties": {"v": {"type": "string", "format": form}}, "x-kubernetes-validations": rules}
+    )
+    code, refused = await answer(api, "POST", path, b'{"metadata":{"name":"x"},"spec":{"v":[]}}')
+    assert code == 422
+    assert "invalid data, expected string, got []interface {} evaluating rule: self.v == self.v" in refused["message"]
+
+
+@pytest.mark.spec("S-15")
+@pytest.mark.parametrize(
+    ("time", "rule"),
+    [
+        ("0000-03-01T00:00:00Z", "self.v.getFullYear() == 0 && self.v.getDayOfYear() == 60"),
+        ("0000-01-01T00:00:00Z", "self.v.getFullYear('-05:00') == -1"),
+        ("0000-01-01T00:00:00Z", "string(self.v) == '0000-01-01T00:00:00Z' && int(self.v) == -62167219200"),
+        ("0001-01-01T00:00:00+23:59", "self.v.getFullYear() == 0 && string(self.v) == '0001-01-01T00:00:00+23:59'"),
+        ("9999-12-31T23:59:59-23:59", "self.v.getFullYear() == 10000 && self.v.getDate() == 1"),
+        ("9999-12-31T23:59:59Z", "self.v.getHours('+14:00') == 13 && self.v.getFullYear('+14:00') == 10000"),
+    ],
+)  # fmt: skip
+async def test_rules_read_times_beyond_the_years_of_python(api: Api, time: str, rule: str) -> None:
+    properties = {"v": {"type": "string", "format": "date-time"}}
+    path = await defined(api, {"properties": properties, "x-kubernetes-validations": [{"rule": rule}]})
+    body = json.dumps({"metadata": {"name": "x"}, "spec": {"v": time}}).encode()
+    code, made = await answer(api, "POST", path, body)
+    assert code == 201, made["message"]
+
+
 # --- anything at all
 
 TEXTS = st.one_of(

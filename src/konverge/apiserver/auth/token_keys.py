@@ -40,7 +40,14 @@ def b64(data: bytes) -> str:
 
 
 def unb64(text: str) -> bytes:
-    return base64.urlsafe_b64decode(text + "=" * (-len(text) % 4))
+    """Raises ValueError for every text but the one that `b64` makes: a token has one spelling.
+
+    Python's decoder drops characters that it does not know, and takes padding.
+    """
+    data = base64.urlsafe_b64decode(text + "=" * (-len(text) % 4))
+    if b64(data) != text:
+        raise ValueError("not in the canonical form of base64url")
+    return data
 
 
 def number(value: int, size: int = 0) -> str:

@@ -15,6 +15,8 @@ from konverge.objects import durations
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _SECOND = 1_000_000_000
+_CYCLE = 146_097 * 86_400 * _SECOND
+"""400 years of the Gregorian calendar."""
 # Upstream: minUnixTime, maxUnixTime: the years 1 to 9999.
 MIN_TIMESTAMP = -62_135_596_800 * _SECOND
 MAX_TIMESTAMP = 253_402_300_799 * _SECOND + 999_999_999
@@ -41,8 +43,10 @@ class Timestamp:
     @classmethod
     def parse(cls, text: str) -> Timestamp | None:
         try:
-            moment = parse(text)
-            return cls(_nanoseconds(moment), timezone(moment.offset) if moment.offset else UTC)
+            # Python's calendar has no year 0: 400 years later every date is on the same day of the week.
+            moment = parse(f"0400{text[4:]}" if text.startswith("0000") else text)
+            before = _CYCLE if text.startswith("0000") else 0
+            return cls(_nanoseconds(moment) - before, timezone(moment.offset) if moment.offset else UTC)
         except ValueError:  # not a time, or an offset of 24 hours, which Python does not take
             return None
 
@@ -52,14 +56,21 @@ class Timestamp:
 
     def __str__(self) -> str:
         fraction = f".{self.ns % _SECOND:09d}".rstrip("0").rstrip(".")
-        moment = self.at(self.written)
+        moment, years = self.at(self.written)
         zone_text = "Z" if self.written is UTC else moment.strftime("%z")
         if zone_text != "Z":
             zone_text = f"{zone_text[:3]}:{zone_text[3:]}"
-        return f"{moment.year:04d}{moment.strftime('-%m-%dT%H:%M:%S')}{fraction}{zone_text}"
+        return f"{moment.year + years:04d}{moment.strftime('-%m-%dT%H:%M:%S')}{fraction}{zone_text}"
 
-    def at(self, zone: tzinfo) -> datetime:
-        return (_EPOCH + timedelta(seconds=self.ns // _SECOND)).astimezone(zone)
+    def at(self, zone: tzinfo) -> tuple[datetime, int]:
+        """The local time, and how many years to add to it: an offset may lead out of Python's years 1 to 9999."""
+        seconds = self.ns // _SECOND
+        for years in (0, -400, 400):
+            try:
+                return (_EPOCH + timedelta(seconds=seconds - years * _CYCLE // 400 // _SECOND)).astimezone(zone), years
+            except OverflowError:
+                continue
+        raise AssertionError(f"{self.ns} ns is farther away than an offset can lead")
 
 
 def parse_duration(text: str) -> int | None:

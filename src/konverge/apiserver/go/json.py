@@ -6,6 +6,7 @@ The API server reads bodies with sigs.k8s.io/json, a copy of encoding/json: both
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Collection
 from typing import Any
@@ -69,6 +70,29 @@ def json_type(value: Any) -> str:
 def cannot_unmarshal(value: Any, into: str) -> str:
     """An UnmarshalTypeError; `into` is `value of type T` or `struct field S.f of type T`."""
     return f"json: cannot unmarshal {json_type(value)} into Go {into}"
+
+
+_ZEROS = bytes.maketrans(b"123456789", b"0" * 9)
+_LONG = b"0" * 309
+"""As many digits as the least integer that no float64 holds."""
+_TOKENS = re.compile(rb'"(?:[^"\\]|\\.)*+"|(-?[0-9]++(?:\.[0-9]++)?(?:[eE][+-]?[0-9]++)?)', re.DOTALL).finditer
+_SHOWN_DIGITS = 400
+
+
+def number_error(body: bytes) -> str:
+    """Why a number of a JSON text cannot be read into a float64, or "". Upstream: convertNumber.
+
+    Only bodies with very many digits in a row are looked at closely: all others are read by a decoder that refuses
+    exponents which are too great.
+    """
+    if len(body) < len(_LONG) or _LONG not in body.translate(_ZEROS):
+        return ""
+    for match in _TOKENS(body):
+        literal = match[1]
+        if literal and math.isinf(float(literal)):
+            shown = literal[:_SHOWN_DIGITS].decode() + "..." * (len(literal) > _SHOWN_DIGITS)
+            return f"json: cannot unmarshal number {shown} into Go value of type float64"
+    return ""
 
 
 def syntax_error(body: bytes) -> str:

@@ -11,7 +11,7 @@ import codecs
 import msgspec
 
 from konverge.apiserver import field_errors, status
-from konverge.apiserver.go.json import cannot_unmarshal, parse, summary
+from konverge.apiserver.go.json import cannot_unmarshal, number_error, parse, summary
 from konverge.apiserver.go.strconv import quote
 from konverge.apiserver.http import negotiate, respond
 from konverge.apiserver.http.options import Validation, WriteOptions, write_options
@@ -33,6 +33,9 @@ def checked_body(call: Call) -> bytes:
     body = call.request.body
     if len(body) > BODY_LIMIT:
         raise status.too_large(BODY_LIMIT)
+    if error := number_error(body):
+        kind, version = call.resource.resource.kind, call.resource.resource.version
+        raise schema.refused(kind, version, error)
     if body.isascii() or not media_type(call).endswith("json"):
         return body
     try:

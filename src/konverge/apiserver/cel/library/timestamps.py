@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import UTC, datetime
+from datetime import UTC, datetime, tzinfo
 from typing import Any
 
 from konverge.apiserver.cel.timestamps import MAX_TIMESTAMP, MIN_TIMESTAMP, Duration, Timestamp, zone
@@ -29,7 +29,6 @@ _PARTS: dict[str, Callable[[datetime], int]] = {
     "day_of_month": lambda moment: moment.day - 1,
     "day_of_week": lambda moment: moment.isoweekday() % 7,
     "day_of_year": lambda moment: moment.timetuple().tm_yday - 1,
-    "year": lambda moment: moment.year,
     "hours": lambda moment: moment.hour,
     "minutes": lambda moment: moment.minute,
     "month": lambda moment: moment.month - 1,
@@ -37,14 +36,23 @@ _PARTS: dict[str, Callable[[datetime], int]] = {
 }
 
 
+def _zone(name: str) -> tzinfo:
+    tz = UTC if name == "UTC" else zone(name)
+    if tz is None:
+        raise EvalError(f"unknown time zone {name}")
+    return tz
+
+
 def _part(part: Callable[[datetime], int]) -> Callable[..., int]:
     def get(value: Timestamp, name: str = "UTC") -> int:
-        tz = UTC if name == "UTC" else zone(name)
-        if tz is None:
-            raise EvalError(f"unknown time zone {name}")
-        return part(value.at(tz))
+        return part(value.at(_zone(name))[0])
 
     return get
+
+
+def _year(value: Timestamp, name: str = "UTC") -> int:
+    moment, years = value.at(_zone(name))
+    return moment.year + years
 
 
 def _milliseconds(value: Timestamp, name: str = "UTC") -> int:
@@ -64,6 +72,8 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "subtract_timestamp_timestamp": lambda a, b: _duration(a.ns - b.ns),
     "timestamp_to_milliseconds": _milliseconds,
     "timestamp_to_milliseconds_with_tz": _milliseconds,
+    "timestamp_to_year": _year,
+    "timestamp_to_year_with_tz": _year,
     "duration_to_hours": _whole(3600 * 10**9),
     "duration_to_minutes": _whole(60 * 10**9),
     "duration_to_seconds": _whole(10**9),

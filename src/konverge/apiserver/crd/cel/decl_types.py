@@ -22,6 +22,7 @@ from konverge.apiserver.cel.parser import RESERVED
 from konverge.apiserver.cel.timestamps import Duration, Timestamp
 from konverge.apiserver.cel.values import EvalError, MapList, SetList
 from konverge.apiserver.crd.schema.structural import Schema
+from konverge.apiserver.go.fmt import go_type
 from konverge.apiserver.go.strfmt import duration_nanoseconds
 
 REQUEST_BYTES = 3 * 1024 * 1024  # upstream: MaxRequestSizeBytes (apiserver/pkg/apis/cel/config.go)
@@ -219,13 +220,13 @@ def _map(raw: Schema, values: Schema, name: str) -> Decl | None:
 def _string(raw: Schema) -> Decl:
     form, length = raw.get("format"), raw.get("maxLength")
     if form == "byte":
-        return Decl(t.BYTES, most=_limit(length, REQUEST_BYTES - 2), smallest=2, convert=_nullable(_bytes))
+        return Decl(t.BYTES, most=_limit(length, REQUEST_BYTES - 2), smallest=2, convert=_text(_bytes))
     if form == "duration":
-        return Decl(t.DURATION, most=32, smallest=3, convert=_nullable(_duration))
+        return Decl(t.DURATION, most=32, smallest=3, convert=_text(_duration))
     if form == "date":
-        return Decl(t.TIMESTAMP, most=12, smallest=12, convert=_nullable(_date))
+        return Decl(t.TIMESTAMP, most=12, smallest=12, convert=_text(_date))
     if form == "date-time":
-        return Decl(t.TIMESTAMP, most=32, smallest=21, convert=_nullable(_timestamp))
+        return Decl(t.TIMESTAMP, most=32, smallest=21, convert=_text(_timestamp))
     if length is not None:
         most = max(length, 0) * 4
     elif raw.get("enum"):
@@ -237,6 +238,17 @@ def _string(raw: Schema) -> Decl:
 
 def _nullable(convert: Convert) -> Convert:
     return lambda value: None if value is None else convert(value)
+
+
+def _text(convert: Callable[[str], Any]) -> Convert:
+    """The conversion of a text. Lists pass the check of a `format`, and only fail here. Upstream: UnstructuredToVal."""
+
+    def converted(value: Any) -> Any:
+        if not isinstance(value, str):
+            raise EvalError(f"invalid data, expected string, got {go_type(value)}")
+        return convert(value)
+
+    return _nullable(converted)
 
 
 def _whole(value: Any) -> Any:

@@ -193,8 +193,12 @@ class RuleValidator:
             run.errors.append(invalid(at, kind, _OUT_OF_BUDGET))
             raise OutOfBudget
         convert = self.decl.convert
-        self_value = convert(value) if convert is not None else value
-        old_value = convert(old) if convert is not None and old is not None else old
+        try:
+            self_value = convert(value) if convert is not None else value
+            old_value = convert(old) if convert is not None and old is not None else old
+        except EvalError as error:
+            run.errors += [invalid(at, kind, _evaluation_text(error, rule)) for rule in self.rules]
+            return
         for rule in self.rules:
             if rule.error:
                 run.errors.append(invalid(at, kind, f"rule compile error: {rule.error}"))
