@@ -98,11 +98,12 @@ async def test_only_what_differs_is_written_to_the_deployment(
     world: World, change: dict[str, object], patch: dict[str, object]
 ) -> None:
     await world.create(env={"A": "1", "B": "2"})
+    uid = (await world.deployment()).metadata.uid
     world.writes()
     app = await world.change(**change)
     writes = world.writes()
     assert reported(writes)[:2] == ["patch deployments", "patch webapps/status"]
-    assert json.loads(writes[0].body) == {"spec": patch}
+    assert json.loads(writes[0].body) == {"metadata": {"uid": uid}, "spec": patch}
     container = (await world.deployment()).spec.template.spec.containers[0]
     assert {item.name: item.value for item in container.env} == app.spec.env
     assert (await world.deployment()).spec.replicas == app.spec.replicas
@@ -131,7 +132,7 @@ async def test_the_service_is_written_when_the_port_differs_and_only_then(world:
     await world.change(port=8080)
     writes = world.writes()
     assert reported(writes) == ["patch services", "patch webapps/status"]
-    assert json.loads(writes[0].body) == {"spec": {"ports": [{"name": "http", "port": 8080}]}}
+    assert json.loads(writes[0].body)["spec"] == {"ports": [{"name": "http", "port": 8080}]}
     port = (await world.service()).spec.ports[0]
     assert (port.port, port.target_port) == (8080, 8080)
     await world.change(replicas=3)
