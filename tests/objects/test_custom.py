@@ -426,3 +426,16 @@ def test_a_column_that_shows_nothing_is_a_mistake() -> None:
 
     with pytest.raises(SchemaError, match="no 'size' in it"):
         crd(Shown)
+
+
+def test_a_status_that_nothing_wrote_has_seen_no_generation() -> None:
+    """kstatus compares `status.observedGeneration` with `metadata.generation`, which begins at 1."""
+
+    class SeenStatus(Model):
+        observed_generation: int = 0
+
+    class Seen(CustomResource[Model, SeenStatus], group="seen.dev", version="v1"):
+        """One whose controller notes what it has seen."""
+
+    assert _schema(crd_dict(Seen))["properties"]["status"]["default"] == {"observedGeneration": 0}
+    assert "default" not in _schema(crd_dict(WebApp))["properties"]["status"], "it has no observedGeneration"

@@ -80,7 +80,7 @@ async def _shrink(client: Client, servers: HttpNacosServers, name: str) -> None:
     """From three to two: the server that leaves, possibly the leader, is removed from the raft groups first."""
     await client.patch(Nacos, name, MergePatch({"spec": {"replicas": 2, "allowSmallClusters": True}}), "default")
     nacos = await _until(client, name, lambda seen: seen.status.replicas == 2 and is_ready(seen))
-    address = next(node.instance for node in nacos.status.conditions if node.type == "leader")
+    address = next(node.instance for node in nacos.status.servers if node.type == "leader")
     members = await servers.nodes(address, timeout=20)
     assert {member.host.partition(".")[0] for member in members} == {f"{name}-0", f"{name}-1"}
     own = next(member for member in members if member.host.startswith(f"{nacos.status.leader}."))

@@ -153,6 +153,8 @@ def test_columns_scale_and_status_are_served(api: Api) -> None:
     body = {"apiVersion": "nacos.io/v1alpha1", "kind": "Nacos", "metadata": {"name": "nacos"}, "spec": CLUSTER}
     status, made = api("POST", path, json.dumps(body).encode())
     assert status == 201, made
+    assert made["status"]["observedGeneration"] == 0, "not seen yet, for kstatus"
+    assert api("GET", f"{path}/nacos")[1]["status"]["observedGeneration"] == 0
     made["status"] = {"phase": "Running", "version": "2.0.4", "replicas": 3, "selector": "app=nacos"}
     status, made = api("PUT", f"{path}/nacos/status", json.dumps(made).encode())
     assert status == 200, made

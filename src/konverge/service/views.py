@@ -48,7 +48,7 @@ def instance(resource: Obj) -> Instance:
         message=_why_not_ready(conditions),
         resources=_map(spec, "resources"),
         storage=_storage(spec),
-        servers=[*map(_server, _maps(status, "conditions"))],
+        servers=[_server(entry) for entry in _maps(status, "conditions") if _text(entry, "podName")],
         conditions=conditions,
     )
 

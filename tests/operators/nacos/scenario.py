@@ -212,7 +212,7 @@ class Scenario:
         pods = await self.world.pods()
         images = {pod.spec.containers[0].image for pod in pods}
         return (
-            len(pods) == self.replicas == len(nacos.status.conditions)
+            len(pods) == self.replicas == len(nacos.status.servers)
             and images == {f"nacos/nacos-server:{self.tag}"}
             and nacos.status.version == self.tag[1:]
             and nacos.status.leader == self.nacos.leader()

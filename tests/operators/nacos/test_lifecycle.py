@@ -26,7 +26,7 @@ async def test_a_standalone_comes_up_and_stays_quiet() -> None:
         await world.create("nacos-single", STANDALONE)
         nacos = await world.until("nacos-single")
         assert (nacos.status.version, nacos.status.healthy, nacos.status.leader) == ("2.0.4", True, "nacos-single-0")
-        (node,) = nacos.status.conditions
+        (node,) = nacos.status.servers
         assert (node.type, node.status, node.pod_name) == ("leader", "true", "nacos-single-0")
         assert node.instance == (await world.pods("nacos-single"))[0].status.pod_ip
         assert [(event.code, event.status) for event in nacos.status.event][-1] == (200, True)
@@ -48,7 +48,7 @@ async def test_a_standalone_comes_up_and_stays_quiet() -> None:
 async def test_a_cluster_has_its_services_and_its_budget() -> None:
     async with a_world() as world, world.operating():
         nacos = await world.up("nacos", CLUSTER)
-        assert [item.type for item in nacos.status.conditions] == ["leader", "follower", "follower"]
+        assert [item.type for item in nacos.status.servers] == ["leader", "follower", "follower"]
         services = await world.client.list(Service, SPACE, label_selector="app=nacos")
         assert sorted(service.metadata.name for service in services) == ["nacos-client", "nacos-headless"]
         await world.advance(60.0)
@@ -156,7 +156,7 @@ async def test_scaling_up_and_down_keeps_the_quorum() -> None:
     async with a_world(nodes=5, rules=SLOW) as world, world.operating():
         await world.up("nacos", CLUSTER)
         nacos = await world.update("nacos", replicas=5)
-        assert (len(nacos.status.conditions), nacos.status.replicas) == (5, 5)
+        assert (len(nacos.status.servers), nacos.status.replicas) == (5, 5)
         await world.change("nacos", replicas=3)
         sizes = []
         while not sizes or sizes[-1] != 3:
@@ -166,7 +166,7 @@ async def test_scaling_up_and_down_keeps_the_quorum() -> None:
                 sizes.append(size)
         assert sizes in ([5, 4, 3], [4, 3])  # one member at a time
         nacos = await world.until("nacos")
-        assert len(nacos.status.conditions) == 3
+        assert len(nacos.status.servers) == 3
 
 
 @pytest.mark.spec("N-15")

@@ -89,7 +89,7 @@ async def test_embedded_servers_get_their_first_administrator() -> None:
         await world.advance(60.0)
         nacos = await world.nacos("nacos")
         assert condition(nacos, "AdminRotated") == ("True", "Bootstrapped")
-        address = nacos.status.conditions[0].instance
+        address = nacos.status.servers[0].instance or ""
         assert await world.asked.login(address, username="nacos", password="mine")
 
 
@@ -112,7 +112,7 @@ async def test_two_clusters_in_one_namespace_do_not_meet() -> None:
             await world.create(name, CLUSTER)
         for name in ("one", "one-client"):
             nacos = await world.until(name)
-            assert {node.pod_name for node in nacos.status.conditions} == {f"{name}-{number}" for number in range(3)}
+            assert {node.pod_name for node in nacos.status.servers} == {f"{name}-{number}" for number in range(3)}
 
 
 async def made_by(world: World, kind: str, name: str) -> list[str]:

@@ -57,7 +57,7 @@ async def test_a_shrink_that_is_taken_back_after_the_removal_brings_the_server_b
             assert servers.removed == "nacos-3"
             await world.until("nacos")
             assert grouped(simulated) == {4}
-            assert len((await world.nacos("nacos")).status.conditions) == 4
+            assert len((await world.nacos("nacos")).status.servers) == 4
             (message,) = await world.events("Readmitting")
             assert message.startswith("nacos-3 is restarted to rejoin the raft groups")
 

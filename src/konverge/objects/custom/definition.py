@@ -13,6 +13,7 @@ from konverge.objects.custom.schema import Schema, SchemaError, schema_of
 if TYPE_CHECKING:
     from konverge.objects.kinds.apiextensions_v1 import CustomResourceDefinition
 
+_OBSERVED = "observedGeneration"
 _KIND_FIELDS = ("apiVersion", "kind", "metadata")
 _PLAIN_PATH = re.compile(r"(\.[A-Za-z0-9_]+)+")
 _METADATA_TYPES = {".metadata.creationTimestamp": "date", ".metadata.deletionTimestamp": "date"}
@@ -117,8 +118,11 @@ def _object_schema(cls: type[CustomResource[Any, Any]]) -> Schema:
     properties: dict[str, Schema] = schema["properties"]
     # The server knows these three better than any schema.
     properties |= {"apiVersion": {"type": "string"}, "kind": {"type": "string"}, "metadata": {"type": "object"}}
-    # A status is written later, by the controller: it is never required and never defaulted as a whole.
+    # A status is written later, by the controller: it is never required.
     properties["status"].pop("default", None)
+    if _OBSERVED in properties["status"].get("properties", {}) and cls.options.status:
+        # Until then no generation was observed. Without this, kstatus (Helm's --wait) takes a new object for ready.
+        properties["status"]["default"] = {_OBSERVED: 0}
     if not cls.options.status and "properties" not in properties["status"]:
         del properties["status"]
     if required := [name for name in schema.pop("required", []) if name not in (*_KIND_FIELDS, "status")]:

@@ -42,7 +42,7 @@ class NacosMetrics:
     def record(self, key: Request, status: NacosStatus) -> None:
         values = self.of(key)
         values.phase, values.replicas, values.ready = status.phase, status.replicas, status.ready_replicas
-        values.verified = sum(node.status == "true" for node in status.conditions)
+        values.verified = sum(node.status == "true" for node in status.servers)
 
     def collect(self) -> Iterable[Any]:
         """For prometheus_client, which is imported on the first scrape."""

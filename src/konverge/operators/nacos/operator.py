@@ -24,7 +24,7 @@ from konverge.operators.nacos.database import Databases, RealDatabases
 from konverge.operators.nacos.resource import PAUSE, AnyNacos, Nacos
 from konverge.operators.nacos.server import HttpNacosServers
 from konverge.operators.nacos.spec import NacosSpec
-from konverge.operators.nacos.steps import STEPS, Options, ReconcileState, Tools, record_early_end
+from konverge.operators.nacos.steps import STEPS, Options, ReconcileState, Tools, record_early_end, record_progress
 from konverge.operators.nacos.steps.outcome import CONTINUE, DONE, SYSTEM, Outcome, StepError, failed
 from konverge.operators.nacos.steps.pods import BY_APP
 from konverge.runtime import (
@@ -75,13 +75,16 @@ class NacosReconciler(Reconciler[AnyNacos]):
         if ctx.deleting:
             return None  # the garbage collector deletes the children
         if _paused(ctx):
+            ctx.obj.status.publish_conditions()
             await ctx.save_status()
             return None
         before, state = ctx.obj.status.phase, ReconcileState(ctx, self.tools)
         outcome = await _run_steps(state)
         if outcome is not DONE:
             record_early_end(state, outcome)
+        record_progress(state, outcome)
         ctx.obj.status.observed_generation = ctx.obj.metadata.generation
+        ctx.obj.status.publish_conditions()
         await ctx.save_status()
         options = self.tools.options
         self._report(state, before, outcome, None if outcome is DONE else options.requeue)
@@ -118,12 +121,15 @@ async def _run_steps(state: ReconcileState) -> Outcome:
 def _paused(ctx: Context[AnyNacos]) -> bool:
     """By annotation: the operator changes nothing and repairs nothing."""
     paused = ctx.obj.metadata.annotations.get(PAUSE, "").lower() == "true"
-    conditions = ctx.obj.status.kube_conditions
+    conditions, generation = ctx.obj.status.kube_conditions, ctx.obj.metadata.generation
+    was_paused = is_true(conditions, "Paused")
     if paused:
-        if set_condition(conditions, "Paused", True, "Annotation", f"the annotation {PAUSE} is true"):
+        message = f"the annotation {PAUSE} is true"
+        set_condition(conditions, "Paused", True, "Annotation", message, observed_generation=generation)
+        if not was_paused:
             ctx.event("Paused", f"nothing is done while the annotation {PAUSE} is true")
-    elif is_true(conditions, "Paused"):
-        set_condition(conditions, "Paused", False, "Resumed")
+    elif was_paused:
+        set_condition(conditions, "Paused", False, "Resumed", observed_generation=generation)
     return paused
 
 

@@ -1,7 +1,8 @@
 """The resource `nacos.nacos.io`, version v1alpha1, and its status.
 
-`conditions` and `event` have the document's form: one entry per server, and a short list of events. Conditions in the
-form of Kubernetes are in `kubeConditions`, so that clients which read the document's form still work.
+`conditions` and `event` have the document's form: one entry per server, and a short list of events. The operator keeps
+its conditions in the form of Kubernetes in `kubeConditions`. It repeats them in `conditions` after the servers, because
+`kubectl wait --for=condition=…` and kstatus (Helm's `--wait`) look only there; an entry with a `podName` is a server.
 """
 
 from __future__ import annotations
@@ -16,17 +17,19 @@ Phase = Literal["", "Creating", "Running", "Failed", "Scaling"]
 
 
 class NodeCondition(Model):
-    """One server: its role (`leader`, `follower`) and where it runs."""
+    """One server: its role (`leader`, `follower`) and where it runs. Without a pod: a condition of the whole Nacos."""
 
     type: str = ""
     status: str = ""
     reason: str = ""
     message: str = ""
-    instance: str = ""
+    instance: str | None = None
     """The pod's address."""
-    host_ip: str = field(default="", name="hostIP")
-    pod_name: str = ""
-    node_name: str = ""
+    host_ip: str | None = field(default=None, name="hostIP")
+    pod_name: str | None = None
+    node_name: str | None = None
+    last_transition_time: str | None = None
+    observed_generation: int | None = None
 
 
 class StatusEvent(Model):
@@ -80,6 +83,32 @@ class NacosStatus(Model):
     config_digest: str = ""
     version_digest: str = ""
     kube_conditions: Annotated[list[Condition], ListType("map", "type")] = []
+
+    @property
+    def servers(self) -> list[NodeCondition]:
+        """The entries of `conditions` that are about servers."""
+        return [entry for entry in self.conditions if entry.pod_name]
+
+    def publish_conditions(self) -> None:
+        """Repeat the conditions of the Nacos in `conditions`, after the servers. Called before the status is written.
+
+        >>> status = NacosStatus(kube_conditions=[Condition(type="Ready", status="True")])
+        >>> status.publish_conditions()
+        >>> [(entry.type, entry.status) for entry in status.conditions]
+        [('Ready', 'True')]
+        """
+        self.conditions = [*self.servers, *map(_entry, self.kube_conditions)]
+
+
+def _entry(condition: Condition) -> NodeCondition:
+    return NodeCondition(
+        type=condition.type,
+        status=condition.status,
+        reason=condition.reason,
+        message=condition.message,
+        last_transition_time=condition.last_transition_time,
+        observed_generation=condition.observed_generation,
+    )
 
 
 GROUP = "nacos.io"

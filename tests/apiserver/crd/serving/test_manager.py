@@ -126,6 +126,20 @@ async def test_a_default_added_later_shows_on_reads(api: Api) -> None:
 
 
 @pytest.mark.spec("S-08")
+async def test_the_default_of_a_status_shows_before_one_is_written(api: Api) -> None:
+    seen = {"type": "object", "default": {"seen": 0}, "properties": {"seen": {"type": "integer"}}}
+    schema = {"type": "object", "properties": {"status": seen}}
+    await define(api, crd("crabs", "Crab", version(schema=schema, subresources={"status": {}})))
+    made = await api.call("POST", CRABS, crab(status={"seen": 99}))
+    assert made["status"] == {"seen": 0}
+    assert (await api.call("GET", f"{CRABS}/one"))["status"] == {"seen": 0}
+    changed = await api.call("PUT", f"{CRABS}/one", {**made, "status": {"seen": 7}})
+    assert changed["status"] == {"seen": 0}
+    await api.call("PATCH", f"{CRABS}/one/status", {"status": {"seen": 1}}, content_type=MERGE)
+    assert (await api.call("GET", f"{CRABS}/one"))["status"] == {"seen": 1}
+
+
+@pytest.mark.spec("S-08")
 async def test_unknown_fields_are_pruned_with_a_warning_or_refused(api: Api) -> None:
     schema = {"type": "object", "properties": {"spec": {"type": "object", "properties": {"legs": {"type": "integer"}}}}}
     await define(api, crd("crabs", "Crab", version(schema=schema)))

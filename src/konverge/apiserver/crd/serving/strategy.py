@@ -156,6 +156,7 @@ class CustomKind:
     def _prepare_create(self, obj: Obj, context: Context) -> None:
         if self.has_status:
             obj.pop("status", None)
+            apply_defaults(obj, self.root)  # upstream: the object is read back from etcd, with the status' default
 
     def _prepare_update(self, obj: Obj, old: Obj, context: Context) -> None:
         if not self.has_status:

@@ -9,9 +9,9 @@ for something; `failed(…)` with one of the document's codes. The last step ret
 from konverge.operators.nacos.steps.check_and_make_heal import check_and_make_heal
 from konverge.operators.nacos.steps.database import pg_ensure, rotate_admin
 from konverge.operators.nacos.steps.make_ensure import make_ensure
-from konverge.operators.nacos.steps.phase import pre_check, record_early_end, update_status
+from konverge.operators.nacos.steps.phase import pre_check, record_early_end, record_progress, update_status
 from konverge.operators.nacos.steps.state import Options, ReconcileState, Tools
 
 STEPS = (pre_check, pg_ensure, rotate_admin, make_ensure, check_and_make_heal, update_status)
 
-__all__ = ["STEPS", "Options", "ReconcileState", "Tools", "record_early_end"]
+__all__ = ["STEPS", "Options", "ReconcileState", "Tools", "record_early_end", "record_progress"]

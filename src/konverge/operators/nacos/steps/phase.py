@@ -11,6 +11,7 @@ from konverge.operators.nacos.desired import InvalidSpec, read_desired
 from konverge.operators.nacos.resource import NacosStatus, StatusEvent
 from konverge.operators.nacos.steps.outcome import CONTINUE, DONE, NORMAL, PARAMETER, Outcome, failed, wait
 from konverge.operators.nacos.steps.state import READY, ReconcileState
+from konverge.runtime import find_condition
 
 EVENTS_KEPT = 10
 """The length of the originals' list."""
@@ -95,6 +96,22 @@ def record_early_end(state: ReconcileState, outcome: Outcome) -> None:
         state.ctx.warning("Failed", f"not healthy for {state.options.patience:g} s: {message}")
     if status.phase != "Creating":
         state.condition("Degraded", True, outcome.reason, message)
+
+
+def record_progress(state: ReconcileState, outcome: Outcome) -> None:
+    """The two conditions that kstatus reads beside Ready.
+
+    Stalled: nothing gets better before the user acts, or nothing got better for as long as the patience lasts (Helm's
+    `--wait` fails). Reconciling: the operator works on the present generation (it goes on waiting).
+    """
+    ready = find_condition(state.status.kube_conditions, READY)
+    current = ready is not None and ready.status == "True" and ready.observed_generation == state.generation
+    stalled = outcome.code == PARAMETER or (outcome.code != NORMAL and state.status.phase == "Failed")
+    reconciling = outcome is not DONE and not stalled and not current
+    message = outcome.message[:LONGEST_MESSAGE]
+    state.condition("Stalled", stalled, outcome.reason if stalled else "Progressing", message if stalled else "")
+    reason = outcome.reason if reconciling else "Stalled" if stalled else "Complete"
+    state.condition("Reconciling", reconciling, reason, message if reconciling else "")
 
 
 def _record_event(status: NacosStatus, code: int, message: str, *, good: bool) -> bool:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass, field, replace
-from typing import TypeVar
+from typing import Literal, TypeVar
 
 from konverge import clock
 from konverge.client import Conflict, Invalid, MergePatch, NotFound
@@ -130,6 +130,10 @@ class ReconcileState:
         return self.ctx.request
 
     @property
+    def generation(self) -> int:
+        return self.ctx.obj.metadata.generation
+
+    @property
     def status(self) -> NacosStatus:
         return self.ctx.obj.status
 
@@ -151,10 +155,8 @@ class ReconcileState:
 
     def condition(self, type: str, status: bool | None, reason: str, message: str = "") -> None:
         """Set one of the Kubernetes conditions; None is Unknown."""
-        conditions, generation = self.status.kube_conditions, self.ctx.obj.metadata.generation
-        set_condition(
-            conditions, type, "Unknown" if status is None else status, reason, message, observed_generation=generation
-        )
+        value: Literal["Unknown"] | bool = "Unknown" if status is None else status
+        set_condition(self.status.kube_conditions, type, value, reason, message, observed_generation=self.generation)
 
     def is_true(self, type: str) -> bool:
         return is_true(self.status.kube_conditions, type)

@@ -68,7 +68,7 @@ def _listed(live: StatefulSet, name: str, size: int) -> int:
 
 def _up_without_last(state: ReconcileState, workload: Workload, count: int) -> bool:
     """The first `count` servers have the new list, and were up when last asked."""
-    up = {node.pod_name for node in state.status.conditions if node.status == "true"}
+    up = {node.pod_name for node in state.status.servers if node.status == "true"}
     outdated = {pod.metadata.name for pod in workload.outdated}
     staying = [workload.pod(names.pod(state.desired.name, number)) for number in range(count)]
     return workload.observed and all(
