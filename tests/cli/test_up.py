@@ -8,6 +8,7 @@ import subprocess
 import sys
 from contextlib import aclosing
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -16,6 +17,7 @@ from konverge.client import Client, Kubeconfig
 from konverge.objects.kinds.core_v1 import ConfigMap, Node
 from konverge.objects.meta import ObjectMeta
 from konverge.operators.webapp import WebApp
+from konverge.runtime.engine import Engine
 from konverge.wire.message import Request
 from konverge.wire.pool import ConnectionPool
 
@@ -148,3 +150,20 @@ def test_an_operator_that_there_is_not_is_named(capsys: pytest.CaptureFixture[st
     message = capsys.readouterr().err
     assert "there is no operator 'shop'; known operators: " in message
     assert "webapp" in message
+
+
+@pytest.mark.parametrize("output", ["text", "json"])
+@pytest.mark.spec("R-01")
+def test_a_manager_that_dies_ends_it_with_the_cause(
+    output: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    async def broken(engine: Engine[Any]) -> None:
+        if engine.controller.name == "webapp":
+            raise RuntimeError("the worker is broken")
+        await run(engine)
+
+    run = Engine.run
+    monkeypatch.setattr(Engine, "run", broken)
+    code = main(["up", "--nodes", "1", "--operators", "webapp", "--no-console", "--output", output])
+    assert code == 1
+    assert "konverge up: RuntimeError: the worker is broken" in capsys.readouterr().err

@@ -20,6 +20,7 @@ from konverge.client import Client
 from konverge.observe.events import EventRecorder
 from konverge.observe.health import Health
 from konverge.observe.metrics import Counted, Numbers, RequestNumbers
+from konverge.runtime.alongside import alongside, ungrouped
 from konverge.runtime.caches import SharedCaches, bulk_load
 from konverge.runtime.config import Configuration
 from konverge.runtime.context import Recorder
@@ -124,17 +125,16 @@ class Manager:
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[Self]:
-        """Inside the block caches are synced and controllers run; after it they have stopped in order."""
+        """Inside the block caches are synced and controllers run; after it they have stopped in order.
+
+        When the manager cannot go on, the block is cancelled, and what ended the manager is raised.
+        """
         stop = asyncio.Event()
-        ready = asyncio.get_running_loop().create_future()
+        ready: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         serving = asyncio.create_task(self.serve(stop, ready), name=f"manager {self.name}")
-        await asyncio.wait([serving, ready], return_when=asyncio.FIRST_COMPLETED)
-        try:
-            if ready.done():
-                yield self
-        finally:
-            stop.set()
-            await serving
+        async with alongside(serving, stop.set):
+            await ready
+            yield self
 
     # -------------------------------------------------------------- start and stop
 
@@ -147,10 +147,7 @@ class Manager:
             client = await self._connect(stack)
             await self._serve_health(stack)
             await self._require_permissions(client)
-            try:
-                await self._serve_controllers(client, stop, ready)
-            except* LeadershipLost as lost:
-                raise lost.exceptions[0] from None
+            await ungrouped(self._serve_controllers(client, stop, ready))
 
     async def _serve_controllers(self, client: Client, stop: asyncio.Event, ready: asyncio.Future[None] | None) -> None:
         elector = self._elector(client)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from konverge.cache.informer import CacheTooLarge
 from konverge.client import ClientError
+from konverge.runtime.alongside import first_error
 from konverge.runtime.caches import CacheNotSynced
 from konverge.runtime.config import ConfigurationError
 from konverge.runtime.elector import LeadershipLost
@@ -27,12 +28,12 @@ def run_program(manager: Manager) -> None:
         try:
             runner.run(serve_until_signal(manager))
         except* (ClientError, WireError, CacheNotSynced, CacheTooLarge, ConfigurationError, LeadershipLost) as group:
-            sys.exit(f"{manager.name}: {_innermost(group)}")
+            sys.exit(f"{manager.name}: {first_error(group)}")
         except* Exception as group:
             from konverge.runtime.manager import MissingPermissions
 
-            if isinstance(_innermost(group), MissingPermissions):
-                sys.exit(f"{manager.name}: {_innermost(group)}")
+            if isinstance(first_error(group), MissingPermissions):
+                sys.exit(f"{manager.name}: {first_error(group)}")
             raise
 
 
@@ -64,9 +65,3 @@ def fast_loop() -> asyncio.AbstractEventLoop:
         return asyncio.new_event_loop()
     loop: asyncio.AbstractEventLoop = uvloop.new_event_loop()
     return loop
-
-
-def _innermost(error: BaseException) -> BaseException:
-    while isinstance(error, BaseExceptionGroup):
-        error = error.exceptions[0]
-    return error

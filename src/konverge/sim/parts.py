@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Collection, Coroutine, Sequence
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from typing import Any
 
 from konverge import kube
@@ -20,6 +20,7 @@ from konverge.client import Client, MergePatch, ServerWarning
 from konverge.objects.kinds.core_v1 import Node, Service
 from konverge.observe.events import EventRecorder
 from konverge.runtime import Context, Controller, LeadershipLost, Manager, Result, Settings
+from konverge.runtime.alongside import alongside, ungrouped
 from konverge.runtime.manager import LeaderElection
 from konverge.sim.kubelet.agent import Kubelet
 from konverge.sim.network import BALANCERS, Addresses
@@ -34,20 +35,19 @@ MANAGER = "kube-controller-manager"
 
 @asynccontextmanager
 async def running(work: Sequence[tuple[str, Coroutine[Any, Any, None]]]) -> AsyncIterator[None]:
-    """All of this runs inside the block. What fails ends the rest, and is raised when the block is left."""
+    """All of this runs inside the block. What fails ends the rest, cancels the block, and is raised."""
+
+    stop = asyncio.Event()
 
     async def together() -> None:
         async with asyncio.TaskGroup() as group:
-            for name, coroutine in work:
-                group.create_task(coroutine, name=name)
+            tasks = [group.create_task(coroutine, name=name) for name, coroutine in work]
+            await stop.wait()
+            for task in tasks:
+                task.cancel()
 
-    task = asyncio.create_task(together(), name="cluster services")
-    try:
+    async with alongside(asyncio.create_task(ungrouped(together()), name="cluster services"), stop.set):
         yield
-    finally:
-        task.cancel()
-        with suppress(asyncio.CancelledError):
-            await task
 
 
 class Supervised:
@@ -75,13 +75,9 @@ class Supervised:
         stop = asyncio.Event()
         ready: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         serving = asyncio.create_task(self._serve(stop, ready), name="managers")
-        await asyncio.wait([serving, ready], return_when=asyncio.FIRST_COMPLETED)
-        try:
-            if ready.done():
-                yield
-        finally:
-            stop.set()
-            await serving
+        async with alongside(serving, stop.set):
+            await ready
+            yield
 
     async def _serve(self, stop: asyncio.Event, ready: asyncio.Future[None]) -> None:
         while not stop.is_set():
