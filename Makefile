@@ -9,10 +9,14 @@ BENCH_VENV ?= .venv-bench
 BIN := $(VENV)/bin
 JOBS ?= 2
 SEEDS ?= 1000
+PACKAGES ?= workqueue cache client runtime kube operators
+SAMPLE ?= 200
+SEED ?= 1
+CHANGED ?=
 # The suites start many small processes: those must not compile everything each time.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help venv up test seeds real lint bench bench-venv bench-peers docs clean
+.PHONY: help venv up test seeds real mutants lint bench bench-venv bench-peers docs clean
 
 help: ## list the commands
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -40,11 +44,14 @@ real: venv ## the suite against real parts (kube-apiserver, kubectl, helm …); 
 	@$(BIN)/python -m tools.real_packages
 	$(BIN)/python -m pytest -n $(JOBS) --dist loadfile -m real
 
+mutants: venv ## break the code in small ways and look whether a test notices (PACKAGES="cache client" SAMPLE=200 SEED=1 CHANGED=origin/main..)
+	$(BIN)/python -m tools.mutants $(PACKAGES) --jobs $(JOBS) --sample $(SAMPLE) --seed $(SEED) $(if $(CHANGED),--changed $(CHANGED))
+
 lint: venv ## format, lint, types, layers
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
-	$(BIN)/mypy bench/*.py tools/*.py
+	$(BIN)/mypy bench/*.py tools/*.py tools/mutants/*.py
 	$(BIN)/lint-imports --no-cache
 
 bench-venv: $(BENCH_VENV)/.ready ## install the peers that the benchmarks compare with
