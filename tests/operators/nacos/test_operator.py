@@ -176,6 +176,6 @@ async def test_a_stateful_set_of_another_owner_is_left_alone() -> None:
         await world.client.create(inherited("nacos", owner))  # type: ignore[arg-type]
         await world.create("nacos", CLUSTER)
         nacos = await world.until("nacos", "Failed", limit=400.0)
-        assert "choose another name" in nacos.status.event[-1].message
+        assert "controlled by Node " in nacos.status.event[-1].message
         live = await world.client.get("statefulsets", "nacos", SPACE)
         assert live["spec"]["template"]["spec"]["containers"][0]["command"]

@@ -25,11 +25,13 @@ from konverge.operators.nacos.resource import PAUSE, AnyNacos, Nacos
 from konverge.operators.nacos.server import HttpNacosServers
 from konverge.operators.nacos.spec import NacosSpec
 from konverge.operators.nacos.steps import STEPS, Options, ReconcileState, Tools, record_early_end, record_progress
-from konverge.operators.nacos.steps.outcome import CONTINUE, DONE, SYSTEM, Outcome, StepError, failed
+from konverge.operators.nacos.steps.outcome import CONTINUE, DONE, PARAMETER, SYSTEM, Outcome, StepError, failed
+from konverge.operators.nacos.steps.ownership import NOT_OWNED
 from konverge.operators.nacos.steps.pods import BY_APP
 from konverge.runtime import (
     Context,
     Controller,
+    NotOwned,
     Reconciler,
     Request,
     Result,
@@ -115,6 +117,8 @@ async def _run_steps(state: ReconcileState) -> Outcome:
         return error.outcome
     except (Invalid, Forbidden, BadRequest) as error:
         return failed(SYSTEM, "Refused", f"the API server refuses: {error}")
+    except NotOwned as error:  # an object that appeared after PreCheck
+        return failed(PARAMETER, NOT_OWNED, str(error))
     return outcome
 
 

@@ -9,6 +9,7 @@ result.
 from __future__ import annotations
 
 import hashlib
+from contextlib import suppress
 
 import msgspec
 
@@ -34,9 +35,12 @@ from konverge.operators.nacos.children.stateful_set import disruption_budget, st
 from konverge.operators.nacos.spec import ConfigMapRef
 from konverge.operators.nacos.steps.mysql import check_mysql, ensure_mysql_job
 from konverge.operators.nacos.steps.outcome import CONTINUE, PARAMETER, SYSTEM, Outcome, StepError, wait
+from konverge.operators.nacos.steps.ownership import NOT_OWNED
 from konverge.operators.nacos.steps.secrets import secrets_digest
 from konverge.operators.nacos.steps.state import ReconcileState
 from konverge.operators.nacos.steps.stateful_set import ensure_stateful_set, next_size, size_of
+from konverge.runtime import NotOwned
+from konverge.runtime.owners import is_controlled_by
 
 MONITORED = "Monitored"
 _MONITOR_INTERVAL = 600.0
@@ -46,6 +50,8 @@ _MONITOR_INTERVAL = 600.0
 async def make_ensure(state: ReconcileState) -> Outcome:
     state.step = "MakeEnsure"
     desired = state.desired
+    if state.unapplied is not None:
+        return await _keep_running(state, state.unapplied)
     if desired.mysql_init and (outcome := await ensure_mysql_job(state)).ends:
         return await _keep_running(state, outcome)
     state.at_size(*await next_size(state))
@@ -121,7 +127,12 @@ async def _ensure_auth_secret(state: ReconcileState) -> Outcome:
     It ends the reconcile, because the pods are created from the values of the Secret.
     """
     name = names.auth_secret(state.desired.name)
-    if not state.desired.needs_auth_secret or await state.ctx.get(Secret, name) is not None:
+    if not state.desired.needs_auth_secret:
+        return CONTINUE
+    live = await state.ctx.get(Secret, name)
+    if live is not None:
+        if not is_controlled_by(live, state.ctx.obj):  # it was handed over, and keeps its values
+            await state.ensure(Secret(metadata=state.desired.metadata(name)))
         return CONTINUE
     try:
         await state.create(auth_secret(state.desired))
@@ -154,7 +165,7 @@ async def _remove_obsolete(state: ReconcileState) -> None:
     for kind, kept in needed.items():
         for child in await state.ctx.owned(kind):
             if child.metadata.name not in kept and child.metadata.deletion_timestamp is None:
-                await state.delete(kind, child.metadata.name)
+                await state.delete(child)
 
 
 def _version_digest(state: ReconcileState) -> str:
@@ -180,6 +191,9 @@ async def _ensure_monitor(state: ReconcileState) -> None:
     first = not state.is_true(MONITORED)
     try:
         await state.ctx.apply(monitor)
+    except NotOwned as error:
+        _report_no_monitor(state, NOT_OWNED, str(error))
+        return
     except NotFound:
         message = "the cluster has no kind ServiceMonitor: install the Prometheus operator"
         _report_no_monitor(state, "KindMissing", message)
@@ -201,5 +215,6 @@ def _report_no_monitor(state: ReconcileState, reason: str, message: str) -> None
 async def _remove_monitor(state: ReconcileState) -> None:
     if state.is_true(MONITORED):
         state.tools.monitors_applied.forget(state.key)
-        await state.delete(ServiceMonitor, state.desired.name)
+        with suppress(NotFound):  # deleted by others, or with its kind
+            await state.delete(await state.ctx.client.get(ServiceMonitor, state.desired.name, state.key.namespace))
         state.condition(MONITORED, False, "NotWished", "the ServiceMonitor was removed")

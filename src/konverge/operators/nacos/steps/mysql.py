@@ -48,7 +48,7 @@ async def ensure_mysql_job(state: ReconcileState) -> Outcome:
     if live.metadata.deletion_timestamp is not None:
         return wait("InitJobRestarting", f"Job {name} is being recreated")
     if live.metadata.annotations.get(SCRIPT_DIGEST) != digest:
-        await state.delete(Job, name)
+        await state.delete(live)
         return wait("InitJobRestarting", f"Job {name} is recreated for Nacos {version.line}", progress=True)
     return await _result(state, live, version.line)
 
@@ -62,7 +62,7 @@ async def _result(state: ReconcileState, job: Job, line: str) -> Outcome:
     failure = _condition(job, "Failed")
     if failure is not None:
         if times.seconds_since(failure.last_transition_time) >= _RETRY_AFTER:
-            await state.delete(Job, name)
+            await state.delete(job)
         message = f"Job {name} failed ({failure.message or failure.reason}): see the logs of its pods"
         state.condition(DATABASE_READY, False, _FAILED, message)
         return failed(SYSTEM, _FAILED, message)

@@ -10,6 +10,7 @@ from konverge.objects import times
 from konverge.operators.nacos.desired import InvalidSpec, read_desired
 from konverge.operators.nacos.resource import NacosStatus, StatusEvent
 from konverge.operators.nacos.steps.outcome import CONTINUE, DONE, NORMAL, PARAMETER, Outcome, failed, wait
+from konverge.operators.nacos.steps.ownership import refuse_foreign
 from konverge.operators.nacos.steps.state import READY, ReconcileState
 from konverge.runtime import find_condition
 
@@ -32,6 +33,8 @@ async def pre_check(state: ReconcileState) -> Outcome:
         state.desired = state.now = read_desired(state.ctx.obj)
     except InvalidSpec as error:
         return failed(PARAMETER, "InvalidSpec", str(error))
+    if (outcome := await refuse_foreign(state)).ends:
+        return outcome
     if state.ctx.obj.metadata.generation != state.status.observed_generation:
         _warn_of_plain_passwords(state)
     return wait("Creating", "the resource was accepted", progress=True) if accepted else CONTINUE
@@ -87,7 +90,8 @@ def record_early_end(state: ReconcileState, outcome: Outcome) -> None:
     if outcome.code == NORMAL:
         return
     status.healthy = False
-    if _record_event(status, outcome.code, message, good=False):
+    another = outcome.code == PARAMETER and state.reason(READY) != outcome.reason
+    if _record_event(status, outcome.code, message, good=False) or another:
         state.ctx.warning(outcome.reason, message)
     status.failing_since = status.failing_since or times.now()
     state.condition(READY, False, outcome.reason, message)

@@ -15,6 +15,7 @@ from konverge.operators.nacos.database import Target, Tls
 from konverge.operators.nacos.server import Identity
 from konverge.operators.nacos.steps.outcome import PARAMETER, SYSTEM, StepError
 from konverge.operators.nacos.steps.state import ReconcileState
+from konverge.runtime.owners import is_controlled_by
 
 
 async def read_secret(state: ReconcileState, name: str) -> Secret:
@@ -107,6 +108,6 @@ async def identity_of(state: ReconcileState) -> Identity | None:
         secret = await read_secret(state, ref.name)
         return Identity(value_of(secret, ref.key_key), value_of(secret, ref.value_key))
     generated = await state.ctx.get(Secret, names.auth_secret(state.desired.name))
-    if generated is None:
+    if generated is None or not is_controlled_by(generated, state.ctx.obj):
         return None
     return Identity(value_of(generated, IDENTITY_KEY), value_of(generated, IDENTITY_VALUE))

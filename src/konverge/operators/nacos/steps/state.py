@@ -21,6 +21,7 @@ from konverge.operators.nacos.resource import AnyNacos, NacosStatus
 from konverge.operators.nacos.server import HttpNacosServers
 from konverge.operators.nacos.steps.outcome import Outcome
 from konverge.runtime import Context, Request, find_condition, is_true, set_condition, set_controller_reference
+from konverge.runtime.owners import is_controlled_by
 
 K = TypeVar("K", bound=Object)
 
@@ -193,14 +194,15 @@ class ReconcileState:
         missing after the creation: it was deleted, or it is needed only now.
         """
         kind, name = type(child), child.metadata.name
-        known = await self.ctx.get(kind, name) is not None
+        live = await self.ctx.get(kind, name)
+        known = live is not None
         try:
             if not await self.ctx.apply(child):
                 return False
         except Invalid:
-            if not known or not isinstance(child, Service):
+            if live is None or not isinstance(child, Service):
                 raise
-            await self._replace_ports(child)
+            await self._replace_ports(child, live.metadata.uid)
         self.note("UPDATE" if known else "CREATE", kind.resource.kind, name)
         if self.status.phase != "Creating":
             change = "was updated" if known else "was restored" if created == "Restored" else "was created"
@@ -208,9 +210,10 @@ class ReconcileState:
         self.wrote = True
         return True
 
-    async def _replace_ports(self, service: Service) -> None:
+    async def _replace_ports(self, service: Service, uid: str) -> None:
         """Another manager's ports have our names: an apply would leave them, a new list replaces them."""
-        patch = MergePatch({"spec": {"ports": [to_dict(port) for port in service.spec.ports]}})
+        ports = [to_dict(port) for port in service.spec.ports]
+        patch = MergePatch({"metadata": {"uid": uid}, "spec": {"ports": ports}})
         await self.ctx.client.patch(Service, service.metadata.name, patch, service.metadata.namespace)
 
     async def create(self, child: Object) -> None:
@@ -220,10 +223,17 @@ class ReconcileState:
         self.note("CREATE", type(child).resource.kind, child.metadata.name)
         self.wrote = True
 
-    async def delete(self, kind: type[Object], name: str) -> None:
-        if await self.ctx.delete(kind, name):
-            self.note("DELETE", kind.resource.kind, name)
-            self.wrote = True
+    async def delete(self, child: Object) -> None:
+        """Delete a child as it was read; one that belongs to others is left alone."""
+        kind, meta = type(child), child.metadata
+        if not is_controlled_by(child, self.ctx.obj):
+            return
+        try:
+            await self.ctx.client.delete(kind, meta.name, meta.namespace, propagation="Background", uid=meta.uid)
+        except (NotFound, Conflict):
+            return  # deleted already, or replaced by another object
+        self.note("DELETE", kind.resource.kind, meta.name)
+        self.wrote = True
 
     async def restart(self, pod: Pod, reason: str, message: str, *, warning: bool = False) -> None:
         """Delete a pod; its StatefulSet creates it again."""

@@ -14,10 +14,10 @@ from konverge.operators.nacos import names
 from konverge.operators.nacos.children.stateful_set import storage_of
 from konverge.operators.nacos.desired import Desired
 from konverge.operators.nacos.steps.outcome import CONTINUE, PARAMETER, Outcome, StepError, wait
+from konverge.operators.nacos.steps.ownership import is_our_claim
 from konverge.operators.nacos.steps.peers import retire
 from konverge.operators.nacos.steps.pods import Workload, is_ready, is_terminating, ordinal, pods_of
 from konverge.operators.nacos.steps.state import MEMBERS_VERIFIED, ReconcileState
-from konverge.runtime import controller_of
 
 
 async def next_size(state: ReconcileState) -> tuple[int, int]:
@@ -82,7 +82,6 @@ async def ensure_stateful_set(state: ReconcileState, desired: StatefulSet) -> Ou
     if live is not None:
         if live.metadata.deletion_timestamp is not None:
             return wait("Recreating", f"StatefulSet {live.metadata.name} is being recreated")
-        _refuse_foreign(state, live)
         await _grow_volumes(state, live, desired)
         if difference := _immutable_difference(live, desired):
             return await _recreate(state, live, difference)
@@ -90,13 +89,6 @@ async def ensure_stateful_set(state: ReconcileState, desired: StatefulSet) -> Ou
         change = f"StatefulSet of {desired.spec.replicas} servers"
         state.begin_again("Changed" if live is not None else "Creating", change)
     return CONTINUE
-
-
-def _refuse_foreign(state: ReconcileState, live: StatefulSet) -> None:
-    owner = controller_of(live)
-    if owner is not None and owner.uid != state.ctx.obj.metadata.uid:
-        message = f"StatefulSet {live.metadata.name} belongs to {owner.kind} {owner.name}: choose another name"
-        raise StepError(PARAMETER, "NameTaken", message)
 
 
 def _immutable_difference(live: StatefulSet, desired: StatefulSet) -> str:
@@ -142,8 +134,10 @@ async def _grow_volumes(state: ReconcileState, live: StatefulSet, desired: State
     prefix = f"{names.DATA_VOLUME}-{desired.metadata.name}-"
     for claim in await state.ctx.list(PersistentVolumeClaim):
         name = claim.metadata.name
-        if name.startswith(prefix) and name.removeprefix(prefix).isdigit() and storage_of(claim) < size:
-            patch = MergePatch({"spec": {"resources": {"requests": {"storage": str(size)}}}})
+        numbered = name.startswith(prefix) and name.removeprefix(prefix).isdigit()
+        if numbered and is_our_claim(state, claim) and storage_of(claim) < size:
+            storage = {"resources": {"requests": {"storage": str(size)}}}
+            patch = MergePatch({"metadata": {"uid": claim.metadata.uid}, "spec": storage})
             await state.ctx.client.patch(PersistentVolumeClaim, name, patch, claim.metadata.namespace)
             state.note("UPDATE", "PersistentVolumeClaim", name)
             state.ctx.event("VolumeGrows", f"{name} grows to {size}")
