@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from konverge.client import Client, MergePatch
+from konverge.kube import deletion_order, replicaset
 from konverge.kube import pods as podlib
-from konverge.kube import replicaset
 from konverge.kube.deployment import rolling
 from konverge.objects.kinds.apps_v1 import Deployment
 from konverge.objects.kinds.core_v1 import Pod
@@ -65,11 +65,11 @@ async def test_controllers_that_do_it_right_are_left_alone(cluster: Cluster) -> 
 
 
 def _one_more_deleted(real: Callable[..., Any]) -> Callable[..., Any]:
-    return lambda ctx, active, missing: real(ctx, active, missing - 1 if missing < 0 else missing)
+    return lambda ctx, form, active, missing: real(ctx, form, active, missing - 1 if missing < 0 else missing)
 
 
 def _one_more_created(real: Callable[..., Any]) -> Callable[..., Any]:
-    return lambda ctx, active, missing: real(ctx, active, missing + 1 if missing > 0 else missing)
+    return lambda ctx, form, active, missing: real(ctx, form, active, missing + 1 if missing > 0 else missing)
 
 
 def _backwards(real: Callable[..., Any]) -> Callable[..., Any]:
@@ -82,7 +82,7 @@ def _backwards(real: Callable[..., Any]) -> Callable[..., Any]:
         (rolling, "bounds", lambda real: lambda deployment: (3, 0), r"asks for 7 pods, 5 are allowed"),
         (rolling, "unavailable_allowed", lambda real: lambda deployment: 2, r"has 2 pods ready, 3 are needed"),
         (replicaset, "_manage_replicas", _one_more_deleted, r"is deleted although only 1 were seen to be too much"),
-        (podlib, "deletion_order", _backwards, r"which is ready, is deleted before .*, which is not"),
+        (deletion_order, "scale_down_order", _backwards, r"which is ready, is deleted before .*, which is not"),
         (podlib, "available_in", lambda real: lambda pod, seconds: 0.0, r"reports 4 available pods, .* saw 0"),
         (replicaset, "_manage_replicas", _one_more_created, r"is one too many: ReplicaSet .* has 5 of 4"),
     ],

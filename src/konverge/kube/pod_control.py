@@ -14,6 +14,7 @@ from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from typing import Any, TypeVar
 
 from konverge.client import AlreadyExists, ClientError, Forbidden, NotFound
+from konverge.kube.messages import message_of
 from konverge.objects.kinds.core_v1 import Pod
 from konverge.runtime import Context
 
@@ -50,33 +51,43 @@ def first_refusal(results: Iterable[Any]) -> ClientError | None:
 
 
 async def create_pods(ctx: Context[Any], pods: Sequence[Pod]) -> tuple[list[Pod], ClientError | None]:
-    """Create pods in batches; returns the created pods, and the refusal that ended it. Upstream: createPods."""
+    """Create pods in batches; returns the created pods, and the refusal that ended it. Upstream: createPods.
 
-    async def create(pod: Pod) -> Pod:
-        created = await ctx.client.create(pod)
+    In a namespace that is being deleted nothing is created, and that is no failure.
+    """
+
+    async def create(pod: Pod) -> Pod | None:
+        try:
+            created = await ctx.client.create(pod)
+        except ClientError as error:
+            if isinstance(error, Forbidden) and error.namespace_terminating:
+                return None
+            ctx.warning("FailedCreate", f"Error creating: {message_of(error)}")
+            raise
         ctx.event("SuccessfulCreate", f"Created pod: {created.metadata.name}")
         return created
 
     created, refusal = await slow_start([lambda pod=pod: create(pod) for pod in pods[:BURST]])  # type: ignore[misc]
-    if refusal is not None and not (isinstance(refusal, Forbidden) and refusal.namespace_terminating):
-        ctx.warning("FailedCreate", f"Error creating: {refusal}")
-    return created, refusal
+    return [pod for pod in created if pod is not None], refusal
 
 
 async def delete_pods(ctx: Context[Any], pods: Iterable[Pod]) -> tuple[list[Pod], ClientError | None]:
-    """Delete pods concurrently; returns the deleted pods, and the first refusal if any. Upstream: DeletePod."""
-    deleted: list[Pod] = []
+    """Delete pods concurrently; returns those that are gone, and the first refusal if any. Upstream: DeletePod."""
+    gone: list[Pod] = []
 
     async def delete(pod: Pod) -> None:
-        with contextlib.suppress(NotFound):
+        try:
             await ctx.client.delete(Pod, pod.metadata.name, pod.metadata.namespace, uid=pod.metadata.uid)
-        deleted.append(pod)
-        ctx.event("SuccessfulDelete", f"Deleted pod: {pod.metadata.name}")
+            ctx.event("SuccessfulDelete", f"Deleted pod: {pod.metadata.name}")
+        except NotFound:
+            pass  # another client was faster
+        except ClientError as error:
+            ctx.warning("FailedDelete", f"Error deleting: {message_of(error)}")
+            raise
+        gone.append(pod)
 
     refusal = first_refusal(await asyncio.gather(*(delete(pod) for pod in pods), return_exceptions=True))
-    if refusal is not None:
-        ctx.warning("FailedDelete", f"Error deleting: {refusal}")
-    return deleted, refusal
+    return gone, refusal
 
 
 # ------------------------------------------------------------------ anything that may exist already

@@ -1,11 +1,10 @@
-"""What controllers ask of pods: whether they are active, ready and for how long, and which one is deleted first.
+"""What controllers ask of pods: whether they are active, ready and for how long.
 
 Upstream: pkg/controller/controller_utils.go and pkg/api/v1/pod/util.go.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
 from datetime import timedelta
 from typing import Any
 
@@ -15,8 +14,6 @@ from konverge.objects.kinds.core_v1 import Pod, PodTemplateSpec
 from konverge.objects.meta import Object, ObjectMeta
 from konverge.objects.times import parse_time
 from konverge.runtime.owners import set_controller_reference
-
-DELETION_COST = "controller.kubernetes.io/pod-deletion-cost"
 
 
 # upstream: GetPodFromTemplate
@@ -74,47 +71,6 @@ def available_in(pod: Pod, min_ready_seconds: int) -> float | None:
         return 0.0
     due = parse_time(since) + timedelta(seconds=min_ready_seconds)
     return max(0.0, (due - clock.utc_now()).total_seconds())
-
-
-def restarts(pod: Pod) -> int:
-    return max((status.restart_count for status in pod.status.container_statuses), default=0)
-
-
-def deletion_order(pods: Iterable[Pod], related: Sequence[Pod] = ()) -> list[Pod]:
-    """The order in which surplus pods are deleted: the least useful pod comes first.
-
-    Not scheduled before scheduled, Pending before Unknown before Running, not ready before ready, lower deletion cost
-    (an annotation) before higher, nodes with many related pods first, ready for a shorter time, more restarts, younger.
-
-    Upstream: ActivePodsWithRanks, getPodsRankedByRelatedPodsOnSameNode.
-    """
-    related_on: dict[str, int] = {}
-    for pod in related:
-        if pod.spec.node_name:
-            related_on[pod.spec.node_name] = related_on.get(pod.spec.node_name, 0) + 1
-
-    def rank(pod: Pod) -> tuple[object, ...]:
-        since = ready_since(pod)
-        return (
-            bool(pod.spec.node_name),
-            {"Pending": 0, "Unknown": 1, "Running": 2}.get(pod.status.phase or "", 0),
-            since is not None,
-            _cost(pod),
-            -related_on.get(pod.spec.node_name or "", 0),
-            descending(since or ""),
-            -restarts(pod),
-            descending(pod.metadata.creation_timestamp or ""),
-            pod.metadata.name,
-        )
-
-    return sorted(pods, key=rank)
-
-
-def _cost(pod: Pod) -> int:
-    try:
-        return int(pod.metadata.annotations.get(DELETION_COST, "0"))
-    except ValueError:
-        return 0
 
 
 def descending(text: str) -> tuple[int, ...]:

@@ -10,13 +10,16 @@ Upstream: pkg/controller/replicaset/replica_set.go.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
+from konverge.cache.record import Meta, Record
 from konverge.client import ClientError
+from konverge.kube import deletion_order
 from konverge.kube import pods as podlib
 from konverge.kube.adoption import ORPHANS, adoptable, adopters, claim, orphans
+from konverge.kube.messages import message_of
 from konverge.kube.pod_control import BURST, create_pods, delete_pods
 from konverge.objects import labels
 from konverge.objects.kinds.apps_v1 import ReplicaSet, ReplicaSetCondition, ReplicaSetStatus
@@ -31,53 +34,62 @@ from konverge.objects.kinds.core_v1 import (
 from konverge.objects.labels import Selector
 from konverge.objects.times import now
 from konverge.runtime import Context, Controller, Reconciler, Result, Watch, find_condition
+from konverge.runtime.owners import controller_of
 
 
 @dataclass(frozen=True, slots=True)
-class StatusClasses:
-    """The status classes of a kind; those of the older ReplicationController are others and have fewer fields."""
+class Form:
+    """What differs between the kinds: the older ReplicationController has a plain map for its selector, and a status
+    with fewer fields."""
 
+    selector: Callable[[Any], Selector]
     status: type[Any]
     condition: type[Any]
     terminating: bool = True
     """Whether the status has `terminatingReplicas`."""
 
 
-CLASSES = StatusClasses(ReplicaSetStatus, ReplicaSetCondition)
-OLD_CLASSES = StatusClasses(ReplicationControllerStatus, ReplicationControllerCondition, terminating=False)
+SET_FORM = Form(labels.from_selector, ReplicaSetStatus, ReplicaSetCondition)
+CONTROLLER_FORM = Form(
+    labels.from_labels, ReplicationControllerStatus, ReplicationControllerCondition, terminating=False
+)
+SIBLINGS = "siblings"
+"""The index of the sets by their controller, which is a Deployment."""
 
 
 class ReplicaSetReconciler(Reconciler[ReplicaSet]):
     async def reconcile(self, ctx: Context[ReplicaSet]) -> Result | None:
-        return await reconcile_replicas(ctx, labels.from_selector(ctx.obj.spec.selector), CLASSES)
+        return await reconcile_replicas(ctx, SET_FORM)
 
 
 # upstream: pkg/controller/replication, which adapts the ReplicaSet controller as well
 class ReplicationControllerReconciler(Reconciler[ReplicationController]):
-    """The predecessor of the ReplicaSet, with a plain map for its selector. It works the same way."""
+    """The predecessor of the ReplicaSet. It works the same way."""
 
     async def reconcile(self, ctx: Context[ReplicationController]) -> Result | None:
-        return await reconcile_replicas(ctx, labels.from_labels(ctx.obj.spec.selector), OLD_CLASSES)
+        return await reconcile_replicas(ctx, CONTROLLER_FORM)
 
 
-async def reconcile_replicas(ctx: Context[Any], selector: Selector, classes: StatusClasses) -> Result | None:
+async def reconcile_replicas(ctx: Context[Any], form: Form) -> Result | None:
     """One reconcile of anything that wants so many pods of one template. Upstream: syncReplicaSet."""
     replicaset = ctx.obj
-    claimed = await claim(ctx, Pod, selector)
+    claimed = await claim(ctx, Pod, form.selector(replicaset.spec.selector))
     active = [pod for pod in claimed if podlib.is_active(pod)]
     missing = podlib.replicas_of(replicaset) - len(active)
     failure: ClientError | None = None
     if replicaset.metadata.deletion_timestamp is None:
-        active, failure = await _manage_replicas(ctx, active, missing)
-    conditions = _conditions(classes, replicaset, failure, missing)
-    delay = await _write_status(ctx, classes, claimed, active, conditions)
+        active, failure = await _manage_replicas(ctx, form, active, missing)
+    conditions = _conditions(form, replicaset, failure, missing)
+    delay = await _write_status(ctx, form, claimed, active, conditions)
     if failure is not None:
         raise failure
     return Result(requeue_after=delay) if delay else None
 
 
 # upstream: manageReplicas
-async def _manage_replicas(ctx: Context[Any], active: list[Pod], missing: int) -> tuple[list[Pod], ClientError | None]:
+async def _manage_replicas(
+    ctx: Context[Any], form: Form, active: list[Pod], missing: int
+) -> tuple[list[Pod], ClientError | None]:
     """Create what is missing, or delete the surplus; returns the pods that are active now, and the refusal if any."""
     if missing == 0:
         return active, None
@@ -86,10 +98,27 @@ async def _manage_replicas(ctx: Context[Any], active: list[Pod], missing: int) -
         desired = [podlib.from_template(ctx.obj, template) for _ in range(min(missing, BURST))]
         created, failure = await create_pods(ctx, desired)
         return [*active, *created], failure
-    surplus = podlib.deletion_order(active, active)[: min(-missing, BURST)]
+    related = await _related_pods(ctx, form)
+    surplus = deletion_order.scale_down_order(active, related)[: min(-missing, BURST)]
     deleted, failure = await delete_pods(ctx, surplus)
     uids = {pod.metadata.uid for pod in deleted}
     return [pod for pod in active if pod.metadata.uid not in uids], failure
+
+
+# upstream: getIndirectlyRelatedPods, getReplicaSetsWithSameController
+async def _related_pods(ctx: Context[Any], form: Form) -> list[Pod]:
+    """The pods of all sets of the same Deployment: nodes that have many of them lose some first. A set without a
+    controller has no related pods, not even its own."""
+    controller = controller_of(ctx.obj)
+    siblings = [] if controller is None else ctx.indexed(type(ctx.obj), SIBLINGS, controller.uid)
+    selectors = [form.selector(sibling.spec.selector) for sibling in siblings]
+    if not selectors:
+        return []
+    return [pod for pod in await ctx.list(Pod) if any(selector.matches(pod.metadata.labels) for selector in selectors)]
+
+
+def _controller_uid(record: Record, meta: Meta) -> Iterable[str]:
+    return [owner.uid for owner in meta.owner_references if owner.controller]
 
 
 # ------------------------------------------------------------------ status
@@ -97,14 +126,14 @@ async def _manage_replicas(ctx: Context[Any], active: list[Pod], missing: int) -
 
 # upstream: calculateStatus, updateReplicaSetStatus (replica_set_utils.go)
 async def _write_status(
-    ctx: Context[Any], classes: StatusClasses, claimed: list[Pod], active: list[Pod], conditions: list[Any]
+    ctx: Context[Any], form: Form, claimed: list[Pod], active: list[Pod], conditions: list[Any]
 ) -> float:
     """Write the counts; returns the seconds until another pod becomes available by age alone."""
     replicaset = ctx.obj
     template_labels = replicaset.spec.template.metadata.labels if replicaset.spec.template else {}
     minimum = replicaset.spec.min_ready_seconds or 0
     delays = [delay for pod in active if (delay := podlib.available_in(pod, minimum)) is not None]
-    replicaset.status = classes.status(
+    replicaset.status = form.status(
         replicas=len(active),
         fully_labeled_replicas=sum(template_labels.items() <= pod.metadata.labels.items() for pod in active) or None,
         ready_replicas=len(delays) or None,
@@ -112,7 +141,7 @@ async def _write_status(
         observed_generation=replicaset.metadata.generation,
         conditions=conditions,
     )
-    if classes.terminating:
+    if form.terminating:
         replicaset.status.terminating_replicas = sum(
             pod.metadata.deletion_timestamp is not None and not podlib.is_terminated(pod) for pod in claimed
         )
@@ -120,18 +149,18 @@ async def _write_status(
     return min((delay for delay in delays if delay > 0), default=0.0)
 
 
-def _conditions(classes: StatusClasses, replicaset: Any, failure: ClientError | None, missing: int) -> list[Any]:
+def _conditions(form: Form, replicaset: Any, failure: ClientError | None, missing: int) -> list[Any]:
     """The conditions: with ReplicaFailure if creating or deleting failed, without it otherwise."""
     present = replicaset.status.conditions
     others = [condition for condition in present if condition.type != "ReplicaFailure"]
     if failure is None:
         return others
     known = find_condition(present, "ReplicaFailure")
-    condition = classes.condition(
+    condition = form.condition(
         type="ReplicaFailure",
         status="True",
         reason="FailedCreate" if missing > 0 else "FailedDelete",
-        message=str(failure),
+        message=message_of(failure) if missing > 0 else f"unable to delete pods: {message_of(failure)}",
         last_transition_time=known.last_transition_time if known else now(),
     )
     return [*others, condition]
@@ -142,21 +171,19 @@ def _conditions(classes: StatusClasses, replicaset: Any, failure: ClientError | 
 
 def controllers() -> list[Controller[Any]]:
     return [
-        _controller(ReplicaSet, ReplicaSetReconciler(), "replicaset-controller", labels.from_selector),
+        _controller(ReplicaSet, ReplicaSetReconciler(), "replicaset-controller", SET_FORM),
         _controller(
-            ReplicationController, ReplicationControllerReconciler(), "replication-controller", labels.from_labels
+            ReplicationController, ReplicationControllerReconciler(), "replication-controller", CONTROLLER_FORM
         ),
     ]
 
 
-def _controller(
-    kind: type[Any], reconciler: Reconciler[Any], component: str, read_selector: Callable[[Any], Selector]
-) -> Controller[Any]:
+def _controller(kind: type[Any], reconciler: Reconciler[Any], component: str, form: Form) -> Controller[Any]:
     return Controller(
         kind,
         reconciler,
         component=component,
         owns=[Pod],
-        watches=[Watch(kind=Pod, lookup=adopters(kind, read_selector), predicate=adoptable)],
-        indexes={Pod: {ORPHANS: orphans}},
+        watches=[Watch(kind=Pod, lookup=adopters(kind, form.selector), predicate=adoptable)],
+        indexes={Pod: {ORPHANS: orphans}, kind: {SIBLINGS: _controller_uid}},
     )

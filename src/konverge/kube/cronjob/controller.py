@@ -29,6 +29,7 @@ from konverge.kube.cronjob.schedule import (
     zone_of,
 )
 from konverge.kube.job.verdict import is_finished, is_true
+from konverge.kube.messages import message_of
 from konverge.objects.codec import from_dict, to_dict
 from konverge.objects.kinds.batch_v1 import CronJob, Job, JobSpec
 from konverge.objects.kinds.core_v1 import ObjectReference
@@ -108,7 +109,7 @@ async def _delete(ctx: Context[CronJob], name: str, uid: str) -> None:
         with contextlib.suppress(NotFound):
             await ctx.client.delete(Job, name, ctx.request.namespace, uid=uid, propagation="Background")
     except ClientError as error:
-        ctx.warning("FailedDelete", f"Deleted job: {error}")
+        ctx.warning("FailedDelete", f"Deleted job: {message_of(error)}")
         raise
     _drop(ctx, uid)
     ctx.event("SuccessfulDelete", f"Deleted job {name}")
@@ -194,7 +195,7 @@ async def _create(ctx: Context[CronJob], start: datetime) -> Job | None:
         return live if is_controlled_by(live, ctx.obj) else None
     except ClientError as error:
         if not (isinstance(error, Forbidden) and error.namespace_terminating):
-            ctx.warning("FailedCreate", f"Error creating job: {error}")
+            ctx.warning("FailedCreate", f"Error creating job: {message_of(error)}")
         raise
     ctx.event("SuccessfulCreate", f"Created job {job.metadata.name}")
     return job

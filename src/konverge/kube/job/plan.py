@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from konverge import clock
-from konverge.kube import pods as podlib
+from konverge.kube.deletion_order import removal_order
 from konverge.kube.job import job_pods, policies
 from konverge.kube.job.job_pods import FAILURES, IGNORED_FAILURES, finished_at, index_of
 from konverge.kube.job.view import View, failures_of_index
@@ -57,12 +57,12 @@ def _surplus(view: View, count: int) -> list[Pod]:
     needed = view.active
     if job_pods.is_indexed(view.job):
         kept: dict[int, Pod] = {}
-        for pod in podlib.deletion_order(view.active):
+        for pod in removal_order(view.active):
             if job_pods.is_valid(pod, view.job):
                 kept[index_of(pod) or 0] = pod
         needed = list(kept.values())
         unneeded = [pod for pod in view.active if pod not in needed]
-    return [*unneeded, *podlib.deletion_order(needed)[: max(0, count - len(unneeded))]]
+    return [*unneeded, *removal_order(needed)[: max(0, count - len(unneeded))]]
 
 
 def _create(view: View, count: int, streak: Streak) -> Plan:

@@ -9,6 +9,7 @@ Upstream: pkg/controller/statefulset (stateful_pod_control.go, stateful_set_util
 from __future__ import annotations
 
 from konverge.client import AlreadyExists, ClientError, MergePatch
+from konverge.kube.messages import message_of
 from konverge.kube.statefulset.identity import claim_name, claims_for, ordinal_of, ordinals_of
 from konverge.objects.codec import to_dict
 from konverge.objects.kinds.apps_v1 import StatefulSet
@@ -38,7 +39,9 @@ async def _create(ctx: Context[StatefulSet], desired: PersistentVolumeClaim, pod
     except AlreadyExists:
         return
     except ClientError as error:
-        ctx.warning("FailedCreate", f"Create Claim {desired.metadata.name} for {where} failed error: {error}")
+        ctx.warning(
+            "FailedCreate", f"Create Claim {desired.metadata.name} for {where} failed error: {message_of(error)}"
+        )
         raise
     ctx.event("SuccessfulCreate", f"Create Claim {desired.metadata.name} {where} success")
 

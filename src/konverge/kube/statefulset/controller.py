@@ -16,6 +16,7 @@ from konverge.client import AlreadyExists, ClientError, MergePatch, NotFound
 from konverge.kube import pods as podlib
 from konverge.kube import revisions
 from konverge.kube.adoption import ORPHANS, adoptable, adopters, claim, orphans
+from konverge.kube.messages import message_of
 from konverge.kube.pod_control import slow_start
 from konverge.kube.statefulset import claims, identity
 from konverge.kube.statefulset.plan import Plan, is_running_and_ready, look_at, plan, uses_current_revision
@@ -138,7 +139,7 @@ class Execution:
         except AlreadyExists:
             raise  # its predecessor still exists, or the cache is behind: no event is needed
         except ClientError as error:
-            self._ctx.warning(f"Failed{verb}", f"{what} failed error: {error}")
+            self._ctx.warning(f"Failed{verb}", f"{what} failed error: {message_of(error)}")
             raise
         self._ctx.event(f"Successful{verb}", f"{what} successful")
 
