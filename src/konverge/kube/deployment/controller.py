@@ -13,7 +13,7 @@ import contextlib
 from typing import Any
 
 from konverge.cache import by_owner
-from konverge.client import MergePatch, NotFound
+from konverge.client import Forbidden, MergePatch, NotFound
 from konverge.kube import pods as podlib
 from konverge.kube.adoption import ORPHANS, adoptable, adopters, claim, orphans
 from konverge.kube.deployment import replicasets as sets
@@ -79,7 +79,11 @@ async def _ensure_new(
     ctx: Context[Deployment], new: ReplicaSet | None, old: list[ReplicaSet], size: int
 ) -> ReplicaSet | None:
     existed = new is not None
-    replicaset = await sets.ensure_new(ctx, new, old, size)
+    try:
+        replicaset = await sets.ensure_new(ctx, new, old, size)
+    except sets.CreationFailed as failure:
+        await _report_failure(ctx, failure)
+        raise failure.error from None
     if replicaset is None:
         await ctx.save_status()  # the collision is counted, so that the next reconcile tries another name
         return None
@@ -91,6 +95,17 @@ async def _ensure_new(
         patch = MergePatch({"metadata": {"annotations": {sets.REVISION: revision}}})
         await ctx.client.patch(Deployment, ctx.request.name, patch, ctx.request.namespace, subresource="status")
     return replicaset
+
+
+async def _report_failure(ctx: Context[Deployment], failure: sets.CreationFailed) -> None:
+    """Nothing else happens to a Deployment whose new set is refused: its condition and an event say why."""
+    if isinstance(failure.error, Forbidden) and failure.error.namespace_terminating:
+        return
+    ctx.warning(status.CREATE_FAILED, str(failure))
+    if status.has_deadline(ctx.obj):
+        condition = ("False", status.CREATE_FAILED, str(failure))
+        ctx.obj.status.conditions = status.put(ctx.obj.status.conditions, "Progressing", *condition)
+        await ctx.save_status()
 
 
 async def _resize(
@@ -169,7 +184,9 @@ async def _clean_up_history(ctx: Context[Deployment], old: list[ReplicaSet]) -> 
     ]  # fmt: skip
     for rs in sorted(idle, key=sets.revision_of)[: max(0, len(old) - limit)]:
         with contextlib.suppress(NotFound):
-            await ctx.client.delete(ReplicaSet, rs.metadata.name, rs.metadata.namespace, propagation="Background")
+            await ctx.client.delete(
+                ReplicaSet, rs.metadata.name, rs.metadata.namespace, uid=rs.metadata.uid, propagation="Background"
+            )
 
 
 # ------------------------------------------------------------------ declaration

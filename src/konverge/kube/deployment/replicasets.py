@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from konverge.client import AlreadyExists, MergePatch
+from konverge.client import AlreadyExists, ClientError, MergePatch
 from konverge.kube.hashing import hash_of
+from konverge.kube.messages import message_of
 from konverge.kube.pods import replicas_of
 from konverge.objects.codec import from_dict, to_dict
 from konverge.objects.int_or_string import scale
@@ -29,6 +30,14 @@ _NOT_COPIED = {
     REVISION, HISTORY, DESIRED, MAXIMUM,
     "deprecated.deployment.rollback.to",
 }  # fmt: skip
+
+
+class CreationFailed(Exception):
+    """The server refused the new replica set."""
+
+    def __init__(self, name: str, error: ClientError) -> None:
+        super().__init__(f'Failed to create new replica set "{name}": {message_of(error)}')
+        self.error = error
 
 
 def is_rolling(deployment: Deployment) -> bool:
@@ -93,7 +102,10 @@ async def ensure_new(
         created = await ctx.client.create(desired)
     except AlreadyExists:
         return await _collided(ctx, desired.metadata.name)
-    ctx.event("ScalingReplicaSet", f"Scaled up replica set {created.metadata.name} from 0 to {replicas}")
+    except ClientError as error:
+        raise CreationFailed(desired.metadata.name, error) from error
+    if replicas:
+        ctx.event("ScalingReplicaSet", f"Scaled up replica set {created.metadata.name} from 0 to {replicas}")
     return created
 
 

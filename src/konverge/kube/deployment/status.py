@@ -17,6 +17,7 @@ from konverge.runtime import find_condition
 AVAILABLE = "NewReplicaSetAvailable"
 UPDATED = "ReplicaSetUpdated"
 CREATED = "NewReplicaSetCreated"
+CREATE_FAILED = "ReplicaSetCreateError"
 FOUND = "FoundNewReplicaSet"
 TIMED_OUT = "ProgressDeadlineExceeded"
 PAUSED = "DeploymentPaused"

@@ -39,9 +39,9 @@ async def _create(ctx: Context[StatefulSet], desired: PersistentVolumeClaim, pod
     except AlreadyExists:
         return
     except ClientError as error:
-        ctx.warning(
-            "FailedCreate", f"Create Claim {desired.metadata.name} for {where} failed error: {message_of(error)}"
-        )
+        claim, why = desired.metadata.name, message_of(error)
+        ctx.warning("FailedCreate", f"Create Claim {claim} for {where} failed error: {why}")
+        ctx.warning("FailedCreate", f"Create {where} failed error: failed to create PVC {claim}: {why}")
         raise
     ctx.event("SuccessfulCreate", f"Create Claim {desired.metadata.name} {where} success")
 
