@@ -10,8 +10,8 @@ import pytest
 
 from konverge.operators.catalog import find
 from konverge.operators.nacos.resource import Nacos, definition
-from tests.operators.nacos.test_children import CASES
-from tests.operators.nacos.world import CLUSTER, STANDALONE
+from tests.operators.nacos.specs import BAD, GOOD, MYSQL
+from tests.operators.nacos.world import CLUSTER
 from tests.real.definitions import Api, installed
 
 pytestmark = [pytest.mark.spec("N-01", "N-02")]
@@ -30,50 +30,6 @@ def attempt(api: Api, spec: dict[str, Any], name: str = "nacos") -> tuple[int, A
     return api("POST", path, json.dumps(body).encode())
 
 
-MYSQL = {
-    "type": "mysql",
-    "mysqlHost": "mysql.nacos",
-    "mysqlDb": "nacos",
-    "mysqlUser": "******",
-    "mysqlPort": "3306",
-    "mysqlPassword": "******",
-}
-RESOURCES = {"limits": {"cpu": "1", "memory": "4Gi"}, "requests": {"cpu": "500m", "memory": "2Gi"}}
-GOOD: dict[str, dict[str, Any]] = {
-    "the document's standalone": STANDALONE,
-    "the document's cluster": {**CLUSTER, "database": MYSQL, "resources": RESOURCES},
-    "small on purpose": {**CLUSTER, "replicas": 1, "allowSmallClusters": True},
-    "nothing but defaults": {},
-    "the fork's": {
-        "type": "cluster",
-        "image": "nacos-server:v2.4.3-pg",
-        "replicas": 3,
-        "postgres": {"host": "pg", "port": "5432", "database": "nacos", "credentialsSecretRef": {"name": "pg"}},
-        "pgInit": {"enabled": True, "timeoutSeconds": 20, "schemaVersion": 1, "policy": "IfNotPresent"},
-        "adminCredentialsSecretRef": {"name": "admin", "passwordHashKey": "passwordHash"},
-        "identitySecretRef": {"name": "identity", "keyKey": "identity_key", "valueKey": "identity_value"},
-        "userConfigRef": {"name": "user", "key": "user.properties"},
-        "internalConfigRef": {"name": "internal"},
-        "finalConfigName": "final",
-        "volume": {
-            "volumeClaimTemplate": {"metadata": {"name": "db"}, "spec": {"accessModes": ["ReadWriteOnce"]}},
-            "persistentVolumeSize": "1Gi",
-            "keepAfterDeletion": True,
-        },
-        "certification": {
-            "enabled": True,
-            "token": "t",
-            "token_expire_seconds": "18000",
-            "cache_enabled": True,
-        },
-        "function_mode": "naming",
-        "livenessProbe": {"httpGet": {"path": "/", "port": 8848}},
-        "k8sWrapper": {"PodSpec": {"anything": {"goes": ["here"]}}},
-    },
-    **CASES,
-}
-
-
 @pytest.mark.parametrize("case", GOOD)
 def test_the_real_server_accepts_good_specs(api: Api, case: str) -> None:
     status, answer = attempt(api, GOOD[case])
@@ -86,38 +42,6 @@ def test_samples_of_the_package_are_accepted(api: Api) -> None:
     for sample in samples:
         status, answer = attempt(api, sample["spec"], sample["metadata"]["name"])
         assert status == 201, answer.get("message")
-
-
-BAD: list[tuple[dict[str, Any], str, str]] = [
-    ({"type": "other"}, "spec.type", "supported values"),
-    ({"type": "cluster", "replicas": 2}, "spec.replicas", "a cluster needs at least 3 replicas"),
-    ({"type": "standalone", "replicas": 3}, "spec.replicas", "a standalone has 1 replica"),
-    ({"type": "cluster", "allowSmallClusters": True, "replicas": 0}, "spec.replicas", "greater than or equal to 1"),
-    ({"database": {"type": "oracle"}}, "spec.database.type", "supported values"),
-    ({"database": {"type": "mysql"}}, "spec.database.mysqlHost", "needs the server's host"),
-    (
-        {"database": {"type": "mysql", "mysqlHost": "h", "mysqlUser": "u"}},
-        "spec.database.mysqlCredentialsSecretRef",
-        "mysqlUser and mysqlPassword",
-    ),
-    ({"database": {"mysqlPort": "x"}}, "spec.database.mysqlPort", "should match"),
-    ({"database": {"mysqlPort": "65536"}}, "spec.database.mysqlPort", "a port is a number from 1 to 65535"),
-    ({"postgres": {"port": "0"}}, "spec.postgres.port", "a port is a number from 1 to 65535"),
-    ({"image": "nacos server"}, "spec.image", "should match"),
-    ({"service": {"nodePorts": {"client": 30848}}}, "spec.service.nodePorts", "choose type NodePort"),
-    ({"postgres": {"host": "h", "credentialsSecretRef": {"name": "s"}}}, "spec.postgres.database", "name the database"),
-    ({"postgres": {"host": "h", "database": "d"}}, "spec.postgres.credentialsSecretRef.name", "name the Secret"),
-    ({"database": {"type": "postgresql"}}, "spec.postgres.host", "needs the server's host"),
-    ({"pgInit": {"policy": "Sometimes"}}, "spec.pgInit.policy", "supported values"),
-    ({"pgInit": {"timeoutSeconds": 0}}, "spec.pgInit.timeoutSeconds", "greater than or equal to 1"),
-    ({"volume": {"enabled": True}}, "spec.volume.requests", "needs requests.storage"),
-    ({"volume": {"requests": {"storage": "much"}}}, "spec.volume.requests.storage", "should match"),
-    ({"image": ""}, "spec.image", "at least 1 chars"),
-    ({"function_mode": "none"}, "spec.function_mode", "supported values"),
-    ({"service": {"type": "ExternalName"}}, "spec.service.type", "supported values"),
-    ({"ingress": {"enabled": True, "path": "nacos"}}, "spec.ingress.path", "should match"),
-    ({"metrics": {"serviceMonitor": {"interval": "often"}}}, "spec.metrics.serviceMonitor.interval", "should match"),
-]
 
 
 @pytest.mark.parametrize(("spec", "path", "message"), BAD, ids=[f"{bad[1]}-{n}" for n, bad in enumerate(BAD)])
@@ -133,6 +57,17 @@ def test_a_name_that_no_service_can_have_is_refused(api: Api) -> None:
     status, answer = attempt(api, {}, "1nacos")
     assert status == 422
     assert "the name becomes that of Services" in answer["message"]
+
+
+def test_a_name_too_long_for_the_job_is_refused_only_with_the_job(api: Api) -> None:
+    with_job = {**CLUSTER, "database": MYSQL, "mysqlInitImage": "mysql:8"}
+    assert attempt(api, with_job, "n" * 48)[0] == 201
+    status, answer = attempt(api, with_job, "n" * 49)
+    assert status == 422
+    assert "with mysqlInitImage it becomes that of a Job: at most 48" in answer["message"]
+    for other in (CLUSTER, {**with_job, "mysqlInitImage": ""}, {**CLUSTER, "mysqlInitImage": "mysql:8"}):
+        assert attempt(api, other, "n" * 50)[0] == 201
+    assert attempt(api, CLUSTER, "n" * 51)[0] == 422
 
 
 @pytest.mark.parametrize(

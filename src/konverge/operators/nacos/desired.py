@@ -15,8 +15,9 @@ import msgspec
 
 from konverge.objects import ObjectMeta, QuantityError, from_dict
 from konverge.operators.nacos import names
-from konverge.operators.nacos.resource import LONGEST_NAME, NAME, AnyNacos
+from konverge.operators.nacos.resource import LONGEST_NAME, LONGEST_NAME_WITH_JOB, NAME, NAME_WITH_JOB, AnyNacos
 from konverge.operators.nacos.spec import NacosSpec
+from konverge.operators.nacos.spec_amounts import template_size, wrong_amounts
 from konverge.operators.nacos.versions import NacosVersion, read_version, version_of_image
 
 Engine = Literal["embedded", "mysql", "postgresql"]
@@ -123,7 +124,6 @@ def read_desired(nacos: AnyNacos) -> Desired:
     except (msgspec.ValidationError, QuantityError) as error:
         raise InvalidSpec(f"spec: {error}") from None
     meta = nacos.metadata
-    _check_name(meta.name)
     engine, replicas = _engine(spec), _replicas(spec)
     desired = Desired(
         name=meta.name,
@@ -136,16 +136,22 @@ def read_desired(nacos: AnyNacos) -> Desired:
         engine=engine,
         version=_version(spec, nacos.status.version),
     )
+    _check_name(desired)
     _check_storage(spec, engine)
+    for problem in wrong_amounts(spec):
+        raise InvalidSpec(problem)
     _check_token(desired)
     return desired
 
 
-def _check_name(name: str) -> None:
+def _check_name(desired: Desired) -> None:
+    name = desired.name
     if not re.match(NAME, name) or len(name) > LONGEST_NAME:
         raise InvalidSpec(
-            f"metadata.name: {name!r} cannot be the name of Services (letters, digits and '-', at most 50)"
+            f"metadata.name: {name!r} cannot be the name of Services (letters, digits and '-', at most {LONGEST_NAME})"
         )
+    if desired.mysql_init and len(name) > LONGEST_NAME_WITH_JOB:
+        raise InvalidSpec(f"metadata.name: {NAME_WITH_JOB}")
 
 
 def _replicas(spec: NacosSpec) -> int:
@@ -194,7 +200,7 @@ def _check_storage(spec: NacosSpec, engine: Engine) -> None:
     elif (database.type or "").startswith("postgres"):
         raise InvalidSpec("spec.postgres.host: type postgresql needs the server's host")
     volume = spec.volume
-    sized = volume.requests.get("storage") or volume.volume_claim_template or volume.persistent_volume_size
+    sized = volume.requests.get("storage") or template_size(volume) or volume.persistent_volume_size
     if volume.enabled and not (sized or volume.empty_dir or volume.host_path):
         raise InvalidSpec("spec.volume.requests: an enabled volume needs requests.storage")
 

@@ -11,6 +11,7 @@ from typing import Annotated, Any, Literal
 
 from konverge.objects import Column, Condition, CustomResource, ListType, Model, Object, Rule, Scale, crd, field
 from konverge.objects.kinds.apiextensions_v1 import CustomResourceDefinition
+from konverge.operators.nacos import names
 from konverge.operators.nacos.spec import NacosSpec
 
 Phase = Literal["", "Creating", "Running", "Failed", "Scaling"]
@@ -116,7 +117,17 @@ PAUSE = "nacos.io/pause-reconciliation"
 """While this annotation is `true`, the operator changes nothing."""
 NAME = r"^[a-z]([-a-z0-9]*[a-z0-9])?$"
 LONGEST_NAME = 50
-"""Names of Services and of the pods' revisions are built from it, and have at most 63 characters."""
+"""`<name>-headless` is a Service and `<name>-<10 digits of a revision>` a label of the pods: 63 characters at most."""
+LONGEST_NAME_WITH_JOB = 63 - len(names.mysql_init(""))
+"""The name of the Job is a label of its pods."""
+NAME_WITH_JOB = (
+    f"with mysqlInitImage it becomes that of a Job: at most {LONGEST_NAME_WITH_JOB} characters; "
+    "choose a shorter name, or create the tables yourself and leave mysqlInitImage out"
+)
+_MYSQL_JOB = (
+    "has(self.spec) && self.spec.mysqlInitImage != '' && has(self.spec.database.type) && "
+    "self.spec.database.type == 'mysql'"
+)
 
 
 class Nacos(
@@ -138,7 +149,8 @@ class Nacos(
             f"self.metadata.name.matches('{NAME}') && size(self.metadata.name) <= {LONGEST_NAME}",
             message=f"the name becomes that of Services: at most {LONGEST_NAME} lower-case letters, digits and '-', "
             "beginning with a letter",
-        )
+        ),
+        Rule(f"!({_MYSQL_JOB}) || size(self.metadata.name) <= {LONGEST_NAME_WITH_JOB}", message=NAME_WITH_JOB),
     ],
 ):
     """A Nacos server or cluster, with its storage and its Services."""

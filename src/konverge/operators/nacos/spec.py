@@ -26,6 +26,7 @@ from konverge.objects.kinds.core_v1 import (
     SecurityContext,
     Toleration,
 )
+from konverge.operators.nacos.spec_amounts import probe_rule, resource_rules, storage_rules
 
 Port = Annotated[str, Pattern(r"^[0-9]{1,5}$"), MaxLength(5)]
 """Ports of databases are texts in existing resources."""
@@ -128,7 +129,7 @@ class PgInit(Model):
 
     enabled: bool = True
     timeout_seconds: Annotated[int, Minimum(1), Maximum(45)] = 20
-    schema_version: Annotated[int, Minimum(1)] = 1
+    schema_version: Annotated[int, Minimum(1), Maximum(2**31 - 1)] = 1
     policy: Literal["IfNotPresent", "Always", "Never", "BumpVersion"] = "IfNotPresent"
 
 
@@ -141,7 +142,7 @@ class VolumeClaim(Model):
     spec: PersistentVolumeClaimSpec = field(default_factory=PersistentVolumeClaimSpec)
 
 
-class Volume(Model):
+class Volume(Model, rules=storage_rules()):
     """Where a server keeps its data. Of several, hostPath goes before emptyDir before claims."""
 
     enabled: bool = False
@@ -161,7 +162,9 @@ class Certification(Model):
 
     enabled: bool = False
     token: str = ""
-    token_expire_seconds: Annotated[str, Pattern(r"^[0-9]+$")] = field(default="18000", name="token_expire_seconds")
+    token_expire_seconds: Annotated[str, Pattern(r"^0*[1-9][0-9]{0,9}$")] = field(
+        default="18000", name="token_expire_seconds"
+    )
     cache_enabled: bool = field(default=False, name="cache_enabled")
     token_secret_ref: SecretKeyRef | None = None
 
@@ -172,7 +175,19 @@ class K8sWrapper(Model):
     pod_spec: dict[str, Any] = field(default_factory=dict, name="PodSpec")
 
 
-class NodePorts(Model):
+_NODE_PORTS = ("self.client", "self.rpc", "self.new__dash__rpc", "self.cluster__dash__rpc", "self.console")
+_GIVEN = " + ".join(f"(has({port}) ? [{port}] : [])" for port in _NODE_PORTS)
+
+
+class NodePorts(
+    Model,
+    rules=[
+        Rule(
+            f"[{_GIVEN}].all(ports, ports.all(p, ports.filter(q, q == p).size() == 1))",
+            message="a node port can be given to one port only",
+        )
+    ],
+):
     """By name of the Service's port; those that are not named are chosen by the cluster."""
 
     client: NodePort | None = None
@@ -274,13 +289,6 @@ class NacosSpec(
             field_path=".postgres.host",
         ),
         Rule(_POSTGRES, message="type postgresql needs the server's host", field_path=".postgres.host"),
-        Rule(
-            "!self.volume.enabled || (has(self.volume.requests) && 'storage' in self.volume.requests) || "
-            "has(self.volume.volumeClaimTemplate) || "
-            "has(self.volume.persistentVolumeSize) || has(self.volume.emptyDir) || has(self.volume.hostPath)",
-            message="an enabled volume needs requests.storage",
-            field_path=".volume.requests",
-        ),
     ],
 ):
     """A Nacos server or cluster."""
@@ -292,13 +300,13 @@ class NacosSpec(
     replicas: Annotated[int, Minimum(1), Maximum(99)] | None = None
     allow_small_clusters: bool = False
     image_pull_secrets: list[LocalObjectReference] = []
-    resources: ResourceRequirements = field(default_factory=ResourceRequirements)
+    resources: Annotated[ResourceRequirements, *resource_rules()] = field(default_factory=ResourceRequirements)
     affinity: Affinity | None = None
     tolerations: list[Toleration] = []
     node_selector: dict[str, str] = {}
-    liveness_probe: Probe | None = None
-    readiness_probe: Probe | None = None
-    startup_probe: Probe | None = None
+    liveness_probe: Annotated[Probe, probe_rule()] | None = None
+    readiness_probe: Annotated[Probe, probe_rule()] | None = None
+    startup_probe: Annotated[Probe, probe_rule()] | None = None
     env: list[EnvVar] = []
     security_context: SecurityContext | None = None
     pod_security_context: PodSecurityContext | None = None
