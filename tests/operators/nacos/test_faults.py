@@ -267,7 +267,8 @@ async def test_the_identity_header_comes_from_the_secret() -> None:
     async with a_world() as world, world.operating():
         await world.create("nacos", {**CLUSTER, "identitySecretRef": {"name": "identity"}})
         await world.advance(30.0)
-        assert (await world.nacos("nacos")).status.event[-1].message.startswith("get secret default/identity failed")
+        message = (await world.nacos("nacos")).status.event[-1].message
+        assert 'nacos-0: CreateContainerConfigError: secret "identity" not found' in message
         await world.secret("identity", identity_key="serverIdentity", identity_value="security")
         await world.until("nacos")
         _, identity = world.servers.calls[-1]

@@ -185,7 +185,7 @@ async def test_variables_from_everywhere() -> None:
         ({"env": [{"name": "X", "valueFrom": {"secretKeyRef": {"name": "no", "key": "k"}}}]}, 'secret "no" not found'),
         (
             {"env": [{"name": "X", "valueFrom": {"configMapKeyRef": {"name": "conf", "key": "k"}}}]},
-            "couldn't find key k in ConfigMap conf",
+            "couldn't find key k in ConfigMap shop/conf",
         ),
     ],
 )

@@ -25,6 +25,7 @@ from konverge.sim.kubelet import status
 from konverge.sim.kubelet.behaviour import ADDRESS, RUNS, Behaviour, BehaviourError, Rule, behaviours
 from konverge.sim.kubelet.machine import PodMachine, recover
 from konverge.sim.kubelet.sessions import Sessions
+from konverge.sim.kubelet.supplies import Supplies
 from konverge.sim.network import PODS, Addresses
 
 
@@ -87,6 +88,7 @@ class Kubelet:
         self.directors: list[Director] = []
         self._scripts: dict[str, tuple[Any, dict[str, Behaviour]]] = {}
         self._waiting: dict[str, set[Request]] = {}
+        self._supplies = Supplies()
         self._again: asyncio.Queue[Request] = asyncio.Queue()
         self._epoch: float | None = None
         self._recorder: Recorder | None = None
@@ -99,7 +101,7 @@ class Kubelet:
                 self.reconcile,
                 name="kubelet",
                 predicate=self._concerns_us,
-                watches=[Watch(kind=Node, requests=self._waiting_for)],
+                watches=[Watch(kind=Node, requests=self._waiting_for), *self._supplies.watches()],
                 sources=[Source(name="looked at again", requests=self._looked_at_again)],
             ),
             *(self.runtime.controllers() if self.runtime is not None else ()),
@@ -115,6 +117,7 @@ class Kubelet:
         if change.new is None:
             if change.old is not None:
                 self._forget(change.old.uid)
+                self._supplies.forget(Request(change.old.meta.namespace, change.old.meta.name))
             return False
         return bool(_bound.decode(change.new.raw).spec.node_name)
 
@@ -171,6 +174,10 @@ class Kubelet:
         machine = self._machine(pod, now)
         if machine is None:
             return None
+        if ctx.deleting or machine.finished:
+            self._supplies.forget(ctx.request)
+        else:
+            machine.supply(await self._supplies.look(ctx, machine), now)
         if ctx.deleting:
             machine.terminate(now, float(pod.metadata.deletion_grace_period_seconds or 0))
         due = machine.advance(now)

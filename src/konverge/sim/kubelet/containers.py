@@ -101,6 +101,10 @@ PULL_SHOWN = 2.0
 """How long a failed pull stands as such before it shows as back-off."""
 
 
+PULL_FAILED = "Error: ErrImagePull"
+CONFIG_ERROR = "CreateContainerConfigError"
+
+
 class Mode(Enum):
     NEW = "new"
     WAITING = "waiting"
@@ -154,6 +158,8 @@ class ContainerState:
     up: bool = False
     """Started, in the API's word: its startup probe has passed."""
     ready: bool = False
+    refusal: str = ""
+    """Why it cannot be created as things are: the kubelet's message about its environment."""
     backoff: float = 0.0
     pull_backoff: float = FIRST_BACKOFF
     probers: list[Prober] = field(default_factory=list)
@@ -199,14 +205,27 @@ class ContainerState:
             return [
                 Note("Normal", "Pulling", f'Pulling image "{image}"', self.name),
                 Note("Warning", "Failed", f'Failed to pull image "{image}": {script.pull_error}', self.name),
-                Note("Warning", "Failed", "Error: ErrImagePull", self.name),
+                Note("Warning", "Failed", PULL_FAILED, self.name),
             ]
         self.pull_backoff = FIRST_BACKOFF
+        if self.refusal:
+            return self._refuse()
         pause = (script.pull if self.runs == 0 else 0.0) + script.start
         if pause > 0:
             self._wait("ContainerCreating", "", t + pause)
             return []
         return self.run(t, spec, script)
+
+    def _refuse(self) -> list[Note]:
+        """Wait until `refusal` changes. Upstream: startContainer (ErrCreateContainerConfig)."""
+        self._wait(CONFIG_ERROR, self.refusal, inf)
+        return [Note("Warning", "Failed", f"Error: {self.refusal}", self.name)]
+
+    def supply(self, t: float, refusal: str) -> None:
+        """What it refers to has changed: try again if it waits for that."""
+        self.refusal = refusal
+        if self.mode is Mode.WAITING and self.reason == CONFIG_ERROR and self.message != refusal:
+            self.due = t
 
     def run(self, t: float, spec: Container, script: Behaviour) -> list[Note]:
         self.mode, self.due, self.began = Mode.RUNNING, inf, t
@@ -244,6 +263,7 @@ class ContainerState:
 
     def _wait(self, reason: str, message: str, until: float) -> None:
         self.mode, self.reason, self.message, self.due = Mode.WAITING, reason, message, until
+        self.last, self.end = self.end or self.last, None
 
     # -------------------------------------------------------------- going on
 
@@ -262,7 +282,7 @@ class ContainerState:
                 Note("Warning", "Failed", "Error: ImagePullBackOff", self.name),
             ]
         if self.reason == "ContainerCreating":
-            return self.run(t, spec, script)
+            return self._refuse() if self.refusal else self.run(t, spec, script)
         return self.create(t, spec, script)
 
     def _fire_running(self, t: float, spec: Container, script: Behaviour) -> list[Note]:
@@ -338,7 +358,7 @@ class ContainerState:
         """Wait before the next run, and longer the next time."""
         message = f"back-off {_go_duration(self.backoff)} restarting failed container={self.name} pod={pod}"
         self._wait("CrashLoopBackOff", message, end.ended + self.backoff)
-        self.last, self.end = end, None
+        self.last = end
         self.backoff = min(self.backoff * 2, MAX_BACKOFF)
 
     def _plain_readiness(self, script: Behaviour) -> float:

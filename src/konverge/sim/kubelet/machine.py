@@ -12,8 +12,9 @@ from math import inf
 from konverge.objects.kinds.core_v1 import Container, ContainerStateTerminated, ContainerStatus, Pod
 from konverge.objects.times import parse_time
 from konverge.sim.kubelet.behaviour import RUNS, Behaviour
-from konverge.sim.kubelet.containers import FIRST_BACKOFF, MAX_BACKOFF, ContainerState, Mode, Note, Run
+from konverge.sim.kubelet.containers import FIRST_BACKOFF, MAX_BACKOFF, PULL_FAILED, ContainerState, Mode, Note, Run
 from konverge.sim.kubelet.process_containers import LiveContainer, Order
+from konverge.sim.kubelet.references import Missing
 
 
 class PodMachine:
@@ -29,6 +30,7 @@ class PodMachine:
         self.failure: tuple[str, str] | None = None
         """Reason and message of a pod that the kubelet itself ended."""
         self.notes: list[Note] = []
+        self.missing = Missing()
         self.inits = {spec.name: self._state(spec, init=True) for spec in pod.spec.init_containers}
         self.mains = {spec.name: self._state(spec, init=False) for spec in pod.spec.containers}
 
@@ -97,10 +99,10 @@ class PodMachine:
         for container in self._all():
             script = self._script(container)
             if container.mode is not Mode.NEW and container.next(script) <= t:
-                self.notes += container.fire(t, self.spec(container.name), script, self.full_name)
+                self._note(container.fire(t, self.spec(container.name), script, self.full_name))
 
     def _begin_what_may(self) -> None:
-        if self.ending is not None or self.failure is not None:
+        if self.ending is not None or self.failure is not None or self.unmounted:
             return
         for container in self.inits.values():
             if container.mode is Mode.NEW:
@@ -114,7 +116,16 @@ class PodMachine:
                 self._begin(container)
 
     def _begin(self, container: ContainerState) -> None:
-        self.notes += container.create(self.time, self.spec(container.name), self._script(container))
+        self._note(container.create(self.time, self.spec(container.name), self._script(container)))
+
+    def _note(self, notes: list[Note]) -> None:
+        self.notes += notes
+        if self.missing.pull_secrets and any(note.message == PULL_FAILED for note in notes):
+            names = ", ".join(self.missing.pull_secrets)
+            message = (
+                f"Unable to retrieve some image pull secrets ({names}); attempting to pull the image may not succeed."
+            )
+            self.notes.append(Note("Warning", "FailedToRetrieveImagePullSecret", message, ""))
 
     def _end_sidecars(self) -> None:
         """Sidecars end when all that they serve is over."""
@@ -149,7 +160,26 @@ class PodMachine:
             if script != before.get(container.name, RUNS):
                 container.follow(self.time, script)
 
+    def supply(self, missing: Missing, now: float) -> None:
+        """What the pod refers to was looked at: containers that lack something wait, others go on."""
+        before, self.missing = self.missing, missing
+        failed = [message for message in missing.mounts if message not in before.mounts]
+        self.notes += [Note("Warning", "FailedMount", message, "") for message in failed]
+        if self.ending is None and self.failure is None:
+            for container in self._all():
+                container.supply(max(self.time, now), missing.config.get(container.name, ""))
+
     # -------------------------------------------------------------- what holds
+
+    @property
+    def begun(self) -> bool:
+        """Its volumes are mounted: a container has begun."""
+        return any(container.runs or container.mode is not Mode.NEW for container in self._all())
+
+    @property
+    def unmounted(self) -> bool:
+        """No container may begin: a volume is not there."""
+        return bool(self.missing.mounts) and not self.begun
 
     @property
     def initialized(self) -> bool:

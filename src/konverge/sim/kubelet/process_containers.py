@@ -56,7 +56,6 @@ class LiveContainer(ContainerState):
 
     def create(self, t: float, spec: Container, script: Behaviour) -> list[Note]:
         self._wait("ContainerCreating", "", inf)
-        self.last, self.end = self.end or self.last, None
         self.orders.append(Start(self.name))
         return []
 
@@ -115,6 +114,9 @@ class LiveContainer(ContainerState):
         self._order_stop(t + (self.grace if own is None else own))
         message = f"Container {self.name} failed {prober.kind} probe, will be restarted"
         return [Note("Normal", "Killing", message, self.name)]
+
+    def supply(self, t: float, refusal: str) -> None:
+        """Its environment is built, and refused, where its process is prepared."""
 
     def follow(self, t: float, script: Behaviour) -> None:
         """A process follows no script."""

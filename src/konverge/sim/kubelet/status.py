@@ -28,8 +28,7 @@ def wanted(machine: PodMachine, host_ip: str, pod_ip: str) -> Obj:
         "phase": phase,
         "hostIP": host_ip,
         "hostIPs": [{"ip": host_ip}],
-        "podIP": pod_ip,
-        "podIPs": [{"ip": pod_ip}],
+        **({} if machine.unmounted else {"podIP": pod_ip, "podIPs": [{"ip": pod_ip}]}),
         "startTime": time(machine.began),
         "observedGeneration": pod.metadata.generation,
         "containerStatuses": [_container(pod, machine.mains[spec.name], spec) for spec in pod.spec.containers],
@@ -95,7 +94,7 @@ def _terminated(run: Run, identity: str) -> Obj:
 def _conditions(machine: PodMachine, phase: str) -> list[Obj]:
     pod = machine.pod
     ready = _containers_ready(machine, phase)
-    alive = phase in ("Pending", "Running")
+    alive = phase in ("Pending", "Running") and not machine.unmounted
     verdicts = {
         "PodReadyToStartContainers": {"status": "True" if alive else "False"},
         "Initialized": _initialized(machine, phase),

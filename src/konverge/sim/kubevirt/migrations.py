@@ -13,14 +13,13 @@ Upstream: pkg/virt-controller/watch/migration, watch/drain, and the pod eviction
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from contextlib import suppress
 from math import inf
 from typing import Any
 
 from konverge.apiserver import status
 from konverge.apiserver.request.admission import AdmissionRequest
 from konverge.cache.store import by_label
-from konverge.client import AlreadyExists, Client
+from konverge.client import Client, NotFound
 from konverge.objects import times
 from konverge.objects.kinds.core_v1 import Pod
 from konverge.runtime import Context, Controller, Request, Watch
@@ -195,10 +194,11 @@ async def evacuate(ctx: Context[Instance]) -> None:
     if instance.spec.get("evictionStrategy") not in _MOVES:
         return
     pods = "-".join(uid[:8] for uid in instance.status.get("activePods") or {})
-    with suppress(AlreadyExists):
-        await migrate(
-            ctx.client, instance.metadata.namespace, instance.metadata.name, name=f"kubevirt-evacuation-{pods}"
-        )
+    name, namespace = f"kubevirt-evacuation-{pods}", instance.metadata.namespace
+    try:
+        await ctx.client.get(Migration.resource, name, namespace)
+    except NotFound:
+        await migrate(ctx.client, namespace, instance.metadata.name, name=name)
 
 
 async def migrate(client: Client, namespace: str, instance: str, **name: str) -> None:

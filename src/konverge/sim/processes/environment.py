@@ -13,8 +13,18 @@ from dataclasses import dataclass, field
 from math import ceil
 from typing import Protocol
 
-from konverge.objects.kinds.core_v1 import Container, EnvFromSource, EnvVarSource, Pod, ResourceFieldSelector, Service
+from konverge.objects.kinds.core_v1 import (
+    ConfigMapKeySelector,
+    Container,
+    EnvFromSource,
+    EnvVarSource,
+    Pod,
+    ResourceFieldSelector,
+    SecretKeySelector,
+    Service,
+)
 from konverge.objects.quantity import Quantity
+from konverge.sim.kubelet.references import Kind, no_variable, not_found
 
 _KEYED = re.compile(r"metadata\.(labels|annotations)\['(.+)'\]")
 
@@ -134,16 +144,18 @@ async def _from(source: EnvFromSource, objects: Objects) -> dict[str, str]:
     texts: Mapping[str, str] | None
     if source.config_map_ref is not None:
         name, optional = source.config_map_ref.name or "", source.config_map_ref.optional
-        texts, what = await objects.config_map(name), "configmap"
+        kind: Kind = "ConfigMap"
+        texts = await objects.config_map(name)
     elif source.secret_ref is not None:
         name, optional = source.secret_ref.name or "", source.secret_ref.optional
-        texts, what = _decoded(await objects.secret(name)), "secret"
+        kind = "Secret"
+        texts = _decoded(await objects.secret(name))
     else:
         return {}
     if texts is None:
         if optional:
             return {}
-        raise ConfigError(f'{what} "{name}" not found')
+        raise ConfigError(not_found(kind, name))
     return {prefix + key: value for key, value in texts.items() if _NAME.fullmatch(prefix + key)}
 
 
@@ -154,23 +166,23 @@ async def _value_from(source: EnvVarSource, spec: Container, itself: Self, objec
         return itself.amount(source.resource_field_ref, spec.name)
     if source.config_map_key_ref is not None:
         ref = source.config_map_key_ref
-        return _key(await objects.config_map(ref.name or ""), "configmap", ref.name or "", ref.key, ref.optional)
+        return _key(await objects.config_map(ref.name or ""), "ConfigMap", ref, itself.pod.metadata.namespace)
     if source.secret_key_ref is not None:
         secret = source.secret_key_ref
         texts = _decoded(await objects.secret(secret.name or ""))
-        return _key(texts, "secret", secret.name or "", secret.key, secret.optional)
+        return _key(texts, "Secret", secret, itself.pod.metadata.namespace)
     raise ConfigError("fileKeyRef is not offered by process pods; write the value into env")
 
 
-def _key(texts: Mapping[str, str] | None, kind: str, name: str, key: str, optional: bool | None) -> str | None:
-    if texts is not None and key in texts:
-        return texts[key]
-    if optional:
+def _key(
+    texts: Mapping[str, str] | None, kind: Kind, ref: ConfigMapKeySelector | SecretKeySelector, namespace: str
+) -> str | None:
+    if texts is not None and ref.key in texts:
+        return texts[ref.key]
+    if ref.optional:
         return None
-    if texts is None:
-        raise ConfigError(f'{kind} "{name}" not found')
-    word = "ConfigMap" if kind == "configmap" else "Secret"
-    raise ConfigError(f"couldn't find key {key} in {word} {name}")
+    name = ref.name or ""
+    raise ConfigError(not_found(kind, name) if texts is None else no_variable(kind, namespace, name, ref.key))
 
 
 def _decoded(data: Mapping[str, bytes] | None) -> dict[str, str] | None:

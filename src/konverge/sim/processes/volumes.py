@@ -7,7 +7,7 @@ Upstream: pkg/volume/{configmap,secret,downwardapi,projected}.
 from __future__ import annotations
 
 from base64 import b64decode
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
@@ -31,6 +31,7 @@ from konverge.objects.kinds.core_v1 import (
     VolumeProjection,
 )
 from konverge.objects.times import parse_time
+from konverge.sim.kubelet.references import Kind, no_file, not_found, not_mounted, of_volumes
 from konverge.sim.processes import disk
 from konverge.sim.processes.disk import MODE, File, Files, MountError
 from konverge.sim.processes.environment import Objects, Self
@@ -81,11 +82,11 @@ async def _projected(part: VolumeProjection, itself: Self, source: Source, mode:
 
 async def _of_config_map(part: ConfigMapVolumeSource | ConfigMapProjection, source: Source, mode: int | None) -> Files:
     name = part.name or ""
-    return _picked(await source.config_map_data(name), "configmap", name, part.items, part.optional, mode)
+    return _picked(await source.config_map_data(name), "ConfigMap", name, part.items, part.optional, mode)
 
 
 async def _of_secret(name: str, part: SecretVolumeSource | SecretProjection, source: Source, mode: int | None) -> Files:
-    return _picked(await source.secret(name), "secret", name, part.items, part.optional, mode)
+    return _picked(await source.secret(name), "Secret", name, part.items, part.optional, mode)
 
 
 async def _token(part: ServiceAccountTokenProjection, source: Source) -> Files:
@@ -95,7 +96,7 @@ async def _token(part: ServiceAccountTokenProjection, source: Source) -> Files:
 
 def _picked(
     data: Mapping[str, bytes] | None,
-    kind: str,
+    kind: Kind,
     name: str,
     items: Sequence[KeyToPath],
     optional: bool | None,
@@ -104,7 +105,7 @@ def _picked(
     if data is None:
         if optional:
             return {}
-        raise MountError(f'{kind} "{name}" not found')
+        raise MountError(not_found(kind, name))
     usual = MODE if mode is None else mode
     if not items:
         return {key: File(value, usual) for key, value in data.items()}
@@ -113,7 +114,7 @@ def _picked(
         if item.key in data:
             contents[item.path] = File(data[item.key], usual if item.mode is None else item.mode)
         elif not optional:
-            raise MountError(f"references non-existent {kind} key: {item.key}")
+            raise MountError(no_file(kind, item.key))
     return contents
 
 
@@ -211,7 +212,7 @@ class PodVolumes:
                 else:
                     folders[volume.name] = (await self._folder(volume, itself.pod), False)
             except MountError as error:
-                raise MountError(f'MountVolume.SetUp failed for volume "{volume.name}" : {error}') from error
+                raise MountError(not_mounted(volume.name, str(error))) from error
         return folders
 
     async def refresh(self, itself: Self, source: Source) -> None:
@@ -262,17 +263,4 @@ def folder_name(volume: PersistentVolume) -> str:
 
 def refers_to(pod: Pod, kind: str, name: str) -> bool:
     """Whether a volume of the pod is made of this ConfigMap or Secret."""
-    return (kind, name) in set(_references(pod))
-
-
-def _references(pod: Pod) -> Iterable[tuple[str, str]]:
-    for volume in pod.spec.volumes:
-        if volume.config_map is not None:
-            yield "ConfigMap", volume.config_map.name or ""
-        if volume.secret is not None:
-            yield "Secret", volume.secret.secret_name or ""
-        for part in volume.projected.sources if volume.projected is not None else ():
-            if part.config_map is not None:
-                yield "ConfigMap", part.config_map.name or ""
-            if part.secret is not None:
-                yield "Secret", part.secret.name or ""
+    return (kind, name) in of_volumes(pod)

@@ -1,0 +1,77 @@
+"""Reads what pods refer to, and remembers which pods wait for it, so that they go on when it appears.
+
+A kubelet would try again every few seconds; here the object's own event is the signal, so that virtual time stands
+still while a pod waits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from typing import Any
+
+from konverge.cache import Change
+from konverge.client import NotFound
+from konverge.objects.kinds.core_v1 import ConfigMap, Pod, Secret
+from konverge.runtime import Context, Request, Watch
+from konverge.sim.kubelet.machine import PodMachine
+from konverge.sim.kubelet.references import Kind, Missing, missing, of_containers, of_volumes
+
+_KINDS: dict[Kind, type[ConfigMap] | type[Secret]] = {"ConfigMap": ConfigMap, "Secret": Secret}
+Reference = tuple[str, str, str]
+"""Kind, namespace and name of an object."""
+
+
+class Supplies:
+    """The ConfigMaps and Secrets of all pods."""
+
+    def __init__(self) -> None:
+        self._waiting: dict[Reference, set[Request]] = {}
+
+    def watches(self) -> list[Watch[Any]]:
+        return [Watch(kind=kind, requests=self._users_of, predicate=self._is_awaited) for kind in _KINDS.values()]
+
+    def _is_awaited(self, change: Change) -> bool:
+        return bool(self._waiting)
+
+    def _users_of(self, obj: ConfigMap | Secret) -> Iterable[Request]:
+        return sorted(self._waiting.get((obj.kind, obj.metadata.namespace, obj.metadata.name), ()))
+
+    async def look(self, ctx: Context[Pod], machine: PodMachine) -> Missing:
+        """What the pod's containers would lack if they began now."""
+        volumes = not machine.begun
+        wanted = of_containers(ctx.obj) | (of_volumes(ctx.obj) if volumes else set())
+        if not wanted:
+            return Missing()
+        namespace = ctx.obj.metadata.namespace
+        for kind, name in wanted:  # before reading: what appears meanwhile leads to another reconcile
+            self._waiting.setdefault((kind, namespace, name), set()).add(ctx.request)
+        objects = {reference: await _read(ctx, *reference) for reference in sorted(wanted)}
+
+        def keys(kind: Kind, name: str, binary: bool) -> Collection[str] | None:
+            obj = objects[kind, name]
+            if obj is None:
+                return None
+            return {*obj.data, *obj.binary_data} if binary and isinstance(obj, ConfigMap) else obj.data
+
+        lacking = missing(ctx.obj, keys, volumes=volumes)
+        if lacking == Missing():
+            self.forget(ctx.request)
+        return lacking
+
+    def forget(self, request: Request) -> None:
+        """The pod waits for nothing any more."""
+        for reference, requests in list(self._waiting.items()):
+            requests.discard(request)
+            if not requests:
+                del self._waiting[reference]
+
+
+async def _read(ctx: Context[Pod], kind: Kind, name: str) -> ConfigMap | Secret | None:
+    """From the cache; what it does not have may have been created a moment ago, so the API server is asked."""
+    cached = await ctx.get(_KINDS[kind], name)
+    if cached is not None:
+        return cached
+    try:
+        return await ctx.client.get(_KINDS[kind], name, ctx.obj.metadata.namespace)
+    except NotFound:
+        return None
