@@ -50,7 +50,8 @@ def kept(folder: Path | None, hosts: tuple[str, ...]) -> Certificates:
     if all((path / f"{name}.pem").exists() for name in names):
         return Certificates(*((path / f"{name}.pem").read_bytes() for name in names))
     made = make(hosts)
-    path.mkdir(mode=0o700, parents=True, exist_ok=True)
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    path.mkdir(mode=0o700, exist_ok=True)
     for name in names:
         write_private(path / f"{name}.pem", getattr(made, name))
     return made

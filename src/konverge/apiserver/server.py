@@ -39,7 +39,6 @@ def _token(data_dir: Path | None) -> str:
     """The administrator's token; kept with the data, so that a kubeconfig outlives a restart."""
     if data_dir is None:
         return secrets.token_urlsafe(24)
-    data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)  # it holds secrets, as files and in the database
     path = data_dir / "token"
     if not path.exists():
         write_private(path, secrets.token_urlsafe(24).encode())
@@ -60,10 +59,10 @@ class ApiServer:
     def __init__(self, *, config: Config | None = None, data_dir: Path | None = None, token: str = "") -> None:
         self.config = config or Config()
         self.data_dir = data_dir
+        self._journal = _journal(data_dir)  # first: it locks the folder
         self.token = token or _token(data_dir)
         """The administrator's."""
         self.registry = Registry.builtin()
-        self._journal = _journal(data_dir)
         self.store = Store(history=self.config.history, journal=self._journal)
         self.objects = Objects(self.store)
         self.definitions = Manager(self.store, self.registry, self._call_webhook)

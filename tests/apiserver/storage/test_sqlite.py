@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 import pytest
 
 from konverge.apiserver.storage import Event, HistoryLimits, Store
+from konverge.apiserver.storage.folder import FolderError
 from konverge.apiserver.storage.sqlite import SqliteJournal
 from konverge.apiserver.storage.store import Failed
 
@@ -92,7 +94,7 @@ async def test_a_second_server_on_the_same_folder_is_refused(tmp_path: Path) -> 
     store = opened(tmp_path)
     store.put(store.table("a"), obj("x"), expected=0)
     await store.settled(store.revision)
-    with pytest.raises(sqlite3.OperationalError, match="locked"):
+    with pytest.raises(FolderError, match=f"in use by process {os.getpid()}: "):
         SqliteJournal(tmp_path / "state.db")
     await store.close()
 

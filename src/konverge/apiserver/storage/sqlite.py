@@ -25,6 +25,7 @@ from pathlib import Path
 
 import msgspec
 
+from konverge.apiserver.storage.folder import DataFolder, FolderError, create_private
 from konverge.apiserver.storage.records import Event, Record, record_from
 from konverge.apiserver.storage.store import Store
 
@@ -69,15 +70,27 @@ class SqliteJournal:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._on_durable: Callable[[int], None] = lambda revision: None
         self._on_failed: Callable[[BaseException], None] = lambda error: None
-        path.parent.mkdir(parents=True, exist_ok=True)
-        self._connection = _opened(path)
+        self._folder = DataFolder(path.parent)
+        try:
+            create_private(path)
+            self._connection = _opened(path)
+            self._path = path
+        except BaseException:
+            self._folder.close()
+            raise
         self._log = path.with_name(f"{path.name}-wal")
         _preallocate(self._log)
 
     # --- start
 
     def load(self, store: Store) -> None:
-        """Load the state on disk into a store, and let the store continue from there."""
+        """Load the state on disk into a store, and let the store continue from there. Raises FolderError."""
+        try:
+            self._load(store)
+        except (sqlite3.Error, msgspec.MsgspecError) as error:
+            raise FolderError(_explained(self._path, error)) from error
+
+    def _load(self, store: Store) -> None:
         state = dict(self._connection.execute("SELECT name, value FROM state"))
         for table, data in self._connection.execute("SELECT tbl, data FROM current"):
             store.table(table).restore(record_from(data))
@@ -134,6 +147,7 @@ class SqliteJournal:
             await asyncio.to_thread(self._thread.join)
             self._thread = None
         self._connection.close()
+        self._folder.close()
 
     def _next(self) -> None:
         """Write the next group and have it committed, or become idle."""
@@ -216,10 +230,20 @@ def _opened(path: Path) -> sqlite3.Connection:
         connection.execute("PRAGMA synchronous = FULL")
         connection.execute("PRAGMA wal_autocheckpoint = 0")
         connection.executescript(_SCHEMA)
-    except BaseException:
+    except sqlite3.Error as error:
         connection.close()
-        raise
+        raise FolderError(_explained(path, error)) from error
     return connection
+
+
+def _explained(path: Path, error: sqlite3.Error | msgspec.MsgspecError) -> str:
+    """What is wrong with the database, and what to do."""
+    code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_CORRUPT)
+    if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
+        return f"the state {path} is open in another program: close it there, or give another data folder"
+    if code in (sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT):
+        return f"the state {path} is damaged or of another program ({error}): restore a copy, or move it away"
+    return f"the state {path} cannot be opened ({error}): check the disk, or give another data folder"
 
 
 def _preallocate(log: Path) -> None:
