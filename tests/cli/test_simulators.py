@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from konverge.cli.databases import database
 from konverge.cli.install_objects import create_samples, install_definitions
 from konverge.cli.simulators import with_simulators
 from konverge.operators.catalog import SUMMARIES, find
@@ -35,6 +36,23 @@ async def test_the_samples_converge(name: str) -> None:
                 well = "Succeeded" if sample["kind"] == "WukongSnapshot" else "Running"
                 assert (where, obj["status"]["phase"]) == (where, well)
             assert manager.engines[name].numbers.panics == 0
+
+
+@pytest.mark.virtual
+async def test_the_samples_converge_on_databases_of_other_names() -> None:
+    operator = find("nacos")
+    chosen = [database("mysql://ann:x@my.example:3307/m"), database("postgresql://bob:y@pg.example/p")]
+    async with Cluster() as cluster, with_simulators(cluster, [operator], chosen) as controllers:
+        await install_definitions(cluster.client, [operator])
+        manager = Manager(cluster.client, name="konverge")
+        for controller in controllers:
+            manager.add(controller)
+        async with manager.running():
+            await create_samples(cluster.client, [operator], chosen)
+            await cluster.clock.advance(300)
+            phases = {item["metadata"]["name"]: item["status"]["phase"] for item in await cluster.client.list("nacos")}
+            assert phases
+            assert set(phases.values()) == {"Running"}
 
 
 @pytest.mark.virtual

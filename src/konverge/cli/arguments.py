@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from konverge.cli.exit import UsageError
+from konverge.cli.exit import CommandFailed, UsageError
+
+MAX_PORT = 65535
+MAX_NODES = 5000
 
 if TYPE_CHECKING:
     from konverge.client import Config
@@ -47,10 +51,15 @@ def add_cluster(parser: argparse.ArgumentParser) -> None:
 def add_listening(parser: argparse.ArgumentParser) -> None:
     """Where an API server listens, how, and where it keeps its state."""
     parser.add_argument("--host", default="127.0.0.1", help="address to listen on (loopback by default)")
-    parser.add_argument("--port", type=int, default=0, help="port to listen on (any free one by default)")
+    parser.add_argument("--port", type=port, default=0, help="port to listen on (any free one by default)")
     parser.add_argument("--data-dir", type=Path, help="keep the state in this folder; without it, in memory")
     # On by default: kubectl and client-go send no credential at all to a server without TLS.
     parser.add_argument("--tls", action=argparse.BooleanOptionalAction, default=True, help="serve https")
+
+
+def check_listening(arguments: argparse.Namespace) -> None:
+    """Whether what `add_listening` was given can be used. Raises CommandFailed."""
+    refuse_unless_free("--port" if arguments.port else "--host", (arguments.host, arguments.port))
 
 
 def add_watched(parser: argparse.ArgumentParser, *aliases: str) -> None:
@@ -58,6 +67,7 @@ def add_watched(parser: argparse.ArgumentParser, *aliases: str) -> None:
         "--watch-namespace",
         *aliases,
         action="append",
+        type=namespace,
         default=[],
         metavar="NS",
         help="look at this namespace only; may be given several times (all by default)",
@@ -98,6 +108,120 @@ def joint_name(operators: list[Operator]) -> str:
     return "-".join(sorted(operator.name for operator in operators)) + "-operator"
 
 
+def port(text: str) -> int:
+    """A port to listen on.
+
+    >>> port("6443")
+    6443
+    """
+    number = _whole(text)
+    if number == 0:
+        raise argparse.ArgumentTypeError("0 is not a port: leave --port out for any free one")
+    if number is None or not 0 < number <= MAX_PORT:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a port: use a number from 1 to {MAX_PORT}")
+    return number
+
+
+def count(least: int, most: int) -> Callable[[str], int]:
+    """A whole number in these bounds.
+
+    >>> count(0, 5000)("3")
+    3
+    """
+
+    def parse(text: str) -> int:
+        number = _whole(text)
+        if number is None or not least <= number <= most:
+            raise argparse.ArgumentTypeError(f"{text!r} must be a whole number between {least} and {most}")
+        return number
+
+    return parse
+
+
+def _whole(text: str) -> int | None:
+    digits = text.removeprefix("-")
+    return int(text) if digits.isascii() and digits.isdecimal() else None
+
+
+def namespace(text: str) -> str:
+    """The name of a namespace."""
+    from konverge.objects.names import dns_label_errors
+
+    if dns_label_errors(text):
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is not the name of a namespace: use up to 63 of a-z, 0-9 and dashes, such as shop"
+        )
+    return text
+
+
+def ip_address(text: str) -> str:
+    """An IPv4 address."""
+    from ipaddress import AddressValueError, IPv4Address
+
+    try:
+        return str(IPv4Address(text))
+    except AddressValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is not an IPv4 address, such as 127.0.0.1") from None
+
+
+def refuse_unless_free(option: str, where: tuple[str, int] | None) -> None:
+    """Raises CommandFailed if a server could not listen there: before anything is started."""
+    import socket
+
+    if where is None:
+        return
+    host, number = where
+    try:
+        family, kind, protocol, _, place = socket.getaddrinfo(
+            host, number, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )[0]
+        with socket.socket(family, kind, protocol) as trial:
+            trial.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            trial.bind(place)
+    except OSError as error:
+        raise CommandFailed(f"{option}: {_not_bound(host, number, error)}") from error
+
+
+def _not_bound(host: str, number: int, error: OSError) -> str:
+    import errno
+    import socket
+
+    if error.errno == errno.EADDRINUSE:
+        return f"{host}:{number} is in use: end the program that listens there, or give another port"
+    if isinstance(error, socket.gaierror) or error.errno == errno.EADDRNOTAVAIL:
+        return f"{host!r} is not an address of this machine: give one of its own, such as 127.0.0.1"
+    if error.errno == errno.EACCES:
+        return f"you may not listen on port {number} of {host}: give a port from 1024 on"
+    return f"cannot listen on {host}:{number}: {error.strerror or error}"
+
+
+def refuse_unless_writable(option: str, path: Path | None) -> None:
+    """Raises UsageError if no kubeconfig could be written there, or would take the place of another file."""
+    import os
+
+    if path is None:
+        return
+    if path.is_dir():
+        raise UsageError(f"{option}: {path} is a folder; give the path of a file")
+    if path.is_file() and not _is_our_kubeconfig(path):
+        raise UsageError(f"{option}: {path} exists and was not written by konverge; give another path, or remove it")
+    parent = next(parent for parent in path.absolute().parents if parent.exists())
+    if not parent.is_dir() or not os.access(parent, os.W_OK | os.X_OK):
+        raise UsageError(f"{option}: {path} cannot be written; give a path in a folder where you may write")
+
+
+def _is_our_kubeconfig(path: Path) -> bool:
+    """One of an earlier run, or an empty file that waits for one."""
+    import json
+
+    try:
+        text = path.read_text(encoding="utf-8")
+        clusters = json.loads(text)["clusters"] if text.strip() else [{"name": "konverge"}]
+        return [cluster["name"] for cluster in clusters] == ["konverge"]
+    except (OSError, ValueError, KeyError, TypeError):
+        return False
+
+
 def address(text: str) -> tuple[str, int] | None:
     """`host:port` or `:port` (all addresses); `0` is none.
 
@@ -106,7 +230,7 @@ def address(text: str) -> tuple[str, int] | None:
     """
     if text == "0":
         return None
-    host, colon, port = text.rpartition(":")
-    if not colon or not port.isdecimal() or int(port) > 65535:
+    host, colon, number = text.rpartition(":")
+    if not colon or not (number.isascii() and number.isdecimal()) or int(number) > MAX_PORT:
         raise argparse.ArgumentTypeError(f"{text!r} is not an address: use host:port, :port, or 0 for none")
-    return host.strip("[]") or "0.0.0.0", int(port)  # noqa: S104 - :port means all addresses
+    return host.strip("[]") or "0.0.0.0", int(number)  # noqa: S104 - :port means all addresses

@@ -7,7 +7,16 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from konverge.cli.arguments import add_cluster, add_listening, cluster_config, command
+from konverge.cli.arguments import (
+    MAX_NODES,
+    add_cluster,
+    add_listening,
+    check_listening,
+    cluster_config,
+    command,
+    count,
+    refuse_unless_writable,
+)
 
 if TYPE_CHECKING:
     import asyncio
@@ -26,7 +35,9 @@ def add(commands: Any) -> None:
     about = "run the built-in controllers on any API server, in place of kube-controller-manager"
     parser = command(commands, "controllers", about, "konverge controllers --kubeconfig admin.kubeconfig --nodes 3")
     add_cluster(parser)
-    parser.add_argument("--nodes", type=int, default=0, help="simulate so many nodes, with scheduler and kubelets")
+    parser.add_argument(
+        "--nodes", type=count(0, MAX_NODES), default=0, help="simulate so many nodes, with scheduler and kubelets"
+    )
     parser.add_argument("--root-ca-file", type=Path, help="the CA that pods trust (the kubeconfig's CA by default)")
     parser.set_defaults(run=run_controllers)
 
@@ -39,6 +50,8 @@ def add(commands: Any) -> None:
 def run_server(arguments: argparse.Namespace) -> int:
     from konverge.apiserver.signals import run_until_signal
 
+    check_listening(arguments)
+    refuse_unless_writable("--kubeconfig", arguments.kubeconfig)
     run_until_signal(lambda stopping: _serve(arguments, stopping))
     return 0
 

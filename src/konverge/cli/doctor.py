@@ -6,7 +6,7 @@ import argparse
 import json
 from typing import Any
 
-from konverge.cli.arguments import add_cluster, add_output, chosen_operators, cluster_config, command
+from konverge.cli.arguments import add_cluster, add_output, chosen_operators, cluster_config, command, namespace
 from konverge.cli.exit import FAILED
 from konverge.cli.terminal import Paint
 
@@ -20,7 +20,7 @@ def add(commands: Any) -> None:
     parser.add_argument(
         "--operator", action="append", default=[], choices=[*SUMMARIES], help="also check what this operator needs"
     )
-    parser.add_argument("-n", "--namespace", default="", help="namespace of the Lease (the context's by default)")
+    parser.add_argument("-n", "--namespace", type=namespace, help="namespace of the Lease (the context's by default)")
     add_output(parser, "text", "json")
     parser.set_defaults(run=run)
 

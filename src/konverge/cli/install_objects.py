@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import aclosing
 from typing import TYPE_CHECKING, Any
 
+from konverge.cli.databases import Database, in_samples
 from konverge.cli.exit import CommandFailed
 
 if TYPE_CHECKING:
@@ -70,11 +71,13 @@ async def missing_kinds(client: Client, operator: Operator) -> list[str]:
     ]
 
 
-async def create_samples(client: Client, operators: Iterable[Operator]) -> list[dict[str, Any]]:
-    """Make the samples that are not there yet; those that a user changed stay as they are."""
+async def create_samples(
+    client: Client, operators: Iterable[Operator], databases: Sequence[Database] = ()
+) -> list[dict[str, Any]]:
+    """Make the samples that are not there yet, with these databases; those that a user changed stay as they are."""
     from konverge.client import AlreadyExists
 
-    samples = [sample for operator in operators for sample in operator.sample_objects()]
+    samples = in_samples((sample for operator in operators for sample in operator.sample_objects()), databases)
     for sample in samples:
         try:
             await client.create(sample)

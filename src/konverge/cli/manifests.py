@@ -6,7 +6,16 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from konverge.cli.arguments import add_operators, add_output, add_watched, chosen_operators, command, konverge_version
+from konverge.cli.arguments import (
+    add_operators,
+    add_output,
+    add_watched,
+    chosen_operators,
+    command,
+    count,
+    konverge_version,
+    namespace,
+)
 from konverge.cli.exit import UsageError
 
 if TYPE_CHECKING:
@@ -54,7 +63,10 @@ def _add_manifests(commands: Any) -> None:
     _add_placement(parser)
     parser.add_argument("--image", default="", help="the container image (konverge of this version)")
     parser.add_argument(
-        "--replicas", type=_replicas, default=2, help="number of replicas: one works, the others stand by (2)"
+        "--replicas",
+        type=count(0, MAX_REPLICAS),
+        default=2,
+        help="number of replicas: one works, the others stand by (2)",
     )
     parser.add_argument(
         "--service-monitor", action="store_true", help="also a ServiceMonitor for the Prometheus operator"
@@ -75,14 +87,10 @@ def _add_chart(commands: Any) -> None:
 
 
 def _add_placement(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("-n", "--namespace", default=NAMESPACE, help=f"namespace of the operators ({NAMESPACE})")
+    parser.add_argument(
+        "-n", "--namespace", type=namespace, default=NAMESPACE, help=f"namespace of the operators ({NAMESPACE})"
+    )
     add_watched(parser)
-
-
-def _replicas(text: str) -> int:
-    if not text.isdecimal() or not 0 <= int(text) <= MAX_REPLICAS:
-        raise argparse.ArgumentTypeError(f"must be between 0 and {MAX_REPLICAS}")
-    return int(text)
 
 
 def print_definitions(arguments: argparse.Namespace) -> int:

@@ -18,6 +18,8 @@ from konverge.cli.arguments import (
     cluster_config,
     command,
     joint_name,
+    namespace,
+    refuse_unless_free,
 )
 
 if TYPE_CHECKING:
@@ -60,7 +62,9 @@ def add_election(parser: argparse.ArgumentParser) -> None:
         help="work only while holding the Lease; others stand by (on)",
     )
     parser.add_argument(
-        "--leader-election-namespace", default="", help="namespace of the Lease (the context's by default)"
+        "--leader-election-namespace",
+        type=namespace,
+        help="namespace of the Lease (the context's by default)",
     )
 
 
@@ -72,6 +76,8 @@ def run(arguments: argparse.Namespace) -> int:
     from konverge.runtime.program import fast_loop
 
     operators = chosen_operators(arguments.operators)
+    refuse_unless_free("--metrics-bind-address", arguments.metrics_bind_address)
+    refuse_unless_free("--health-probe-bind-address", arguments.health_probe_bind_address)
     settings = load_configuration(arguments.config)
     logs.set_up(arguments.log_level, arguments.log_format)
     with asyncio.Runner(loop_factory=fast_loop) as runner:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import argparse
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from konverge.cli.arguments import add_cluster, add_logs, address, cluster_config, command
+from konverge.cli.arguments import add_cluster, add_logs, address, cluster_config, command, refuse_unless_free
 from konverge.cli.exit import UsageError
 
 if TYPE_CHECKING:
@@ -53,6 +54,7 @@ def run(arguments: argparse.Namespace) -> int:
 
     if arguments.bind_address is None:
         raise UsageError("--bind-address 0 would serve no client; give host:port")
+    refuse_unless_free("--bind-address", arguments.bind_address)
     tls = _tls(arguments)
     offered = _catalogue(arguments)
     config = _cluster(arguments)
@@ -73,6 +75,8 @@ def _cluster(arguments: argparse.Namespace) -> Config:
         return cluster_config(arguments)
     if arguments.kubeconfig is not None or arguments.context is not None:
         raise UsageError("--server replaces the kubeconfig: leave out --kubeconfig and --context")
+    if not re.fullmatch(r"https?://[^/\s]+/?", server):
+        raise UsageError(f"--server {server}: give the URL of the API server, such as https://10.0.0.1:6443")
     if authority is not None and not authority.is_file():
         raise UsageError(f"the file {authority} does not exist")
     return Config(server=server, tls=TlsSettings(ca_file=str(authority or "")), source="--server")

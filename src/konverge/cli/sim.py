@@ -6,15 +6,19 @@ import argparse
 import logging
 from typing import Any
 
-from konverge.cli.arguments import command
+from konverge.cli.arguments import command, count
 from konverge.cli.exit import UsageError
+
+MAX_SEEDS = 1_000_000
 
 
 def add(commands: Any) -> None:
     about = "run a simulated cluster with faults by seed, and check that it recovers"
     parser = command(commands, "sim", about, "konverge sim --seed 1 --count 20")
-    parser.add_argument("--seed", type=int, default=0, help="the seed (of the first run)")
-    parser.add_argument("--count", type=int, default=1, help="how many seeds to run, counted up from --seed")
+    parser.add_argument("--seed", type=count(0, 2**63 - 1), default=0, help="the seed (of the first run)")
+    parser.add_argument(
+        "--count", type=count(1, MAX_SEEDS), default=1, help="how many seeds to run, counted up from --seed"
+    )
     parser.add_argument("--plan", help="the faults themselves, as a failing run prints them, instead of the seed's")
     parser.add_argument("--logs", action="store_true", help="show what the parts of the cluster log")
     parser.set_defaults(run=run)

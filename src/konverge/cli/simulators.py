@@ -5,10 +5,11 @@ An operator that talks to Kubernetes alone needs none. `_SIMULATED` has the othe
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from typing import Any
 
+from konverge.cli.databases import Database, given
 from konverge.operators.catalog import Operator
 from konverge.runtime import Controller
 from konverge.sim.cluster import Cluster
@@ -17,8 +18,13 @@ Controllers = list[Controller[Any]]
 
 
 @asynccontextmanager
-async def with_simulators(cluster: Cluster, operators: list[Operator]) -> AsyncIterator[Controllers]:
-    """The controllers of these operators; inside the block, the servers that they talk to run."""
+async def with_simulators(
+    cluster: Cluster, operators: list[Operator], databases: Sequence[Database] = ()
+) -> AsyncIterator[Controllers]:
+    """The controllers of these operators; inside the block, the servers that they talk to run.
+
+    `databases` are in place of those that the samples name.
+    """
     async with AsyncExitStack() as stack:
         declared: Controllers = []
         for operator in operators:
@@ -26,27 +32,28 @@ async def with_simulators(cluster: Cluster, operators: list[Operator]) -> AsyncI
             if simulated is None:
                 declared += operator.controllers()
             else:
-                declared += await stack.enter_async_context(simulated(cluster))
+                declared += await stack.enter_async_context(simulated(cluster, databases))
         yield declared
 
 
 @asynccontextmanager
-async def _nacos(cluster: Cluster) -> AsyncIterator[Controllers]:
-    """Servers on the pods, and the two databases that the samples name."""
+async def _nacos(cluster: Cluster, databases: Sequence[Database]) -> AsyncIterator[Controllers]:
+    """Servers on the pods, and their databases."""
     from konverge.operators.nacos.operator import controllers
     from konverge.operators.nacos.server import HttpNacosServers
     from konverge.sim.databases import SimulatedDatabases
     from konverge.sim.nacos import QUICK, SimulatedNacos
 
-    databases = SimulatedDatabases()
-    databases.add_server("mysql.default.svc", 3306, "mysql").add("nacos", "nacos", "change-me")
-    databases.add_server("postgres.default.svc", 5432, "postgresql").add("nacos", "nacos", "change-me")
-    async with SimulatedNacos(cluster, databases=databases, timings=QUICK) as nacos:
-        yield controllers(databases, HttpNacosServers(nacos.connect))
+    simulated = SimulatedDatabases()
+    for database in given(databases):
+        server = simulated.add_server(database.host, database.port, database.engine)
+        server.add(database.name, database.username, database.password)
+    async with SimulatedNacos(cluster, databases=simulated, timings=QUICK) as nacos:
+        yield controllers(simulated, HttpNacosServers(nacos.connect))
 
 
 @asynccontextmanager
-async def _wukong(cluster: Cluster) -> AsyncIterator[Controllers]:
+async def _wukong(cluster: Cluster, databases: Sequence[Database]) -> AsyncIterator[Controllers]:
     """KubeVirt, CDI, Multus and NMState."""
     from konverge.operators.wukong.operator import controllers
     from konverge.sim.kubevirt import QUICK, SimulatedKubeVirt
@@ -55,7 +62,7 @@ async def _wukong(cluster: Cluster) -> AsyncIterator[Controllers]:
         yield controllers()
 
 
-_SIMULATED: dict[str, Callable[[Cluster], AbstractAsyncContextManager[Controllers]]] = {
+_SIMULATED: dict[str, Callable[[Cluster, Sequence[Database]], AbstractAsyncContextManager[Controllers]]] = {
     "nacos": _nacos,
     "wukong": _wukong,
 }

@@ -16,7 +16,19 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from konverge.cli.arguments import add_listening, address, chosen_operators, command
+from konverge.cli.arguments import (
+    MAX_NODES,
+    add_listening,
+    address,
+    check_listening,
+    chosen_operators,
+    command,
+    count,
+    ip_address,
+    refuse_unless_free,
+    refuse_unless_writable,
+)
+from konverge.cli.databases import FORM, database
 from konverge.cli.exit import UsageError
 
 if TYPE_CHECKING:
@@ -90,13 +102,18 @@ def add(commands: Any) -> None:
         about,
         "konverge up --kubeconfig konverge.kubeconfig",
         "konverge up --data-dir state --operators webapp --no-samples --output json",
+        "konverge up --operators nacos --database mysql://nacos:secret@db.example.com:3306/nacos",
     )
     add_listening(parser)
-    parser.add_argument("--nodes", type=_count, default=NODES, help=f"how many simulated nodes ({NODES} by default)")
+    parser.add_argument(
+        "--nodes", type=count(0, MAX_NODES), default=NODES, help=f"how many simulated nodes ({NODES} by default)"
+    )
     parser.add_argument("--kubeconfig", type=Path, help="write the administrator's kubeconfig here")
     parser.add_argument("--rules", type=Path, help="a YAML file that scripts pods by image, name or labels")
     parser.add_argument(
-        "--pod-address", default="", help="give all pods this address (127.0.0.1 where there is no other)"
+        "--pod-address",
+        type=ip_address,
+        help="give all pods this address (127.0.0.1 where there is no other)",
     )
     parser.add_argument(
         "--processes", type=Path, metavar="RULES", help="run images as local commands, by a YAML file (process-pods.md)"
@@ -104,6 +121,15 @@ def add(commands: Any) -> None:
     parser.add_argument("--operators", default="all", metavar="NAMES", help="all, none, or some: webapp,… (all)")
     parser.add_argument(
         "--samples", action=argparse.BooleanOptionalAction, default=True, help="create the operators' sample objects"
+    )
+    parser.add_argument(
+        "--database",
+        type=database,
+        action="append",
+        default=[],
+        metavar="URL",
+        help=f"simulate the database of Nacos here, and name it in the samples: {FORM}; may be given several times "
+        "(mysql.default.svc and postgres.default.svc)",
     )
     parser.add_argument(
         "--console",
@@ -121,19 +147,15 @@ def add(commands: Any) -> None:
     parser.set_defaults(run=run)
 
 
-def _count(text: str) -> int:
-    number = int(text)
-    if not 0 <= number <= 5000:
-        raise argparse.ArgumentTypeError("must be between 0 and 5000")
-    return number
-
-
 def run(arguments: argparse.Namespace) -> int:
     from konverge.apiserver.signals import run_until_signal
     from konverge.sim.kubelet.behaviour import BehaviourError
     from konverge.sim.network import claimed_block
 
     operators = wanted_operators(arguments.operators)
+    check_listening(arguments)
+    refuse_unless_free("--metrics-bind-address", arguments.metrics_bind_address)
+    refuse_unless_writable("--kubeconfig", arguments.kubeconfig)
     try:
         rules = _rules(arguments.rules)
     except (BehaviourError, OSError) as error:
@@ -197,7 +219,7 @@ async def serve(
         rules=rules,
         processes=arguments.processes,
         hold=("kubelet",) if arguments.processes else (),  # processes need to know where the API server listens
-        pod_address=arguments.pod_address,
+        pod_address=arguments.pod_address or "",
         pods_from=pods_from,
         certificates=kept(arguments.data_dir, (arguments.host,)) if arguments.tls else None,
     )
@@ -208,7 +230,7 @@ async def serve(
         kubeconfig = _write_kubeconfig(cluster, url, arguments.kubeconfig or folder / "kubeconfig")
         new = await _install(cluster.client, operators)
         async with (
-            _at_work(cluster, operators, arguments.metrics_bind_address) as manager,
+            _at_work(cluster, operators, arguments) as manager,
             _console(cluster, operators, folder / "console.token", arguments.console) as (console, token),
         ):
             endpoints = _endpoints(arguments, url, kubeconfig, operators, manager)
@@ -216,7 +238,7 @@ async def serve(
             text = arguments.output == "text"
             async with _shown(cluster.client, endpoints, operators) if text else nullcontext():
                 if arguments.samples:
-                    await create_samples(cluster.client, new)
+                    await create_samples(cluster.client, new, arguments.database)
                 if not text:
                     print(json.dumps(endpoints.facts()), flush=True)
                 await stopping.wait()
@@ -244,13 +266,14 @@ async def _install(client: Client, operators: list[Operator]) -> list[Operator]:
 
 @asynccontextmanager
 async def _at_work(
-    cluster: Cluster, operators: list[Operator], metrics: tuple[str, int] | None
+    cluster: Cluster, operators: list[Operator], arguments: argparse.Namespace
 ) -> AsyncIterator[Manager]:
     from konverge.cli.simulators import with_simulators
     from konverge.runtime import Manager
 
-    manager = Manager(cluster.client, name="konverge", health_address=metrics if operators else None)
-    async with with_simulators(cluster, operators) as controllers:
+    metrics = arguments.metrics_bind_address if operators else None
+    manager = Manager(cluster.client, name="konverge", health_address=metrics)
+    async with with_simulators(cluster, operators, arguments.database) as controllers:
         for controller in controllers:
             manager.add(controller)
         async with manager.running():

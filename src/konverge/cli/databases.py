@@ -1,0 +1,102 @@
+"""The databases that `konverge up` simulates for Nacos: those of the samples, or those that `--database` names.
+
+    --database mysql://nacos:secret@db.example.com:3306/nacos
+
+The samples of that engine then name this server, so that what converges here can be applied where it really runs.
+"""
+
+from __future__ import annotations
+
+import argparse
+import copy
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+from urllib.parse import unquote, urlsplit
+
+Engine = Literal["mysql", "postgresql"]
+_PORTS: dict[str, int] = {"mysql": 3306, "postgresql": 5432}
+USERNAME, PASSWORD, NAME = "nacos", "change-me", "nacos"
+"""As in the samples."""
+FORM = "mysql://USER:PASSWORD@HOST:PORT/NAME or postgresql://…"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Database:
+    """Where a database is, and who may log in."""
+
+    engine: Engine
+    host: str
+    port: int
+    username: str = USERNAME
+    password: str = PASSWORD
+    name: str = NAME
+
+
+DEFAULTS = (
+    Database(engine="mysql", host="mysql.default.svc", port=3306),
+    Database(engine="postgresql", host="postgres.default.svc", port=5432),
+)
+"""What the samples name."""
+
+
+def database(text: str) -> Database:
+    """The value of `--database`. What is left out is as in the samples.
+
+    >>> database("postgresql://db.example.com").port
+    5432
+    """
+    try:
+        parts = urlsplit(text)
+        port = parts.port
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(f"{_hidden(text)}: {error}; use {FORM}") from None
+    if parts.scheme not in _PORTS or not parts.hostname or port == 0 or parts.query or parts.fragment:
+        raise argparse.ArgumentTypeError(f"{_hidden(text)!r} is not a database: use {FORM}")
+    engine: Engine = "mysql" if parts.scheme == "mysql" else "postgresql"
+    return Database(
+        engine=engine,
+        host=parts.hostname,
+        port=port or _PORTS[engine],
+        username=unquote(parts.username or USERNAME),
+        password=unquote(parts.password or PASSWORD),
+        name=unquote(parts.path.strip("/")) or NAME,
+    )
+
+
+def _hidden(text: str) -> str:
+    """Without the password: errors end up in logs."""
+    before, at, after = text.rpartition("@")
+    scheme, slashes, user = before.partition("://")
+    return f"{scheme}{slashes}{user.partition(':')[0]}:…{at}{after}" if at else text
+
+
+def given(databases: Sequence[Database]) -> list[Database]:
+    """Those that were named, and the samples' own where no other of their engine was."""
+    named = {database.engine for database in databases}
+    return [*databases, *(default for default in DEFAULTS if default.engine not in named)]
+
+
+def in_samples(samples: Iterable[dict[str, Any]], databases: Sequence[Database]) -> list[dict[str, Any]]:
+    """The samples with the first database of their engine in place of their own."""
+    changed = [copy.deepcopy(sample) for sample in samples]
+    for engine in _PORTS:
+        chosen = next((database for database in databases if database.engine == engine), None)
+        if chosen is not None:
+            _name_database(changed, chosen)
+    return changed
+
+
+def _name_database(samples: list[dict[str, Any]], chosen: Database) -> None:
+    secrets = {sample["metadata"]["name"]: sample for sample in samples if sample["kind"] == "Secret"}
+    for spec in (sample["spec"] for sample in samples if sample["kind"] == "Nacos"):
+        if (spec.get("database") or {}).get("type") != chosen.engine:
+            continue
+        if chosen.engine == "mysql":
+            fields, reference = spec["database"], "mysqlCredentialsSecretRef"
+            fields |= {"mysqlHost": chosen.host, "mysqlPort": str(chosen.port), "mysqlDb": chosen.name}
+        else:
+            fields, reference = spec["postgres"], "credentialsSecretRef"
+            fields |= {"host": chosen.host, "port": str(chosen.port), "database": chosen.name}
+        credentials = {"username": chosen.username, "password": chosen.password}
+        secrets[fields[reference]["name"]]["stringData"] = credentials
