@@ -105,7 +105,7 @@ def test_growth_asks_for_more_and_notes_what_was_wished() -> None:
     assert result["metadata"] == {
         "name": "web-system",
         "namespace": "team-a",
-        "annotations": {"vm.novasphere.dev/requested-size": "20Gi"},
+        "annotations": {"vm.novasphere.dev/requested-size": "20Gi", "konverge.dev/adopt-by": "Wukong/web"},
     }
     assert result["spec"] == {"resources": {"requests": {"storage": "22Gi"}}}
 

@@ -2,12 +2,14 @@
 
 A stage begins when the former is gone, not when its deletion was asked for: a claim that goes before its machine would
 be taken from under a running guest. Every stage looks at what is there, so it does not matter when the operator was
-last killed. What holds a stage up is named in the status. Disks that are to be kept lose their owner and stay.
+last killed. What holds a stage up is named in the status. Disks that are to be kept lose their owner and stay. What our
+own uid does not control is neither changed nor deleted.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from typing import TypeVar
 
 import msgspec
@@ -23,6 +25,7 @@ from konverge.operators.wukong.kinds import (
     NodeNetworkConfigurationPolicy,
     VirtualMachine,
 )
+from konverge.operators.wukong.ownership import ORPHAN, is_marked
 from konverge.operators.wukong.resource import FINALIZER, AnyWukong
 from konverge.operators.wukong.spec_networks import Network
 from konverge.operators.wukong.status import DELETING, READY, say
@@ -32,6 +35,7 @@ from konverge.operators.wukong.steps.nodes import BRIDGES, is_on_nodes
 from konverge.operators.wukong.steps.state import REFUSALS, ReconcileState
 from konverge.runtime import Result, controller_of, is_true
 from konverge.runtime.finalizers import remove_finalizer
+from konverge.runtime.owners import is_controlled_by
 
 K = TypeVar("K", bound=Object)
 _decode = msgspec.json.Decoder().decode
@@ -46,6 +50,9 @@ async def delete(state: ReconcileState) -> Result | None:
     if state.ctx.obj.spec.get("deletionProtection") is True:
         text = "spec.deletionProtection is true: set it to false, and the machine goes"
         return await _hold(state, "DeletionProtected", text)
+    if ORPHAN in state.ctx.obj.metadata.finalizers:
+        await remove_finalizer(state.ctx, FINALIZER)  # the garbage collector takes our reference off what stays
+        return None
     for stage in (_machine, _disks, _networks):
         try:
             left = await stage(state)
@@ -73,7 +80,8 @@ async def _hold(state: ReconcileState, reason: str, message: str) -> Result:
 async def _machine(state: ReconcileState) -> list[str]:
     await look(state)
     vm, vmi = state.vm, state.vmi
-    if vm is not None and _is_ours(state, vm):
+    if vm is not None and is_controlled_by(vm, state.ctx.obj):
+        await _reclaim(state, vm)
         if _has_our_protection(state, vm) and not vm.metadata.deletion_timestamp:
             await _patch(state, vm, {"labels": {names.DELETE_PROTECTION: None}})
         machine = await _end(state, vm)
@@ -97,44 +105,49 @@ def _has_our_protection(state: ReconcileState, vm: VirtualMachine) -> bool:
 async def _disks(state: ReconcileState) -> list[str]:
     """Those of the spec, and those that were in it once. A claim has the same fate as its DataVolume."""
     left: list[str] = []
-    kept: dict[str, bool] = {}
-    for kind in (DataVolume, PersistentVolumeClaim):
-        for child in await _children(state, kind):
-            if kept.setdefault(child.metadata.name, _is_kept(state, child)):
-                await _release(state, child)
-            else:
-                left.append(await _end(state, child))
+    volumes = await _children(state, DataVolume)
+    claims = await _children(state, PersistentVolumeClaim)
+    for child in (*volumes, *claims, *await _claims_of(state, volumes)):
+        if _is_kept(state, child):
+            await _release(state, child)
+        else:
+            left.append(await _end(state, child))
     return left
 
 
 def _is_kept(state: ReconcileState, child: Object) -> bool:
-    """As the spec says, be it valid or not; of a disk that was taken out of it, whether it had us as its owner."""
+    """As the spec says, be it valid or not. One that was taken out of it and was to be kept has not us as its owner."""
     policy = effective_spec.policy_of(state.ctx.obj.spec, child.metadata.name.removeprefix(names.claim(state.name, "")))
-    if policy is not None:
-        return policy == "Retain"
-    owner = controller_of(child)
-    return owner is None or owner.uid != state.ctx.obj.metadata.uid
+    return policy == "Retain"
 
 
 async def _children(state: ReconcileState, kind: type[K]) -> Sequence[K]:
-    """Objects of a kind that carry our label or have us as their controller, and no other controller."""
-    if not state.ctx.serves(kind):
-        return []
-    return [child for child in await state.ctx.list(kind) if _is_ours(state, child) or _is_of_volume(state, child)]
+    """Objects of a kind that have us as their controller: a name or a label is not enough to delete anything."""
+    return await state.ctx.owned(kind) if state.ctx.serves(kind) else []
 
 
-def _is_ours(state: ReconcileState, child: Object) -> bool:
-    if state.owns(child) or controller_of(child) is not None or not isinstance(child, PersistentVolumeClaim):
-        return state.owns(child)
-    recorded = {volume.pvc_name for volume in state.status.volumes if volume.phase and volume.type != "Existing"}
-    return child.metadata.name in recorded
+async def _claims_of(state: ReconcileState, volumes: Iterable[DataVolume]) -> list[PersistentVolumeClaim]:
+    """Claims that CDI made for DataVolumes of ours; also of one that is gone, where the claim has our mark."""
+    ours = {volume.metadata.uid for volume in volumes}
+    claims: list[PersistentVolumeClaim] = []
+    for entry in state.status.volumes:
+        claim = await state.ctx.get(PersistentVolumeClaim, entry.pvc_name) if entry.type == "DataVolume" else None
+        owner = controller_of(claim) if claim is not None else None
+        if claim is None or owner is None or owner.kind != "DataVolume":
+            continue
+        volume = await state.ctx.get(DataVolume, owner.name) if state.ctx.serves(DataVolume) else None
+        if owner.uid in ours or (volume is None and is_marked(state.name, claim)):
+            claims.append(claim)
+    return claims
 
 
-def _is_of_volume(state: ReconcileState, child: Object) -> bool:
-    """A claim that CDI made for one of our DataVolumes: it goes with it, and is waited for."""
-    owner = controller_of(child)
-    recorded = {volume.pvc_name for volume in state.status.volumes if volume.type == "DataVolume"}
-    return owner is not None and owner.kind == "DataVolume" and child.metadata.name in recorded
+async def _reclaim(state: ReconcileState, vm: VirtualMachine) -> None:
+    """A restore makes the machine the owner of the claims that it puts back: those to keep must not go with it."""
+    for claim in await state.ctx.list(PersistentVolumeClaim):
+        owner = controller_of(claim)
+        if owner is not None and owner.uid == vm.metadata.uid and _is_kept(state, claim):
+            others = [to_dict(entry) for entry in claim.metadata.owner_references if entry.uid != owner.uid]
+            await _patch(state, claim, {"ownerReferences": others})
 
 
 async def _release(state: ReconcileState, child: Object) -> None:
@@ -184,8 +197,18 @@ def _is_shared(state: ReconcileState, bridge: str) -> bool:
 
 async def _end(state: ReconcileState, child: Object) -> str:
     """Have it deleted, and say what it still waits for."""
-    if not child.metadata.deletion_timestamp:
-        await state.ctx.delete(type(child), child.metadata.name)
+    place = child.metadata
+    if not place.deletion_timestamp:
+        # As it was seen, or not at all: one that was orphaned just now is no longer ours.
+        with suppress(NotFound):
+            await state.ctx.client.delete(
+                type(child),
+                place.name,
+                place.namespace,
+                propagation="Background",
+                uid=place.uid,
+                if_version=place.resource_version,
+            )
     return _waits_for(child)
 
 

@@ -147,7 +147,7 @@ def controllers(options: Options | None = None, *, namespaces: tuple[str, ...] =
                 VirtualMachineRestore,
             ],
             watches=watches,
-            reads=on_nodes.get("reads", [StorageClass]),
+            reads=[*on_nodes.get("reads", [StorageClass]), VirtualMachineSnapshot],
             makes=on_nodes.get("makes", ()),
             changes=[AnyWukong],
             deletes=[VirtualMachineInstance],

@@ -21,8 +21,8 @@ from konverge.operators.wukong.steps.machine import look, machine
 from konverge.operators.wukong.steps.networks import networks
 from konverge.operators.wukong.steps.observe import observe
 from konverge.operators.wukong.steps.restore import restore
-from konverge.operators.wukong.steps.state import REFUSALS, NotOurs, ReconcileState
-from konverge.runtime import Context, Reconciler, Result
+from konverge.operators.wukong.steps.state import REFUSALS, ReconcileState
+from konverge.runtime import Context, NotOwned, Reconciler, Result
 
 AT_ONCE = Result(requeue=True)
 BUILDING = (restore, networks, disks, machine)
@@ -64,7 +64,7 @@ class WukongReconciler(Reconciler[AnyWukong]):
         for step in BUILDING:
             try:
                 await step(state)
-            except NotOurs as error:
+            except NotOwned as error:
                 state.trouble.append(Trouble(VIRTUAL_MACHINE_READY, "NotOurs", str(error), failed=True))
                 return
             except REFUSALS as error:

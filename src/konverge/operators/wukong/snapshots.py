@@ -13,7 +13,8 @@ from konverge.operators.wukong.kinds.snapshots import SnapshotStatus as FoundSta
 from konverge.operators.wukong.options import Options
 from konverge.operators.wukong.resource import AnyWukong, WukongSnapshot
 from konverge.operators.wukong.status import SnapshotStatus
-from konverge.runtime import Context, Reconciler, Result, find_condition, set_condition
+from konverge.runtime import Context, NotOwned, Reconciler, Result, find_condition, set_condition
+from konverge.runtime.owners import is_controlled_by
 
 
 class SnapshotReconciler(Reconciler[WukongSnapshot]):
@@ -37,19 +38,23 @@ class SnapshotReconciler(Reconciler[WukongSnapshot]):
         if not ctx.serves(VirtualMachineSnapshot):
             return _fail(ctx, "the cluster has no snapshots of KubeVirt (snapshot.kubevirt.io)", later)
         taken = await ctx.get(VirtualMachineSnapshot, ctx.request.name)
-        if taken is not None:
+        if taken is not None and is_controlled_by(taken, ctx.obj):
             return _follow(ctx, taken, wait)
-        wukong = ctx.obj.spec.wukong_name
-        if await ctx.get(AnyWukong, wukong) is None:
-            return _fail(ctx, f"there is no Wukong {wukong}", later)
-        if not ctx.serves(VirtualMachine) or await ctx.get(VirtualMachine, names.machine(wukong)) is None:
-            status.phase, status.error = "Pending", f"Wukong {wukong} has no virtual machine yet"
+        name = ctx.obj.spec.wukong_name
+        wukong = await ctx.get(AnyWukong, name)
+        if wukong is None:
+            return _fail(ctx, f"there is no Wukong {name}", later)
+        vm = await ctx.get(VirtualMachine, names.machine(name)) if ctx.serves(VirtualMachine) else None
+        if vm is None or not is_controlled_by(vm, wukong):
+            status.phase, status.error = "Pending", f"Wukong {name} has no virtual machine yet"
             return wait
         return await self._make(ctx, status)
 
     async def _make(self, ctx: Context[WukongSnapshot], status: SnapshotStatus) -> float:
         try:
             await ctx.apply(snapshot_for(ctx.obj))
+        except NotOwned as error:
+            return _fail(ctx, str(error), self.options.error)
         except (Invalid, Forbidden, BadRequest, NotFound) as error:
             if isinstance(error, Forbidden) and error.namespace_terminating:
                 raise

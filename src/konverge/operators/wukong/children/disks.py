@@ -26,6 +26,7 @@ from konverge.operators.wukong.kinds.cdi import (
     StorageSpec,
 )
 from konverge.operators.wukong.kinds.domain import Present
+from konverge.operators.wukong.ownership import adoption
 from konverge.operators.wukong.resource import Wukong
 from konverge.operators.wukong.spec_disks import Disk, DiskSource
 
@@ -33,7 +34,7 @@ from konverge.operators.wukong.spec_disks import Disk, DiskSource
 def claim_for(wukong: Wukong, disk: Disk) -> PersistentVolumeClaim:
     """The claim of a disk that begins empty."""
     return PersistentVolumeClaim(
-        metadata=metadata(wukong, names.claim(wukong.metadata.name, disk.name)),
+        metadata=_metadata(wukong, disk),
         spec=PersistentVolumeClaimSpec(
             access_modes=list(disk.access_modes) or ["ReadWriteOnce"],
             volume_mode=disk.volume_mode,
@@ -61,7 +62,14 @@ def data_volume_for(wukong: Wukong, disk: Disk) -> DataVolume:
         spec.source_ref = DataVolumeSourceRef(kind="DataSource", name=ref.name, namespace=ref.namespace)
     else:
         spec.source = _source(wukong.metadata.namespace, disk, source)
-    return DataVolume(metadata=metadata(wukong, names.claim(wukong.metadata.name, disk.name)), spec=spec)
+    return DataVolume(metadata=_metadata(wukong, disk), spec=spec)
+
+
+def _metadata(wukong: Wukong, disk: Disk) -> ObjectMeta:
+    """With whom it belongs to, in the object itself: a disk that is kept has no owner."""
+    meta = metadata(wukong, names.claim(wukong.metadata.name, disk.name))
+    meta.annotations = adoption(wukong.metadata.name)
+    return meta
 
 
 def growth_for(wukong: Wukong, disk: Disk, request: Quantity) -> PersistentVolumeClaim:
@@ -74,7 +82,7 @@ def growth_for(wukong: Wukong, disk: Disk, request: Quantity) -> PersistentVolum
         metadata=ObjectMeta(
             name=names.claim(place.name, disk.name),
             namespace=place.namespace,
-            annotations={names.REQUESTED_SIZE: disk.size or ""},
+            annotations={names.REQUESTED_SIZE: disk.size or "", **adoption(place.name)},
         ),
         spec=PersistentVolumeClaimSpec(resources=_requests(str(request))),
     )

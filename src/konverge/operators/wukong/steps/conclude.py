@@ -35,6 +35,8 @@ from konverge.operators.wukong.steps.state import ReconcileState
 from konverge.operators.wukong.volumes import WAITING
 from konverge.runtime import Result, find_condition, is_true
 
+CLASHES = ("NotOurs", "ClaimNotOurs", "PolicyNotOurs")
+"""Reasons of trouble with an object of another owner under the name of a part of ours."""
 CRASHING = "CrashLoopBackOff"
 _TELLING = ("ErrorPvcNotFound", "DataVolumeError", "ErrImagePull", "ImagePullBackOff")
 """KubeVirt's printable statuses that say better than a phase what a machine waits for."""
@@ -151,6 +153,7 @@ def _why(vm: VirtualMachine) -> str:
 
 async def conclude(state: ReconcileState) -> Result | None:
     """Say how it is, with one write of the status at most."""
+    state.reasons = {condition.type: condition.reason for condition in state.status.conditions}
     drop(state.status, PAUSED)
     _stages(state)
     shown = report(state)
@@ -201,9 +204,13 @@ def _count(number: int, noun: str) -> str:
 
 
 def _machine(state: ReconcileState, view: View) -> None:
-    """Ready is about the machine: one that runs is ready, whatever cannot be changed about it just now."""
+    """Ready is about the machine: one that runs is ready, whatever cannot be changed about it just now. But one that
+    lacks a part, because an object of another owner has the name of it, is not."""
     _judge(state, VIRTUAL_MACHINE_READY, view.ready, view.reason, view.message)
-    if view.ready or state.vm is not None or not state.trouble:
+    clash = next((trouble for trouble in state.trouble if trouble.reason in CLASHES), None)
+    if clash is not None:
+        _say(state, READY, False, clash.reason, clash.message)
+    elif view.ready or state.vm is not None or not state.trouble:
         _say(state, READY, view.ready, view.reason, view.message)
     else:
         first = state.failed or state.trouble[0]
@@ -224,6 +231,8 @@ def _details(state: ReconcileState) -> None:
     _running(state, SNAPSHOT_IN_PROGRESS, vm.status.snapshot_in_progress if vm is not None else None, "Snapshot")
     _running(state, RESTORE_IN_PROGRESS, state.restoring, "Restore")
     for refusal in state.refusals:
+        if state.reasons.get(RESTORE_IN_PROGRESS) != refusal.reason:
+            state.ctx.warning(refusal.reason, refusal.message)
         _say(state, RESTORE_IN_PROGRESS, bool(state.restoring), refusal.reason, refusal.message)
 
 
@@ -243,7 +252,8 @@ def _phase(state: ReconcileState, view: View) -> None:
     else:
         status.phase = view.phase
         status.message = view.message if view.ready or not state.trouble else state.trouble[0].message
-    if status.phase == before:
+    known = worst is None or state.reasons.get(worst.condition) == worst.reason
+    if status.phase == before and (status.phase != "Error" or known):
         return
     if status.phase == "Error":
         state.ctx.warning((worst.reason if worst is not None else view.reason), status.message)

@@ -18,11 +18,13 @@ from konverge.operators.wukong import effective_spec
 from konverge.operators.wukong.children.disks import claim_for, data_volume_for, grown, growth_for
 from konverge.operators.wukong.kinds import DataVolume
 from konverge.operators.wukong.names import REQUESTED_SIZE
+from konverge.operators.wukong.ownership import adoption, is_marked
 from konverge.operators.wukong.spec_disks import Disk
 from konverge.operators.wukong.status import SPEC_VALID, VOLUMES_BOUND, Trouble, VolumeStatus
 from konverge.operators.wukong.steps.state import ReconcileState
 from konverge.operators.wukong.volumes import Standing, asked, capacity, may_grow, requested, stands
 from konverge.runtime import controller_of
+from konverge.runtime.owners import ADOPT_BY
 
 PROGRESS_STEP = 5.0
 LOST = "Lost"
@@ -95,7 +97,7 @@ async def _fill(
             return _refused(disk, "DiskSourceChanged", "what it was made from cannot change: add another disk")
         wanted.spec.storage = volume.spec.storage
     if volume is None or not volume.metadata.deletion_timestamp:
-        await state.ctx.apply(wanted, own=not effective_spec.is_kept(state.spec.spec, disk))
+        await _apply(state, disk, wanted, volume)
     return None if claim is None else await _grow(state, disk, volume, claim, storage)
 
 
@@ -115,11 +117,11 @@ async def _grow(
     present = Quantity(requested(claim))
     if verdict:
         request = grown(present, Quantity(before), Quantity(disk.size))
-        await state.ctx.apply(growth_for(state.spec, disk, request), own=False)
+        await _apply_some(state, growth_for(state.spec, disk, request), claim)
         state.ctx.event("DiskGrows", f"disk {disk.name} grows from {before} to {disk.size}")
-    elif claim.status.phase == "Bound" and REQUESTED_SIZE not in claim.metadata.annotations:
+    elif claim.status.phase == "Bound" and not {REQUESTED_SIZE, ADOPT_BY} <= claim.metadata.annotations.keys():
         # The DataVolume knows it, but CDI may delete that one day.
-        await state.ctx.apply(growth_for(state.spec, replace(disk, size=before), present), own=False)
+        await _apply_some(state, growth_for(state.spec, replace(disk, size=before), present), claim)
     return None
 
 
@@ -141,8 +143,23 @@ async def _keep(
             wanted.spec.resources = claim.spec.resources
         wanted.spec.access_modes = claim.spec.access_modes  # how it is used was settled when it was made
         wanted.spec.volume_mode = claim.spec.volume_mode if wanted.spec.volume_mode is not None else None
-    await state.ctx.apply(wanted, own=not effective_spec.is_kept(state.spec.spec, disk))
+    await _apply(state, disk, wanted, claim)
     return None
+
+
+async def _apply(state: ReconcileState, disk: Disk, wanted: Object, live: Object | None) -> None:
+    """What is there was judged to be ours. One that is kept has no owner, lest it goes with us."""
+    if effective_spec.is_kept(state.spec.spec, disk):
+        await _apply_some(state, wanted, live)
+    else:
+        await state.ctx.apply(wanted, adopt=True)
+
+
+async def _apply_some(state: ReconcileState, wanted: Object, live: Object | None) -> None:
+    """Without becoming its owner: to this very object; where there is none, to none that another client has made."""
+    if live is not None:
+        wanted.metadata.uid = live.metadata.uid
+    await state.ctx.apply(wanted, own=False, force=live is not None)
 
 
 def _class_changed(disk: Disk, claim: PersistentVolumeClaim) -> Trouble | None:
@@ -163,16 +180,33 @@ def _refused(disk: Disk, reason: str, message: str) -> Trouble:
 def _foreign(
     state: ReconcileState, disk: Disk, volume: DataVolume | None, claim: PersistentVolumeClaim | None
 ) -> Trouble | None:
-    """A claim of another owner under our name is not written to."""
-    present: Object | None = volume if volume is not None else claim
-    if present is None or state.owns(present) or _recorded(state, disk):
+    """A disk of another owner under our name is not written to."""
+    if volume is not None and not _is_ours(state, disk, volume):
+        present: Object = volume
+    elif claim is not None and not _is_ours(state, disk, claim) and not _is_of(disk, state, volume, claim):
+        present = claim
+    else:
         return None
-    owner = controller_of(present)
-    if volume is None and owner is not None and owner.kind == "DataVolume" and owner.name == present.metadata.name:
-        return None  # its DataVolume is on its way out of the cache, or in
-    kind = type(present).resource.kind
-    message = f"disk {disk.name}: {kind} {present.metadata.name} belongs to another owner: name it as existingClaim"
-    return Trouble(VOLUMES_BOUND, "ClaimNotOurs", f"{message}, or rename the disk", failed=True)
+    kind, (key, value) = type(present).resource.kind, next(iter(adoption(state.name).items()))
+    message = (
+        f"disk {disk.name}: {kind} {present.metadata.name} belongs to another owner and is left as it is: name it as "
+        f"existingClaim, rename the disk, or hand it over with the annotation {key}: {value}"
+    )
+    return Trouble(VOLUMES_BOUND, "ClaimNotOurs", message, failed=True)
+
+
+def _is_ours(state: ReconcileState, disk: Disk, present: Object) -> bool:
+    if state.owns(present):
+        return True
+    return controller_of(present) is None and _recorded(state, disk) is not None and is_marked(state.name, present)
+
+
+def _is_of(disk: Disk, state: ReconcileState, volume: DataVolume | None, claim: PersistentVolumeClaim) -> bool:
+    """A claim that CDI has made for our DataVolume, which may not be in the cache yet, or no longer."""
+    owner = controller_of(claim)
+    if owner is None or owner.kind != "DataVolume" or effective_spec.source_of(state.spec.spec, disk) is None:
+        return False
+    return owner.uid == volume.metadata.uid if volume is not None else owner.name == claim.metadata.name
 
 
 async def _reclaim(state: ReconcileState, claim: PersistentVolumeClaim | None) -> None:

@@ -34,6 +34,7 @@ from konverge.operators.wukong.steps.power import (
     strategy_for,
 )
 from konverge.operators.wukong.steps.state import ReconcileState
+from konverge.runtime import controller_of
 
 PARTS = "vm.novasphere.dev/parts"
 """On the VirtualMachine: the names of the entries that are ours."""
@@ -85,12 +86,22 @@ _decode = msgspec.json.Decoder().decode
 
 
 async def look(state: ReconcileState) -> None:
-    """The machine as the cache has it: several steps go by that."""
-    name = names.machine(state.name)
+    """The machine as the cache has it: several steps go by that. One of another owner is none of ours."""
+    name, vm = names.machine(state.name), None
     if state.ctx.serves(VirtualMachine):
-        state.vm = await state.ctx.get(VirtualMachine, name)
+        vm = await state.ctx.get(VirtualMachine, name)
+        state.vm = vm if vm is not None and state.owns(vm) else None
     if state.ctx.serves(VirtualMachineInstance):
-        state.vmi = await state.ctx.get(VirtualMachineInstance, name)
+        vmi = await state.ctx.get(VirtualMachineInstance, name)
+        state.vmi = vmi if vmi is not None and _is_of(state, vm, vmi) else None
+
+
+def _is_of(state: ReconcileState, vm: VirtualMachine | None, vmi: VirtualMachineInstance) -> bool:
+    """Of the machine that is there, if that is ours; or of the one before it, on its way out: that has our label."""
+    owner = controller_of(vmi)
+    if vm is not None and owner is not None and owner.uid == vm.metadata.uid:
+        return state.vm is not None
+    return vmi.metadata.labels.get(names.LABEL) == state.name
 
 
 async def machine(state: ReconcileState) -> None:

@@ -17,6 +17,7 @@ from konverge.operators.wukong import effective_spec, names
 from konverge.operators.wukong.children.networks import policy_for
 from konverge.operators.wukong.kinds import NodeNetworkConfigurationPolicy, NodeNetworkState
 from konverge.operators.wukong.kinds.networks import NodeInterface
+from konverge.operators.wukong.ownership import adoption
 from konverge.operators.wukong.resource import AnyWukong
 from konverge.operators.wukong.spec_networks import Network
 from konverge.operators.wukong.status import NETWORKS_CONFIGURED, Trouble
@@ -47,6 +48,11 @@ async def node_network(state: ReconcileState, network: Network) -> Trouble | Non
 async def _policy(state: ReconcileState, network: Network, bridge: str, interface: str) -> Trouble | None:
     live = await state.ctx.get(NodeNetworkConfigurationPolicy, names.policy(bridge))
     wanted = policy_for(bridge, interface, "ovs" if network.type == "ovs" else "bridge")
+    if live is not None and not is_our_policy(state, live):
+        key, value = next(iter(adoption(state.name).items()))
+        text = f"NodeNetworkConfigurationPolicy {live.metadata.name} belongs to another owner and is left as it is"
+        hint = f"use another bridgeName, set nodeNetwork.manage to false, or hand it over with {key}: {value}"
+        return trouble(network, "PolicyNotOurs", f"{text}: {hint}", failed=True)
     if live is not None and not _is_over(live, interface):
         return trouble(network, "BridgeInUse", f"bridge {bridge} is over another interface than {interface} already")
     if live is not None and not _is_alike(live, wanted):
@@ -63,8 +69,15 @@ async def _policy(state: ReconcileState, network: Network, bridge: str, interfac
     other = other or _bridge_of_others(await state.ctx.list(NodeNetworkConfigurationPolicy), live, interface, bridge)
     if other:
         return trouble(network, "InterfaceInUse", f"{interface} is in bridge {other} already: use that one")
-    await state.ctx.apply(wanted, own=False)
+    if live is not None:
+        wanted.metadata.uid = live.metadata.uid
+    await state.ctx.apply(wanted, own=False, force=live is not None)
     return _judge(network, live)
+
+
+def is_our_policy(state: ReconcileState, policy: NodeNetworkConfigurationPolicy) -> bool:
+    """All machines on a bridge share its policy, so it has a label instead of an owner; or it asks to be adopted."""
+    return policy.metadata.labels.get(names.MANAGED_BY) == names.OPERATOR or state.owns(policy)
 
 
 def _bridge_of_others(

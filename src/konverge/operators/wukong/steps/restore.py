@@ -9,13 +9,14 @@ none.
 from __future__ import annotations
 
 from konverge.operators.wukong.children.virtualmachine import restore_for
-from konverge.operators.wukong.kinds import VirtualMachineRestore
+from konverge.operators.wukong.kinds import VirtualMachineRestore, VirtualMachineSnapshot
 from konverge.operators.wukong.names import restore as restore_name
 from konverge.operators.wukong.resource import WukongSnapshot
 from konverge.operators.wukong.status import VIRTUAL_MACHINE_READY, Trouble
 from konverge.operators.wukong.steps.power import HALTED
 from konverge.operators.wukong.steps.state import ReconcileState
 from konverge.runtime import find_condition
+from konverge.runtime.owners import is_controlled_by
 
 
 async def restore(state: ReconcileState) -> None:
@@ -35,6 +36,9 @@ async def restore(state: ReconcileState) -> None:
 async def _bring_back(state: ReconcileState, snapshot: str) -> None:
     ctx = state.ctx
     restore = await ctx.get(VirtualMachineRestore, restore_name(state.name, snapshot))
+    if restore is not None and not state.owns(restore):
+        _no(state, "NotOurs", f"VirtualMachineRestore {restore.metadata.name} belongs to another owner: delete it")
+        return
     if restore is not None and restore.status.complete:
         state.status.last_restore = snapshot
         ctx.event("Restored", f"the virtual machine is back at snapshot {snapshot}")
@@ -47,7 +51,7 @@ async def _bring_back(state: ReconcileState, snapshot: str) -> None:
         return
     state.restoring = snapshot
     if state.vmi is None and state.vm is not None and state.vm.spec.run_strategy == HALTED:
-        await ctx.apply(restore_for(state.spec, snapshot))
+        await state.make(restore_for(state.spec, snapshot))
         ctx.event("RestoreStarted", f"the virtual machine goes back to snapshot {snapshot}")
 
 
@@ -59,6 +63,10 @@ async def _usable(state: ReconcileState, snapshot: str) -> bool:
         return _no(state, "SnapshotOfAnother", f"WukongSnapshot {snapshot} is of {taken.spec.wukong_name}")
     if taken.status.phase != "Succeeded":
         return _no(state, "SnapshotNotReady", f"WukongSnapshot {snapshot} is {taken.status.phase or 'not taken yet'}")
+    kept = await state.ctx.get(VirtualMachineSnapshot, snapshot)
+    if kept is None or not is_controlled_by(kept, taken) or not kept.status.ready_to_use:
+        text = f"VirtualMachineSnapshot {snapshot}, which WukongSnapshot {snapshot} has taken, is not there any more"
+        return _no(state, "SnapshotLost", text)
     return True
 
 

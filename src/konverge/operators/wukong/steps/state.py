@@ -11,18 +11,14 @@ from collections.abc import Collection
 from konverge.client import AlreadyExists, BadRequest, Forbidden, InternalError, Invalid, MethodNotAllowed, NotFound
 from konverge.objects import Object
 from konverge.operators.wukong.kinds import VirtualMachine, VirtualMachineInstance
-from konverge.operators.wukong.names import LABEL
 from konverge.operators.wukong.options import Options
+from konverge.operators.wukong.ownership import may_write
 from konverge.operators.wukong.resource import AnyWukong, Wukong
 from konverge.operators.wukong.status import NetworkStatus, Trouble, VolumeStatus, WukongStatus
-from konverge.runtime import Context, controller_of
+from konverge.runtime import Context
 
 REFUSALS = (Invalid, Forbidden, BadRequest, NotFound, AlreadyExists, MethodNotAllowed, InternalError)
 """What another try will hardly change: a refusal, a missing definition, a webhook that fails."""
-
-
-class NotOurs(Exception):
-    """An object of another owner has the name that our child should have."""
 
 
 class ReconcileState:
@@ -36,6 +32,8 @@ class ReconcileState:
     def __init__(self, ctx: Context[AnyWukong], options: Options) -> None:
         self.ctx = ctx
         self.options = options
+        self.reasons: dict[str, str] = {}
+        """Of the conditions as they were before: what is still the same needs no second event."""
         self.trouble: list[Trouble] = []
         self.refusals: list[Trouble] = []
         """What was asked for and cannot be, while the machine goes on as it is."""
@@ -70,10 +68,7 @@ class ReconcileState:
         return self.wukong
 
     async def make(self, child: Object) -> bool:
-        """Apply a child that is ours alone. An object of another owner under its name is not taken over."""
-        live = await self.ctx.get(type(child), child.metadata.name)
-        if live is not None and not self.owns(live):
-            raise NotOurs(f"{type(child).resource.kind} {child.metadata.name} belongs to another owner: rename one")
+        """Apply a child that is ours alone. Raises NotOwned for an object of another owner under its name."""
         return await self.ctx.apply(child)
 
     async def sweep(self, kind: type[Object], keep: Collection[str]) -> None:
@@ -83,11 +78,8 @@ class ReconcileState:
                 await self.ctx.delete(kind, child.metadata.name)
 
     def owns(self, child: Object) -> bool:
-        """Ours by its controller; where it has none, by our label."""
-        owner = controller_of(child)
-        if owner is not None:
-            return owner.uid == self.ctx.obj.metadata.uid
-        return child.metadata.labels.get(LABEL) == self.name
+        """Whether it is ours, or asks to be."""
+        return may_write(self.ctx.obj, child)
 
     def of(self, condition: str) -> Trouble | None:
         """The first trouble that makes a condition false; one that waiting does not help before others."""
