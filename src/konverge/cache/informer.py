@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import functools
+import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -55,6 +56,11 @@ class CacheSpec:
     """Ask for the first state as a stream (ENABLE_INCREMENTAL_SYNC); servers that cannot do that are asked for
     pages."""
 
+    @property
+    def selective(self) -> bool:
+        """Whether a selector leaves objects out."""
+        return bool(self.label_selector or self.field_selector)
+
     def scopes(self) -> list[Scope]:
         return [
             Scope(
@@ -69,7 +75,8 @@ class CacheSpec:
 
     def __str__(self) -> str:
         where = f" in {', '.join(self.namespaces)}" if self.namespaces else ""
-        which = f" with {self.label_selector}" if self.label_selector else ""
+        selectors = [selector for selector in (self.label_selector, self.field_selector) if selector]
+        which = f" with {' and '.join(selectors)}" if selectors else ""
         return f"{self.resource.group_resource}{where}{which}"
 
 
@@ -121,6 +128,7 @@ class Informer:
         self._handlers: list[tuple[Handler, Callable[[], bool]]] = []
         self._waiters: list[_Waiter] = []
         self._parts: dict[str, _Part] = {}
+        self._indexes = dict(indexes or {})
         for scope in spec.scopes():
             store = Store(indexes)
             watching = Watching(store, _receiver(spec))
@@ -290,14 +298,24 @@ class Informer:
     def keys_by_index(self, index: str, value: str) -> list[Key]:
         return [key for part in self._parts.values() for key in part.store.keys_by_index(index, value)]
 
+    def ensure_index(self, name: str, function: IndexFunction) -> str:
+        """Declare an index, for one of several that share this cache. Returns the name under which it is kept here: an
+        index of the same name with another function is another index.
+        """
+        here = name
+        for number in itertools.count(2):
+            present = self._indexes.get(here)
+            if present is None:
+                self.add_index(here, function)
+            if present is None or present == function:
+                return here
+            here = f"{name} ({number})"
+        raise AssertionError("not reached")
+
     def add_index(self, name: str, function: IndexFunction) -> None:
+        self._indexes[name] = function
         for part in self._parts.values():
             part.store.add_index(name, function)
-
-    def is_complete(self, namespace: str) -> bool:
-        """Whether an object of this namespace that is not here does not exist: no selector leaves any out."""
-        selective = self.spec.label_selector or self.spec.field_selector
-        return not selective and self.served and self._part(namespace) is not None
 
     def covers(self, namespaces: Iterable[str]) -> bool:
         return "" in self._parts or all(namespace in self._parts for namespace in namespaces)

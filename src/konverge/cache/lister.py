@@ -4,8 +4,8 @@ object is decoded for its reader, so that changing it changes nothing else.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from typing import Generic, TypeVar
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Generic, TypeAlias, TypeVar
 
 from konverge.cache.informer import Informer
 from konverge.cache.record import Key, Record
@@ -13,16 +13,22 @@ from konverge.objects.labels import Selector
 
 T = TypeVar("T")
 
+Keys: TypeAlias = list[Key]
+
 
 class Lister(Generic[T]):
     """Reads of one resource.
 
-    `decode` turns the JSON of an object into what is returned; `lister.raw` gives the record itself.
+    `decode` turns the JSON of an object into what is returned; `lister.raw` gives the record itself. `indexes` are the
+    indexes that may be read, with the names that they have in the informer; by default all, under their own names.
     """
 
-    def __init__(self, informer: Informer, decode: Callable[[bytes], T]) -> None:
+    def __init__(
+        self, informer: Informer, decode: Callable[[bytes], T], indexes: Mapping[str, str] | None = None
+    ) -> None:
         self.informer = informer
         self._decode = decode
+        self._indexes = indexes
 
     def get(self, name: str, namespace: str = "") -> T | None:
         """The object as the cache has it, or None."""
@@ -35,8 +41,25 @@ class Lister(Generic[T]):
 
     def by_index(self, index: str, value: str) -> Sequence[T]:
         """The objects under a value of a declared index."""
-        records = (self.informer.get(key) for key in sorted(self.informer.keys_by_index(index, value)))
+        records = (self.informer.get(key) for key in sorted(self.keys_by_index(index, value)))
         return [self._decode(record.raw) for record in records if record is not None]
+
+    def has_index(self, index: str) -> bool:
+        return self._indexes is None or index in self._indexes
+
+    def keys_by_index(self, index: str, value: str) -> Keys:
+        """The keys under a value of a declared index. LookupError for an index that was not declared."""
+        if self._indexes is None:
+            return self.informer.keys_by_index(index, value)
+        here = self._indexes.get(index)
+        if here is None:
+            declared = ", ".join(sorted(self._indexes)) or "none"
+            kind = self.informer.spec.resource.kind
+            raise LookupError(
+                f"{kind} has no index {index!r} in this controller (declared: {declared}): add it to "
+                f"indexes={{{kind}: {{{index!r}: …}}}}"
+            )
+        return self.informer.keys_by_index(here, value)
 
     def raw(self, name: str, namespace: str = "") -> Record | None:
         return self.informer.get(Key(namespace, name))

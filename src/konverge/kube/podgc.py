@@ -129,7 +129,7 @@ def by_end(record: Record, meta: Meta) -> Iterable[str]:
 
 def _on_node(node: Node, caches: Caches) -> list[Request]:
     lister = caches.lister(Pod)
-    return lister.informer.keys_by_index(ON_NODE, node.metadata.name) if lister else []
+    return lister.keys_by_index(ON_NODE, node.metadata.name) if lister else []
 
 
 def _gone_or_tainted(change: Any) -> bool:

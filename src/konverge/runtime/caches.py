@@ -1,4 +1,4 @@
-"""The caches of a manager: declared by controllers, shared by specification, started together.
+"""The caches of a manager: declared by controllers, shared where the specifications are equal, started together.
 
 Bulk loads create millions of short-lived objects and no reference cycles. So the cyclic garbage collector is off while
 caches fill, and what they hold is frozen afterwards: a later full collection does not visit it.
@@ -17,9 +17,9 @@ from konverge.cache.informer import CacheSpec, Informer
 from konverge.cache.store import IndexFunction, by_owner
 from konverge.client import Client
 from konverge.objects.meta import Object
-from konverge.objects.resource import Resource
 from konverge.runtime.config import CacheSettings
 from konverge.runtime.declare import Controller
+from konverge.runtime.declared import DeclaredCaches
 
 
 class CacheNotSynced(Exception):
@@ -40,27 +40,40 @@ class SharedCaches:
     """Caches that must be filled before controllers start; the resources of the others may be missing in the
     cluster."""
 
-    def declare(self, controller: Controller[Any]) -> dict[Resource, Informer]:
+    def declare(self, controller: Controller[Any]) -> DeclaredCaches:
         """The informers that a controller reads and receives changes from."""
-        informers: dict[Resource, Informer] = {}
-        for spec, kind in _specs(controller):
-            full_spec = replace(
-                spec,
-                # Our entry in managedFields says what we own; without it an apply could not be skipped.
-                field_manager=self.manager,
-                max_objects=self.limits.max_objects,
-                list_timeout=self.limits.list_timeout,
-                streaming=self.limits.streaming,
-            )
-            informer = self.informers.get(full_spec)
-            if informer is None:
-                informer = self.informers[full_spec] = Informer(self.client.caller, full_spec)
-            for name, function in _indexes(controller, kind).items():
-                informer.add_index(name, function)
-            informers.setdefault(kind.resource, informer)
-            if kind not in controller.optional:
-                self.needed.add(full_spec)
-        return informers
+        declared = DeclaredCaches(controller)
+        own = controller.namespaces
+        primary = _spec(controller.kind, own, controller.label_selector, controller.field_selector)
+        declared.primary = self._use(declared, controller, controller.kind, primary)
+        declared.owned = [self._use(declared, controller, kind, _spec(kind, own)) for kind in controller.owns]
+        for watch in controller.watches:
+            namespaces = own if watch.namespaces is None else watch.namespaces
+            spec = _spec(watch.kind, namespaces, watch.label_selector, watch.field_selector)
+            declared.watched.append(self._use(declared, controller, watch.kind, spec))
+        for kind in controller.reads:
+            self._use(declared, controller, kind, _spec(kind, own))
+        return declared
+
+    def _use(
+        self, declared: DeclaredCaches, controller: Controller[Any], kind: type[Object], spec: CacheSpec
+    ) -> Informer:
+        full_spec = replace(
+            spec,
+            # Our entry in managedFields says what we own; without it an apply could not be skipped.
+            field_manager=self.manager,
+            max_objects=self.limits.max_objects,
+            list_timeout=self.limits.list_timeout,
+            streaming=self.limits.streaming,
+        )
+        informer = self.informers.get(full_spec)
+        if informer is None:
+            informer = self.informers[full_spec] = Informer(self.client.caller, full_spec)
+        indexes = _indexes(controller, kind)
+        declared.add(informer, {name: informer.ensure_index(name, function) for name, function in indexes.items()})
+        if kind not in controller.optional:
+            self.needed.add(full_spec)
+        return informer
 
     async def wait_synced(self, limit: float) -> None:
         """Wait until every cache has its first state. Raises CacheNotSynced."""
@@ -86,38 +99,24 @@ class SharedCaches:
         return [str(informer.spec) for informer in self.informers.values() if not self._filled(informer).is_set()]
 
 
-def _specs(controller: Controller[Any]) -> Iterator[tuple[CacheSpec, type[Object]]]:
-    primary = CacheSpec(
-        resource=controller.kind.resource,
-        namespaces=_namespaces(controller, controller.kind),
-        label_selector=controller.label_selector,
-        field_selector=controller.field_selector,
+def _spec(
+    kind: type[Object], namespaces: tuple[str, ...], label_selector: str = "", field_selector: str = ""
+) -> CacheSpec:
+    return CacheSpec(
+        resource=kind.resource,
+        namespaces=namespaces if kind.resource.namespaced else (),
+        label_selector=label_selector,
+        field_selector=field_selector,
     )
-    yield primary, controller.kind
-    for owned in controller.owns:
-        yield CacheSpec(resource=owned.resource, namespaces=_namespaces(controller, owned)), owned
-    for watch in controller.watches:
-        namespaces = _namespaces(controller, watch.kind) if watch.namespaces is None else watch.namespaces
-        yield (
-            CacheSpec(
-                resource=watch.kind.resource,
-                namespaces=namespaces,
-                label_selector=watch.label_selector,
-                field_selector=watch.field_selector,
-            ),
-            watch.kind,
-        )
-    for kind in controller.reads:
-        yield CacheSpec(resource=kind.resource, namespaces=_namespaces(controller, kind)), kind
-
-
-def _namespaces(controller: Controller[Any], kind: type[Object]) -> tuple[str, ...]:
-    return controller.namespaces if kind.resource.namespaced else ()
 
 
 def _indexes(controller: Controller[Any], kind: type[Object]) -> dict[str, IndexFunction]:
     own = controller.indexes.get(kind, {})
-    return {"owner": by_owner, **own} if kind in controller.owns else own
+    if kind not in controller.owns:
+        return own
+    if own.get("owner", by_owner) is not by_owner:
+        raise ValueError(f"the index 'owner' of {kind.__name__} is built in, for ctx.owned: give yours another name")
+    return {"owner": by_owner, **own}
 
 
 @contextmanager

@@ -38,6 +38,9 @@ class Caches(Protocol):
     """The declared caches of a controller."""
 
     def lister(self, kind: type[K]) -> Lister[K] | None: ...
+    def covering(self, kind: type[K], key: Key) -> Lister[K] | None: ...
+    def covering_list(self, kind: type[K], namespace: str, selector: Selector | None) -> Lister[K] | None: ...
+    def require_namespace(self, kind: type[Object], namespace: str) -> None: ...
 
 
 class Context(Generic[T]):
@@ -89,32 +92,39 @@ class Context(Generic[T]):
         return lister is not None and lister.informer.served
 
     async def get(self, kind: type[K], name: str, namespace: str | None = None) -> K | None:
-        """Another object, by default in the same namespace: from the cache if the controller declared the kind."""
+        """Another object, by default in the same namespace: from the cache if the controller declared the kind.
+
+        It is read live where no cache can know it (the kind is watched with a selector only). LookupError in a
+        namespace that was not declared.
+        """
         where = self._namespace(kind, namespace)
-        lister = self._caches.lister(kind)
+        lister = self._caches.covering(kind, Key(where, name))
         if lister is not None:
             return lister.get(name, where)
-        self._warn_uncached(kind)
+        self._warn_uncached(kind, where)
         try:
             return await self.client.get(kind, name, where)
         except NotFound:
             return None
 
     async def list(self, kind: type[K], namespace: str | None = None, selector: Selector | None = None) -> Sequence[K]:
-        """Other objects, by default of the same namespace: from the cache if the controller declared the kind."""
+        """Other objects, by default of the same namespace: from the cache if the controller declared the kind.
+
+        With a selector, from a watch with the same selector too. Else as for `get`: live, or LookupError.
+        """
         where = self._namespace(kind, namespace)
-        lister = self._caches.lister(kind)
+        lister = self._caches.covering_list(kind, where, selector)
         if lister is not None:
             return lister.list(where or None, selector)
-        self._warn_uncached(kind)
+        self._warn_uncached(kind, where)
         listed = await self.client.list(kind, where, label_selector=selector or "")
         return listed.items
 
     async def owned(self, kind: type[K]) -> Sequence[K]:
         """The objects of a kind that this one controls."""
         lister = self._caches.lister(kind)
-        if lister is None:
-            raise LookupError(f"{kind.__name__} is not cached: declare it with owns=[{kind.__name__}]")
+        if lister is None or not lister.has_index("owner"):
+            raise LookupError(f"{kind.__name__} is not cached by owner: declare it with owns=[{kind.__name__}]")
         return lister.by_index("owner", self.obj.metadata.uid)
 
     def indexed(self, kind: type[K], index: str, value: str) -> Sequence[K]:
@@ -129,9 +139,11 @@ class Context(Generic[T]):
             return ""
         return self.request.namespace if namespace is None else namespace
 
-    def _warn_uncached(self, kind: type[K]) -> None:
+    def _warn_uncached(self, kind: type[K], namespace: str) -> None:
+        self._caches.require_namespace(kind, namespace)
         self.log.warning(
-            "%s is not declared by this controller: this read goes to the API server (declare it with reads=[…])",
+            "%s is not declared by this controller, or with a selector only: this read goes to the API server (declare "
+            "it with reads=[…])",
             kind.__name__,
         )
 
@@ -191,12 +203,12 @@ class Context(Generic[T]):
 
     async def _present(self, kind: type[K], key: Key) -> bytes | None:
         """An object as it is in the cluster: from the cache; where a cache cannot say that it is absent, live."""
-        lister = self._caches.lister(kind)
+        lister = self._caches.covering(kind, key)
         if lister is not None:
             record = lister.informer.get(key)
             if record is not None:
                 return record.raw
-            if lister.informer.is_complete(key.namespace):
+            if lister.informer.served:
                 return None
         try:
             return await self.client.get_bytes(kind, key.name, key.namespace)
@@ -209,7 +221,7 @@ class Context(Generic[T]):
         What is deleted is the object that the cache shows: one that has taken its name since then is a Conflict.
         """
         where = self._namespace(kind, namespace)
-        lister = self._caches.lister(kind)
+        lister = self._caches.covering(kind, Key(where, name))
         record = None if lister is None else lister.raw(name, where)
         if lister is not None and record is None:
             return False
@@ -280,7 +292,7 @@ class Context(Generic[T]):
         # Not the generation: if it rose, a spec was changed that this reconcile has not seen.
 
     def _cached_bytes(self, kind: type[Any], key: Key) -> bytes | None:
-        lister = self._caches.lister(kind)
+        lister = self._caches.covering(kind, key)
         record = None if lister is None else lister.informer.get(key)
         return None if record is None else record.raw
 

@@ -16,17 +16,16 @@ from typing import Any, Generic, TypeVar
 
 from konverge import clock
 from konverge.cache.informer import Informer
-from konverge.cache.lister import Lister
 from konverge.cache.record import Key
 from konverge.cache.store import Change
 from konverge.client import Client, ClientError
 from konverge.objects.codec import decoder
 from konverge.objects.meta import Object
-from konverge.objects.resource import Resource
 from konverge.observe import logs
 from konverge.observe.metrics import ControllerNumbers
 from konverge.runtime.context import Context, Recorder
 from konverge.runtime.declare import Controller, Reconciler, Settings, Source
+from konverge.runtime.declared import DeclaredCaches
 from konverge.runtime.finalizers import with_finalizer
 from konverge.runtime.mapping import OwnedMapper, WatchMapper
 from konverge.runtime.reasons import Changed, External, Reason, Resync
@@ -37,7 +36,6 @@ from konverge.runtime.writes import Writes, attribute_to
 from konverge.workqueue import MAX_REASONS, Backoff, Item, RateLimiter, ShutDown, TokenBucket, WorkQueue
 
 T = TypeVar("T", bound=Object)
-K = TypeVar("K", bound=Object)
 
 LOW = -100
 """The priority of objects that did not change: first lists and resyncs. Upstream: handler.LowPriority."""
@@ -63,7 +61,7 @@ class Engine(Generic[T]):
         controller: Controller[T],
         *,
         client: Client,
-        informers: dict[Resource, Informer],
+        caches: DeclaredCaches,
         recorder: Recorder,
         manager: str,
         settings: Settings,
@@ -73,13 +71,12 @@ class Engine(Generic[T]):
         self.numbers = ControllerNumbers(controller.name, controller.workers or settings.workers)
         self.queue: WorkQueue[Request] = WorkQueue(limiter=_limiter(settings), metrics=self.numbers.queue)
         self._client = client
-        self._informers = informers
         self._recorder = recorder
         self._manager = manager
-        self._writes = Writes(informers)
-        self._listers: dict[type[Object], Lister[Any]] = {}
+        self.caches = caches
+        self._writes = Writes(caches.by_resource)
         self._reconcile = _reconcile_function(controller)
-        self._primary = informers[controller.kind.resource]
+        self._primary = caches.primary
         self._loop = asyncio.get_running_loop()
         self._watchdog = Watchdog(settings.timeout)
         self._retries = Retries(
@@ -93,17 +90,15 @@ class Engine(Generic[T]):
     # -------------------------------------------------------------- events in
 
     def _attach(self) -> None:
-        kind, resource = self.controller.kind, self.controller.kind.resource
-        self._listen(self._primary, kind, self._primary_changed)
-        for owned in self.controller.owns:
-            self._listen(self._informers[owned.resource], owned, OwnedMapper(resource, owned.__name__, self.enqueue))
-        for watch in self.controller.watches:
-            self._listen(self._informers[watch.kind.resource], watch.kind, WatchMapper(watch, self, self.enqueue))
+        resource = self.controller.kind.resource
+        self._listen(self._primary, self._primary_changed)
+        for informer, owned in zip(self.caches.owned, self.controller.owns, strict=True):
+            self._listen(informer, OwnedMapper(resource, owned.__name__, self.enqueue))
+        for informer, watch in zip(self.caches.watched, self.controller.watches, strict=True):
+            self._listen(informer, WatchMapper(watch, self.caches, self.enqueue))
 
-    def _listen(
-        self, informer: Informer, kind: type[Object], deliver: Callable[[Change, Request | None], None]
-    ) -> None:
-        informer.add_handler(self._writes.router(kind.resource, deliver), self._is_busy)
+    def _listen(self, informer: Informer, deliver: Callable[[Change, Request | None], None]) -> None:
+        informer.add_handler(self._writes.router(informer, deliver), self._is_busy)
 
     def _primary_changed(self, change: Change, writer: Request | None) -> None:
         if self._retries.failing and change.key in self._retries.failing:
@@ -228,7 +223,7 @@ class Engine(Generic[T]):
             self.controller.kind,
             record,
             client=self._client,
-            caches=self,
+            caches=self.caches,
             recorder=self._recorder,
             manager=self._manager,
             reasons=reasons,
@@ -271,18 +266,6 @@ class Engine(Generic[T]):
     def _is_deleting(self, key: Key) -> bool:
         record = self._primary.get(key)
         return record is not None and bool(record.meta.deletion_timestamp)
-
-    # -------------------------------------------------------------- caches
-
-    def lister(self, kind: type[K]) -> Lister[K] | None:
-        """The lister of a declared kind, or None."""
-        lister = self._listers.get(kind)
-        if lister is None:
-            informer = self._informers.get(kind.resource)
-            if informer is None:
-                return None
-            lister = self._listers[kind] = Lister(informer, decoder(kind).decode)
-        return lister
 
 
 def _limiter(settings: Settings) -> RateLimiter:

@@ -228,7 +228,7 @@ class Manager:
         engine = Engine(
             controller,
             client=client,
-            informers=self.caches.declare(controller),
+            caches=self.caches.declare(controller),
             recorder=recorder,
             manager=self.name,
             settings=controller.settings or self.settings,

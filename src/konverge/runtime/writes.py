@@ -19,7 +19,7 @@ held back until the answer is there.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 
@@ -53,7 +53,7 @@ class _Object:
 
 @dataclass(slots=True, eq=False)
 class _Cached:
-    """One resource whose cache shows our writes, and its objects with writes that have not come back."""
+    """One cache that shows our writes, and its objects with writes that have not come back."""
 
     informer: Informer
     objects: dict[Key, _Object] = field(default_factory=dict)
@@ -63,9 +63,13 @@ class _Cached:
         if self.informer.spec.label_selector:
             self.selector = labels.parse(self.informer.spec.label_selector)
 
-    def shows(self, key: Key, meta: _VersionMeta) -> bool:
+    def shows(self, key: Key, answer: bytes, meta: _VersionMeta) -> bool:
         """Whether a write comes back at all: an object that is not selected, and was not before, has no events."""
-        return self.selector is None or self.selector.matches(meta.labels) or self.informer.get(key) is not None
+        if not self.informer.spec.selective or self.informer.get(key) is not None:
+            return True
+        if self.selector is not None and not self.selector.matches(meta.labels):
+            return False
+        return selected_by_fields(self.informer.spec.field_selector, answer)
 
     def version(self, key: Key) -> int:
         known = self.informer.get(key)
@@ -82,8 +86,8 @@ class _Cached:
 class Writes:
     """The writes of one controller."""
 
-    def __init__(self, informers: Mapping[Resource, Informer]) -> None:
-        self._cached = {resource: _Cached(informer) for resource, informer in informers.items()}
+    def __init__(self, informers: Mapping[Resource, Sequence[Informer]]) -> None:
+        self._cached = {resource: [_Cached(informer) for informer in every] for resource, every in informers.items()}
         self._versions: dict[Request, dict[tuple[_Cached, Key], tuple[int, int]]] = {}
         """Version of a write, and the cache's mark at that time."""
         self._deleted: dict[Request, dict[tuple[_Cached, Key], tuple[str, int]]] = {}
@@ -92,63 +96,66 @@ class Writes:
 
     # -------------------------------------------------------------- writing
 
-    def begin(self, resource: Resource, key: Key) -> _Cached | None:
-        """A write starts; the result is passed to `end`. None for resources that are not cached."""
-        cached = self._cached.get(resource)
-        if cached is None:
-            return None
-        state = cached.objects.get(key)
-        if state is None:
-            state = cached.objects[key] = _Object(cached.version(key))
-        state.in_flight += 1
-        return cached
+    def begin(self, resource: Resource, key: Key) -> Sequence[_Cached]:
+        """A write starts; the result is passed to `end`. It is empty for resources that are not cached."""
+        caches = self._cached.get(resource, ())
+        for cached in caches:
+            state = cached.objects.get(key)
+            if state is None:
+                state = cached.objects[key] = _Object(cached.version(key))
+            state.in_flight += 1
+        return caches
 
-    def end(self, cached: _Cached, key: Key, request: Request, version: int) -> None:
-        """The answer is there; version 0 when the write failed."""
-        state = cached.objects[key]
-        state.in_flight -= 1
-        if version:
-            self._wrote(cached, key, request, version)
-            if version > state.base:  # a write that changed nothing has no echo
-                state.written[version] = request
-        if state.in_flight == 0:
-            held, state.held = state.held, []
-            for change, deliver in held:
-                _deliver(state, change, deliver)
-            cached.tidy(key, state)
+    def end(self, caches: Sequence[_Cached], key: Key, request: Request, answer: bytes) -> None:
+        """The write has ended; `answer` is the object as written, or nothing when it failed."""
+        meta = _version_head.decode(answer).metadata if answer else None
+        for cached in caches:
+            state = cached.objects[key]
+            state.in_flight -= 1
+            if meta is not None and cached.shows(key, answer, meta):
+                version = number(meta.resource_version)
+                self._wrote(cached, key, request, version)
+                if version > state.base:  # a write that changed nothing has no echo
+                    state.written[version] = request
+            if state.in_flight == 0:
+                held, state.held = state.held, []
+                for change, deliver in held:
+                    _deliver(state, change, deliver)
+                cached.tidy(key, state)
 
     def _wrote(self, cached: _Cached, key: Key, request: Request, version: int) -> None:
         self._versions.setdefault(request, {})[cached, key] = version, cached.informer.mark(key.namespace)
 
-    def created(self, resource: Resource, key: Key, request: Request, made: _VersionMeta) -> None:
+    def created(self, resource: Resource, namespace: str, request: Request, answer: bytes) -> None:
         """A create whose name only the answer says. Its event may have come before: then it was delivered to all."""
-        cached, version = self._cached.get(resource), number(made.resource_version)
-        if cached is None or not cached.shows(key, made):
-            return
-        self._wrote(cached, key, request, version)
-        known = cached.version(key)
-        if known < version:
-            state = cached.objects.setdefault(key, _Object(known))
-            state.written[version] = request
+        made = _version_head.decode(answer).metadata
+        key, version = Key(namespace, made.name), number(made.resource_version)
+        for cached in self._cached.get(resource, ()):
+            if not cached.shows(key, answer, made):
+                continue
+            self._wrote(cached, key, request, version)
+            known = cached.version(key)
+            if known < version:
+                state = cached.objects.setdefault(key, _Object(known))
+                state.written[version] = request
 
     def deleted(self, resource: Resource, key: Key, request: Request) -> None:
-        """A delete was accepted. Its event is delivered (much may follow from it), and the cache is waited for."""
-        cached = self._cached.get(resource)
-        known = cached.informer.get(key) if cached is not None else None
-        if cached is not None and known is not None:
-            self._deleted.setdefault(request, {})[cached, key] = known.uid, cached.informer.mark(key.namespace)
+        """A delete was accepted. Its event is delivered (much may follow from it), and the caches are waited for."""
+        for cached in self._cached.get(resource, ()):
+            known = cached.informer.get(key)
+            if known is not None:
+                self._deleted.setdefault(request, {})[cached, key] = known.uid, cached.informer.mark(key.namespace)
 
     def lost(self, resource: Resource, namespace: str, request: Request) -> None:
         """There was no answer to a write: it may have taken effect or not."""
-        cached = self._cached.get(resource)
-        if cached is not None:
+        for cached in self._cached.get(resource, ()):
             self._unknown.setdefault(request, {})[cached, namespace] = cached.informer.mark(namespace)
 
     # -------------------------------------------------------------- events
 
-    def router(self, resource: Resource, deliver: Deliver) -> Handler:
+    def router(self, informer: Informer, deliver: Deliver) -> Handler:
         """Every event of a watched object passes here on its way to the queue."""
-        cached = self._cached[resource]
+        cached = next(cached for cached in self._cached[informer.spec.resource] if cached.informer is informer)
         objects = cached.objects
 
         def route(change: Change) -> None:
@@ -219,6 +226,25 @@ class _VersionHead(msgspec.Struct, gc=False):
 
 _version_head = msgspec.json.Decoder(_VersionHead)
 
+
+def selected_by_fields(selector: str, obj: bytes) -> bool:
+    """Whether a field selector (`spec.nodeName=a,status.phase!=Failed`) chooses an object, given as JSON.
+
+    >>> selected_by_fields("metadata.name=a,type!=Opaque", b'{"metadata": {"name": "a"}}')
+    True
+    """
+    content = msgspec.json.decode(obj) if selector else None
+    for term in selector.split(",") if selector else ():
+        path, operator, wanted = term.partition("!=") if "!=" in term else term.replace("==", "=").partition("=")
+        value = content
+        for step in path.split("."):
+            value = value.get(step) if isinstance(value, dict) else None
+        text = str(value).lower() if isinstance(value, bool) else str(value or "")
+        if (text == wanted) is (operator == "!="):
+            return False
+    return True
+
+
 _LOST = (ConnectionLost, TimedOut, ServerTimeout, asyncio.CancelledError)
 """How a write ends that may have taken effect without an answer."""
 
@@ -258,23 +284,22 @@ class TrackedCalls:
         if not call.name:
             return await self._create(call, call.resource, writes, request)
         key = Key(call.namespace, call.name)
-        version = 0
-        cached = writes.begin(call.resource, key)
-        if cached is None:
+        caches = writes.begin(call.resource, key)
+        if not caches:
             return await self._inner.call(call)
+        answer = b""
         try:
             response = await self._inner.call(call)
             if call.verb == "delete":
                 writes.deleted(call.resource, key, request)
             elif call.subresource in ("", "status"):
-                written = _version_head.decode(response.body).metadata
-                version = number(written.resource_version) if cached.shows(key, written) else 0
+                answer = response.body
             return response
         except _LOST:
             writes.lost(call.resource, call.namespace, request)
             raise
         finally:
-            writes.end(cached, key, request, version)
+            writes.end(caches, key, request, answer)
 
     async def _create(self, call: Call, resource: Resource, writes: Writes, request: Request) -> Response:
         try:
@@ -283,6 +308,5 @@ class TrackedCalls:
             writes.lost(resource, call.namespace, request)
             raise
         if call.verb == "create":
-            made = _version_head.decode(response.body).metadata
-            writes.created(resource, Key(call.namespace, made.name), request, made)
+            writes.created(resource, call.namespace, request, response.body)
         return response

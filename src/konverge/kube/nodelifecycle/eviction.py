@@ -81,7 +81,7 @@ class EvictionReconciler(Reconciler[Pod]):
         lister, nodes = caches.lister(Pod), caches.lister(Node)
         live = nodes.get(node.metadata.name) if nodes else None
         self.forget(live or Node(metadata=node.metadata))
-        return lister.informer.keys_by_index(ON_NODE, node.metadata.name) if lister else []
+        return lister.keys_by_index(ON_NODE, node.metadata.name) if lister else []
 
 
 # upstream: addConditionAndDeletePod

@@ -174,7 +174,7 @@ def _referring(obj: Object, caches: Caches) -> Iterable[Request]:
     lister = caches.lister(AnyNacos)
     meta = obj.metadata
     value = f"{type(obj).resource.kind} {meta.namespace}/{meta.name}"
-    return () if lister is None else list(lister.informer.keys_by_index(REFERS, value))
+    return () if lister is None else list(lister.keys_by_index(REFERS, value))
 
 
 def _of_pod(pod: Pod) -> Iterable[Request]:

@@ -80,7 +80,7 @@ def referred_by(obj: Object, caches: Caches) -> Iterable[Request]:
     """The Wukongs that refer to an object."""
     lister, meta = caches.lister(AnyWukong), obj.metadata
     value = f"{type(obj).resource.kind} {meta.namespace}/{meta.name}"
-    return () if lister is None else lister.informer.keys_by_index(REFERS, value)
+    return () if lister is None else lister.keys_by_index(REFERS, value)
 
 
 FOREIGN: tuple[type[Object], ...] = (
@@ -108,7 +108,7 @@ def _of_instance(instance: VirtualMachineInstance) -> Iterable[Request]:
 
 def _on_bridge(policy: NodeNetworkConfigurationPolicy, caches: Caches) -> Iterable[Request]:
     lister = caches.lister(AnyWukong)
-    return () if lister is None else lister.informer.keys_by_index(BRIDGES, policy.metadata.name)
+    return () if lister is None else lister.keys_by_index(BRIDGES, policy.metadata.name)
 
 
 def _on_nodes(options: Options) -> dict[str, Any]:

@@ -198,4 +198,4 @@ def every(kind: type[Foreign]) -> Callable[[Object, Caches], Iterable[Request]]:
 def under(caches: Caches, kind: type[Foreign], index: str, value: str) -> Iterable[Request]:
     """The objects that an index has under a value."""
     lister = caches.lister(kind)
-    return [] if lister is None else sorted(lister.informer.keys_by_index(index, value))
+    return [] if lister is None else sorted(lister.keys_by_index(index, value))
