@@ -9,9 +9,8 @@ from typing import Any, Generic, Protocol, TypeVar
 import msgspec
 
 from konverge.cache.lister import Lister
-from konverge.cache.record import Key, Record
+from konverge.cache.record import Key, Record, receive
 from konverge.client import ApplyPatch, Client, Conflict, Invalid, MergePatch, NotFound, merge_between
-from konverge.client.patches import difference
 from konverge.objects.codec import decoder, from_json, to_dict
 from konverge.objects.labels import Selector
 from konverge.objects.meta import Object
@@ -19,11 +18,21 @@ from konverge.runtime.containment import first_difference, plain
 from konverge.runtime.owners import require_ownership, set_controller_reference
 from konverge.runtime.reasons import Reason
 from konverge.runtime.result import Request
+from konverge.runtime.status_merge import Keys, changes_on, keys_of
 
 T = TypeVar("T", bound=Object)
 K = TypeVar("K", bound=Object)
 
 _decode = msgspec.json.Decoder().decode
+STATUS_ATTEMPTS = 5
+"""How often a status is written, when other writers are faster each time."""
+
+
+class _StatusHead(msgspec.Struct):
+    status: dict[str, Any] | None = None
+
+
+_read_status = msgspec.json.Decoder(_StatusHead).decode
 _status_only: dict[type[Any], Any] = {}
 """Class of a status -> a struct with nothing but such a status."""
 
@@ -70,6 +79,11 @@ class Context(Generic[T]):
         self.obj: T = from_json(kind, record.raw)
         self._kind = kind
         self._record = record
+        self._version = self.obj.metadata.resource_version
+        self._read_twice = False
+        """Whether `_record` is a later state than the one that `obj` was read from."""
+        self._saved: dict[str, Any] | None = None
+        """The status as it was last saved."""
         self._caches = caches
         self._recorder = recorder
         self._manager = manager
@@ -233,24 +247,56 @@ class Context(Generic[T]):
         return True
 
     async def save_status(self) -> bool:
-        """Write what changed in `ctx.obj.status`, as a merge patch; no request when nothing did. True when written.
+        """Write what changed in `ctx.obj.status`; no request when nothing did. True when it was written.
 
-        An object that was just deleted needs no status any more: that is not a failure.
+        What other writers changed stays: conditions are merged by type, other lists with keys (`ListType("map", …)`)
+        by theirs. The write is guarded by the version that was read; when the object has changed since, its status is
+        read again and our changes are made on that. The status of an object that was deleted, or replaced by another
+        of the same name, needs no writing: that is not a failure.
         """
-        before = self._status_before()
         status: Any = getattr(self.obj, "status", None)
-        if status == before:
-            return False
-        changed = difference(to_dict(before), to_dict(status))
-        if not changed:
-            return False
+        if self._saved is None:
+            as_read = self._status_before()
+            if status == as_read:
+                return False
+            before = to_dict(as_read)
+        else:
+            before = self._saved
+        wanted = to_dict(status)
         try:
-            await self._patch(MergePatch({"status": changed}), "status")
+            written = await self._write_status(before, wanted, keys_of(type(status)))
         except NotFound as error:
             if error.details.name != self.request.name:
                 raise  # the subresource is missing, not the object
             return False
-        return True
+        self._saved = wanted
+        return written
+
+    async def _write_status(self, before: dict[str, Any], wanted: dict[str, Any], keys: dict[str, Keys]) -> bool:
+        for attempt in range(1, STATUS_ATTEMPTS + 1):
+            changes = changes_on(before, wanted, _read_status(self._record.raw).status or {}, keys)
+            if not changes:
+                return False
+            try:
+                await self._patch(
+                    MergePatch({"metadata": {"resourceVersion": self._version}, "status": changes}), "status"
+                )
+            except Conflict:
+                if attempt == STATUS_ATTEMPTS:
+                    raise
+                if not await self._read_again():
+                    return False
+            else:
+                return True
+        return False
+
+    async def _read_again(self) -> bool:
+        """Take the present state as the one to write on; False when this object is gone."""
+        name, namespace = self.request.name, self.request.namespace
+        _, record, meta = receive(await self.client.get_bytes(self._kind, name, namespace))
+        # `ctx.obj` stays as it was read, and so does its version: labels and finalizers were not read again.
+        self._record, self._version, self._read_twice = record, meta.resource_version, True
+        return record.uid == self.obj.metadata.uid
 
     def _status_before(self) -> Any:
         """The status as it was read, alone: the rest of the object need not be decoded again."""
@@ -288,7 +334,9 @@ class Context(Generic[T]):
         )
         # The next difference is computed from what was written now.
         self._record = msgspec.structs.replace(self._record, raw=written)
-        self.obj.metadata.resource_version = self._record.meta.resource_version
+        self._version = self._record.meta.resource_version
+        if not self._read_twice:
+            self.obj.metadata.resource_version = self._version
         # Not the generation: if it rose, a spec was changed that this reconcile has not seen.
 
     def _cached_bytes(self, kind: type[Any], key: Key) -> bytes | None:

@@ -1,0 +1,120 @@
+"""The patch of a status that other writers change, too.
+
+A merge patch replaces lists as a whole, so two controllers that each set a condition would lose one. The patch is
+therefore made of three states: the status as it was read, as this controller wants it, and as it is now. What this
+controller changed is changed; entries of lists that have keys (conditions by `type`, and every `ListType("map", …)` of
+the class) are taken one by one, with all fields that the class does not know; everything else stays.
+
+Upstream: the meaning of listType=map (structured-merge-diff), with a read and a guarded write in place of field owners.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from msgspec import inspect
+
+Json = dict[str, Any]
+Keys = tuple[str, ...]
+
+_CONDITION: Keys = ("type",)
+
+
+def changes_on(before: Json, wanted: Json, now: Json, keys: Mapping[str, Keys], path: str = "") -> Json:
+    """The body of the merge patch that makes on `now` the changes that lead from `before` to `wanted`.
+
+    >>> changes_on({}, {"phase": "Up", "n": 1}, {"n": 1, "by": "another"}, {})
+    {'phase': 'Up'}
+    """
+    changes: Json = {name: None for name in before if name not in wanted and name in now}
+    for name, value in wanted.items():
+        old, present = before.get(name), now.get(name)
+        if name in before and _same(old, value):
+            continue
+        if isinstance(value, dict) and isinstance(present, dict):
+            inner = changes_on(old if isinstance(old, dict) else {}, value, present, keys, f"{path}{name}.")
+            if inner:
+                changes[name] = inner
+            continue
+        if isinstance(value, list):
+            before_list, now_list = (entries if isinstance(entries, list) else [] for entries in (old, present))
+            value = _merged(before_list, value, now_list, keys.get(path + name))
+        if name not in now or not _same(present, value):
+            changes[name] = value
+    return changes
+
+
+def _same(left: Any, right: Any) -> bool:
+    """Equal in JSON, where true is not 1."""
+    return bool(left == right) and type(left) is type(right)
+
+
+def _merged(before: list[Any], wanted: list[Any], now: list[Any], keys: Keys | None) -> list[Any]:
+    """A list with keys merged entry by entry; any other as it is wanted."""
+    if keys is None and all(map(_is_condition, (*before, *wanted, *now))):
+        keys = _CONDITION
+    if keys is None:
+        return wanted
+    old, new, present = (_by_keys(entries, keys) for entries in (before, wanted, now))
+    if old is None or new is None or present is None:
+        return wanted  # the entries have no keys, or two have the same
+    merged = []
+    for key, entry in present.items():
+        if key in new:
+            merged.append(_with_changes(old.get(key), new[key], entry))
+        elif key not in old:
+            merged.append(entry)  # made by another writer
+    # An entry that we did not touch and that is gone was removed by another writer.
+    return [*merged, *(entry for key, entry in new.items() if key not in present and old.get(key) != entry)]
+
+
+def _with_changes(before: Json | None, wanted: Json, now: Json) -> Json:
+    """An entry with our changes; its other fields, such as those that our class does not know, stay."""
+    if before == wanted:
+        return now
+    gone = set(before or ()) - set(wanted)
+    return {**{name: value for name, value in now.items() if name not in gone}, **wanted}
+
+
+def _by_keys(entries: Iterable[Any], keys: Keys) -> dict[tuple[Any, ...], Json] | None:
+    by_keys: dict[tuple[Any, ...], Json] = {}
+    for entry in entries:
+        key = tuple(entry.get(name) for name in keys) if isinstance(entry, dict) else (None,)
+        if None in key or key in by_keys:
+            return None
+        by_keys[key] = entry
+    return by_keys
+
+
+def _is_condition(entry: Any) -> bool:
+    return isinstance(entry, dict) and isinstance(entry.get("type"), str) and isinstance(entry.get("status"), str)
+
+
+# ------------------------------------------------------------------ keys of a class
+
+
+_keys: dict[type[Any], dict[str, Keys]] = {}
+
+
+def keys_of(kind: type[Any]) -> dict[str, Keys]:
+    """Path -> keys, of the lists that a class declares with `ListType("map", …)`."""
+    if kind not in _keys:
+        _keys[kind] = dict(_walk(inspect.type_info(kind), "", ()))
+    return _keys[kind]
+
+
+def _walk(node: inspect.Type, path: str, parents: tuple[type[Any], ...]) -> Iterator[tuple[str, Keys]]:
+    keys: list[str] = []
+    while isinstance(node, inspect.Metadata):
+        keys = (node.extra_json_schema or {}).get("x-kubernetes-list-map-keys") or keys
+        node = node.type
+    if isinstance(node, inspect.ListType) and keys:
+        yield path, tuple(keys)
+    elif isinstance(node, inspect.UnionType):
+        for part in node.types:
+            yield from _walk(part, path, parents)
+    elif isinstance(node, inspect.StructType) and node.cls not in parents:
+        for field in node.fields:
+            name = f"{path}.{field.encode_name}" if path else field.encode_name
+            yield from _walk(field.type, name, (*parents, node.cls))
