@@ -115,6 +115,7 @@ class ApiServer:
         self.definitions.start()
         InternalControllers(self.store, self.objects).start()
         self._expiry.start()
+        await self.store.settled(self.store.revision)  # the first client finds namespaces and roles
 
     async def listen(self, host: str = "127.0.0.1", port: int = 0, *, tls: ssl.SSLContext | None = None) -> str:
         """Serve on a socket as well; the result is the URL."""
@@ -125,6 +126,7 @@ class ApiServer:
         await self._listener.start(host, port, ssl=tls)
         bound = self._listener.addresses[-1]
         bootstrap.publish_endpoints(self.objects, *bound[:2])
+        await self.store.settled(self.store.revision)
         shown = f"[{bound[0]}]" if ":" in bound[0] else bound[0]
         return f"{'https' if tls else 'http'}://{shown}:{bound[1]}"
 

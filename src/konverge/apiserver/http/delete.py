@@ -72,7 +72,7 @@ async def delete(call: Call) -> Response:
     served = call.resource
     respond.settle_form(call, custom=served.custom)
     options = read_options(call)
-    record = reads.find(call)
+    record = reads.find_for_write(call)
     if served.strategy.orphan_warning and options.orphan is None and options.propagation is None:
         call.warn(served.strategy.orphan_warning)
     result = await remove(call, served, record.key, options)

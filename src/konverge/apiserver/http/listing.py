@@ -142,27 +142,14 @@ async def page(store: Store, table: Table, selection: Selection, options: ListOp
     if revision == 0:
         # An explicit "0" allows any cached state, and such a list is never cut into pages; events have no cache.
         cached = options.resource_version == "0" and table.name not in _UNCACHED
-        return await _present(store, table, selection, 0 if cached else options.limit)
+        return await _at(table, selection, store.durable, "", 0 if cached else options.limit)
     if options.match == "Exact" or (options.limit and not options.match):
         await wait_for(store, revision)
         if revision < store.compacted:
             raise status.expired(TOO_OLD)
         return await _at(table, selection, revision, "", options.limit)
     await wait_for(store, revision)
-    return await _present(store, table, selection, options.limit)
-
-
-async def _present(store: Store, table: Table, selection: Selection, limit: int, start: str = "") -> Page:
-    await store.settled(table.revision)
-    records = table.records
-    if selection.single:
-        record = records.get(selection.scope)
-        chosen = [record] if record is not None and (selection.test is None or selection.test(record)) else []
-        return Page(chosen, store.durable)
-    keys = table.keys(selection.scope, start)
-    if selection.test is None and not limit:
-        return Page([records[key] for key in keys], store.durable)
-    return await _cut([records[key] for key in keys], selection, store.durable, limit)
+    return await _at(table, selection, store.durable, "", options.limit)
 
 
 async def _cut(records: list[Record], selection: Selection, revision: int, limit: int) -> Page:
@@ -191,7 +178,7 @@ async def _continued(store: Store, table: Table, selection: Selection, options: 
     revision, start = read_token(options.continue_, selection.scope)
     limit = 0 if options.resource_version == "0" and table.name not in _UNCACHED else options.limit
     if revision < 0:
-        return await _present(store, table, selection, limit, start)
+        return await _at(table, selection, store.durable, start, limit)
     if revision < store.compacted:
         key = start.rstrip("\0")
         raise status.expired(CONTINUE_TOO_OLD, metadata={"continue": token(-1, key, selection.scope)})
@@ -199,23 +186,11 @@ async def _continued(store: Store, table: Table, selection: Selection, options: 
 
 
 async def _at(table: Table, selection: Selection, revision: int, start: str, limit: int) -> Page:
-    """The state at an old revision."""
-    undone = table.undone(revision)
-    prefix = "" if selection.single else selection.scope
-    keys = table.keys(prefix, start)
-    if not undone:
-        return await _cut([table.records[key] for key in _only(keys, selection)], selection, revision, limit)
-    first = max(prefix, start)
-    keys = [key for key in keys if key not in undone]
-    keys += [key for key, old in undone.items() if old is not None and key >= first and key.startswith(prefix)]
-    keys.sort()
-    present = table.records
-    records = [record for key in _only(keys, selection) if (record := undone.get(key) or present.get(key)) is not None]
-    return await _cut(records, selection, revision, limit)
-
-
-def _only(keys: list[str], selection: Selection) -> list[str]:
-    return [key for key in keys if key == selection.scope] if selection.single else keys
+    """The state at a revision. The present is the newest one on disk: a write that is not may yet be lost."""
+    if selection.single:
+        record = table.get_at(revision, selection.scope) if selection.scope >= start else None
+        return await _cut([] if record is None else [record], selection, revision, limit)
+    return await _cut(table.at(revision, selection.scope, start), selection, revision, limit)
 
 
 # --- which objects a list or a watch is about: its scope in the table, and the test that its selectors make

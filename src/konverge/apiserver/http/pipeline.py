@@ -20,13 +20,14 @@ from konverge.apiserver.http.bodies import BODY_LIMIT, yaml_parsed_in_thread
 from konverge.apiserver.http.routing import PageNotFound, route
 from konverge.apiserver.request.call import Call
 from konverge.apiserver.request.info import request_info, split_target
-from konverge.apiserver.request.protocols import Backend
+from konverge.apiserver.request.protocols import Backend, Handler
 from konverge.apiserver.request.user import ANONYMOUS
 from konverge.objects.durations import DurationError, parse_duration
 from konverge.wire.message import Headers, Request, Response
 
 log = logging.getLogger("konverge.apiserver")
 
+_READS = frozenset({"get", "list", "watch"})
 _YAML_IN_THREAD = 16 * 1024
 """Bytes of YAML from which a thread parses it: 16 KiB take some 10 ms, for which others would wait."""
 
@@ -63,9 +64,23 @@ async def _answer(call: Call) -> Response:
         return await handler(call)
     if len(call.request.body) > _YAML_IN_THREAD and "yaml" in call.request.headers.get("content-type"):
         call.request.body = await yaml_parsed_in_thread(call.request.body)
-    response = await within(seconds, handler(call))
+    work = handler(call) if call.info.verb in _READS else _write(call, handler)
+    response = await within(seconds, work)
     if len(response.body) > respond.GZIP_FROM:
         response = await respond.compressed(call, response)
+    return response
+
+
+async def _write(call: Call, handler: Handler) -> Response:
+    """A refusal and a dry run may rest on writes that are not on disk: no client hears of these before they are."""
+    store = call.server.store
+    try:
+        response = await handler(call)
+    except (status.ApiError, PageNotFound):
+        await store.settled(store.revision)
+        raise
+    if call.dry_run:
+        await store.settled(store.revision)
     return response
 
 

@@ -16,11 +16,19 @@ from konverge.wire.message import Headers, Response
 
 
 def find(call: Call) -> Record:
-    """The stored object that the path names, or 404."""
-    served = call.resource
-    record = call.server.store.get(served.table, call.key)
+    """The object that the path names, as it is on disk, or 404. No request waits for it: it is there already."""
+    return _present(call, call.server.store.durable_record(call.resource.table, call.key))
+
+
+def find_for_write(call: Call) -> Record:
+    """The object that the path names with all writes so far, or 404: what a write changes."""
+    return _present(call, call.server.store.get(call.resource.table, call.key))
+
+
+def _present(call: Call, record: Record | None) -> Record:
     if record is None:
-        raise status.not_found(served.resource.group, served.resource.plural, call.info.name)
+        resource = call.resource.resource
+        raise status.not_found(resource.group, resource.plural, call.info.name)
     return record
 
 
@@ -34,11 +42,7 @@ async def get(call: Call) -> Response:
         except ValueError as error:
             raise status.plain_500(str(error)) from None
         await listing.wait_for(call.server.store, revision)
-    record = find(call)
-    store = call.server.store
-    if record.revision > store.durable:
-        await store.settled(record.revision)
-    return answer(call, 200, served, record)
+    return answer(call, 200, served, find(call))
 
 
 def answer(call: Call, code: int, served: Served, record: Record) -> Response:

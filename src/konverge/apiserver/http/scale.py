@@ -92,7 +92,6 @@ async def get(call: Call) -> Response:
     served = call.resource
     respond.settle_form(call, custom=served.custom)
     view, record = view_of(call, served), reads.find(call)
-    await call.server.store.settled(record.revision)
     scale = view.get(render.restored(served, record))
     if not call.accepted.form or served.custom:
         return respond.answer(call, 200, scale)

@@ -187,14 +187,9 @@ class _Watching:
 
     def _state(self) -> Iterator[Record | None]:
         """The durable state in the order of its keys; None for what is not selected."""
-        table, selection = self._table, self._selection
-        undone = table.undone(self._store.durable) if table.revision > self._store.durable else {}
-        prefix = "" if selection.single else selection.scope
-        keys = [selection.scope] if selection.single else table.keys(prefix)
-        if undone:
-            keys = sorted({*keys, *(key for key in undone if key.startswith(prefix) and not selection.single)})
-        snapshot = [undone[key] if key in undone else table.records.get(key) for key in keys]
-        test = selection.test
+        table, selection, durable = self._table, self._selection, self._store.durable
+        test, scope = selection.test, selection.scope
+        snapshot = [table.get_at(durable, scope)] if selection.single else table.at(durable, scope)
         return (record if record is not None and (test is None or test(record)) else None for record in snapshot)
 
     async def _initial(self, stream: WatchStream, sink: Sink) -> None:

@@ -86,6 +86,11 @@ class Store:
         existing = self.tables.get(table)
         return None if existing is None else existing.records.get(key)
 
+    def durable_record(self, table: str, key: str) -> Record | None:
+        """An object as it is on disk, which is all that a client may see of it."""
+        existing = self.tables.get(table)
+        return None if existing is None else existing.get_at(self.durable, key)
+
     def put(self, table: Table, obj: Obj, *, expected: int | None) -> Record:
         """Write an object. `expected` is the revision it must have now: 0 for none, None for any."""
         metadata = obj["metadata"]
@@ -122,12 +127,13 @@ class Store:
         self._log.append((table, event))
         if event.old is not None:
             self._superseded += len(event.old.data)
-        self._trim(event.time)
         if self._journal is None:
             self.durable = event.revision
+            self._trim(event.time)
             table.publish(event)
             self._advance()
         else:
+            self._trim(event.time)
             self._unpublished.append((table, event))
             self._journal.append(table.name, event)
 
@@ -207,8 +213,12 @@ class Store:
         limits, log = self._limits, self._log
         horizon, forgotten = now - limits.seconds, 0
         for _ in range(_MOST_FORGOTTEN):
-            if len(log) <= 1 or not (
-                log[0][1].time < horizon or len(log) > limits.events or self._superseded > limits.superseded_bytes
+            if (
+                len(log) <= 1
+                or log[0][1].revision > self.durable
+                or not (
+                    log[0][1].time < horizon or len(log) > limits.events or self._superseded > limits.superseded_bytes
+                )
             ):
                 break
             forgotten = self._forget()

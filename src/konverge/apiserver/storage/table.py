@@ -95,6 +95,24 @@ class Table:
         events.reverse()
         return events
 
+    def at(self, revision: int, prefix: str = "", after: str = "") -> list[Record]:
+        """The objects below a prefix as they were at a revision, in the order of their keys, from `after` on."""
+        keys, records = self.keys(prefix, after), self.records
+        undone = self.undone(revision) if self.revision > revision else None
+        if not undone:
+            return [records[key] for key in keys]
+        first = max(prefix, after)
+        before = {key: records[key] for key in keys if key not in undone}
+        before |= {key: old for key, old in undone.items() if old and key >= first and key.startswith(prefix)}
+        return [before[key] for key in sorted(before)]
+
+    def get_at(self, revision: int, key: str) -> Record | None:
+        """One object as it was at a revision."""
+        record = self.records.get(key)
+        if self.revision <= revision or (record is not None and record.revision <= revision):
+            return record
+        return self.undone(revision).get(key, record)
+
     def undone(self, revision: int) -> dict[str, Record | None]:
         """How the state at an old revision differs from the present one."""
         overlay: dict[str, Record | None] = {}
