@@ -24,6 +24,8 @@ from konverge.apiserver.object_access import Objects
 from konverge.apiserver.registry import Registry
 from konverge.apiserver.request.protocols import Admission, Extensions, Stream, TableMaker
 from konverge.apiserver.storage import Store
+from konverge.apiserver.storage.folder import FolderError
+from konverge.apiserver.storage.store import Failed
 from konverge.apiserver.table import Tables
 from konverge.wire.in_process import Direct
 from konverge.wire.message import Request, Response
@@ -115,7 +117,11 @@ class ApiServer:
         self.definitions.start()
         InternalControllers(self.store, self.objects).start()
         self._expiry.start()
-        await self.store.settled(self.store.revision)  # the first client finds namespaces and roles
+        try:
+            await self.store.settled(self.store.revision)  # the first client finds namespaces and roles
+        except Failed as error:
+            await self.stop()
+            raise FolderError(f"the data folder {self.data_dir} cannot be written ({error}): check the disk") from error
 
     async def listen(self, host: str = "127.0.0.1", port: int = 0, *, tls: ssl.SSLContext | None = None) -> str:
         """Serve on a socket as well; the result is the URL."""

@@ -48,19 +48,35 @@ async def all_checks(call: Call) -> Response:
     Upstream: apiserver/pkg/server/healthz/healthz.go.
     """
     name = call.info.path.strip("/")
-    if "verbose" not in call.query:
-        return respond.answer_text(call, 200, "ok")
     left_out = call.query.get("exclude", [])
-    lines = [f"[+]{check} {'excluded: ok' if check in left_out else 'ok'}" for check in CHECKS]
+    failed = [check for check in CHECKS if check not in left_out and _fails(call, check)]
+    if "verbose" not in call.query and not failed:
+        return respond.answer_text(call, 200, "ok")
+    lines = [_line(check, left_out, failed) for check in CHECKS]
     unknown = [check for check in left_out if check not in CHECKS]
     if unknown:
         quoted = ",".join(f'"{check}"' for check in unknown)
         lines.append(f"warn: some health checks cannot be excluded: no matches for {quoted}")
+    if failed:
+        return respond.answer_text(call, 500, "\n".join([*lines, f"{name} check failed\n"]))
     return respond.answer_text(call, 200, "\n".join([*lines, f"{name} check passed\n"]))
 
 
 async def single_check(call: Call) -> Response:
+    if _fails(call, call.info.path.partition("z/")[2]):
+        return respond.answer_text(call, 500, f"internal server error: {call.server.store.failure}\n")
     return respond.answer_text(call, 200, "ok")
+
+
+def _fails(call: Call, check: str) -> bool:
+    """The store is what clients know as etcd."""
+    return check == "etcd" and call.server.store.failure is not None
+
+
+def _line(check: str, left_out: list[str], failed: list[str]) -> str:
+    if check in failed:
+        return f"[-]{check} failed: reason withheld"
+    return f"[+]{check} {'excluded: ok' if check in left_out else 'ok'}"
 
 
 async def metrics(call: Call) -> Response:

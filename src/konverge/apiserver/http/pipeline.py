@@ -22,6 +22,7 @@ from konverge.apiserver.request.call import Call
 from konverge.apiserver.request.info import request_info, split_target
 from konverge.apiserver.request.protocols import Backend, Handler
 from konverge.apiserver.request.user import ANONYMOUS
+from konverge.apiserver.storage.store import Failed
 from konverge.objects.durations import DurationError, parse_duration
 from konverge.wire.message import Headers, Request, Response
 
@@ -46,6 +47,8 @@ async def handle(server: Backend, request: Request) -> Response:
         return respond.answer_error(call, _timed_out())
     except RecursionError:
         return respond.answer_error(call, status.bad_request(f"the object is nested too deeply: {nesting.TOO_DEEP}"))
+    except Failed as error:  # said when it happened; a reader of the log needs no traceback of every write
+        return respond.answer_error(call, status.internal(f"the state cannot be written to disk: {error}"))
     except Exception:  # the boundary: an error of ours is a 500 with a line in the log, not a broken connection
         log.exception("%s %s failed", request.method, path)
         return respond.answer_error(call, status.internal("the server failed; its log says why"))

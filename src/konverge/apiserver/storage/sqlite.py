@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 import os
 import queue
 import sqlite3
@@ -47,6 +48,8 @@ GROUP = 256
 """Changes that are committed at once, at most: their statements must not hold the loop for long."""
 FORGET_GROUPS = 4
 """Old rows deleted with each group: more than one, so that the log shrinks while it grows."""
+
+log = logging.getLogger("konverge.storage")
 
 Entry = tuple[str, Event]
 Change = tuple[int, str, str, float, bytes | None, bytes | None]
@@ -188,8 +191,9 @@ class SqliteJournal:
         if more:
             self._next()
 
-    def _fail(self, error: sqlite3.Error) -> None:
+    def _fail(self, error: sqlite3.Error | OSError) -> None:
         """Nothing is written from here on."""
+        log.error("%s cannot be written any more: %s", self._path, error)
         self._failed = True
         self._on_failed(error)
         self._become_idle()
@@ -202,8 +206,13 @@ class SqliteJournal:
     # --- in the journal's thread, which alone uses the connection between a request to commit and its result
 
     def _commit_all(self) -> None:
-        _sync(self._log)  # its preallocated space; while the server starts, no write waits for that
+        try:
+            _sync(self._log)  # its preallocated space; while the server starts, no write waits for that
+        except OSError as error:
+            self._call(self._fail, error)
         while self._commits.get():
+            if self._failed:
+                continue
             try:
                 self._connection.execute("COMMIT")
                 if self._unchecked <= CHECKPOINT_BYTES:

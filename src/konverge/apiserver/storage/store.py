@@ -73,7 +73,8 @@ class Store:
         self._superseded = 0
         self._unpublished: deque[tuple[Table, Event]] = deque()
         self._waiting: deque[tuple[int, asyncio.Future[None]]] = deque()
-        self._failure: BaseException | None = None
+        self.failure: BaseException | None = None
+        """Why no write succeeds any more; None as long as the journal works."""
         self._advances: list[tuple[int, asyncio.Future[None]]] = []
 
     def table(self, name: str) -> Table:
@@ -120,8 +121,8 @@ class Store:
         return last
 
     def _commit(self, table: Table, event: Event) -> None:
-        if self._failure is not None:
-            raise Failed(str(self._failure))
+        if self.failure is not None:
+            raise Failed(str(self.failure))
         self.revision = event.revision
         table.apply(event)
         self._log.append((table, event))
@@ -166,7 +167,7 @@ class Store:
         self._advance()
 
     def _on_failed(self, error: BaseException) -> None:
-        self._failure = error
+        self.failure = error
         for _, waiter in self._waiting:
             if not waiter.done():
                 waiter.set_exception(Failed(str(error)))
@@ -175,8 +176,8 @@ class Store:
     async def settled(self, revision: int) -> None:
         """Wait until everything up to a revision is on disk. Without a journal it always is."""
         if revision > self.durable:
-            if self._failure is not None:
-                raise Failed(str(self._failure))
+            if self.failure is not None:
+                raise Failed(str(self.failure))
             waiter = asyncio.get_running_loop().create_future()
             self._waiting.append((revision, waiter))
             await waiter
