@@ -18,6 +18,7 @@ from typing import Any
 
 import msgspec
 
+from konverge.cache.quarantine import Quarantine
 from konverge.cache.record import Key, Meta, Record, receiver
 from konverge.cache.reflector import Reflector, Scope
 from konverge.cache.store import Change, ChangeType, IndexFunction, Store
@@ -26,6 +27,8 @@ from konverge.client.call import Caller
 from konverge.objects.resource import Resource
 
 Handler = Callable[[Change], None]
+HANDLER = "is not handled by "
+"""The beginning of the stage of a handler that failed."""
 
 
 class CacheTooLarge(Exception):
@@ -125,13 +128,14 @@ class Informer:
         self.synced = asyncio.Event()
         self.answered = asyncio.Event()
         """Set when synced, or when the server says that it has no such resource."""
+        self.quarantine = Quarantine(str(spec))
         self._handlers: list[tuple[Handler, Callable[[], bool]]] = []
         self._waiters: list[_Waiter] = []
         self._parts: dict[str, _Part] = {}
         self._indexes = dict(indexes or {})
         for scope in spec.scopes():
-            store = Store(indexes)
-            watching = Watching(store, _receiver(spec))
+            store = Store(indexes, self.quarantine)
+            watching = Watching(store, _receiver(spec), scope.namespace)
             reflector = Reflector(
                 caller,
                 scope,
@@ -161,7 +165,11 @@ class Informer:
         batches. Returns the function that removes the handler.
         """
         for key, record in list(self.items()):
-            handler(Change(ChangeType.ADDED, key, None, record, initial=True))
+            change = Change(ChangeType.ADDED, key, None, record, initial=True)
+            try:
+                handler(change)
+            except Exception as error:
+                self._set_aside(handler, change, error)
         entry = (handler, is_busy)
         self._handlers.append(entry)
         return functools.partial(self._handlers.remove, entry)
@@ -173,9 +181,28 @@ class Informer:
         self._check_size()
         for change in changes:
             for handler, _ in self._handlers:
-                handler(change)
+                try:
+                    handler(change)
+                except Exception as error:
+                    self._set_aside(handler, change, error)
             change.forget_meta()
+            if self.quarantine.entries:
+                self._delivered(change)
         self._after_progress()
+
+    def _set_aside(self, handler: Handler, change: Change, error: Exception) -> None:
+        """A handler failed on a change: that concerns neither the other handlers nor the other objects."""
+        record, name = change.latest, getattr(handler, "__qualname__", type(handler).__name__)
+        self.quarantine.report(change.key, record.version, record.uid, f"{HANDLER}{name}", error)
+
+    def _delivered(self, change: Change) -> None:
+        """All handlers were called: one that failed on an earlier state succeeded on this one, or failed again."""
+        if change.new is None:
+            self.quarantine.forget(change.key)
+            return
+        for entry in self.quarantine:
+            if entry.key == change.key and entry.stage.startswith(HANDLER) and entry.version != change.new.version:
+                self.quarantine.release(entry.key, entry.stage)
 
     def _check_size(self) -> None:
         bound = self.spec.max_objects

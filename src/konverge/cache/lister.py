@@ -1,13 +1,17 @@
 """The lister: typed reads from a cache. It never uses the network, and never returns the cache's own memory: every
 object is decoded for its reader, so that changing it changes nothing else.
+
+What cannot be read is never left out in silence: a controller that takes an object for absent may create it again, or
+delete what depends on it. So a read that concerns such an object raises `Unreadable`, and names it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Generic, TypeAlias, TypeVar
 
 from konverge.cache.informer import Informer
+from konverge.cache.quarantine import Quarantined, Unreadable
 from konverge.cache.record import Key, Record
 from konverge.objects.labels import Selector
 
@@ -32,17 +36,24 @@ class Lister(Generic[T]):
 
     def get(self, name: str, namespace: str = "") -> T | None:
         """The object as the cache has it, or None."""
-        record = self.informer.get(Key(namespace, name))
-        return None if record is None else self._decode(record.raw)
+        key = Key(namespace, name)
+        quarantine = self.informer.quarantine
+        if quarantine.entries and (entry := quarantine.unread(key)):
+            raise self._unreadable(entry)
+        record = self.informer.get(key)
+        return None if record is None else self._decoded([(key, record)])[0]
 
     def list(self, namespace: str | None = None, selector: Selector | None = None) -> Sequence[T]:
         """All objects, or those of a namespace and with matching labels, sorted by name."""
-        return [self._decode(record.raw) for _, record in sorted(self._select(namespace, selector))]
+        quarantine = self.informer.quarantine
+        if quarantine.entries and (entry := quarantine.hides(namespace)):
+            raise self._unreadable(entry)
+        return self._decoded(sorted(self._select(namespace, selector)))
 
     def by_index(self, index: str, value: str) -> Sequence[T]:
         """The objects under a value of a declared index."""
-        records = (self.informer.get(key) for key in sorted(self.keys_by_index(index, value)))
-        return [self._decode(record.raw) for record in records if record is not None]
+        keys = sorted(self.keys_by_index(index, value))
+        return self._decoded([(key, record) for key in keys if (record := self.informer.get(key)) is not None])
 
     def has_index(self, index: str) -> bool:
         return self._indexes is None or index in self._indexes
@@ -63,6 +74,20 @@ class Lister(Generic[T]):
 
     def raw(self, name: str, namespace: str = "") -> Record | None:
         return self.informer.get(Key(namespace, name))
+
+    def _decoded(self, items: Iterable[tuple[Key, Record]]) -> Sequence[T]:
+        decode, key = self._decode, Key("", "")
+        objects = []
+        try:
+            for item in items:
+                key = item[0]
+                objects.append(decode(item[1].raw))
+        except Exception as error:
+            raise Unreadable(f"{self.informer.spec} {key} cannot be read: {error}") from error
+        return objects
+
+    def _unreadable(self, entry: Quarantined) -> Unreadable:
+        return Unreadable(f"{self.informer.spec} {entry}")
 
     def _select(self, namespace: str | None, selector: Selector | None) -> Iterator[tuple[Key, Record]]:
         items = self.informer.items(namespace)

@@ -118,6 +118,26 @@ def receiver(field_manager: str = "") -> Callable[[bytes], tuple[Key, Record, Me
 receive = receiver()
 
 
+class _LooseMeta(msgspec.Struct, gc=False, rename="camel"):
+    name: str
+    namespace: str = ""
+    uid: str = ""
+    resource_version: str = ""
+
+
+class _LooseHead(msgspec.Struct, gc=False):
+    metadata: _LooseMeta
+
+
+_read_loosely = msgspec.json.Decoder(_LooseHead).decode
+
+
+def identify(data: bytes) -> tuple[Key, int, str]:
+    """Key, version and uid of an object that cannot be received otherwise. Raises a DecodeError if it has none."""
+    meta = _read_loosely(data).metadata
+    return Key(meta.namespace, meta.name), number(meta.resource_version), meta.uid
+
+
 def number(resource_version: str) -> int:
     """A resourceVersion as a number, for comparisons. Servers before 1.35 might send an opaque text: then 0, which is
     never newer.

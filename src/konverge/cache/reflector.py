@@ -22,11 +22,13 @@ from konverge.cache.store import SLICE, Change
 from konverge.cache.watch_state import WatchError, Watching
 from konverge.client.call import Call, Caller
 from konverge.client.errors import (
+    UNREADABLE,
     ApiStatusError,
     BadRequest,
     ClientError,
     Expired,
     Invalid,
+    MalformedAnswer,
     NotFound,
     TimedOut,
     TooManyRequests,
@@ -191,6 +193,9 @@ class Reflector:
                     await self._failed(error, error.retry_after)
             except (ClientError, WireError) as error:
                 await self._failed(error, (error.retry_after or 0) if isinstance(error, TooManyRequests) else 0)
+            except UNREADABLE as error:  # not one object, but the answer itself: a proxy's page, a stream cut in pieces
+                self._forget_position()
+                await self._failed(MalformedAnswer(f"the answer cannot be read: {error}"), 0)
             except TimeoutError:  # after the wire's errors, some of which are also this
                 self._recovered(Restart.SILENT)
             if loop.time() - began > HEALTHY_AFTER:
@@ -219,7 +224,10 @@ class Reflector:
         """What the server has now in a namespace: the version of the list, and uid and version of each object."""
         query = self.scope.query()
         call = Call("list", self.scope.resource, namespace, query=query, accept=PARTIAL_METADATA_LIST)
-        answer = _heads_decoder.decode((await self._caller.call(call)).body)
+        try:
+            answer = _heads_decoder.decode((await self._caller.call(call)).body)
+        except UNREADABLE as error:
+            raise MalformedAnswer(f"the list cannot be read: {error}") from error
         metas = [item.metadata for item in answer.items or ()]
         versions = {Key(meta.namespace, meta.name): (meta.uid, number(meta.resource_version)) for meta in metas}
         return number(answer.metadata.resource_version), versions
@@ -357,8 +365,7 @@ class Reflector:
         self._list_version = "0"
 
     def _deliver_page(self, items: list[msgspec.Raw]) -> None:
-        changes = [change for item in items if (change := self.watching.add_to_list(bytes(item)))]
-        self._on_changes(changes)
+        self._on_changes(self.watching.add_listed(bytes(item) for item in items))
 
     # -------------------------------------------------------------- recovery and back-off
 

@@ -16,6 +16,7 @@ from typing import TypeVar
 
 import msgspec
 
+from konverge.cache.quarantine import Quarantine
 from konverge.cache.record import Key, Meta, Record
 
 IndexFunction = Callable[[Record, Meta], Iterable[str]]
@@ -76,15 +77,23 @@ def by_label(name: str) -> IndexFunction:
 class _Index:
     """value -> keys, and key -> values, so that an update can remove old values without decoding the old object."""
 
-    __slots__ = ("function", "keys", "values")
+    __slots__ = ("function", "keys", "stage", "values")
 
-    def __init__(self, function: IndexFunction) -> None:
+    def __init__(self, name: str, function: IndexFunction) -> None:
         self.function = function
+        self.stage = f"cannot be indexed by {name!r}"
         self.keys: dict[str, dict[Key, None]] = {}
         self.values: dict[Key, tuple[str, ...]] = {}
 
-    def put(self, key: Key, record: Record, meta: Meta) -> None:
-        values = tuple(self.function(record, meta))
+    def put(self, key: Key, record: Record, meta: Meta, quarantine: Quarantine) -> None:
+        try:
+            values = tuple(self.function(record, meta))
+        except Exception as error:  # the author's function: the object stays in the cache, under no value of this index
+            values = ()
+            quarantine.report(key, record.version, record.uid, self.stage, error)
+        else:
+            if quarantine.entries:
+                quarantine.release(key, self.stage)
         present = self.values.get(key, ())
         if present == values:
             return
@@ -111,9 +120,12 @@ class Store:
     0
     """
 
-    def __init__(self, indexes: Mapping[str, IndexFunction] | None = None) -> None:
+    def __init__(
+        self, indexes: Mapping[str, IndexFunction] | None = None, quarantine: Quarantine | None = None
+    ) -> None:
+        self.quarantine = Quarantine() if quarantine is None else quarantine
         self._spaces: dict[str, dict[str, Record]] = {}
-        self._indexes = {name: _Index(function) for name, function in (indexes or {}).items()}
+        self._indexes = {name: _Index(name, function) for name, function in (indexes or {}).items()}
         self.count = 0
         self.version = 0
         """The newest resourceVersion known to be reflected here, objects and bookmarks alike."""
@@ -143,9 +155,9 @@ class Store:
 
     def add_index(self, name: str, function: IndexFunction) -> None:
         """Declare an index; the objects in the store are indexed at once."""
-        index = self._indexes[name] = _Index(function)
+        index = self._indexes[name] = _Index(name, function)
         for key, record in self.items():
-            index.put(key, record, record.meta)
+            index.put(key, record, record.meta, self.quarantine)
 
     # -------------------------------------------------------------- changing
 
@@ -160,7 +172,7 @@ class Store:
             return None
         space[name] = record
         for index in self._indexes.values():
-            index.put(key, record, meta)
+            index.put(key, record, meta, self.quarantine)
         if old is None:
             self.count += 1
             return Change(ChangeType.ADDED, key, None, record, initial, _meta=meta)
@@ -195,6 +207,8 @@ class Replacement:
 
     store: Store
     seen: dict[Key, Record] = field(default_factory=dict)
+    unread: dict[Key, str] = field(default_factory=dict)
+    """Key -> uid of listed objects that cannot be read: what is stored of them stays."""
 
     def add(self, key: Key, record: Record) -> None:
         known = self.store.get(key)
@@ -226,7 +240,8 @@ class Replacement:
 
     def _is_gone(self, key: Key, record: Record) -> bool:
         listed = self.seen.get(key)
-        return listed is None or listed.uid != record.uid
+        uid = self.unread.get(key) if listed is None else listed.uid
+        return uid != record.uid
 
 
 T = TypeVar("T")

@@ -15,12 +15,13 @@ Upstream: handleAnyWatch, watchList and list (client-go's tools/cache/reflector.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 
 import msgspec
 
-from konverge.cache.record import Key, Meta, Record, number, receive
+from konverge.cache.quarantine import READ
+from konverge.cache.record import Key, Meta, Record, identify, number, receive
 from konverge.cache.store import SLICE, Change, Replacement, Store
 from konverge.client.watch import Blocks, split_event
 
@@ -74,6 +75,8 @@ class Watching:
 
     store: Store
     receive: Receive = receive
+    namespace: str = ""
+    """What it lists; empty for all namespaces."""
     synced: bool = False
     """The first list is complete: from now on the store shows the server's state at some moment."""
     position: int = 0
@@ -86,6 +89,8 @@ class Watching:
     """Bookmarks seen on this connection: a server that sends them is never silent for long."""
     _listing: bool = False
     _list: Replacement | None = None
+    _unread: dict[Key, str] = field(default_factory=dict)
+    """Key -> uid of objects in the present list that cannot be read."""
     _blocks: Blocks = field(default_factory=Blocks)
 
     # -------------------------------------------------------------- listing
@@ -97,13 +102,20 @@ class Watching:
         thousand objects need not exist twice. Any later list is compared with the stored state.
         """
         self._listing = True
+        self._unread = {}
         self.lists += 1
         self._list = None if self.store.count == 0 and not self.synced else self.store.replacement()
         self.position = 0
 
+    def add_listed(self, raws: Iterable[bytes]) -> list[Change]:
+        """InitApply, for a page of objects."""
+        return [change for raw in raws if (change := self._take("ADDED", raw))]
+
     def add_to_list(self, raw: bytes) -> Change | None:
         """InitApply."""
         key, record, meta = self.receive(raw)
+        if self.store.quarantine.entries:
+            self.store.quarantine.release(key, READ)
         if self._list is None:
             return self.store.apply(key, record, meta, initial=True)
         self._list.add(key, record)
@@ -113,6 +125,9 @@ class Watching:
         """InitDone: the difference to the stored state becomes visible, in slices."""
         if self._list is not None:
             yield from self._list.commit(version)
+        for entry in self.store.quarantine:
+            if entry.key not in self._unread and self._is_ours(entry.key) and self.store.get(entry.key) is None:
+                self.store.quarantine.forget(entry.key)
         self._listing = False
         self._list = None
         self.synced = True
@@ -140,34 +155,61 @@ class Watching:
         """
         changes: list[Change] = []
         block = self._blocks.feed(chunk)
-        for line in block.split(b"\n") if block else ():
-            if not line:
-                continue
-            kind, raw = split_event(line)
-            if kind == "BOOKMARK":
-                yield changes
-                changes = []
-                yield from self._on_bookmark(raw)
-            elif kind == "ERROR":
-                yield changes
-                raise _error(raw)
-            else:
-                change = self.add_to_list(raw) if self._listing else self._on_event(kind, raw)
-                if change is not None:
+        try:
+            for line in block.split(b"\n") if block else ():
+                if not line:
+                    continue
+                kind, raw = split_event(line)
+                if kind == "BOOKMARK":
+                    yield changes
+                    changes = []
+                    yield from self._on_bookmark(raw)
+                elif kind == "ERROR":
+                    raise _error(raw)
+                elif change := self._take(kind, raw):
                     changes.append(change)
                     if len(changes) >= SLICE:
                         yield changes
                         changes = []
+        except Exception:
+            yield changes  # they are in the store: handlers must see them, whatever follows
+            raise
         yield changes
+
+    def _take(self, kind: str, raw: bytes) -> Change | None:
+        try:
+            return self.add_to_list(raw) if self._listing else self._on_event(kind, raw)
+        except Exception as error:  # a transform is the author's; and one object must not end the cache
+            return self._set_aside(kind, raw, error)
 
     def _on_event(self, kind: str, raw: bytes) -> Change | None:
         key, record, meta = self.receive(raw)
         if 0 < record.version <= self.position:
             return None
         self._advance(record.version)
+        if self.store.quarantine.entries:
+            self.store.quarantine.release(key, READ)
         if kind == "DELETED":
             return self.store.delete(key)
         return self.store.apply(key, record, meta)
+
+    def _set_aside(self, kind: str, raw: bytes, error: Exception) -> Change | None:
+        """An object that cannot be received: reported, and left as it is in the store. Raises where it has no name."""
+        key, version, uid = identify(raw)
+        quarantine = self.store.quarantine
+        if self._listing:
+            self._unread[key] = uid
+            if self._list is not None:
+                self._list.unread[key] = uid
+        else:
+            if 0 < version <= self.position:
+                return None
+            self._advance(version)
+            if kind == "DELETED":
+                quarantine.forget(key)
+                return self.store.delete(key)
+        quarantine.report(key, version, uid, READ, error)
+        return None
 
     def _on_bookmark(self, raw: bytes) -> Iterator[list[Change]]:
         meta = _bookmark.decode(raw).metadata
@@ -177,6 +219,9 @@ class Watching:
             self._advance(version)
         elif meta.annotations.get(INITIAL_EVENTS_END) == "true":
             yield from self.end_list(version)
+
+    def _is_ours(self, key: Key) -> bool:
+        return not self.namespace or key.namespace == self.namespace
 
     def _advance(self, version: int) -> None:
         self.position = max(self.position, version)

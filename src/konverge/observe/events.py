@@ -111,6 +111,8 @@ class EventRecorder:
             if isinstance(error, Forbidden) and error.namespace_terminating:
                 return  # the namespace is being deleted, and the event with it
             _log.warning("event %s about %s not written: %s", occurrence.reason, occurrence.about.name, error)
+        except Exception:  # an event that cannot be encoded must not take the recorder, and the process, along
+            _log.exception("event %s about %s not written", occurrence.reason, occurrence.about.name)
 
     async def _create(self, occurrence: Occurrence) -> None:
         """Under a name like client-go's: object and time. Several events of one moment differ in the last digits."""

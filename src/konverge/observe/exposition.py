@@ -66,6 +66,9 @@ def _controllers(controllers: list[ControllerNumbers]) -> Iterator[Metric]:
         ("controller_own_echoes", "Events of own writes that led to no reconcile", "echoes"),
     ):
         yield _counter(name, text, ["controller"], [([c.name], getattr(c, attribute)) for c in controllers])
+    yield _counter("controller_source_restarts", "Sources started again", ["controller", "source"], [
+        ([c.name, source], count) for c in controllers for source, count in c.source_restarts.items()
+    ])  # fmt: skip
     for name in ("controller_runtime_reconcile_time_seconds", "controller_reconcile_time_seconds"):
         yield _histogram(name, "Time of a reconcile", ["controller"], [([c.name], c.time) for c in controllers])
     waits = [([c.name], c.event_to_reconcile) for c in controllers]
@@ -105,6 +108,12 @@ def _informers(informers: list[Informer]) -> Iterator[Metric]:
     names = [[str(informer.spec)] for informer in informers]
     pairs = list(zip(names, informers, strict=True))
     yield _gauge("informer_objects", "Objects in the cache", by, [(n, i.count) for n, i in pairs])
+    yield _gauge("informer_quarantined_objects", "Objects that something fails on", by, [
+        (n, i.quarantine.count) for n, i in pairs
+    ])  # fmt: skip
+    yield _counter("informer_quarantined", "Versions of objects that something failed on", by, [
+        (n, i.quarantine.reported) for n, i in pairs
+    ])  # fmt: skip
     ages = [(n, max(now - r.health.last_event for r in i.reflectors)) for n, i in pairs]
     yield _gauge("watch_last_event_age_seconds", "Since the last sign of life of a watch", by, ages)
     yield _counter("relist", "Lists made", by, [(n, sum(r.health.lists for r in i.reflectors)) for n, i in pairs])

@@ -29,6 +29,8 @@ class Health:
     def __init__(self, numbers: Numbers | None = None) -> None:
         self.live: dict[str, Check] = {"ping": lambda: ""}
         self.ready: dict[str, Check] = {}
+        self.remarks: dict[str, Check] = {}
+        """What `/readyz?verbose` says besides: something is wrong, but not with this process."""
         self.pages: dict[str, Page] = {}
         """Further pages, such as profiles; none by default."""
         self._numbers = numbers
@@ -42,7 +44,7 @@ class Health:
         if root in ("healthz", "livez"):
             return _answer(root, self.live, name, query)
         if root == "readyz":
-            return _answer(root, {**self.live, **self.ready}, name, query)
+            return _answer(root, {**self.live, **self.ready}, name, query, self.remarks)
         if parts.path == "/metrics" and self._numbers is not None:
             return _metrics(self._numbers)
         page = self.pages.get(parts.path)
@@ -57,7 +59,13 @@ def _metrics(numbers: Numbers) -> Response:
     return Response(200, Headers.of({"Content-Type": exposition.CONTENT_TYPE}), exposition.render(numbers))
 
 
-def _answer(root: str, checks: dict[str, Check], name: str, query: dict[str, list[str]]) -> Response:
+def _answer(
+    root: str,
+    checks: dict[str, Check],
+    name: str,
+    query: dict[str, list[str]],
+    remarks: dict[str, Check] | None = None,
+) -> Response:
     if name:
         if name not in checks:
             return _text(404, "404 page not found\n")
@@ -66,12 +74,13 @@ def _answer(root: str, checks: dict[str, Check], name: str, query: dict[str, lis
     results = {check: probe() for check, probe in checks.items() if check not in excluded}
     failures = [problem for problem in results.values() if problem]
     if "verbose" in query:
-        return _verbose(root, results)
+        return _verbose(root, results, {remark: text() for remark, text in (remarks or {}).items()})
     return _text(503, failures[0]) if failures else _text(200, "ok")
 
 
-def _verbose(root: str, results: dict[str, str]) -> Response:
+def _verbose(root: str, results: dict[str, str], remarks: dict[str, str]) -> Response:
     lines = [f"[-]{name} failed: {problem}" if problem else f"[+]{name} ok" for name, problem in results.items()]
+    lines += [f"[!]{name}: {text}" for name, text in remarks.items() if text]
     failed = any(results.values())
     lines.append(f"{root} check {'failed' if failed else 'passed'}")
     return _text(503 if failed else 200, "\n".join(lines) + "\n")

@@ -91,6 +91,10 @@ class ControllerNumbers(msgspec.Struct):
     given_up: int = 0
     echoes: int = 0
     """Events of own writes that led to no reconcile."""
+    source_restarts: dict[str, int] = msgspec.field(default_factory=dict)
+    """Source -> how often it ended or failed and was started again."""
+    sources_down: dict[str, str] = msgspec.field(default_factory=dict)
+    """Source -> why it does not run now."""
     time: Histogram = msgspec.field(default_factory=lambda: Histogram(RECONCILE_BUCKETS))
     event_to_reconcile: Histogram = msgspec.field(default_factory=lambda: Histogram(RECONCILE_BUCKETS))
     queue: QueueNumbers = msgspec.field(default_factory=QueueNumbers)

@@ -72,13 +72,13 @@ class DeclaredCaches:
             self._everything[kind] = self._of_everything(kind)
         everything = self._everything[kind]
         if everything is not None:
-            return everything
+            return None if everything.informer.quarantine.unread(key) else everything
         informers = self.by_resource.get(kind.resource, ())
         for informer in informers:
-            if _must_hold(informer, key):
+            if _must_hold(informer, key) and not informer.quarantine.unread(key):
                 return self._lister(kind, informer)
         for informer in informers:
-            if informer.get(key) is not None:
+            if informer.get(key) is not None and not informer.quarantine.unread(key):
                 return self._lister(kind, informer)
         return None
 
@@ -86,11 +86,11 @@ class DeclaredCaches:
         """A cache that has all objects of a namespace (or of all) that a selector chooses; None when none has."""
         everything = self._everything.get(kind) or self._of_everything(kind)
         if everything is not None:
-            return everything
+            return None if everything.informer.quarantine.hides(namespace) else everything
         for informer in self.by_resource.get(kind.resource, ()):
             spec = informer.spec
             if informer.covers([namespace]) and not spec.field_selector and _implies(selector, spec.label_selector):
-                return self._lister(kind, informer)
+                return None if informer.quarantine.hides(namespace) else self._lister(kind, informer)
         return None
 
     def require_namespace(self, kind: type[Object], namespace: str) -> None:

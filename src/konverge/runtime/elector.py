@@ -127,6 +127,10 @@ class LeaderElector:
         except ClientError as error:
             _log.warning("cannot reach the lease %s/%s: %s", self.namespace, self.name, error)
             return False
+        except Exception:  # such as a plugin for credentials that fails in its own way: another attempt
+            _log.exception("cannot use the lease %s/%s", self.namespace, self.name)
+            self._lease = None
+            return False
         return self.is_leader
 
     async def _observe(self) -> None:

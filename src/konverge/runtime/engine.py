@@ -16,21 +16,22 @@ from typing import Any, Generic, TypeVar
 
 from konverge import clock
 from konverge.cache.informer import Informer
-from konverge.cache.record import Key
+from konverge.cache.record import Key, Record
 from konverge.cache.store import Change
 from konverge.client import Client, ClientError
-from konverge.objects.codec import decoder
-from konverge.objects.meta import Object
+from konverge.objects.meta import Object, ObjectMeta, PartialObjectMetadata
+from konverge.objects.resource import Resource
 from konverge.observe import logs
 from konverge.observe.metrics import ControllerNumbers
 from konverge.runtime.context import Context, Recorder
 from konverge.runtime.declare import Controller, Reconciler, Settings, Source
 from konverge.runtime.declared import DeclaredCaches
 from konverge.runtime.finalizers import with_finalizer
-from konverge.runtime.mapping import OwnedMapper, WatchMapper
+from konverge.runtime.mapping import OwnedMapper, WatchMapper, guarded
 from konverge.runtime.reasons import Changed, External, Reason, Resync
-from konverge.runtime.result import DONE, Request, Result, TransientError
+from konverge.runtime.result import DONE, Quarantined, Request, Result, TransientError
 from konverge.runtime.retries import Retries
+from konverge.runtime.sources import listen
 from konverge.runtime.watchdog import Watchdog
 from konverge.runtime.writes import Writes, attribute_to
 from konverge.workqueue import MAX_REASONS, Backoff, Item, RateLimiter, ShutDown, TokenBucket, WorkQueue
@@ -85,6 +86,11 @@ class Engine(Generic[T]):
         self._count = 0
         self._postponed: dict[Request, tuple[Reason, ...]] = {}
         """Key -> its reasons, for keys that were postponed."""
+        self._unreadable = f"cannot be read as {controller.kind.__name__} by {controller.name}"
+        self._predicate = controller.predicate and guarded(
+            controller.predicate, self._primary.quarantine, f"cannot be judged by the predicate of {controller.name}"
+        )
+        self._mappers: list[WatchMapper] = []
         self._attach()
 
     # -------------------------------------------------------------- events in
@@ -95,7 +101,9 @@ class Engine(Generic[T]):
         for informer, owned in zip(self.caches.owned, self.controller.owns, strict=True):
             self._listen(informer, OwnedMapper(resource, owned.__name__, self.enqueue))
         for informer, watch in zip(self.caches.watched, self.controller.watches, strict=True):
-            self._listen(informer, WatchMapper(watch, self.caches, self.enqueue))
+            mapper = WatchMapper(self.controller.name, watch, informer, self.caches, self.enqueue)
+            self._mappers.append(mapper)
+            self._listen(informer, mapper)
 
     def _listen(self, informer: Informer, deliver: Callable[[Change, Request | None], None]) -> None:
         informer.add_handler(self._writes.router(informer, deliver), self._is_busy)
@@ -103,7 +111,7 @@ class Engine(Generic[T]):
     def _primary_changed(self, change: Change, writer: Request | None) -> None:
         if self._retries.failing and change.key in self._retries.failing:
             self._retries.changed(change)
-        predicate = self.controller.predicate
+        predicate = self._predicate
         if predicate is None or predicate(change):
             self.enqueue(change.key, self.controller.kind.__name__, change, writer)
 
@@ -129,9 +137,15 @@ class Engine(Generic[T]):
             try:
                 await self._spawn_workers()
             finally:
-                self._watchdog.stop()
+                self.stop()
             for helper in helpers:
                 helper.cancel()
+
+    def stop(self) -> None:
+        """Let go of the timers."""
+        self._watchdog.stop()
+        for mapper in self._mappers:
+            mapper.stop()
 
     async def _spawn_workers(self) -> None:
         """A worker when one is needed, up to the limit: most controllers never have more than one key at a time."""
@@ -149,8 +163,9 @@ class Engine(Generic[T]):
                 self.queue.add(key, priority=LOW, reason=Resync())
 
     async def _listen_to(self, source: Source) -> None:
-        async for request in source.requests():
-            self.queue.add(request, reason=External(source.name, request))
+        await listen(
+            source, lambda request: self.queue.add(request, reason=External(source.name, request)), self.numbers
+        )
 
     # upstream: processNextWorkItem
     async def _work(self) -> None:
@@ -218,18 +233,30 @@ class Engine(Generic[T]):
         reasons: tuple[Reason, ...] = item.reasons  # type: ignore[assignment]
         if self._postponed:
             reasons = (*self._postponed.pop(item.key, ()), *reasons)
-        context = Context(
-            item.key,
-            self.controller.kind,
-            record,
-            client=self._client,
-            caches=self.caches,
-            recorder=self._recorder,
-            manager=self._manager,
-            reasons=reasons,
-            log=_log,
-        )
-        return await self._reconcile(context)
+        return await self._reconcile(self._context(item.key, record, reasons))
+
+    def _context(self, key: Request, record: Record, reasons: tuple[Reason, ...]) -> Context[T]:
+        quarantine = self._primary.quarantine
+        if quarantine.entries and (entry := quarantine.unread(key)):
+            raise Quarantined(str(entry))  # the cache has an earlier state: it must not be acted on
+        try:
+            context = Context(
+                key,
+                self.controller.kind,
+                record,
+                client=self._client,
+                caches=self.caches,
+                recorder=self._recorder,
+                manager=self._manager,
+                reasons=reasons,
+                log=_log,
+            )
+        except Exception as error:
+            quarantine.report(key, record.version, record.uid, self._unreadable, error)
+            raise Quarantined(str(error)) from error
+        if quarantine.entries:
+            quarantine.release(key, self._unreadable)
+        return context
 
     async def _caught_up(self, request: Request) -> bool:
         try:
@@ -260,12 +287,21 @@ class Engine(Generic[T]):
     def _warn(self, key: Key, reason: str, message: str) -> None:
         record = self._primary.get(key)
         if record is not None:
-            about = decoder(self.controller.kind).decode(record.raw)
-            self._recorder.event(about, "Warning", reason, message)
+            about = reference(self.controller.kind.resource, key, record.uid, record.version)
+            try:
+                self._recorder.event(about, "Warning", reason, message)
+            except Exception:  # a recorder may be the author's; an event is not worth a worker
+                _log.exception("%s %s: no event %s", self.controller.name, key, reason)
 
     def _is_deleting(self, key: Key) -> bool:
         record = self._primary.get(key)
         return record is not None and bool(record.meta.deletion_timestamp)
+
+
+def reference(resource: Resource, key: Key, uid: str, version: int) -> PartialObjectMetadata:
+    """An object as far as an event about it needs it: it may be one that cannot be decoded."""
+    meta = ObjectMeta(name=key.name, namespace=key.namespace, uid=uid, resource_version=str(version or ""))
+    return PartialObjectMetadata(api_version=resource.api_version, kind=resource.kind, metadata=meta)
 
 
 def _limiter(settings: Settings) -> RateLimiter:

@@ -14,9 +14,12 @@ import logging
 from collections.abc import AsyncIterator, Collection, Coroutine, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Self
 
+from konverge.cache.quarantine import Quarantined
 from konverge.client import Client
+from konverge.objects.resource import Resource
 from konverge.observe.events import EventRecorder
 from konverge.observe.health import Health
 from konverge.observe.metrics import Counted, Numbers, RequestNumbers
@@ -28,7 +31,7 @@ from konverge.runtime.declare import Controller, Settings
 from konverge.runtime.dependencies import check_names, wait_for
 from konverge.runtime.election import Timing
 from konverge.runtime.elector import Fenced, LeaderElector, LeadershipLost
-from konverge.runtime.engine import Engine
+from konverge.runtime.engine import Engine, reference
 from konverge.runtime.rbac import missing_permissions, permissions
 from konverge.runtime.writes import Tracked
 from konverge.wire.server import Server
@@ -147,7 +150,11 @@ class Manager:
             client = await self._connect(stack)
             await self._serve_health(stack)
             await self._require_permissions(client)
-            await ungrouped(self._serve_controllers(client, stop, ready))
+            try:
+                await ungrouped(self._serve_controllers(client, stop, ready))
+            finally:
+                for engine in self.engines.values():
+                    engine.stop()
 
     async def _serve_controllers(self, client: Client, stop: asyncio.Event, ready: asyncio.Future[None] | None) -> None:
         elector = self._elector(client)
@@ -157,6 +164,8 @@ class Manager:
         self.caches = SharedCaches(tracked, self.name, self.config.cache)
         for controller in self._controllers:
             self._add_engine(controller, tracked, recorder)
+        for informer in self.caches.informers.values():
+            informer.quarantine.listeners.append(partial(_report, recorder, informer.spec.resource))
         async with asyncio.TaskGroup() as group:
             recording = (
                 [group.create_task(recorder.run(), name="events")] if isinstance(recorder, EventRecorder) else []
@@ -276,13 +285,29 @@ class Manager:
         self.health.live["shutdown"] = lambda: "stopping" if self._stopping else ""
         self.health.ready["caches"] = self._unsynced
         self.health.ready["dependencies"] = self._unmet
+        self.health.remarks["quarantine"] = self._quarantined
+        self.health.remarks["sources"] = self._sources_down
 
     def _unsynced(self) -> str:
         caches = getattr(self, "caches", None)
         return "not synced" if caches is None or caches.unsynced else ""
 
+    def _quarantined(self) -> str:
+        caches = getattr(self, "caches", None)
+        informers = () if caches is None else caches.informers.values()
+        return "; ".join(f"{informer.spec} {entry}" for informer in informers for entry in informer.quarantine)
+
+    def _sources_down(self) -> str:
+        numbers = self.numbers.controllers
+        return "; ".join(f"{c.name} {source}: {why}" for c in numbers for source, why in c.sources_down.items())
+
     def _unmet(self) -> str:
         return "; ".join(f"{name} waits for {dependency}" for name, dependency in self._waiting.items())
+
+
+def _report(recorder: Recorder, resource: Resource, entry: Quarantined) -> None:
+    about = reference(resource, entry.key, entry.uid, entry.version)
+    recorder.event(about, "Warning", "ObjectQuarantined", f"{entry.stage}: {entry.error}")
 
 
 async def _unless_stopped(stop: asyncio.Event, work: Coroutine[Any, Any, object]) -> bool:

@@ -1,23 +1,53 @@
 """From a changed object to the requests that it concerns.
 
+Predicates and mappers are the author's functions. What they raise is reported about the object (`Quarantine`), and goes
+no further: a change whose predicate fails counts as one that matters, and a mapper that failed is called again every
+minute, because it may have failed on another object that it looked up.
+
 Upstream: controller-runtime's pkg/handler (enqueue_owner.go, enqueue_mapped.go).
 """
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from konverge.cache.record import Meta
-from konverge.cache.store import Change
+from konverge import clock
+from konverge.cache.informer import Informer
+from konverge.cache.quarantine import Quarantine
+from konverge.cache.record import Key, Meta, Record
+from konverge.cache.store import Change, ChangeType
 from konverge.objects.codec import decoder
 from konverge.objects.resource import Resource
 from konverge.runtime.context import Caches
 from konverge.runtime.declare import Watch
+from konverge.runtime.predicates import Predicate
 from konverge.runtime.result import Request
+from konverge.runtime.sources import checked
+
+RETRY = 60.0
+"""Seconds until a mapper that failed is called again, ± 10 %."""
 
 Enqueue = Callable[[Request, str, Change, "Request | None"], None]
 """Queues a request because an object of some kind changed; the last argument is the request that wrote it, if known."""
+
+
+def guarded(predicate: Predicate, quarantine: Quarantine, stage: str) -> Predicate:
+    """A predicate that never raises: a change that it fails on matters."""
+
+    def matters(change: Change) -> bool:
+        try:
+            result = predicate(change)
+        except Exception as error:
+            record = change.latest
+            quarantine.report(change.key, record.version, record.uid, stage, error)
+            return True
+        if quarantine.entries:
+            quarantine.release(change.key, stage)
+        return result
+
+    return matters
 
 
 class OwnedMapper:
@@ -53,21 +83,72 @@ class OwnedMapper:
 class WatchMapper:
     """A watched object changed: the author's function maps its old and its new state to requests."""
 
-    def __init__(self, watch: Watch[Any], caches: Caches, enqueue: Enqueue) -> None:
+    def __init__(
+        self, controller: str, watch: Watch[Any], informer: Informer, caches: Caches, enqueue: Enqueue
+    ) -> None:
         self._watch = watch
+        self._informer = informer
         self._caches = caches
         self._enqueue = enqueue
         self._decode = decoder(watch.kind).decode
+        self._stage = f"cannot be mapped to requests of {controller}"
+        self._predicate = watch.predicate and guarded(
+            watch.predicate, informer.quarantine, f"cannot be judged by the predicate of {controller}"
+        )
+        self._failed: set[Key] = set()
+        self._timer: asyncio.TimerHandle | None = None
+        self._stopped = False
 
     def __call__(self, change: Change, writer: Request | None) -> None:
-        if self._watch.predicate is not None and not self._watch.predicate(change):
+        if self._predicate is not None and not self._predicate(change):
             return
-        objects = (self._decode(record.raw) for record in (change.new, change.old) if record)
-        requests = dict.fromkeys(request for obj in objects for request in self._requests(obj))
+        requests: dict[Request, None] = {}
+        # The old state failed when it was the new one, if it fails; of a deleted object it is the only one.
+        if change.old is not None:
+            self._map(change.key, change.old, requests, report=change.new is None)
+        if change.new is not None:
+            self._map(change.key, change.new, requests, report=True)
         for request in requests:
             self._enqueue(request, self._watch.kind.__name__, change, writer)
+
+    def stop(self) -> None:
+        """Call no mapper again."""
+        self._stopped = True
+        if self._timer is not None:
+            self._timer.cancel()
+
+    def _map(self, key: Key, record: Record, requests: dict[Request, None], *, report: bool) -> None:
+        quarantine = self._informer.quarantine
+        try:
+            for request in self._requests(self._decode(record.raw)):
+                requests[checked(request)] = None
+        except Exception as error:
+            if report:
+                quarantine.report(key, record.version, record.uid, self._stage, error)
+                self._failed.add(key)
+                self._retry_later()
+        else:
+            if report and quarantine.entries:
+                quarantine.release(key, self._stage)
 
     def _requests(self, obj: Any) -> Iterable[Request]:
         if self._watch.lookup is not None:
             return self._watch.lookup(obj, self._caches)
         return self._watch.requests(obj) if self._watch.requests is not None else ()
+
+    def _retry_later(self) -> None:
+        if self._timer is None and not self._stopped:
+            delay = RETRY * clock.rng().uniform(0.9, 1.1)
+            self._timer = asyncio.get_running_loop().call_later(delay, self._retry)
+
+    def _retry(self) -> None:
+        self._timer = None
+        keys, self._failed = self._failed, set()
+        for key in keys:
+            record = self._informer.get(key)
+            requests: dict[Request, None] = {}
+            if record is not None:
+                self._map(key, record, requests, report=True)
+            for request in requests:
+                change = Change(ChangeType.UPDATED, key, record, record)
+                self._enqueue(request, self._watch.kind.__name__, change, None)

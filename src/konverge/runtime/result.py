@@ -48,6 +48,10 @@ class TerminalError(ReconcileError):
     """The reason of the Warning event."""
 
 
+class Quarantined(TerminalError):
+    """The object of the request cannot be read. That was reported about the object; it waits for another version."""
+
+
 class BlockedError(TerminalError):
     """Something outside of this object must change first: one Warning event, and another attempt every minute or so.
 

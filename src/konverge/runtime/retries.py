@@ -41,7 +41,7 @@ from konverge.client import (
 from konverge.observe.metrics import ControllerNumbers
 from konverge.runtime.declare import Settings
 from konverge.runtime.reasons import Reason, Retry, Timer
-from konverge.runtime.result import BlockedError, Request, Result, TerminalError, TransientError
+from konverge.runtime.result import BlockedError, Quarantined, Request, Result, TerminalError, TransientError
 from konverge.workqueue import Item, WorkQueue
 
 TRANSIENT_DELAY = 60.0
@@ -136,6 +136,9 @@ class Retries:
 
     def _failed(self, item: Item[Request], error: BaseException) -> None:
         key, queue = item.key, self._queue
+        if isinstance(error, Quarantined):
+            queue.forget(key)  # its cache has reported it, once for this version
+            return
         attempt = queue.num_requeues(key) + 1
         state = self.failing.setdefault(key, _Failing())
         reason = Retry(attempt, message(error))

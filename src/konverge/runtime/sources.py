@@ -1,0 +1,55 @@
+"""Requests from outside of Kubernetes, for as long as the controller runs.
+
+A source is the author's code and speaks to something that may be away. One that ends or raises is started again after a
+back-off; it costs nothing but its own requests.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+
+from konverge import clock
+from konverge.cache.record import Key
+from konverge.observe.metrics import ControllerNumbers
+from konverge.runtime.declare import Source
+from konverge.runtime.result import Request
+
+FIRST_DELAY = 1.0
+MAX_DELAY = 60.0
+JITTER = 0.2
+"""The largest random share that is added to a delay, so that many processes do not come back at once."""
+HEALTHY_AFTER = 120.0
+"""Seconds after which a source counts as healthy: its next failure waits for the first delay again."""
+
+_log = logging.getLogger("konverge.controller")
+
+
+async def listen(source: Source, add: Callable[[Request], None], numbers: ControllerNumbers) -> None:
+    """Pass the requests of a source on. Ends only by cancellation."""
+    loop = asyncio.get_running_loop()
+    failures = 0
+    while True:
+        began = loop.time()
+        problem = "it ended"
+        try:
+            async for request in source.requests():
+                add(checked(request))
+        except Exception as error:  # the author's code, or what it speaks to
+            problem = str(error) or type(error).__name__
+            _log.error("%s: the source %s failed", numbers.name, source.name, exc_info=error)
+        failures = 1 if loop.time() - began > HEALTHY_AFTER else failures + 1
+        delay = min(FIRST_DELAY * 2.0 ** min(failures - 1, 10), MAX_DELAY) * (1 + JITTER * clock.rng().random())
+        numbers.source_restarts[source.name] = numbers.source_restarts.get(source.name, 0) + 1
+        numbers.sources_down[source.name] = problem
+        _log.warning("%s: the source %s is started again in %.1f s: %s", numbers.name, source.name, delay, problem)
+        await asyncio.sleep(delay)
+        del numbers.sources_down[source.name]
+
+
+def checked(request: Request) -> Request:
+    """A request as an author's function gave it. Anything else would fail far from where it came from."""
+    if not isinstance(request, Key):
+        raise TypeError(f"{request!r} is not a Request: return Request(namespace, name)")
+    return request
