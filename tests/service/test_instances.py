@@ -302,16 +302,23 @@ def test_a_catalogue_that_makes_no_sense_is_refused() -> None:
 
 async def test_secrets_are_never_shown() -> None:
     hidden = ("s3cret", "t0ken", "pr1vate", "us3r")
+    env = [{"name": "A_TOKEN", "value": "t0ken"}]
+    container = {"name": "nacos", "env": env, "args": ["--db-password", "us3r"]}
     spec = {
         **CLUSTER,
         "certification": {"enabled": True, "token": "t0ken"},
-        "env": [{"name": "MYSQL_SERVICE_PASSWORD", "value": "pr1vate"}, {"name": "JVM_XMS", "value": "1g"}],
+        "env": [
+            {"name": "MYSQL_SERVICE_PASSWORD", "value": "pr1vate"},
+            {"name": "JVM_XMS", "value": "1g"},
+            {"name": "JAVA_OPT", "value": "-Xmx2g -Dmail.password=s3cret"},
+        ],
         "config": "spring.datasource.password=us3r\nserver.port=8848",
-        "k8sWrapper": {"PodSpec": {"containers": [{"name": "nacos", "env": [{"name": "A_TOKEN", "value": "t0ken"}]}]}},
+        "k8sWrapper": {"PodSpec": {"containers": [container]}},
     }
     async with a_desk() as desk:
         applied = {
-            "kubectl.kubernetes.io/last-applied-configuration": '{"spec":{"database":{"mysqlPassword":"s3cret"}}}'
+            "kubectl.kubernetes.io/last-applied-configuration": '{"spec":{"database":{"mysqlPassword":"s3cret"}}}',
+            "example.com/previous": '{"spec":{"certification":{"token":"t0ken"}}}',
         }
         body = {"apiVersion": "nacos.io/v1alpha1", "kind": "Nacos", "spec": spec}
         await desk.admin.create(

@@ -1,7 +1,7 @@
 """Refusals: one exception, and its form on the wire (RFC 9457, application/problem+json).
 
 Most refusals are the API server's: its Status becomes a problem with every cause and the path of its field. Its text is
-not changed; a problem adds no secret of the service and hides no reason of the API server.
+not changed, except that secrets in it are hidden: it may repeat a value that was stored before.
 """
 
 from __future__ import annotations
@@ -15,8 +15,10 @@ import msgspec
 
 from konverge.client import ApiStatusError, ClientError, ConnectionFailed, TimedOut
 from konverge.objects.codec import to_json
+from konverge.objects.meta import StatusCause
 from konverge.operators.nacos.resource import LONGEST_NAME, NAME
 from konverge.service.models import FieldProblem, ProblemDetails
+from konverge.service.redaction import in_text
 from konverge.wire.message import Headers, Response
 
 MEDIA_TYPE = "application/problem+json"
@@ -127,7 +129,7 @@ def _from_status(error: ApiStatusError) -> Problem:
     strict = "strict decoding error" in error.message  # then only the message names the fields, no cause does
     causes = [_strict(match) for match in _STRICT.finditer(error.message)] if strict else _causes(error)
     hint = error.hint()
-    detail = f"{error.message}. {hint}" if hint and status in (403, 404) else error.message
+    detail = in_text(f"{error.message}. {hint}" if hint and status in (403, 404) else error.message)
     return Problem(status, detail, reason=error.reason, errors=causes, headers=headers)
 
 
@@ -137,14 +139,15 @@ def _causes(error: ApiStatusError) -> list[FieldProblem]:
     requests."""
     plain = {cause.field for cause in error.causes}
     return [
-        field_problem(cause.field.removeprefix(".").removeprefix("metadata."), _readable(cause.message), cause.reason)
+        field_problem(cause.field.removeprefix(".").removeprefix("metadata."), _readable(cause), cause.reason)
         for cause in error.causes
         if cause.field not in ("", "<nil>") and not (cause.field[0] == "." and cause.field[1:] in plain)
     ]
 
 
-def _readable(message: str) -> str:
+def _readable(cause: StatusCause) -> str:
     """For a quantity the API server shows its pattern, which does not help users."""
+    message = in_text(f"{cause.field}: {cause.message}").removeprefix(f"{cause.field}: ")
     value = message.partition(": ")[2].partition(": ")[0]
     return f"{value} is not a quantity: write it as 2, 500m or 4Gi" if _QUANTITY in message else message
 
