@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from konverge.client import Client
+from konverge.objects.kinds.core_v1 import Secret
+from konverge.runtime import Context, Controller, Manager
 from konverge.runtime.config import CacheSettings, Configuration, ConfigurationError, load_configuration
 from konverge.runtime.declare import Settings
 
@@ -45,6 +50,109 @@ def test_code_wins_over_environment_over_file_over_default(tmp_path: Path) -> No
     settings = load_configuration(path, environment=environment, code=code).controller
     assert (settings.workers, settings.max_retries, settings.base_delay) == (2, 3, 4)
     assert settings.max_delay == Settings().max_delay
+
+
+KEYS = [
+    ("controller", "workers", "workers", "KONVERGE_WORKERS", 16),
+    ("controller", "max_retries", "queueConfig.maxRetries", "KONVERGE_QUEUE_MAX_RETRIES", 15),
+    ("controller", "base_delay", "queueConfig.baseDelay", "KONVERGE_QUEUE_BASE_DELAY", 0.005),
+    ("controller", "max_delay", "queueConfig.maxDelay", "KONVERGE_QUEUE_MAX_DELAY", 1000.0),
+    ("controller", "rate_limiter_qps", "queueConfig.rateLimiterQPS", "KONVERGE_QUEUE_RATE_LIMITER_QPS", 10.0),
+    ("controller", "rate_limiter_burst", "queueConfig.rateLimiterBurst", "KONVERGE_QUEUE_RATE_LIMITER_BURST", 100),
+    ("controller", "timeout", "reconcileConfig.timeout", "KONVERGE_RECONCILE_TIMEOUT", 60.0),
+    ("controller", "resync_period", "reconcileConfig.resyncPeriod", "KONVERGE_RECONCILE_RESYNC_PERIOD", 36000.0),
+    ("controller", "catch_up", "reconcileConfig.catchUp", "KONVERGE_RECONCILE_CATCH_UP", 5.0),
+    ("cache", "max_objects", "cache.informerCacheSize", "INFORMER_CACHE_SIZE", 0),
+    ("cache", "list_timeout", "cache.listTimeout", "LIST_TIMEOUT", 60.0),
+    ("cache", "streaming", "cache.enableIncrementalSync", "ENABLE_INCREMENTAL_SYNC", True),
+    ("cache", "sync_timeout", "cache.syncTimeout", "KONVERGE_CACHE_SYNC_TIMEOUT", 120.0),
+]
+
+
+@pytest.mark.parametrize(("part", "attribute", "path", "variable", "default"), KEYS, ids=[key[1] for key in KEYS])
+def test_every_key_has_a_file_a_variable_and_code_and_each_beats_the_one_before(
+    tmp_path: Path, part: str, attribute: str, path: str, variable: str, default: Any
+) -> None:
+    """Code has the last word even where it says the default."""
+
+    def value(**options: Any) -> Any:
+        options.setdefault("environment", {})
+        return getattr(getattr(load_configuration(**options), part), attribute)
+
+    in_file, in_environment = (False, True) if isinstance(default, bool) else (200, 300)
+    *parents, name = path.split(".")
+    file = write(tmp_path, "".join(f"{parent}: {{" for parent in parents) + f"{name}: {in_file}" + "}" * len(parents))
+    environment = {variable: str(in_environment)}
+    code = Configuration(**{part: (Settings if part == "controller" else CacheSettings)(**{attribute: default})})
+    room = {} if attribute == "max_delay" else {"KONVERGE_QUEUE_MAX_DELAY": "1000"}
+    assert value() == default
+    assert value(file=file, environment=room) == in_file
+    assert value(file=file, environment=environment | room) == in_environment
+    assert value(file=file, environment=environment | room, code=code) == default
+    assert value(file=file, environment=room, code=Configuration()) == in_file
+
+
+def test_every_setting_has_a_key() -> None:
+    options = {("controller", field.name) for field in fields(Settings)}
+    options |= {("cache", field.name) for field in fields(CacheSettings)}
+    assert {(key[0], key[1]) for key in KEYS} == options
+
+
+def test_the_environment_may_name_the_file(tmp_path: Path) -> None:
+    named, other = write(tmp_path, "{workers: 2}"), tmp_path / "other.yaml"
+    other.write_text("{workers: 3}")
+    environment = {"KONVERGE_CONFIG": str(named)}
+    assert load_configuration(environment=environment).controller.workers == 2
+    assert load_configuration(other, environment=environment).controller.workers == 3
+
+
+def test_a_manager_reads_the_environment_for_what_code_leaves_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("KONVERGE_CONFIG", str(write(tmp_path, "{workers: 2, queue: {maxRetries: 2}}")))
+    monkeypatch.setenv("KONVERGE_QUEUE_MAX_RETRIES", "3")
+    monkeypatch.setenv("INFORMER_CACHE_SIZE", "7")
+    plain = Manager()
+    assert (plain.settings.workers, plain.settings.max_retries, plain.config.cache.max_objects) == (2, 3, 7)
+    given = Manager(settings=Settings(workers=16), config=Configuration(cache=CacheSettings(max_objects=0)))
+    assert (given.settings.workers, given.settings.max_retries, given.config.cache.max_objects) == (16, 3, 0)
+    loaded = Manager(config=load_configuration(environment={}))
+    assert (loaded.settings, loaded.config.cache) == (Settings(), CacheSettings())
+
+
+@pytest.mark.virtual
+async def test_settings_of_a_controller_leave_the_others_to_the_manager(
+    client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def reconcile(ctx: Context[Secret]) -> None: ...
+
+    monkeypatch.setenv("KONVERGE_QUEUE_BASE_DELAY", "3s")
+    own = Settings(timeout=60, workers=3)
+    manager = Manager(client, settings=Settings(timeout=10, max_retries=4))
+    manager.add(Controller(Secret, reconcile, settings=own)).add(Controller(Secret, reconcile, name="plain"))
+    async with manager.running():
+        settings, plain = (manager.engines[name].settings for name in ("secret", "plain"))
+    assert (settings.timeout, settings.workers, settings.max_retries, settings.base_delay) == (60, 3, 4, 3)
+    assert (plain.timeout, plain.workers, plain.max_retries, plain.base_delay) == (10, 16, 4, 3)
+
+
+@pytest.mark.virtual
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        (Settings(workers=0), "workers .workers. must be at least 1, not 0"),
+        (Settings(timeout=0), "timeout .reconcileConfig.timeout. must be greater than 0"),
+        (Settings(base_delay=3, max_delay=2), "must not be above"),
+    ],
+)
+async def test_impossible_settings_in_code_are_refused(client: Client, settings: Settings, message: str) -> None:
+    async def reconcile(ctx: Context[Secret]) -> None: ...
+
+    with pytest.raises(ConfigurationError, match=message):
+        load_configuration(environment={}, code=Configuration(controller=settings))
+    with pytest.raises(ConfigurationError, match=message):
+        async with Manager(client).add(Controller(Secret, reconcile, settings=settings)).running():
+            pass
 
 
 def test_cache_settings_have_the_names_that_deployments_use() -> None:

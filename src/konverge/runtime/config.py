@@ -8,20 +8,22 @@ The file is YAML or JSON with camelCase names:
     cache: {informerCacheSize: 10000, listTimeout: 60s, enableIncrementalSync: true}
 
 Every key has an environment variable (`KONVERGE_QUEUE_MAX_RETRIES`); the cache's go by the names that deployments use
-(`INFORMER_CACHE_SIZE`, `LIST_TIMEOUT`, `ENABLE_INCREMENTAL_SYNC`). A key that is unknown, of the
-wrong type or impossible is refused with its name and its source.
+(`INFORMER_CACHE_SIZE`, `LIST_TIMEOUT`, `ENABLE_INCREMENTAL_SYNC`). `KONVERGE_CONFIG` names the file where the program
+does not. A key that is unknown, of the wrong type or impossible is refused with its name and its source.
 """
 
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from konverge.objects.durations import DurationError, duration_seconds
 from konverge.runtime.declare import Settings
+from konverge.runtime.given import Options
 
 
 class ConfigurationError(Exception):
@@ -29,7 +31,7 @@ class ConfigurationError(Exception):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CacheSettings:
+class CacheSettings(Options):
     """How caches are filled."""
 
     max_objects: int = 0
@@ -42,10 +44,12 @@ class CacheSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Configuration:
-    """Everything that can be configured."""
+    """Everything that can be configured. What is given here in code counts more than the environment and a file."""
 
     controller: Settings = field(default_factory=Settings)
     cache: CacheSettings = field(default_factory=CacheSettings)
+    loaded: bool = field(default=False, repr=False, compare=False)
+    """Made by `load_configuration`: the environment and the file are in it already."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +86,8 @@ def _seconds(value: Any) -> float:
     """A duration such as `60s`, `5m`, `1h30m`, or a number of seconds."""
     if isinstance(value, int | float) and not isinstance(value, bool):
         return float(value)
+    if isinstance(value, str) and re.fullmatch(r"[0-9]+(\.[0-9]+)?", value):
+        return float(value)  # all that the environment has is text
     try:
         return duration_seconds(value)
     except (DurationError, TypeError):
@@ -120,6 +126,8 @@ _KEYS = (
          "KONVERGE_RECONCILE_TIMEOUT", _seconds, _positive),
     _Key("controller", "resync_period", ("reconcileConfig.resyncPeriod", "reconcile.resyncPeriod"),
          "KONVERGE_RECONCILE_RESYNC_PERIOD", _seconds, _positive),
+    _Key("controller", "catch_up", ("reconcileConfig.catchUp", "reconcile.catchUp"),
+         "KONVERGE_RECONCILE_CATCH_UP", _seconds, _positive),
     _Key("cache", "max_objects", ("cache.informerCacheSize",), "INFORMER_CACHE_SIZE", _integer, _at_least(0)),
     _Key("cache", "list_timeout", ("cache.listTimeout",), "LIST_TIMEOUT", _seconds, _positive),
     _Key("cache", "streaming", ("cache.enableIncrementalSync",), "ENABLE_INCREMENTAL_SYNC", _boolean),
@@ -135,16 +143,25 @@ def load_configuration(
 ) -> Configuration:
     """The configuration of this process.
 
-    `code` is what the program sets itself: wherever it differs from the defaults, it wins. Raises ConfigurationError.
+    `code` is what the program sets itself; what is given there wins. Without a file, `KONVERGE_CONFIG` may name one.
+    Raises ConfigurationError.
 
         config = load_configuration("operator.yaml")
     """
-    values: dict[tuple[str, str], Any] = {}
-    if file is not None:
-        values |= _from_file(Path(file))
-    values |= _from_environment(os.environ if environment is None else environment)
-    loaded = _assemble(values)
-    return loaded if code is None else _override(loaded, code)
+    variables = os.environ if environment is None else environment
+    file = file or variables.get("KONVERGE_CONFIG") or None
+    values = {} if file is None else _from_file(Path(file))
+    values |= _from_environment(variables)
+    controller, cache = (_of_part(values, part) for part in ("controller", "cache"))
+    code = code or Configuration()
+    settings, caches = code.controller.over(Settings(**controller)), code.cache.over(CacheSettings(**cache))
+    check_settings(settings)
+    _check("cache", caches)
+    return Configuration(controller=settings, cache=caches, loaded=True)
+
+
+def _of_part(values: dict[tuple[str, str], Any], part: str) -> dict[str, Any]:
+    return {attribute: value for (of, attribute), value in values.items() if of == part}
 
 
 def _from_file(path: Path) -> dict[tuple[str, str], Any]:
@@ -206,33 +223,20 @@ def _value(key: _Key, value: Any, where: str) -> Any:
     return read
 
 
-def _assemble(values: dict[tuple[str, str], Any]) -> Configuration:
-    controller = {attribute: value for (part, attribute), value in values.items() if part == "controller"}
-    cache = {attribute: value for (part, attribute), value in values.items() if part == "cache"}
-    return _checked(Configuration(controller=Settings(**controller), cache=CacheSettings(**cache)))
-
-
-def _override(loaded: Configuration, code: Configuration) -> Configuration:
-    plain = Configuration()
-    parts = {}
-    for part in ("controller", "cache"):
-        wanted, default = getattr(code, part), getattr(plain, part)
-        changed = {
-            name: getattr(wanted, name)
-            for name in type(wanted).__dataclass_fields__
-            if getattr(wanted, name) != getattr(default, name)
-        }
-        parts[part] = replace(getattr(loaded, part), **changed)
-    return _checked(Configuration(**parts))
-
-
-def _checked(config: Configuration) -> Configuration:
-    settings = config.controller
+def check_settings(settings: Settings) -> None:
+    """Refuse settings that are impossible or contradict each other, wherever each of them comes from."""
+    _check("controller", settings)
     if settings.base_delay > settings.max_delay:
         raise ConfigurationError(
             f"queueConfig.baseDelay ({settings.base_delay:g} s) must not be above "
             f"queueConfig.maxDelay ({settings.max_delay:g} s)"
         )
-    if settings.workers < 1:
-        raise ConfigurationError(f"workers must be at least 1, not {settings.workers}")
-    return config
+
+
+def _check(part: str, options: Options) -> None:
+    """Values that code gives; those of the other sources were checked when they were read."""
+    for key in _KEYS:
+        if key.part == part:
+            value = getattr(options, key.attribute)
+            if problem := key.check(value):
+                raise ConfigurationError(f"{key.attribute} ({key.paths[0]}) {problem}, not {value!r}")

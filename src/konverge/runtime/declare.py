@@ -14,6 +14,7 @@ from konverge.cache.store import IndexFunction
 from konverge.objects.meta import Object
 from konverge.objects.resource import Resource
 from konverge.runtime.context import Caches, Context
+from konverge.runtime.given import Options
 from konverge.runtime.predicates import Predicate
 from konverge.runtime.result import Request, Result
 
@@ -79,8 +80,13 @@ class Source:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Settings:
-    """How a controller runs. Every default can be set in the configuration file and by the environment."""
+class Settings(Options):
+    """How a controller runs. Every default can be set in the configuration file and by the environment.
+
+    What a controller's own settings leave out comes from those of the manager, what those leave out from the
+    environment, then from the file, then from these defaults. A value that is given counts, also one that is the
+    default.
+    """
 
     workers: int = 16
     """Concurrent reconciles. They wait for the network most of the time, so more than one costs nothing."""
@@ -141,7 +147,7 @@ class Controller(Generic[T]):
     indexes: dict[type[Object], dict[str, IndexFunction]] = field(default_factory=dict)
     workers: int | None = None
     settings: Settings | None = None
-    """Its settings; None takes those of the manager's configuration."""
+    """Its settings; what they leave out is as in the manager's configuration."""
     component: str = ""
     """The source of its events, as `kubectl describe` shows it; the manager by default."""
     metrics: Callable[[], Iterable[Any]] | None = None

@@ -10,6 +10,7 @@ Upstream: controller-runtime's pkg/manager/internal.go.
 from __future__ import annotations
 
 import asyncio
+import functools
 import logging
 from collections.abc import AsyncIterator, Collection, Coroutine, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -25,7 +26,7 @@ from konverge.observe.health import Health
 from konverge.observe.metrics import Counted, Numbers, RequestNumbers
 from konverge.runtime.alongside import alongside, ungrouped
 from konverge.runtime.caches import SharedCaches, bulk_load
-from konverge.runtime.config import Configuration
+from konverge.runtime.config import Configuration, check_settings, load_configuration
 from konverge.runtime.context import Recorder
 from konverge.runtime.declare import Controller, Settings
 from konverge.runtime.dependencies import check_names, wait_for
@@ -83,12 +84,15 @@ class Manager:
     ) -> None:
         """`name` is the field manager of everything that is written. Without a client, one is made as kubectl would.
 
+        What `config` and `settings` leave out is read from the environment and the file that `KONVERGE_CONFIG` names
+        (see `konverge.runtime.config`); a configuration from `load_configuration` is taken as it is.
+
         `paused` names controllers that begin with their queue paused: their queues receive all keys, and no reconcile
         runs until `manager.engines[name].queue.resume()`.
         """
         self.name = name
-        self.config = config or Configuration()
-        self.settings = settings or self.config.controller
+        self._given_config = config or Configuration()
+        self._given_settings = settings or Settings()
         self.numbers = Numbers()
         self.health = Health(self.numbers)
         self.engines: dict[str, Engine[Any]] = {}
@@ -108,6 +112,17 @@ class Manager:
         self._started: set[str] = set()
         self._stopping = False
         self._waiting: dict[str, str] = {}
+
+    @functools.cached_property
+    def config(self) -> Configuration:
+        """What was given in code, else in the environment, else in a file. Raises ConfigurationError."""
+        given = self._given_config
+        return given if given.loaded else load_configuration(code=given)
+
+    @functools.cached_property
+    def settings(self) -> Settings:
+        """The settings of controllers that have none of their own."""
+        return self._given_settings.over(self.config.controller)
 
     def add(self, controller: Controller[Any]) -> Self:
         """Declare a controller. Before the start only."""
@@ -240,7 +255,7 @@ class Manager:
             caches=self.caches.declare(controller),
             recorder=recorder,
             manager=self.name,
-            settings=controller.settings or self.settings,
+            settings=self._settings_of(controller),
         )
         if controller.name in self._paused:
             engine.queue.pause()
@@ -249,6 +264,11 @@ class Manager:
         if controller.metrics is not None:
             self.numbers.more.append(controller.metrics)
         self.numbers.informers = list(self.caches.informers.values())
+
+    def _settings_of(self, controller: Controller[Any]) -> Settings:
+        settings = (controller.settings or Settings()).over(self.settings)
+        check_settings(settings)
+        return settings
 
     async def _work(self, engine: Engine[Any]) -> None:
         name = engine.controller.name
