@@ -7,6 +7,7 @@ import json
 from collections.abc import AsyncIterator
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -246,23 +247,55 @@ async def test_a_cache_holds_only_what_its_specification_covers(server: ApiServe
         assert informer.get(Key("three", "in")) is None
 
 
+class _NamedOnly(msgspec.Struct):
+    name: str
+    namespace: str
+    uid: str
+
+
+class _FewFields(msgspec.Struct):
+    """Some fields of a ConfigMap."""
+
+    metadata: _NamedOnly
+    immutable: bool = False
+
+
+def _count_characters(obj: dict[str, Any]) -> dict[str, Any]:
+    return {**obj, "data": {"length": str(len(obj.get("data", {}).get("v", "")))}}
+
+
 @pytest.mark.spec("R-11")
-async def test_metadata_only_transform_and_projection_store_less(server: ApiServer) -> None:
+@pytest.mark.parametrize("streaming", [True, False], ids=["streamed", "paged"])
+@pytest.mark.parametrize(
+    ("options", "kept"),
+    [
+        ({"metadata_only": True}, {"data": None, "labels": {"a": "b"}}),
+        ({"transform": _count_characters}, {"data": {"length": "1000"}, "labels": {"a": "b"}}),
+        ({"projection": _FewFields}, {"data": None, "labels": None}),
+    ],
+    ids=["metadata", "transform", "projection"],
+)
+async def test_metadata_only_transform_and_projection_store_less(
+    server: ApiServer, streaming: bool, options: dict[str, Any], kept: dict[str, Any]
+) -> None:
+    """In the first state as well as in what the watch brings."""
     client = make_client(server)
-    await client.create(config_map("a", v="x" * 1000))
 
-    def trim(obj: dict[str, Any]) -> dict[str, Any]:
-        return {**obj, "data": {"length": str(len(obj.get("data", {}).get("v", "")))}}
+    def made(name: str) -> ConfigMap:
+        return ConfigMap(metadata=ObjectMeta(name=name, namespace="default", labels={"a": "b"}), data={"v": "x" * 1000})
 
-    for spec in (
-        CacheSpec(resource=ConfigMap.resource, namespaces=("default",), metadata_only=True),
-        CacheSpec(resource=ConfigMap.resource, namespaces=("default",), transform=trim),
-    ):
-        async with Running(Informer(client.caller, spec)) as informer:
-            record = informer.get(Key("default", "a"))
+    await client.create(made("listed"))
+    spec = CacheSpec(resource=ConfigMap.resource, namespaces=("default",), streaming=streaming, **options)
+    async with Running(Informer(client.caller, spec)) as informer:
+        await client.create(made("watched"))
+        await asyncio.sleep(1)
+        for name in ("listed", "watched"):
+            record = informer.get(Key("default", name))
             assert record is not None
-            assert b"xxx" not in record.raw
-            assert record.meta.name == "a"
+            assert len(record.raw) < 500
+            assert (record.meta.name, record.uid != "", record.version > 0) == (name, True, True)
+            stored = msgspec.json.decode(record.raw)
+            assert {"data": stored.get("data"), "labels": stored["metadata"].get("labels")} == kept
 
 
 @pytest.mark.spec("R-11")
