@@ -80,6 +80,29 @@ async def test_existing_objects_are_reconciled_and_then_changed_ones(client: Cli
     assert notes.runs[2][2] == ["Secret default/new updated: data"]
 
 
+@pytest.mark.spec("R-16", "R-03")
+async def test_changes_go_before_the_first_list_and_before_resyncs(client: Client) -> None:
+    for name in ("old1", "old2"):
+        await client.create(secret(name))
+    notes = Notes()
+    controller = Controller(Secret, notes, settings=Settings(resync_period=1000))
+    async with Manager(client, paused=["secret"]).add(controller).running() as manager:
+        engine = manager.engines["secret"]
+        await client.create(secret("new"))
+        await client.patch(Secret, "old2", MergePatch({"stringData": {"a": "1"}}), SPACE)
+        await settle()
+        while await engine.step():
+            pass
+        assert notes.names == ["new", "old2", "old1"]
+        notes.runs.clear()
+        await settle(1200)  # a resync
+        await client.patch(Secret, "new", MergePatch({"stringData": {"a": "1"}}), SPACE)
+        await settle()
+        while await engine.step():
+            pass
+        assert notes.names == ["new", "old1", "old2"]
+
+
 @pytest.mark.spec("R-19")
 async def test_a_deleted_object_is_not_an_error(client: Client) -> None:
     notes = Notes(Result(requeue_after=5))

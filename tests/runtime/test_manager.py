@@ -13,7 +13,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from konverge.apiserver import ApiServer
 from konverge.client import Client
 from konverge.objects.kinds.core_v1 import ConfigMap, Secret
-from konverge.runtime import Context, Controller, Manager
+from konverge.runtime import Context, Controller, Manager, dependencies
 from konverge.runtime.caches import CacheNotSynced
 from konverge.runtime.config import CacheSettings, Configuration
 from konverge.runtime.dependencies import DependencyError
@@ -107,13 +107,32 @@ async def test_dependencies_that_can_never_be_met_are_refused(client: Client, de
 
 
 @pytest.mark.spec("R-26")
-async def test_controllers_start_after_those_they_depend_on(client: Client) -> None:
+async def test_no_controller_works_before_those_it_depends_on(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def connects(address: str) -> bool:
+        return asyncio.get_running_loop().time() >= 60
+
+    async def reconcile(ctx: Context[Secret]) -> None:
+        worked.append((ctx.obj.kind, asyncio.get_running_loop().time()))
+
+    monkeypatch.setattr(dependencies, "_connects", connects)
+    worked: list[tuple[str, float]] = []
+    await client.create(secret("a"))
+    here = ("default",)
     manager = Manager(client)
-    manager.add(Controller(Secret, nothing, name="late", depends_on=["early"]))
-    manager.add(Controller(ConfigMap, nothing, name="early"))
+    manager.add(Controller(Secret, reconcile, name="late", namespaces=here, depends_on=["middle"]))
+    manager.add(Controller(ConfigMap, nothing, name="middle", namespaces=here, depends_on=["early"]))
+    manager.add(Controller(ConfigMap, nothing, name="early", namespaces=here, depends_on=["tcp://db:3306"]))
     async with manager.running():
-        await asyncio.sleep(5)
-        assert manager._started == {"early", "late"}
+        await asyncio.sleep(50)
+        assert worked == []
+        status, text = await ask(manager, "/readyz")
+        assert status == 503
+        assert sorted(text.split("; ")) == [
+            "early waits for tcp://db:3306", "late waits for middle", "middle waits for early",
+        ]  # fmt: skip
+        await asyncio.sleep(20)
+        assert [kind for kind, _ in worked] == ["Secret"]
+        assert 60 <= worked[0][1] < 65
         assert await ask(manager, "/readyz") == (200, "ok")
 
 
