@@ -133,6 +133,8 @@ class Controller(Generic[T]):
     """Kinds that it only deletes."""
     calls: Sequence[tuple[Resource, str]] = ()
     """Subresources that it updates, with their names: (Resource, "pause")."""
+    gets: Sequence[type[Object]] = ()
+    """Kinds that it gets by name from the API server, without a cache: few and large ones."""
     makes: Sequence[type[Object]] = ()
     """Kinds that it writes without a cache, such as kinds that a cluster may not have."""
     optional: Sequence[type[Object]] = ()

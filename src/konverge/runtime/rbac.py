@@ -74,6 +74,8 @@ def _of_controller(controller: Controller[Any]) -> set[Permission]:
         needed |= set(_on(resource, ("update",), controller.namespaces, f"/{subresource}"))
     for made in controller.makes:
         needed |= set(_on(made.resource, ("get", *WRITE), controller.namespaces))
+    for fetched in controller.gets:
+        needed |= set(_on(fetched.resource, ("get",), controller.namespaces))
     for watch in controller.watches:
         namespaces = controller.namespaces if watch.namespaces is None else watch.namespaces
         needed |= set(_on(watch.kind.resource, READ, namespaces))

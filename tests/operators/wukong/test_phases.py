@@ -36,6 +36,7 @@ def seen(vm: Any, vmi: Any, before: Phase = "Creating") -> tuple[str, bool, str]
     return result.phase, result.ready, result.reason
 
 
+UNABLE = {"type": "Failure", "status": "True", "reason": "FailedFindInstancetype", "message": "no type large"}
 CASES = [
     (None, None, ("Creating", False, "VMCreating")),
     (machine(), instance("Running"), ("Running", True, "VMRunning")),
@@ -60,6 +61,13 @@ CASES = [
     (machine("Stopped", "RerunOnFailure"), None, ("Creating", False, "VMCreating")),
     (machine("Stopped", "Always"), None, ("Creating", False, "VMCreating")),
     (machine("DataVolumeError"), None, ("Creating", False, "DataVolumeError")),
+    (machine(conditions=[UNABLE]), None, ("Error", False, "FailedFindInstancetype")),
+    (machine(conditions=[UNABLE | {"reason": ""}]), None, ("Error", False, "VMFailed")),
+    (machine(conditions=[UNABLE | {"status": "False"}]), None, ("Creating", False, "VMCreating")),
+    (machine("Stopped", "Halted", conditions=[UNABLE]), None, ("Stopped", False, "VMStopped")),
+    (machine("DataVolumeError", conditions=[UNABLE]), None, ("Creating", False, "DataVolumeError")),
+    (machine(), instance("Pending", ("Synchronized", "False", "quota")), ("Creating", False, "R")),
+    (machine(), instance("Pending", ("Synchronized", "True", "fine")), ("Creating", False, "VMCreating")),
     (machine(), instance("Succeeded"), ("Creating", False, "VMCreating")),
     (machine("", "Once"), instance("Succeeded"), ("Stopped", False, "GuestShutDown")),
 ]
@@ -86,3 +94,12 @@ async def test_failures_are_told_with_their_number_and_their_text() -> None:
     assert "0/3 nodes are available" in view(WukongStatus(), machine(), waiting, grace=60).message
     failed = machine(conditions=[{"type": "Failure", "status": "True", "reason": "X", "message": "no such class"}])
     assert "no such class" in view(WukongStatus(), failed, instance("Failed"), grace=60).message
+
+
+async def test_what_kubevirt_cannot_do_is_said_with_its_cause() -> None:
+    unable = view(WukongStatus(), machine(conditions=[UNABLE]), None, grace=60)
+    assert unable.message == "KubeVirt cannot start it: no type large"
+    off = view(WukongStatus(), machine("Stopped", "Halted", conditions=[UNABLE]), None, grace=60)
+    assert off.message == "the virtual machine is stopped (KubeVirt cannot start it: no type large)"
+    unsynced = instance("Pending", ("Synchronized", "False", "exceeded quota"))
+    assert "exceeded quota" in view(WukongStatus(), machine(), unsynced, grace=60).message

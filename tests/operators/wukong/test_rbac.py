@@ -46,6 +46,7 @@ def test_the_rules_are_those_of_the_facts_with_nothing_to_spare() -> None:
         "secrets": ALL,
         "services": ALL,
         "storageclasses.storage.k8s.io": READ,
+        "customresourcedefinitions.apiextensions.k8s.io": "get",
         "events": "create patch",
     }
 

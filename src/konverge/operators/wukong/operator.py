@@ -12,6 +12,7 @@ import msgspec
 
 from konverge.cache.record import Meta, Record
 from konverge.objects import Object, from_dict, from_json
+from konverge.objects.kinds.apiextensions_v1 import CustomResourceDefinition
 from konverge.objects.kinds.core_v1 import Node, PersistentVolumeClaim, Secret, Service
 from konverge.objects.kinds.storage_v1 import StorageClass
 from konverge.operators.catalog import Operator
@@ -149,6 +150,7 @@ def controllers(options: Options | None = None, *, namespaces: tuple[str, ...] =
             watches=watches,
             reads=[*on_nodes.get("reads", [StorageClass]), VirtualMachineSnapshot],
             makes=on_nodes.get("makes", ()),
+            gets=[CustomResourceDefinition],
             changes=[AnyWukong],
             deletes=[VirtualMachineInstance],
             calls=[(CALLS, "pause"), (CALLS, "unpause"), (MACHINES, "restart")],

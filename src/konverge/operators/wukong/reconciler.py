@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 
 from konverge.client import Forbidden
+from konverge.operators.wukong.definitions import Definitions
 from konverge.operators.wukong.deletion import delete
 from konverge.operators.wukong.options import Options
 from konverge.operators.wukong.resource import AnyWukong
@@ -34,9 +35,10 @@ class WukongReconciler(Reconciler[AnyWukong]):
 
     def __init__(self, options: Options) -> None:
         self.options = options
+        self.definitions = Definitions()
 
     async def reconcile(self, ctx: Context[AnyWukong]) -> Result | None:
-        state = ReconcileState(ctx, self.options)
+        state = ReconcileState(ctx, self.options, self.definitions)
         try:
             async with asyncio.timeout(self.options.limit):
                 return await self._run_steps(state)

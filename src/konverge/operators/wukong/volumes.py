@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from konverge.objects import Condition
 from konverge.objects.kinds.core_v1 import PersistentVolumeClaim
 from konverge.objects.kinds.storage_v1 import StorageClass
 from konverge.objects.quantity import Quantity
@@ -71,7 +72,7 @@ def _no(disk: str, reason: str, message: str, *, failed: bool = False) -> Standi
 def _of_volume(disk: str, volume: DataVolume, restarts: int) -> Standing:
     status = volume.status
     bound, running = find_condition(status.conditions, "Bound"), find_condition(status.conditions, "Running")
-    cause = (running.message or "") if running is not None and running.status != "True" else ""
+    cause = _cause(running) or _cause(bound)
     if bound is not None and bound.reason == "ClaimLost":
         return _no(disk, "ClaimLost", "the volume of its claim is lost", failed=True)
     if status.phase == "Succeeded":
@@ -88,6 +89,10 @@ def _of_volume(disk: str, volume: DataVolume, restarts: int) -> Standing:
     if status.phase == "Paused":
         return _no(disk, "ImportPaused", "the import is paused")
     return _no(disk, "Importing", f"{status.phase or 'CDI has not looked at it yet'}{f': {cause}' if cause else ''}")
+
+
+def _cause(condition: Condition | None) -> str:
+    return condition.message if condition is not None and condition.status != "True" else ""
 
 
 def _why_pending(claim: PersistentVolumeClaim, storage: StorageClass | None) -> str:

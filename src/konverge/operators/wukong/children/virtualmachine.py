@@ -49,6 +49,9 @@ from konverge.operators.wukong.spec_disks import Disk
 from konverge.operators.wukong.spec_guest import Expose
 from konverge.operators.wukong.spec_networks import Network
 
+IN_PLACE = "InPlace"
+"""The policy of a restore that puts the data back into the claims that there are."""
+
 
 def services_for(wukong: Wukong) -> list[Service]:
     return [service_for(wukong, exposed) for exposed in wukong.spec.expose]
@@ -190,7 +193,7 @@ def restore_for(wukong: Wukong, snapshot: str) -> VirtualMachineRestore:
         spec=RestoreSpec(
             target=_machine(name),
             virtual_machine_snapshot_name=snapshot,
-            volume_restore_policy="InPlace",
+            volume_restore_policy=IN_PLACE,
         ),
     )
 

@@ -14,6 +14,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from konverge.objects.times import seconds_since
+from konverge.operators.wukong.effective_spec import attached
 from konverge.operators.wukong.kinds import VirtualMachine, VirtualMachineInstance
 from konverge.operators.wukong.status import (
     MIGRATABLE,
@@ -92,9 +93,20 @@ def _without_guest(status: WukongStatus, vm: VirtualMachine) -> View:
         return _crashing(vm)
     was_up = status.phase in ("Running", "Stopped")
     if strategy in ("Halted", "Manual", "") or (strategy in _ENDS and was_up and word == "Stopped"):
-        return View("Stopped", False, "VMStopped", "the virtual machine is stopped")
+        unable = _unable(vm)
+        why = f" ({unable.message})" if unable is not None else ""
+        return View("Stopped", False, "VMStopped", f"the virtual machine is stopped{why}")
     starting = View("Creating", False, "VMCreating", f"KubeVirt starts it: {word or 'not looked at yet'}")
-    return _blocked(vm) or starting
+    return _blocked(vm) or _unable(vm) or starting
+
+
+def _unable(vm: VirtualMachine) -> View | None:
+    """What KubeVirt itself calls a failure: an instance type that there is not, a refusal of the API server."""
+    failure = find_condition(vm.status.conditions, "Failure")
+    if failure is None or failure.status != "True":
+        return None
+    message = f"KubeVirt cannot start it: {failure.message or failure.reason}"
+    return View("Error", False, failure.reason or "VMFailed", message)
 
 
 def _blocked(vm: VirtualMachine) -> View | None:
@@ -141,6 +153,11 @@ def _starting(vm: VirtualMachine, vmi: VirtualMachineInstance, grace: float) -> 
     ) >= grace:
         why = (scheduled.message if scheduled is not None else "") or "the scheduler finds no node"
         return View("Creating", False, "Unschedulable", f"no node for it: {why}")
+    synced = find_condition(vmi.status.conditions, "Synchronized")
+    if synced is not None and synced.status == "False" and synced.message:
+        return View(
+            "Creating", False, synced.reason or "NotSynchronized", f"KubeVirt cannot start it: {synced.message}"
+        )
     message = f"the virtual machine is {vmi.status.phase or 'not yet looked at'}"
     return _blocked(vm) or View("Creating", False, "VMCreating", message)
 
@@ -148,7 +165,7 @@ def _starting(vm: VirtualMachine, vmi: VirtualMachineInstance, grace: float) -> 
 def _why(vm: VirtualMachine) -> str:
     """KubeVirt's own text for a failure."""
     failure = find_condition(vm.status.conditions, "Failure")
-    return (failure.message or "") if failure is not None else ""
+    return failure.message if failure is not None and failure.status == "True" else ""
 
 
 async def conclude(state: ReconcileState) -> Result | None:
@@ -184,11 +201,25 @@ def _stages(state: ReconcileState) -> None:
     _judge(state, SPEC_VALID, True, "Valid")
     if state.wukong is None:
         return
-    _judge(state, NETWORKS_CONFIGURED, True, "NetworksReady", _count(len(state.networks), "network"))
-    if state.waiting:
+    if len(state.networks) < len(attached(state.wukong.spec)):
+        _unseen(state, NETWORKS_CONFIGURED)
+    else:
+        _judge(state, NETWORKS_CONFIGURED, True, "NetworksReady", _count(len(state.networks), "network"))
+    if len(state.volumes) < len(state.wukong.spec.disks):
+        _unseen(state, VOLUMES_BOUND)
+    elif state.waiting:
         _judge(state, VOLUMES_BOUND, False, WAITING, "; ".join(state.waiting))
     else:
         _judge(state, VOLUMES_BOUND, True, "VolumesReady", _count(len(state.volumes), "volume"))
+
+
+def _unseen(state: ReconcileState, type: str) -> None:
+    """An earlier step ended the reconcile: what was known stays as it is."""
+    trouble = state.of(type)
+    if trouble is not None:
+        _say(state, type, False, trouble.reason, trouble.message)
+    elif type not in state.reasons:
+        _say(state, type, None, "NotReached", "an earlier step has failed")
 
 
 def _judge(state: ReconcileState, type: str, value: bool, reason: str, message: str = "") -> None:

@@ -64,11 +64,11 @@ async def _disk(state: ReconcileState, disk: Disk) -> Standing:
         return _note(state, disk, volume, claim, Standing(False, trouble))
     storage = await _storage(state, claim)
     trouble = await (_fill(state, disk, volume, claim, storage) if filled else _keep(state, disk, claim, storage))
+    if volume is None and claim is None:
+        making = trouble or Trouble(VOLUMES_BOUND, "ClaimPending", f"disk {disk.name} is being made")
+        return _note(state, disk, None, None, Standing(False, making))
     if trouble is not None:
         state.trouble.append(trouble)  # what was asked of the disk cannot be; the disk itself is as it was
-    if volume is None and claim is None:
-        making = Trouble(VOLUMES_BOUND, "ClaimPending", f"disk {disk.name} is being made")
-        return _note(state, disk, None, None, Standing(False, making))
     standing = stands(disk.name, volume, claim, storage, restarts=state.options.import_restarts)
     return _note(state, disk, volume, claim, standing)
 
@@ -92,6 +92,10 @@ async def _fill(
     if volume is None and claim is not None:
         return await _grow(state, disk, None, claim, storage)  # CDI has tidied up after itself
     wanted = data_volume_for(state.spec, disk)
+    absent = await state.lacking(wanted) if volume is None else ""
+    if absent:
+        message = f"disk {disk.name}: {absent}; upgrade CDI, or leave out what needs it"
+        return Trouble(VOLUMES_BOUND, "CDITooOld", message, failed=True)
     if volume is not None:
         if (wanted.spec.source, wanted.spec.source_ref) != (volume.spec.source, volume.spec.source_ref):
             return _refused(disk, "DiskSourceChanged", "what it was made from cannot change: add another disk")

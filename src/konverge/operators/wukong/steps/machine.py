@@ -165,6 +165,11 @@ async def _apply(state: ReconcileState) -> None:
     wanted.metadata.annotations |= restart_marks(state) | halt_mark(live, halt=bool(state.restoring))
     record = ctx.caches.lister(VirtualMachine)
     raw = record.raw(wanted.metadata.name, ctx.request.namespace) if record is not None else None
+    absent = await state.lacking(wanted)
+    if absent:
+        message = f"{absent}; upgrade KubeVirt, or leave out what needs it"
+        state.trouble.append(Trouble(VIRTUAL_MACHINE_READY, "KubeVirtTooOld", message, failed=True))
+        return
     if not await state.make(with_foreign(wanted, None if raw is None else _decode(raw.raw))):
         return
     known = state.status.observed_generation == state.generation  # else it is the spec that has changed

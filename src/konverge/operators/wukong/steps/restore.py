@@ -8,15 +8,18 @@ none.
 
 from __future__ import annotations
 
-from konverge.operators.wukong.children.virtualmachine import restore_for
+from konverge.operators.wukong import names
+from konverge.operators.wukong.children.virtualmachine import IN_PLACE, restore_for
 from konverge.operators.wukong.kinds import VirtualMachineRestore, VirtualMachineSnapshot
 from konverge.operators.wukong.names import restore as restore_name
 from konverge.operators.wukong.resource import WukongSnapshot
 from konverge.operators.wukong.status import VIRTUAL_MACHINE_READY, Trouble
 from konverge.operators.wukong.steps.power import HALTED
 from konverge.operators.wukong.steps.state import ReconcileState
-from konverge.runtime import find_condition
+from konverge.runtime import controller_of, find_condition
 from konverge.runtime.owners import is_controlled_by
+
+TOO_OLD = "a restore into the claims of the machine needs KubeVirt 1.6 or newer"
 
 
 async def restore(state: ReconcileState) -> None:
@@ -26,7 +29,7 @@ async def restore(state: ReconcileState) -> None:
         if snapshot and snapshot != state.status.last_restore:
             _no(state, "SnapshotsMissing", "the cluster has no snapshots of KubeVirt (snapshot.kubevirt.io)")
         return
-    await state.sweep(VirtualMachineRestore, [restore_name(state.name, snapshot)] if snapshot else [])
+    await _sweep(state, restore_name(state.name, snapshot) if snapshot else "")
     if not snapshot:
         state.status.last_restore = ""
     elif snapshot != state.status.last_restore and state.vm is not None:
@@ -36,8 +39,12 @@ async def restore(state: ReconcileState) -> None:
 async def _bring_back(state: ReconcileState, snapshot: str) -> None:
     ctx = state.ctx
     restore = await ctx.get(VirtualMachineRestore, restore_name(state.name, snapshot))
-    if restore is not None and not state.owns(restore):
+    if restore is not None and not _is_ours(state, restore):
         _no(state, "NotOurs", f"VirtualMachineRestore {restore.metadata.name} belongs to another owner: delete it")
+        return
+    if restore is not None and restore.spec.volume_restore_policy != IN_PLACE:
+        text = f"VirtualMachineRestore {restore.metadata.name} goes into other claims ({TOO_OLD}): delete it"
+        _no(state, "RestoreUnavailable", text)
         return
     if restore is not None and restore.status.complete:
         state.status.last_restore = snapshot
@@ -55,6 +62,22 @@ async def _bring_back(state: ReconcileState, snapshot: str) -> None:
         ctx.event("RestoreStarted", f"the virtual machine goes back to snapshot {snapshot}")
 
 
+def _is_ours(state: ReconcileState, restore: VirtualMachineRestore) -> bool:
+    """KubeVirt makes the machine the controller of a restore, in place of us: then it has our label."""
+    owner = controller_of(restore)
+    if state.vm is not None and owner is not None and owner.uid == state.vm.metadata.uid:
+        return restore.metadata.labels.get(names.LABEL) == state.name
+    return state.owns(restore)
+
+
+async def _sweep(state: ReconcileState, keep: str) -> None:
+    """Restores of ours that are not asked for any more."""
+    for restore in await state.ctx.list(VirtualMachineRestore):
+        place = restore.metadata
+        if place.name != keep and not place.deletion_timestamp and _is_ours(state, restore):
+            await state.ctx.delete(VirtualMachineRestore, place.name)
+
+
 async def _usable(state: ReconcileState, snapshot: str) -> bool:
     taken = await state.ctx.get(WukongSnapshot, snapshot)
     if taken is None:
@@ -67,6 +90,9 @@ async def _usable(state: ReconcileState, snapshot: str) -> bool:
     if kept is None or not is_controlled_by(kept, taken) or not kept.status.ready_to_use:
         text = f"VirtualMachineSnapshot {snapshot}, which WukongSnapshot {snapshot} has taken, is not there any more"
         return _no(state, "SnapshotLost", text)
+    absent = await state.lacking(restore_for(state.spec, snapshot))
+    if absent:
+        return _no(state, "RestoreUnavailable", f"{absent}: {TOO_OLD}; the machine goes on as it is")
     return True
 
 

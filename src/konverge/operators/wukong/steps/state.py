@@ -10,6 +10,7 @@ from collections.abc import Collection
 
 from konverge.client import AlreadyExists, BadRequest, Forbidden, InternalError, Invalid, MethodNotAllowed, NotFound
 from konverge.objects import Object
+from konverge.operators.wukong.definitions import Definitions
 from konverge.operators.wukong.kinds import VirtualMachine, VirtualMachineInstance
 from konverge.operators.wukong.options import Options
 from konverge.operators.wukong.ownership import may_write
@@ -29,9 +30,10 @@ class ReconcileState:
     vm: VirtualMachine | None = None
     vmi: VirtualMachineInstance | None = None
 
-    def __init__(self, ctx: Context[AnyWukong], options: Options) -> None:
+    def __init__(self, ctx: Context[AnyWukong], options: Options, definitions: Definitions | None = None) -> None:
         self.ctx = ctx
         self.options = options
+        self.definitions = definitions or Definitions()
         self.reasons: dict[str, str] = {}
         """Of the conditions as they were before: what is still the same needs no second event."""
         self.trouble: list[Trouble] = []
@@ -70,6 +72,10 @@ class ReconcileState:
     async def make(self, child: Object) -> bool:
         """Apply a child that is ours alone. Raises NotOwned for an object of another owner under its name."""
         return await self.ctx.apply(child)
+
+    async def lacking(self, child: Object) -> str:
+        """What the cluster's version of a part cannot do with a child; empty when it can do all of it."""
+        return await self.definitions.lacking(self.ctx.client, child)
 
     async def sweep(self, kind: type[Object], keep: Collection[str]) -> None:
         """Delete children of a kind that are no longer desired."""
