@@ -334,3 +334,13 @@ def test_every_writer_gets_its_changes_and_keeps_those_of_others(
 )  # fmt: skip
 def test_changes_on(before: Any, wanted: Any, now: Any, changes: Any) -> None:
     assert changes_on(before, wanted, now, {"l": ("k",)}) == changes
+
+
+def test_a_list_that_is_declared_atomic_is_written_as_it_is_wanted() -> None:
+    class Whole(Model):
+        conditions: Annotated[list[Condition], ListType("atomic")] = []
+
+    keys = keys_of(Whole)
+    assert keys == {"conditions": ()}
+    ours, theirs = {"type": "A", "status": "True"}, {"type": "B", "status": "True"}
+    assert changes_on({}, {"conditions": [ours]}, {"conditions": [theirs]}, keys) == {"conditions": [ours]}

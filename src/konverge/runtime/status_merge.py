@@ -51,10 +51,10 @@ def _same(left: Any, right: Any) -> bool:
 
 
 def _merged(before: list[Any], wanted: list[Any], now: list[Any], keys: Keys | None) -> list[Any]:
-    """A list with keys merged entry by entry; any other as it is wanted."""
+    """A list with keys merged entry by entry; any other, and one that is declared atomic, as it is wanted."""
     if keys is None and all(map(_is_condition, (*before, *wanted, *now))):
         keys = _CONDITION
-    if keys is None:
+    if not keys:
         return wanted
     old, new, present = (_by_keys(entries, keys) for entries in (before, wanted, now))
     if old is None or new is None or present is None:
@@ -98,19 +98,20 @@ _keys: dict[type[Any], dict[str, Keys]] = {}
 
 
 def keys_of(kind: type[Any]) -> dict[str, Keys]:
-    """Path -> keys, of the lists that a class declares with `ListType("map", …)`."""
+    """Path -> keys, of the lists that a class declares with `ListType("map", …)`; none for `ListType("atomic")`."""
     if kind not in _keys:
         _keys[kind] = dict(_walk(inspect.type_info(kind), "", ()))
     return _keys[kind]
 
 
 def _walk(node: inspect.Type, path: str, parents: tuple[type[Any], ...]) -> Iterator[tuple[str, Keys]]:
-    keys: list[str] = []
+    declared: Json = {}
     while isinstance(node, inspect.Metadata):
-        keys = (node.extra_json_schema or {}).get("x-kubernetes-list-map-keys") or keys
+        declared = {**(node.extra_json_schema or {}), **declared}
         node = node.type
-    if isinstance(node, inspect.ListType) and keys:
-        yield path, tuple(keys)
+    keys = declared.get("x-kubernetes-list-map-keys")
+    if isinstance(node, inspect.ListType) and (keys or declared.get("x-kubernetes-list-type") == "atomic"):
+        yield path, tuple(keys or ())
     elif isinstance(node, inspect.UnionType):
         for part in node.types:
             yield from _walk(part, path, parents)

@@ -59,6 +59,8 @@ async def test_a_new_resource_is_not_ready_before_it_is_seen() -> None:
             await world.until("nacos")
             done = await plain(world)
             assert (kstatus(done), wait_is_over(done)) == ("Current", True)
+            assert done["status"]["conditions"][0]["type"] == "leader", "the document's entries come first"
+            assert done["status"]["conditions"][1:] == done["status"]["kubeConditions"]
 
 
 async def test_servers_and_conditions_share_the_list() -> None:

@@ -75,7 +75,7 @@ class NacosStatus(Model):
     selector: str = ""
     leader: str = ""
     observed_generation: int = 0
-    conditions: list[NodeCondition] = []
+    conditions: Annotated[list[NodeCondition], ListType("atomic")] = []
     event: list[StatusEvent] = []
     pg: PgStatus = field(default_factory=PgStatus)
     admin: AdminStatus = field(default_factory=AdminStatus)

@@ -9,9 +9,19 @@ from __future__ import annotations
 from konverge.objects import times
 from konverge.operators.nacos.desired import InvalidSpec, read_desired
 from konverge.operators.nacos.resource import NacosStatus, StatusEvent
-from konverge.operators.nacos.steps.outcome import CONTINUE, DONE, NORMAL, PARAMETER, Outcome, failed, wait
+from konverge.operators.nacos.steps.outcome import (
+    CLUSTER,
+    CONTINUE,
+    DONE,
+    NORMAL,
+    PARAMETER,
+    UNKNOWN,
+    Outcome,
+    failed,
+    wait,
+)
 from konverge.operators.nacos.steps.ownership import refuse_foreign
-from konverge.operators.nacos.steps.state import READY, ReconcileState
+from konverge.operators.nacos.steps.state import PROGRESSING, READY, ReconcileState
 from konverge.runtime import find_condition
 
 EVENTS_KEPT = 10
@@ -77,7 +87,7 @@ def _record_success(state: ReconcileState) -> None:
     _record_event(status, NORMAL, "", good=True)
     state.condition(READY, True, "Running", message)
     state.condition("Available", True, "Running", message)
-    state.condition("Progressing", False, "Complete", message)
+    state.condition(PROGRESSING, False, "Complete", message)
     state.condition("Degraded", False, "Running", "")
 
 
@@ -92,7 +102,7 @@ def record_early_end(state: ReconcileState, outcome: Outcome) -> None:
     status.healthy = False
     another = outcome.code == PARAMETER and state.reason(READY) != outcome.reason
     if _record_event(status, outcome.code, message, good=False) or another:
-        state.ctx.warning(outcome.reason, message)
+        state.ctx.event(outcome.reason, message, type="Normal" if _is_expected(state, outcome) else "Warning")
     status.failing_since = status.failing_since or times.now()
     state.condition(READY, False, outcome.reason, message)
     if times.seconds_since(status.failing_since) > state.options.patience and status.phase != "Failed":
@@ -100,6 +110,11 @@ def record_early_end(state: ReconcileState, outcome: Outcome) -> None:
         state.ctx.warning("Failed", f"not healthy for {state.options.patience:g} s: {message}")
     if status.phase != "Creating":
         state.condition("Degraded", True, outcome.reason, message)
+
+
+def _is_expected(state: ReconcileState, outcome: Outcome) -> bool:
+    """Servers that are not up yet are no fault while they are started, until the patience ends."""
+    return outcome.code in (UNKNOWN, CLUSTER) and state.is_true(PROGRESSING)
 
 
 def record_progress(state: ReconcileState, outcome: Outcome) -> None:

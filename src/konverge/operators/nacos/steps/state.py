@@ -30,6 +30,8 @@ PODS_READY = "PodsReady"
 MEMBERS_VERIFIED = "MembersVerified"
 """CheckNacos passed."""
 READY = "Ready"
+PROGRESSING = "Progressing"
+"""The workload was changed, and not all checks have passed since."""
 _MEMORY_LIMIT = 10_000
 """Resources; the oldest entry goes first."""
 
@@ -177,7 +179,7 @@ class ReconcileState:
         self.condition(PODS_READY, None, reason, message)
         self.condition(MEMBERS_VERIFIED, None, reason, message)
         self.condition(READY, False, reason, message)
-        self.condition("Progressing", True, reason, message)
+        self.condition(PROGRESSING, True, reason, message)
 
     # -------------------------------------------------------------- requests
 
