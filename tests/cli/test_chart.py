@@ -73,3 +73,14 @@ def test_the_chart_of_nacos_has_the_management_service_and_others_do_not() -> No
     assert not [path for path, text in other.items() if "management-" in path or "callers" in path]
     assert "management" not in yaml.safe_load(other["values.yaml"])
     assert not [path for path in made if path.startswith("only")]
+
+
+def test_the_chart_of_wukong_has_its_policy_and_others_have_none() -> None:
+    made, other = (chart(find(name), "1.2.3") for name in ("wukong", "webapp"))
+    specs = {policy["kind"]: policy["spec"] for policy in find("wukong").policies("")}
+    assert {path: yaml.safe_load(text) for path, text in made.items() if path.startswith("policies/")} == {
+        f"policies/{kind}.yaml": spec for kind, spec in specs.items()
+    }
+    assert yaml.safe_load(made["values.yaml"])["deletionProtection"] == {"enabled": True}
+    assert "templates/deletion-protection.yaml" in made
+    assert not [path for path in other if "polic" in path or "protection" in path]

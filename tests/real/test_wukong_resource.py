@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -10,6 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 
 from konverge.operators.catalog import find
+from konverge.operators.wukong.protection import API_VERSION, MESSAGE
 from konverge.operators.wukong.resource import Wukong, definitions
 from tests.operators.wukong.specs import BAD, GOOD, SMALL, Spec, random_specs, spec
 from tests.operators.wukong.test_spec import CAN, CANNOT, body, verdict
@@ -130,3 +132,34 @@ def test_columns_and_status_are_served(api: Api) -> None:
         ("Node", "node-1"),
     ]
     assert table["columnDefinitions"][-1]["name"] == "Age"
+
+
+@pytest.mark.spec("W-18")
+@pytest.mark.limit(60)
+def test_the_real_server_refuses_to_delete_a_protected_machine(api: Api) -> None:
+    plurals = {
+        "ValidatingAdmissionPolicy": "validatingadmissionpolicies",
+        "ValidatingAdmissionPolicyBinding": "validatingadmissionpolicybindings",
+    }
+    policies = find("wukong").policies("test")
+    for item in policies:
+        status, answer = api("POST", f"/apis/{API_VERSION}/{plurals[item['kind']]}", json.dumps(item).encode())
+        assert status == 201, answer
+    for name, protected in (("kept", True), ("free", False)):
+        status, answer = api("POST", PATH, json.dumps(body({**SMALL, "deletionProtection": protected}, name)).encode())
+        assert status == 201, answer
+    try:
+        for _ in range(300):  # the server takes a policy up a moment after it was made
+            status, answer = api("DELETE", f"{PATH}/kept?dryRun=All")
+            if status == 403:
+                break
+            time.sleep(0.1)
+        assert status == 403, answer
+        assert MESSAGE in answer["message"]
+        assert api("DELETE", f"{PATH}/free")[0] == 200
+        off = json.dumps({"spec": {"deletionProtection": False}}).encode()
+        assert api("PATCH", f"{PATH}/kept", off, **{"Content-Type": "application/merge-patch+json"})[0] == 200
+        assert api("DELETE", f"{PATH}/kept")[0] == 200
+    finally:
+        for item in policies:
+            api("DELETE", f"/apis/{API_VERSION}/{plurals[item['kind']]}/{item['metadata']['name']}")

@@ -42,6 +42,7 @@ def chart(operator: Operator, version: str) -> dict[str, str]:
     files["Chart.yaml"] = _yaml(_about(operator, version))
     files["values.schema.json"] = json.dumps(_schema(yaml.safe_load(files["values.yaml"])), indent=1)
     files |= {f"crds/{definition['metadata']['name']}.yaml": _yaml(definition) for definition in operator.definitions()}
+    files |= {f"policies/{policy['kind']}.yaml": _yaml(policy["spec"]) for policy in operator.policies("")}
     if "management" in yaml.safe_load(files["values.yaml"]):
         files["rules/callers.yaml"] = _yaml(management.caller_rules())
     return files | _rules(operator)

@@ -105,9 +105,15 @@ class Installation(Program):
     def everything(self) -> list[Obj]:
         """In the order in which it has to be made."""
         objs = [definition for operator in self.operators for definition in operator.definitions()]
+        objs += self._policies()
         objs += [self._namespace(), *self.access(), self._deployment(self._pod(self._operator(), grace=GRACE))]
         objs += [self._service({"name": "metrics", "port": METRICS, "targetPort": "metrics"}), self._budget()]
         return [*objs, self._monitor()] if self.service_monitor else objs
+
+    def _policies(self) -> list[Obj]:
+        """What the API server is to refuse."""
+        objs = [policy for operator in self.operators for policy in operator.policies(self.name)]
+        return [{**policy, "metadata": {**policy["metadata"], "labels": self._labels}} for policy in objs]
 
     # -------------------------------------------------------------- access
 

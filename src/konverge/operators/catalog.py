@@ -27,6 +27,10 @@ class UnknownOperator(LookupError):
     """There is no operator of that name; the text lists those that exist."""
 
 
+def _no_policies(name: str) -> list[dict[str, Any]]:
+    return []
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Operator:
     """Everything that is needed to run an operator."""
@@ -37,6 +41,8 @@ class Operator:
     controllers: Callable[[], list[Controller[Any]]]
     samples: tuple[str, ...] = ()
     """YAML files in the operator's package, for a first try."""
+    policies: Callable[[str], list[dict[str, Any]]] = _no_policies
+    """Its admission policies and their bindings, named after an installation: what the API server itself refuses."""
     environment: Callable[[], dict[str, str]] = dict
     """Its own settings in the environment of this process; an installation passes them on to the operator's pod."""
 

@@ -28,6 +28,7 @@ from konverge.operators.wukong.kinds import (
     VirtualMachineSnapshot,
 )
 from konverge.operators.wukong.options import Options, from_environment, to_environment
+from konverge.operators.wukong.protection import policies
 from konverge.operators.wukong.reconciler import WukongReconciler
 from konverge.operators.wukong.resource import AnyWukong, Wukong, WukongSnapshot
 from konverge.operators.wukong.snapshots import SnapshotReconciler
@@ -177,6 +178,7 @@ OPERATOR = Operator(
     name="wukong",
     kinds=[Wukong, WukongSnapshot],
     controllers=controllers,
+    policies=policies,
     environment=to_environment,
     samples=tuple(f"samples/{name}.yaml" for name in ("smallest", "ubuntu", "static", "windows", "precious")),
 )
