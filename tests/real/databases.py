@@ -20,7 +20,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from konverge.apiserver import certificates
-from konverge.apiserver.certificates import Certificates, write_private
+from konverge.apiserver.certificates import Certificates
+from konverge.apiserver.private_files import write_private
 from konverge.operators.nacos.database import Engine, Target, Tls
 from tools import real_packages
 from tools.control_plane import free_port

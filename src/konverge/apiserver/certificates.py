@@ -6,10 +6,11 @@ again without `x509.py`.
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from konverge.apiserver.private_files import read_pem, write_private
 
 if TYPE_CHECKING:
     import ssl
@@ -48,22 +49,14 @@ def kept(folder: Path | None, hosts: tuple[str, ...]) -> Certificates:
     path = folder / "pki"
     names = [field.name for field in fields(Certificates)]
     if all((path / f"{name}.pem").exists() for name in names):
-        return Certificates(*((path / f"{name}.pem").read_bytes() for name in names))
+        what = "delete all of its folder: new certificates are made, and kubeconfigs with the old ones end"
+        return Certificates(*(read_pem(path / f"{name}.pem", what) for name in names))
     made = make(hosts)
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     path.mkdir(mode=0o700, exist_ok=True)
     for name in names:
         write_private(path / f"{name}.pem", getattr(made, name))
     return made
-
-
-def write_private(path: Path, data: bytes) -> None:
-    """Write a file that holds a secret: no other user may read it, not even for a moment."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.unlink(missing_ok=True)
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    with os.fdopen(descriptor, "wb") as file:
-        file.write(data)
 
 
 def make(hosts: tuple[str, ...]) -> Certificates:

@@ -14,13 +14,15 @@ from konverge import clock
 from konverge.apiserver import bootstrap
 from konverge.apiserver.admission.chain import chain
 from konverge.apiserver.auth.gate import Gate
-from konverge.apiserver.certificates import Certificates, kept, write_private
+from konverge.apiserver.auth.token_keys import kept_key
+from konverge.apiserver.certificates import Certificates, kept
 from konverge.apiserver.config import Config
 from konverge.apiserver.crd.serving.manager import Manager
 from konverge.apiserver.event_ttl import Expiry
 from konverge.apiserver.http.pipeline import handle, refusal
 from konverge.apiserver.internal_controllers import InternalControllers
 from konverge.apiserver.object_access import Objects
+from konverge.apiserver.private_files import read_text, write_private
 from konverge.apiserver.registry import Registry
 from konverge.apiserver.request.protocols import Admission, Extensions, Stream, TableMaker
 from konverge.apiserver.storage import Store
@@ -37,22 +39,25 @@ if TYPE_CHECKING:
     from konverge.wire.server import Server
 
 
-def _token(data_dir: Path | None) -> str:
-    """The administrator's token; kept with the data, so that a kubeconfig outlives a restart."""
-    if data_dir is None:
-        return secrets.token_urlsafe(24)
-    path = data_dir / "token"
-    if not path.exists():
-        write_private(path, secrets.token_urlsafe(24).encode())
-    return path.read_text()
+def _opened(data_dir: Path | None, token: str) -> tuple[SqliteJournal | None, str]:
+    """The journal and the administrator's token, which is kept so that a kubeconfig outlives a restart.
 
-
-def _journal(data_dir: Path | None) -> SqliteJournal | None:
+    Raises FolderError for a folder that is in use, or whose secrets are damaged.
+    """
     if data_dir is None:
-        return None
+        return None, token or secrets.token_urlsafe(24)
     from konverge.apiserver.storage.sqlite import SqliteJournal
 
-    return SqliteJournal(data_dir / "state.db")
+    journal = SqliteJournal(data_dir / "state.db")  # first: it locks the folder
+    try:
+        path = data_dir / "token"
+        if not path.exists():
+            write_private(path, secrets.token_urlsafe(24).encode())
+        kept_key(data_dir)
+        return journal, token or read_text(path, "a new token is made: kubeconfigs with the old one end")
+    except BaseException:
+        journal.release()
+        raise
 
 
 class ApiServer:
@@ -61,9 +66,8 @@ class ApiServer:
     def __init__(self, *, config: Config | None = None, data_dir: Path | None = None, token: str = "") -> None:
         self.config = config or Config()
         self.data_dir = data_dir
-        self._journal = _journal(data_dir)  # first: it locks the folder
-        self.token = token or _token(data_dir)
-        """The administrator's."""
+        self._journal, self.token = _opened(data_dir, token)
+        """The token is the administrator's."""
         self.registry = Registry.builtin()
         self.store = Store(history=self.config.history, journal=self._journal)
         self.objects = Objects(self.store)

@@ -57,7 +57,7 @@ def run_server(arguments: argparse.Namespace) -> int:
 
 
 async def _serve(arguments: argparse.Namespace, stopping: asyncio.Event) -> None:
-    from konverge.apiserver.certificates import write_private
+    from konverge.apiserver.private_files import write_private
     from konverge.apiserver.server import ApiServer
 
     async with ApiServer(data_dir=arguments.data_dir) as server:

@@ -245,7 +245,7 @@ async def serve(
 
 
 def _write_kubeconfig(cluster: Cluster, url: str, path: Path) -> Path:
-    from konverge.apiserver.certificates import write_private
+    from konverge.apiserver.private_files import write_private
 
     whole = path.resolve()
     whole.parent.mkdir(parents=True, exist_ok=True)
@@ -291,7 +291,7 @@ async def _console(
     if not wanted or not any(operator.name == "nacos" for operator in operators):
         yield "", ""
         return
-    from konverge.apiserver.certificates import write_private
+    from konverge.apiserver.private_files import write_private
     from konverge.service import Service
 
     async with Service(cluster.server.transport).serving() as (host, port):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import sqlite3
 from pathlib import Path
 from typing import Any
@@ -112,4 +113,23 @@ async def test_writes_fail_after_the_disk_has_failed(tmp_path: Path) -> None:
         await store.settled(store.revision)
     with pytest.raises(Failed):
         store.put(store.table("a"), obj("y"), expected=0)
+    await store.close()
+
+
+async def test_the_write_ahead_log_does_not_grow_with_every_crash(tmp_path: Path) -> None:
+    """Servers that are killed never close it: the next one brings what it holds into the database."""
+    sizes = []
+    for life in range(4):
+        store = opened(tmp_path)
+        for number in range(20):
+            store.put(store.table("a"), obj(f"{life}-{number}", "x" * 100_000), expected=0)
+        await store.settled(store.revision)
+        crashed = tmp_path.with_name(f"{tmp_path.name}-{life}")
+        shutil.copytree(tmp_path, crashed)
+        await store.close()
+        tmp_path = crashed
+        sizes.append((tmp_path / "state.db-wal").stat().st_size)
+    assert max(sizes) == sizes[0]
+    store = opened(tmp_path)
+    assert len(store.table("a").records) == 80
     await store.close()

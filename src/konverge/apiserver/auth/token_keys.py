@@ -10,12 +10,13 @@ from __future__ import annotations
 import asyncio
 import base64
 import hashlib
-import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Protocol
 
 import msgspec
+
+from konverge.apiserver.private_files import read_pem, write_private
 
 KEY_FILE = "service-account.key"
 
@@ -54,6 +55,15 @@ def number(value: int, size: int = 0) -> str:
     return b64(value.to_bytes(size or (value.bit_length() + 7) // 8, "big"))
 
 
+def kept_key(folder: Path) -> bytes:
+    """The private key in a data folder; empty if there is none yet. Raises FolderError if it is damaged.
+
+    Asked when a server starts: a damaged key would otherwise fail every token.
+    """
+    path = folder / KEY_FILE
+    return read_pem(path, "a new key is made: tokens of service accounts end") if path.exists() else b""
+
+
 class Keys:
     """The key that signs, and all keys whose signatures are accepted."""
 
@@ -84,9 +94,7 @@ class Keys:
     def _keep(self, key: bytes) -> None:
         """In the data directory, so that tokens outlive a restart."""
         if self._folder is not None:
-            descriptor = os.open(self._folder / KEY_FILE, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-            with os.fdopen(descriptor, "wb") as file:
-                file.write(key)
+            write_private(self._folder / KEY_FILE, key)
 
     def sign(self, claims: dict[str, Any]) -> str:
         """A compact JWT."""
@@ -134,7 +142,7 @@ class Keys:
         elif self._generated or self._folder is None:
             yield pem_keys.load(self._generated)
         else:
-            yield pem_keys.load((self._folder / KEY_FILE).read_bytes())
+            yield pem_keys.load(kept_key(self._folder))
         for path in self._verifying:
             yield pem_keys.load(path.read_bytes())
 

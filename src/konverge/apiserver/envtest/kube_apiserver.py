@@ -133,7 +133,8 @@ def _tls(flags: Flags, host: str) -> ssl.SSLContext:
 
 def _self_sign(host: str, certificate: Path, key: Path) -> None:
     """A self-signed certificate, as the real server makes one: clients accept it only without verification."""
-    from konverge.apiserver.certificates import make, write_private
+    from konverge.apiserver.certificates import make
+    from konverge.apiserver.private_files import write_private
 
     certificates = make((host,))
     write_private(certificate, certificates.server + certificates.authority)

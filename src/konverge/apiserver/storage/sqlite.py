@@ -149,6 +149,10 @@ class SqliteJournal:
             self._commits.put(False)
             await asyncio.to_thread(self._thread.join)
             self._thread = None
+        self.release()
+
+    def release(self) -> None:
+        """Close the database and let others have the folder; for a journal that has not been started."""
         self._connection.close()
         self._folder.close()
 
@@ -239,6 +243,8 @@ def _opened(path: Path) -> sqlite3.Connection:
         connection.execute("PRAGMA synchronous = FULL")
         connection.execute("PRAGMA wal_autocheckpoint = 0")
         connection.executescript(_SCHEMA)
+        # What servers that were killed have left in the write-ahead log would add up there.
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     except sqlite3.Error as error:
         connection.close()
         raise FolderError(_explained(path, error)) from error
