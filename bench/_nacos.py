@@ -12,16 +12,19 @@ import json
 import resource
 import sys
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
 from konverge.client import Client, load_config
-from konverge.operators.nacos.operator import Report, controllers
+from konverge.operators.nacos.operator import controllers
+from konverge.operators.nacos.resource import AnyNacos
 from konverge.operators.nacos.server import HttpNacosServers
-from konverge.runtime import Manager
+from konverge.operators.nacos.steps import Options
+from konverge.runtime import Context, Manager, Reconciler, Result
+from konverge.runtime import Request as Key
 from konverge.sim.databases import SimulatedDatabases
 from konverge.wire.message import Headers, Request, Response
 
@@ -117,18 +120,33 @@ class Reconciles:
         self._expected = expected
         self._healthy: set[object] = set()
 
-    def __call__(self, report: Report) -> None:
+    def saw(self, request: Key, result: Result | None) -> None:
         self.count += 1
-        if report.requeue is None and not self.all_healthy.is_set():
-            self._healthy.add(report.key)
+        healthy = result is not None and (result.requeue_after or 0.0) > Options().requeue
+        if healthy and not self.all_healthy.is_set():
+            self._healthy.add(request)
             if len(self._healthy) == self._expected:
                 self.all_healthy.set()
 
 
+class Counted(Reconciler[AnyNacos]):
+    """The operator's reconciler, counted."""
+
+    def __init__(self, inner: Reconciler[AnyNacos], reconciles: Reconciles) -> None:
+        self._inner = inner
+        self._reconciles = reconciles
+
+    async def reconcile(self, ctx: Context[AnyNacos]) -> Result | None:
+        result = await self._inner.reconcile(ctx)
+        self._reconciles.saw(ctx.request, result)
+        return result
+
+
 def operator(client: Client, answers: Answers, reconciles: Reconciles) -> Manager:
     manager = Manager(client, name="nacos-operator", check_permissions=False)
-    for controller in controllers(SimulatedDatabases(), HttpNacosServers(answers.connect), on_report=reconciles):
-        manager.add(controller)
+    for controller in controllers(SimulatedDatabases(), HttpNacosServers(answers.connect)):
+        assert isinstance(controller.reconciler, Reconciler)
+        manager.add(replace(controller, reconciler=Counted(controller.reconciler, reconciles)))
     return manager
 
 

@@ -10,7 +10,7 @@ from typing import Any
 from konverge.client import Client, MergePatch
 from konverge.objects import from_dict
 from konverge.objects.kinds.core_v1 import Event, Pod, Secret
-from konverge.operators.nacos.operator import Report, controllers
+from konverge.operators.nacos.operator import controllers
 from konverge.operators.nacos.resource import Nacos, definition
 from konverge.operators.nacos.server import PORT, HttpNacosServers, Identity, Leader, Member, NacosError, Reason
 from konverge.operators.nacos.steps import Options
@@ -144,7 +144,6 @@ class World:
         self.asked: HttpNacosServers = self.servers
         """The servers that the operator asks."""
         self.databases = SimulatedDatabases()
-        self.reports: list[Report] = []
         self.operator: Manager
 
     @asynccontextmanager
@@ -163,7 +162,7 @@ class World:
             shutdown_timeout=1.0,
             check_permissions=check_permissions,
         )
-        for controller in controllers(self.databases, self.asked, options=options, on_report=self.reports.append):
+        for controller in controllers(self.databases, self.asked, options=options):
             self.operator.add(controller)
         async with self.operator.running():
             yield self.operator

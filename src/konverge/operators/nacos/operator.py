@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable
 from typing import Any
 
 import msgspec
@@ -51,27 +50,11 @@ REFERS = "refers"
 _OURS = "middleware=nacos"
 
 
-@dataclass(frozen=True, slots=True)
-class Report:
-    """One reconcile as the document's tables show it."""
-
-    key: Request
-    step: str
-    """The step at which it ended."""
-    requests: tuple[str, ...]
-    asked: tuple[str, ...]
-    before: str
-    phase: str
-    requeue: float | None
-    """Seconds until the next reconcile; None: this one was done."""
-
-
 class NacosReconciler(Reconciler[AnyNacos]):
     """Runs the six steps until one of them ends the reconcile; then writes the status once, if it changed."""
 
-    def __init__(self, tools: Tools, on_report: Callable[[Report], None] | None = None) -> None:
+    def __init__(self, tools: Tools) -> None:
         self.tools = tools
-        self._on_report = on_report
 
     async def reconcile(self, ctx: Context[AnyNacos]) -> Result | None:
         if ctx.deleting:
@@ -80,7 +63,7 @@ class NacosReconciler(Reconciler[AnyNacos]):
             ctx.obj.status.publish_conditions()
             await ctx.save_status()
             return None
-        before, state = ctx.obj.status.phase, ReconcileState(ctx, self.tools)
+        state = ReconcileState(ctx, self.tools)
         outcome = await _run_steps(state)
         if outcome is not DONE:
             record_early_end(state, outcome)
@@ -89,20 +72,17 @@ class NacosReconciler(Reconciler[AnyNacos]):
         ctx.obj.status.publish_conditions()
         await ctx.save_status()
         options = self.tools.options
-        self._report(state, before, outcome, None if outcome is DONE else options.requeue)
+        self._count(state, outcome)
         if outcome is DONE:  # spread, so that clusters created together are not checked together
             return Result(requeue_after=options.health_interval * clock.rng().uniform(0.9, 1.1))
         return Result(requeue_after=options.requeue)
 
-    def _report(self, state: ReconcileState, before: str, outcome: Outcome, requeue: float | None) -> None:
+    def _count(self, state: ReconcileState, outcome: Outcome) -> None:
         metrics = self.tools.metrics.of(state.key)
         metrics.reconciles += 1
         if outcome is not DONE:
             metrics.ended_early[outcome.code] = metrics.ended_early.get(outcome.code, 0) + 1
         self.tools.metrics.record(state.key, state.status)
-        if self._on_report is not None:
-            asked, phase = tuple(sorted(state.asked)), state.status.phase
-            self._on_report(Report(state.key, state.step, tuple(state.requests), asked, before, phase, requeue))
 
 
 async def _run_steps(state: ReconcileState) -> Outcome:
@@ -186,10 +166,9 @@ def controllers(
     nacos: HttpNacosServers | None = None,
     *,
     options: Options | None = None,
-    on_report: Callable[[Report], None] | None = None,
     namespaces: tuple[str, ...] = (),
 ) -> list[Controller[Any]]:
-    """The controllers of the operator; by default with real databases and servers. `on_report` sees every reconcile."""
+    """The controllers of the operator; by default with real databases and servers."""
     tools = Tools(
         databases=databases if databases is not None else RealDatabases(),
         servers=nacos if nacos is not None else HttpNacosServers(),
@@ -205,7 +184,7 @@ def controllers(
     return [
         Controller(
             AnyNacos,
-            NacosReconciler(tools, on_report),
+            NacosReconciler(tools),
             name="nacos",
             owns=[ConfigMap, StatefulSet, Service, PodDisruptionBudget, Job, Secret, Ingress],
             makes=[ServiceMonitor],

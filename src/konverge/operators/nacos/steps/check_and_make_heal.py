@@ -32,7 +32,6 @@ _MOST_PROBLEMS = 6
 
 
 async def check_and_make_heal(state: ReconcileState) -> Outcome:
-    state.step = "CheckAndMakeHeal"
     if not state.settled and _verdict_is_fresh(state):
         return CONTINUE
     workload = await read_workload(state)
@@ -69,7 +68,6 @@ def _verdict_is_fresh(state: ReconcileState) -> bool:
 
 def _check_kind(state: ReconcileState, workload: Workload) -> Outcome:
     """Standalone: one ready pod. Cluster: (replicas+1)/2. While the workload changes, all pods have to exist."""
-    state.step = "CheckKind"
     stateful_set, desired = workload.stateful_set, state.now
     if stateful_set is None:
         return failed(UNKNOWN, "StatefulSetMissing", f"StatefulSet {desired.name} does not exist yet")
@@ -106,7 +104,6 @@ async def _ask_servers(state: ReconcileState, workload: Workload) -> tuple[list[
 
     All ready pods are asked at the same time; the others are views with the reason why they were not.
     """
-    state.step = "CheckNacos"
     identity = await identity_of(state)
     async with asyncio.TaskGroup() as group:
         asking = [
@@ -130,7 +127,6 @@ async def _ask(state: ReconcileState, pod: Pod, identity: Identity | None) -> Vi
         return View(pod=name, address=address, error=reason or "has no address yet")
     try:
         async with state.tools.slots:
-            state.asked.append(name)
             members = await state.tools.servers.nodes(
                 address, port=PORT, identity=identity, timeout=state.options.call_timeout
             )

@@ -29,7 +29,6 @@ ROTATED = "AdminRotated"
 
 async def pg_ensure(state: ReconcileState) -> Outcome:
     """Skipped without PostgreSQL, or where the user creates the tables (`pgInit.enabled: false`)."""
-    state.step = "PGEnsure"
     desired, pg = state.desired, state.status.pg
     if desired.engine != "postgresql" or not desired.spec.pg_init.enabled:
         return CONTINUE
@@ -107,7 +106,6 @@ async def rotate_admin(state: ReconcileState) -> Outcome:
     Without PostgreSQL the servers create the administrator, once, at the end of CheckAndMakeHeal; but a missing Secret
     is better reported before anything is created.
     """
-    state.step = "RotateAdmin"
     ref = state.desired.spec.admin_credentials_secret_ref
     if ref is None or not ref.name:
         return CONTINUE

@@ -48,7 +48,6 @@ _MONITOR_INTERVAL = 600.0
 
 
 async def make_ensure(state: ReconcileState) -> Outcome:
-    state.step = "MakeEnsure"
     desired = state.desired
     if state.unapplied is not None:
         return await _keep_running(state, state.unapplied)
@@ -75,7 +74,7 @@ async def make_ensure(state: ReconcileState) -> Outcome:
     wrote = state.wrote  # the budget does not count: nothing depends on it
     await _ensure_budget(state)
     if wrote:
-        return wait("Ensured", "; ".join(state.requests), progress=True)
+        return wait("Ensured", "; ".join(state.changes), progress=True)
     return await check_mysql(state) if desired.engine == "mysql" else CONTINUE
 
 
@@ -102,7 +101,7 @@ async def _final_config(state: ReconcileState) -> str | None:
 async def _referred(state: ReconcileState, ref: ConfigMapRef | None, default_key: str) -> str | None:
     if ref is None or not ref.name:
         return None
-    config = await state.get(ConfigMap, ref.name)
+    config = await state.ctx.get(ConfigMap, ref.name)
     key = ref.key or default_key
     if config is None:
         message = f"get configmap {state.key.namespace}/{ref.name} failed: there is none; create it"

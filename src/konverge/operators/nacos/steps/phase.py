@@ -33,7 +33,6 @@ _EVENT_REFRESH = 60.0
 
 async def pre_check(state: ReconcileState) -> Outcome:
     """No phase yet: Creating, and the reconcile ends. Failed: all that follows is the repair."""
-    state.step = "PreCheck"
     accepted = state.status.phase == ""
     if accepted:
         state.status.phase = "Creating"
@@ -67,13 +66,10 @@ async def update_status(state: ReconcileState) -> Outcome:
     """Running, with one write of the status, or none when nothing changed. A cluster that shrinks waits for its last
     step.
     """
-    state.step = "UpdateStatus"
     if state.unapplied is not None:
         return state.unapplied
     if state.now.replicas != state.desired.replicas:
         return wait("Scaling", f"{state.now.replicas} servers on the way to {state.desired.replicas}")
-    if not (state.status.phase == "Running" and state.settled):
-        state.note("UPDATE", "Nacos", "Status")
     _record_success(state)
     return DONE
 

@@ -139,8 +139,7 @@ def pods_of(state: ReconcileState) -> list[Pod]:
 
 async def read_workload(state: ReconcileState) -> Workload:
     """The document's two requests: the StatefulSet, and the pods by label."""
-    stateful_set = await state.get(StatefulSet, state.desired.name)
-    state.note("LIST", "Pod", f"app={state.desired.name}")
+    stateful_set = await state.ctx.get(StatefulSet, state.desired.name)
     pods = [pod for pod in pods_of(state) if ordinal(pod) >= 0]
     workload = Workload(stateful_set, pods)
     status = state.status

@@ -19,7 +19,7 @@ from konverge.runtime.owners import is_controlled_by
 
 
 async def read_secret(state: ReconcileState, name: str) -> Secret:
-    secret = await state.get(Secret, name)
+    secret = await state.ctx.get(Secret, name)
     if secret is None:
         message = f"get secret {state.key.namespace}/{name} failed: there is none; create it"
         raise StepError(SYSTEM, "SecretMissing", message)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass, field, replace
-from typing import Literal, TypeVar
+from typing import Literal
 
 from konverge import clock
 from konverge.client import Conflict, Invalid, MergePatch, NotFound
@@ -22,8 +22,6 @@ from konverge.operators.nacos.server import HttpNacosServers
 from konverge.operators.nacos.steps.outcome import Outcome
 from konverge.runtime import Context, Request, find_condition, is_true, set_condition, set_controller_reference
 from konverge.runtime.owners import is_controlled_by
-
-K = TypeVar("K", bound=Object)
 
 PODS_READY = "PodsReady"
 """CheckKind passed."""
@@ -116,13 +114,10 @@ class ReconcileState:
     def __init__(self, ctx: Context[AnyNacos], tools: Tools) -> None:
         self.ctx = ctx
         self.tools = tools
-        self.requests: list[str] = []
-        """The requests to Kubernetes, as the document's tables write them."""
+        self.changes: list[str] = []
+        """The children that were written, for the message of the outcome."""
         self.wrote = False
         """A child was created, changed or deleted."""
-        self.asked: list[str] = []
-        """The servers that were asked."""
-        self.step = ""
         self.unapplied: Outcome | None = None
         """Why the desired change is not written yet, though the servers that run are looked after."""
         self.cannot_leave = ""
@@ -181,15 +176,10 @@ class ReconcileState:
         self.condition(READY, False, reason, message)
         self.condition(PROGRESSING, True, reason, message)
 
-    # -------------------------------------------------------------- requests
+    # -------------------------------------------------------------- children
 
     def note(self, verb: str, kind: str, name: str) -> None:
-        self.requests.append(f"{verb} {kind} {name}")
-
-    async def get(self, kind: type[K], name: str) -> K | None:
-        """Another object of the namespace, from the cache."""
-        self.note("GET", kind.resource.kind, name)
-        return await self.ctx.get(kind, name)
+        self.changes.append(f"{verb} {kind} {name}")
 
     async def ensure(self, child: Object, created: str = "Restored") -> bool:
         """Apply a desired child; True when that took a write. `created` is the reason of the event for a child that is
@@ -243,7 +233,6 @@ class ReconcileState:
             await self.ctx.client.delete(Pod, pod.metadata.name, pod.metadata.namespace, uid=pod.metadata.uid)
         except (NotFound, Conflict):
             return  # deleted already, or replaced by another pod
-        self.note("DELETE", "Pod", pod.metadata.name)
         self.tools.metrics.of(self.key).restarts += 1
         self.ctx.event(reason, message, type="Warning" if warning else "Normal")
 
