@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from konverge.objects import Quantity, to_dict
 from konverge.operators.wukong import effective_spec
-from konverge.operators.wukong.children.disks import claim_for, data_volume_for, grown, growth_for
+from konverge.operators.wukong.children.disks import claim_for, data_volume_for, grown, marks_for
 from tests.operators.wukong.specs import DISK, disk, spec, wukong
 
 pytestmark = pytest.mark.spec("W-05")
@@ -101,13 +102,18 @@ def test_an_existing_claim_is_read_and_never_made() -> None:
 @pytest.mark.spec("W-06")
 def test_growth_asks_for_more_and_notes_what_was_wished() -> None:
     made = wukong(disk(size="20Gi", image="x"))
-    result = to_dict(growth_for(made, made.spec.disks[0], Quantity("22Gi")))
+    result = to_dict(marks_for(made, made.spec.disks[0], Quantity("22Gi"), owned=False))
     assert result["metadata"] == {
         "name": "web-system",
         "namespace": "team-a",
         "annotations": {"vm.novasphere.dev/requested-size": "20Gi", "konverge.dev/adopt-by": "Wukong/web"},
     }
     assert result["spec"] == {"resources": {"requests": {"storage": "22Gi"}}}
+    made.metadata.uid = "u"
+    bare = to_dict(marks_for(made, msgspec.structs.replace(made.spec.disks[0], size=None), None, owned=True))
+    assert bare["metadata"]["annotations"] == {"konverge.dev/adopt-by": "Wukong/web"}
+    assert [(entry["uid"], entry.get("controller")) for entry in bare["metadata"]["ownerReferences"]] == [("u", None)]
+    assert "resources" not in bare.get("spec", {})
 
 
 amounts = st.integers(2**20, 2**50)

@@ -294,3 +294,30 @@ async def test_claims_to_keep_are_taken_from_the_machine_before_it_goes() -> Non
         await w.gone(Wukong, "web")
         await asyncio.sleep(120)
         assert (await w.client.get(PersistentVolumeClaim, "web-system", SPACE)).metadata.owner_references == []
+
+
+@pytest.mark.spec("W-10")
+@pytest.mark.parametrize("policy", ["Delete", "Retain"])
+async def test_a_filled_disk_that_a_restore_put_back_goes_or_stays_as_its_policy_says(policy: str) -> None:
+    """No controller looks after its claim any more."""
+    async with world(timings=QUICK) as w:
+        await w.running(disks=[SPEC["disks"][0] | {"deletePolicy": policy}], startStrategy={"runStrategy": "Always"})
+        machine = await w.vm()
+        assert machine is not None
+        owner = {"apiVersion": "kubevirt.io/v1", "kind": "VirtualMachine", "name": "web-vm",
+                 "uid": machine.metadata.uid, "controller": True}  # fmt: skip
+        patch = MergePatch({"metadata": {"ownerReferences": [owner]}})
+        await w.client.patch(PersistentVolumeClaim, "web-system", patch, SPACE)
+
+        async def reclaimed() -> bool:
+            claim = await w.client.get(PersistentVolumeClaim, "web-system", SPACE)
+            return [entry.kind for entry in claim.metadata.owner_references] == (
+                [] if policy == "Retain" else ["Wukong"]
+            )
+
+        await w.until(reclaimed, "the claim without the machine as its owner")
+        assert await w.condition("Ready") == ("True", "VMRunning")
+        await w.delete()
+        await w.gone(Wukong, "web")
+        await asyncio.sleep(60)
+        assert (await w.find(PersistentVolumeClaim, "web-system") is None) == (policy == "Delete")

@@ -127,12 +127,16 @@ async def _children(state: ReconcileState, kind: type[K]) -> Sequence[K]:
 
 
 async def _claims_of(state: ReconcileState, volumes: Iterable[DataVolume]) -> list[PersistentVolumeClaim]:
-    """Claims that CDI made for DataVolumes of ours; also of one that is gone, where the claim has our mark."""
+    """Claims that CDI made for DataVolumes of ours; also of one that is gone, where the claim has our mark; and those
+    that no controller looks after any more, where we are an owner."""
     ours = {volume.metadata.uid for volume in volumes}
+    uid = state.ctx.obj.metadata.uid
     claims: list[PersistentVolumeClaim] = []
     for entry in state.status.volumes:
         claim = await state.ctx.get(PersistentVolumeClaim, entry.pvc_name) if entry.type == "DataVolume" else None
         owner = controller_of(claim) if claim is not None else None
+        if claim is not None and owner is None and any(entry.uid == uid for entry in claim.metadata.owner_references):
+            claims.append(claim)
         if claim is None or owner is None or owner.kind != "DataVolume":
             continue
         volume = await state.ctx.get(DataVolume, owner.name) if state.ctx.serves(DataVolume) else None

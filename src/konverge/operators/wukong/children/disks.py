@@ -29,6 +29,7 @@ from konverge.operators.wukong.kinds.domain import Present
 from konverge.operators.wukong.ownership import adoption
 from konverge.operators.wukong.resource import Wukong
 from konverge.operators.wukong.spec_disks import Disk, DiskSource
+from konverge.runtime.owners import controller_reference
 
 
 def claim_for(wukong: Wukong, disk: Disk) -> PersistentVolumeClaim:
@@ -72,20 +73,23 @@ def _metadata(wukong: Wukong, disk: Disk) -> ObjectMeta:
     return meta
 
 
-def growth_for(wukong: Wukong, disk: Disk, request: Quantity) -> PersistentVolumeClaim:
-    """What makes the claim of a DataVolume larger: its request, and an annotation with the requested size.
+def marks_for(wukong: Wukong, disk: Disk, request: Quantity | None, *, owned: bool) -> PersistentVolumeClaim:
+    """What is written to the claim of a DataVolume: its request, the requested size, and whose it is.
 
-    It is not ours (apply it with `own=False`). A plain claim grows by `claim_for` of the larger size.
+    CDI controls it (apply this with `own=False`). Where it does so no longer, it is to go with the Wukong: `owned`.
+    A plain claim grows by `claim_for` of the larger size.
     """
     place = wukong.metadata
-    return PersistentVolumeClaim(
-        metadata=ObjectMeta(
-            name=names.claim(place.name, disk.name),
-            namespace=place.namespace,
-            annotations={names.REQUESTED_SIZE: disk.size or "", **adoption(place.name)},
-        ),
-        spec=PersistentVolumeClaimSpec(resources=_requests(str(request))),
+    size = {names.REQUESTED_SIZE: disk.size} if disk.size is not None else {}
+    meta = ObjectMeta(
+        name=names.claim(place.name, disk.name), namespace=place.namespace, annotations=size | adoption(place.name)
     )
+    if owned:
+        owner = controller_reference(wukong)
+        owner.controller = None
+        meta.owner_references = [owner]
+    resources = None if request is None else _requests(str(request))
+    return PersistentVolumeClaim(metadata=meta, spec=PersistentVolumeClaimSpec(resources=resources))
 
 
 def grown(request: Quantity, asked: Quantity, desired: Quantity) -> Quantity:

@@ -15,7 +15,7 @@ from konverge.objects import Object, Quantity, to_dict
 from konverge.objects.kinds.core_v1 import PersistentVolumeClaim
 from konverge.objects.kinds.storage_v1 import StorageClass
 from konverge.operators.wukong import effective_spec
-from konverge.operators.wukong.children.disks import claim_for, data_volume_for, grown, growth_for
+from konverge.operators.wukong.children.disks import claim_for, data_volume_for, grown, marks_for
 from konverge.operators.wukong.kinds import DataVolume
 from konverge.operators.wukong.names import REQUESTED_SIZE
 from konverge.operators.wukong.ownership import adoption, is_marked
@@ -113,6 +113,7 @@ async def _grow(
     storage: StorageClass | None,
 ) -> Trouble | None:
     if disk.size is None:
+        await _mark(state, disk, claim, None)
         return None
     before = asked(volume, claim, disk.size)
     verdict = _class_changed(disk, claim) or may_grow(disk.name, disk.size, before, claim, storage)
@@ -121,12 +122,26 @@ async def _grow(
     present = Quantity(requested(claim))
     if verdict:
         request = grown(present, Quantity(before), Quantity(disk.size))
-        await _apply_some(state, growth_for(state.spec, disk, request), claim)
+        marks = marks_for(state.spec, disk, request, owned=_is_left(state, disk, claim))
+        await _apply_some(state, marks, claim)
         state.ctx.event("DiskGrows", f"disk {disk.name} grows from {before} to {disk.size}")
-    elif claim.status.phase == "Bound" and not {REQUESTED_SIZE, ADOPT_BY} <= claim.metadata.annotations.keys():
-        # The DataVolume knows it, but CDI may delete that one day.
-        await _apply_some(state, growth_for(state.spec, replace(disk, size=before), present), claim)
+    else:
+        await _mark(state, replace(disk, size=before), claim, present)
     return None
+
+
+async def _mark(state: ReconcileState, disk: Disk, claim: PersistentVolumeClaim, present: Quantity | None) -> None:
+    """The DataVolume knows size and owner, but CDI may delete it one day, and a restore takes the claim from it."""
+    owned = _is_left(state, disk, claim)
+    noted = any(owner.uid == state.ctx.obj.metadata.uid for owner in claim.metadata.owner_references)
+    marks = {ADOPT_BY} if disk.size is None else {ADOPT_BY, REQUESTED_SIZE}
+    if claim.status.phase == "Bound" and (owned != noted or not marks <= claim.metadata.annotations.keys()):
+        await _apply_some(state, marks_for(state.spec, disk, present, owned=owned), claim)
+
+
+def _is_left(state: ReconcileState, disk: Disk, claim: PersistentVolumeClaim) -> bool:
+    """Whether no controller looks after a claim that is to go with the machine."""
+    return controller_of(claim) is None and not effective_spec.is_kept(state.spec.spec, disk)
 
 
 async def _keep(
