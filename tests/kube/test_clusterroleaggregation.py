@@ -13,7 +13,7 @@ from konverge.kube import clusterroleaggregation
 from konverge.objects.kinds.rbac_v1 import ClusterRole, PolicyRule
 from tests.kube.conftest import Run
 
-pytestmark = [pytest.mark.virtual, pytest.mark.spec("R-42")]
+pytestmark = [pytest.mark.virtual, pytest.mark.spec("R-43")]
 
 
 def part(name: str, resource: str) -> ClusterRole:

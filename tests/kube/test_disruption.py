@@ -14,7 +14,7 @@ from konverge.objects.kinds.core_v1 import Pod
 from konverge.objects.kinds.policy_v1 import PodDisruptionBudget, PodDisruptionBudgetStatus
 from tests.kube.conftest import Run, make_ready, pods
 
-pytestmark = [pytest.mark.virtual, pytest.mark.spec("R-42")]
+pytestmark = [pytest.mark.virtual, pytest.mark.spec("R-43")]
 
 LABELS = {"app": "web"}
 

@@ -22,7 +22,7 @@ from tests.kube.conftest import Run, make_ready
 from tests.kube.objects import Widget, WidgetSpec
 
 virtual = pytest.mark.virtual
-pytestmark = [pytest.mark.spec("R-42")]
+pytestmark = [pytest.mark.spec("R-43")]
 
 
 async def create_quota(client: Client, **spec: Any) -> None:

@@ -13,7 +13,7 @@ from konverge.kube import serviceaccounts
 from konverge.objects.kinds.core_v1 import ConfigMap, Namespace, Secret, ServiceAccount
 from tests.kube.conftest import Run
 
-pytestmark = [pytest.mark.virtual, pytest.mark.spec("R-42")]
+pytestmark = [pytest.mark.virtual, pytest.mark.spec("R-43")]
 
 
 class WithAuthority:

@@ -12,7 +12,7 @@ from konverge.kube import volume_protection
 from konverge.objects.kinds.core_v1 import PersistentVolume, PersistentVolumeClaim, Pod
 from tests.kube.conftest import Run, make_ready
 
-pytestmark = [pytest.mark.virtual, pytest.mark.spec("R-42")]
+pytestmark = [pytest.mark.virtual, pytest.mark.spec("R-43")]
 
 
 async def claim(client: Client, name: str = "data") -> None:

@@ -13,7 +13,7 @@ from konverge.objects.quantity import Quantity
 from konverge.objects.quota import usage
 from konverge.objects.quota.scopes import Scope, claim_in_scope, pod_in_scope, scopes_of
 
-pytestmark = [pytest.mark.spec("R-42")]
+pytestmark = [pytest.mark.spec("R-43")]
 
 amounts = st.integers(0, 5000).map(lambda number: Quantity(f"{number}m"))
 

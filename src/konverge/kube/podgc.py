@@ -102,7 +102,8 @@ async def _collect(ctx: Context[Pod], pod: Pod, message: str = "") -> None:
         if not podlib.is_terminated(pod):
             status: dict[str, Any] = {"phase": "Failed", "observedGeneration": meta.generation}
             if message:
-                status["conditions"] = [disruption_target("DeletionByPodGC", message, meta.generation)]
+                target = disruption_target("DeletionByPodGC", message, meta.generation)
+                status |= podlib.condition_patch(pod, target)
             patch = StrategicPatch({"metadata": {"uid": meta.uid}, "status": status})
             await ctx.client.patch(Pod, meta.name, patch, meta.namespace, subresource="status")
         await ctx.client.delete(Pod, meta.name, meta.namespace, uid=meta.uid, grace_period=0)

@@ -18,12 +18,13 @@ from konverge.runtime.owners import set_controller_reference
 
 # upstream: GetPodFromTemplate
 def from_template(owner: Object, template: PodTemplateSpec, *, name: str = "") -> Pod:
-    """A pod of a template, controlled by its owner; its name is generated unless one is given."""
+    """A pod of a template, controlled by its owner; its name is generated unless one is given. Upstream notes the
+    prefix in either case."""
     meta = template.metadata
     pod = Pod(
         metadata=ObjectMeta(
             name=name,
-            generate_name="" if name else f"{owner.metadata.name}-",
+            generate_name=_prefix(owner.metadata.name),
             namespace=owner.metadata.namespace,
             labels=dict(meta.labels),
             annotations=dict(meta.annotations),
@@ -33,6 +34,11 @@ def from_template(owner: Object, template: PodTemplateSpec, *, name: str = "") -
     )
     set_controller_reference(owner, pod)
     return pod
+
+
+# upstream: getPodsPrefix
+def _prefix(name: str) -> str:
+    return f"{name}-" if len(name) < 253 else name  # a name may have 253 characters
 
 
 def replicas_of(workload: Any) -> int:
@@ -71,6 +77,15 @@ def available_in(pod: Pod, min_ready_seconds: int) -> float | None:
         return 0.0
     due = parse_time(since) + timedelta(seconds=min_ready_seconds)
     return max(0.0, (due - clock.utc_now()).total_seconds())
+
+
+# upstream: PatchPodStatus (pkg/util/pod), whose patch says in which order the conditions are
+def condition_patch(pod: Pod, condition: dict[str, Any]) -> dict[str, Any]:
+    """The part of a strategic patch of the status that sets a condition; a new one comes last."""
+    types = [present.type for present in pod.status.conditions if present.type != condition["type"]]
+    position = next((i for i, c in enumerate(pod.status.conditions) if c.type == condition["type"]), len(types))
+    types.insert(position, condition["type"])
+    return {"$setElementOrder/conditions": [{"type": type_} for type_ in types], "conditions": [condition]}
 
 
 def descending(text: str) -> tuple[int, ...]:

@@ -162,10 +162,26 @@ async def test_pods_of_a_lost_node_are_not_ready_and_evicted_after_their_tolerat
         await asyncio.sleep(15)
         assert [await going(client, name) for name in names] == [False, False, True, False]
         evicted = await client.get(Pod, "brief", "default")
-        target = next(c for c in evicted.status.conditions if c.type == "DisruptionTarget")
+        assert [c.type for c in evicted.status.conditions] == ["Ready", "DisruptionTarget"], (
+            "a new condition comes last"
+        )
+        target = evicted.status.conditions[1]
         assert (target.status, target.reason) == ("True", "DeletionByTaintManager")
         await asyncio.sleep(300)
         assert [await going(client, name) for name in names] == [True, False, True, False]
+
+
+@virtual
+async def test_a_kubelet_that_says_it_is_not_ready_is_believed_about_its_pods(client: Client, run: Run) -> None:
+    async with cluster(client, run, "a", "b"):
+        await pod(client, "patient", "a", [{"operator": "Exists"}])
+        await say(client, "a", "False")
+        await asyncio.sleep(40)
+        assert ("node.kubernetes.io/not-ready", "NoExecute") in await marks(client, "a")
+        conditions = (await client.get(Pod, "patient", "default")).status.conditions
+        assert [(c.type, c.status) for c in conditions] == [("Ready", "True")]
+        events = (await client.list("events", "default")).items
+        assert "Pod" not in {event["involvedObject"]["kind"] for event in events}
 
 
 @virtual

@@ -86,6 +86,7 @@ async def test_a_pod_has_the_identity_of_its_ordinal(client: Client, run: Run) -
             "statefulset.kubernetes.io/pod-name": "web-5",
             "controller-revision-hash": revision.metadata.name,
         }
+        assert (pod.metadata.name, pod.metadata.generate_name) == ("web-5", "web-")
         assert (pod.spec.hostname, pod.spec.subdomain) == ("web-5", "web")
         assert revision.metadata.name == f"web-{revision.metadata.labels['controller.kubernetes.io/hash']}"
         assert revision.data["spec"]["template"]["$patch"] == "replace"

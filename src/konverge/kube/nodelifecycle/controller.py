@@ -99,7 +99,7 @@ class NodeReconciler(Reconciler[Node]):
             await _mark_unknown(ctx)
         await _taint(ctx)
         await _old_labels(ctx)
-        if _is_lost(ctx.obj):
+        if _is_unheard_of(ctx.obj):
             await _mark_pods_not_ready(ctx)
         if health.trusted and self._announced is not None and ctx.request.name in self._announced:
             return None
@@ -286,7 +286,7 @@ async def _mark_pods_not_ready(ctx: Context[Node]) -> None:
         if not podlib.is_ready(pod):
             continue
         meta, condition = pod.metadata, {"type": "Ready", "status": "False", "lastTransitionTime": now()}
-        patch = StrategicPatch({"metadata": {"uid": meta.uid}, "status": {"conditions": [condition]}})
+        patch = StrategicPatch({"metadata": {"uid": meta.uid}, "status": podlib.condition_patch(pod, condition)})
         try:
             await ctx.client.patch(Pod, meta.name, patch, meta.namespace, subresource="status")
         except NotFound:
@@ -298,10 +298,10 @@ async def _mark_pods_not_ready(ctx: Context[Node]) -> None:
 
 
 def _of_pod(pod: Pod, caches: Caches) -> list[Request]:
-    """The node of a pod that reports ready although its node is not. Upstream: processPod."""
+    """The node of a pod that is said to be ready although its node is silent. Upstream: processPod."""
     lister = caches.lister(Node)
     node = lister.get(pod.spec.node_name) if lister and pod.spec.node_name and podlib.is_ready(pod) else None
-    return [Request("", node.metadata.name)] if node is not None and _is_lost(node) else []
+    return [Request("", node.metadata.name)] if node is not None and _is_unheard_of(node) else []
 
 
 def _all_lost(changed: Node, caches: Caches) -> list[Request]:
@@ -312,6 +312,11 @@ def _all_lost(changed: Node, caches: Caches) -> list[Request]:
 
 def _is_lost(node: Node) -> bool:
     return readiness(node) in ("False", "Unknown")
+
+
+def _is_unheard_of(node: Node) -> bool:
+    """Its kubelet is silent. One that reports itself not ready still reports about its pods, and is believed."""
+    return readiness(node) == "Unknown"
 
 
 def _became_ready_or_lost(change: Change) -> bool:

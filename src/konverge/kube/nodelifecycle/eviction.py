@@ -20,6 +20,7 @@ from konverge.client import NotFound, StrategicPatch
 from konverge.kube.placement import tolerates
 from konverge.kube.pod_predicates import by_node
 from konverge.kube.podgc import disruption_target
+from konverge.kube.pods import condition_patch
 from konverge.objects.kinds.core_v1 import Node, Pod, Taint, Toleration
 from konverge.objects.times import parse_time
 from konverge.runtime import Context, Controller, Reconciler, Request, Result, Watch
@@ -91,7 +92,7 @@ async def _evict(ctx: Context[Pod]) -> None:
     condition = disruption_target(
         "DeletionByTaintManager", "Taint manager: deleting due to NoExecute taint", meta.generation
     )
-    patch = StrategicPatch({"metadata": {"uid": meta.uid}, "status": {"conditions": [condition]}})
+    patch = StrategicPatch({"metadata": {"uid": meta.uid}, "status": condition_patch(ctx.obj, condition)})
     with contextlib.suppress(NotFound):
         await ctx.client.patch(Pod, meta.name, patch, meta.namespace, subresource="status")
         await ctx.client.delete(Pod, meta.name, meta.namespace, uid=meta.uid)
