@@ -12,9 +12,10 @@ from random import Random
 from typing import Any
 
 from konverge import clock
-from konverge.client import Client, Static
+from konverge.client import Client, MergePatch, Static
 from konverge.objects.kinds.apps_v1 import StatefulSet
 from konverge.objects.kinds.core_v1 import ConfigMap, Pod, Service
+from konverge.operators.nacos.resource import ALLOW, Nacos
 from konverge.operators.nacos.server import HttpNacosServers
 from konverge.operators.nacos.steps.pods import is_ready as pod_is_ready
 from konverge.sim import run
@@ -117,6 +118,8 @@ class Scenario:
     async def _upgrade(self) -> None:
         self.tag = self.rng.choice(TAGS)
         self.happened.append(f"image {self.tag}")
+        patch = {"metadata": {"annotations": {ALLOW: f"version={self.tag[1:]}"}}}  # it may be a downgrade
+        await self.world.client.patch(Nacos, "nacos", MergePatch(patch), SPACE)
         await self.world.change("nacos", image=f"nacos/nacos-server:{self.tag}")
 
     async def _configure(self) -> None:

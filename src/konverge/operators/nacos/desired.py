@@ -124,7 +124,7 @@ def read_desired(nacos: AnyNacos) -> Desired:
     except (msgspec.ValidationError, QuantityError) as error:
         raise InvalidSpec(f"spec: {error}") from None
     meta = nacos.metadata
-    engine, replicas = _engine(spec), _replicas(spec)
+    engine, replicas = engine_of(spec), _replicas(spec)
     desired = Desired(
         name=meta.name,
         namespace=meta.namespace,
@@ -167,7 +167,7 @@ def _replicas(spec: NacosSpec) -> int:
     return replicas
 
 
-def _engine(spec: NacosSpec) -> Engine:
+def engine_of(spec: NacosSpec) -> Engine:
     if spec.database.type == "mysql":
         return "mysql"
     return "postgresql" if spec.postgres.host else "embedded"

@@ -73,7 +73,7 @@ class NacosReconciler(Reconciler[AnyNacos]):
         await ctx.save_status()
         options = self.tools.options
         self._count(state, outcome)
-        if outcome is DONE:  # spread, so that clusters created together are not checked together
+        if outcome.kind in ("done", "held"):  # spread, so that clusters created together are not checked together
             return Result(requeue_after=options.health_interval * clock.rng().uniform(0.9, 1.1))
         return Result(requeue_after=options.requeue)
 

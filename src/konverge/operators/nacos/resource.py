@@ -9,7 +9,19 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from konverge.objects import Column, Condition, CustomResource, ListType, Model, Object, Rule, Scale, crd, field
+from konverge.objects import (
+    Column,
+    Condition,
+    CustomResource,
+    ListType,
+    Model,
+    Object,
+    Quantity,
+    Rule,
+    Scale,
+    crd,
+    field,
+)
 from konverge.objects.kinds.apiextensions_v1 import CustomResourceDefinition
 from konverge.operators.nacos import names
 from konverge.operators.nacos.spec import NacosSpec
@@ -64,6 +76,16 @@ class AdminStatus(Model):
     last_secret_checksum: str = ""
 
 
+class Applied(Model):
+    """Where the servers' data is, by the children that were last seen; for when they are gone, and for the schema."""
+
+    type: str = ""
+    database: str = ""
+    volume: str = ""
+    storage_class: str = ""
+    size: Quantity | None = None
+
+
 class NacosStatus(Model):
     """The state of a Nacos."""
 
@@ -81,6 +103,7 @@ class NacosStatus(Model):
     admin: AdminStatus = field(default_factory=AdminStatus)
     failing_since: str = ""
     """Since when no reconcile was done; empty while the Nacos is healthy."""
+    applied: Applied = field(default_factory=Applied)
     config_digest: str = ""
     version_digest: str = ""
     kube_conditions: Annotated[list[Condition], ListType("map", "type")] = []
@@ -115,6 +138,8 @@ def _entry(condition: Condition) -> NodeCondition:
 GROUP = "nacos.io"
 PAUSE = "nacos.io/pause-reconciliation"
 """While this annotation is `true`, the operator changes nothing."""
+ALLOW = "nacos.io/allow-change"
+"""What the user allows once though it may lose data: `type=cluster`, several with commas."""
 NAME = r"^[a-z]([-a-z0-9]*[a-z0-9])?$"
 LONGEST_NAME = 50
 """`<name>-headless` is a Service and `<name>-<10 digits of a revision>` a label of the pods: 63 characters at most."""
@@ -128,6 +153,19 @@ _MYSQL_JOB = (
     "has(self.spec) && self.spec.mysqlInitImage != '' && has(self.spec.database.type) && "
     "self.spec.database.type == 'mysql'"
 )
+
+
+def _keeps_size(has: str, size: str) -> str:
+    """A size that changes is not below that of the claims; the spec before may never have been in force."""
+    old_has, old = has.replace("self.", "oldSelf."), size.replace("self.", "oldSelf.")
+    applied = "oldSelf.status.applied"
+    unknown = f"!has(oldSelf.status) || !has({applied}) || !has({applied}.size)"
+    unchanged = f"({old_has} && {old} == {size})"
+    enough = f"quantity(string({size})).compareTo(quantity(string({applied}.size))) >= 0"
+    return f"!({has}) || {unknown} || {unchanged} || !isQuantity(string({size})) || {enough}"
+
+
+_REQUESTS, _SIZE = "self.spec.volume.requests", "self.spec.volume.persistentVolumeSize"
 
 
 class Nacos(
@@ -151,6 +189,16 @@ class Nacos(
             "beginning with a letter",
         ),
         Rule(f"!({_MYSQL_JOB}) || size(self.metadata.name) <= {LONGEST_NAME_WITH_JOB}", message=NAME_WITH_JOB),
+        Rule(
+            _keeps_size(f"has(self.spec) && has({_REQUESTS}) && 'storage' in {_REQUESTS}", f"{_REQUESTS}['storage']"),
+            message="volumes cannot shrink: status.applied.size is the least",
+            field_path=".spec.volume.requests",
+        ),
+        Rule(
+            _keeps_size(f"has(self.spec) && has({_SIZE})", _SIZE),
+            message="volumes cannot shrink: status.applied.size is the least",
+            field_path=".spec.volume.persistentVolumeSize",
+        ),
     ],
 ):
     """A Nacos server or cluster, with its storage and its Services."""

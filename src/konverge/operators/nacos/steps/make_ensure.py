@@ -51,6 +51,8 @@ async def make_ensure(state: ReconcileState) -> Outcome:
     desired = state.desired
     if state.unapplied is not None:
         return await _keep_running(state, state.unapplied)
+    if state.held is not None:
+        return await _restore_missing(state)
     if desired.mysql_init and (outcome := await ensure_mysql_job(state)).ends:
         return await _keep_running(state, outcome)
     state.at_size(*await next_size(state))
@@ -62,7 +64,7 @@ async def make_ensure(state: ReconcileState) -> Outcome:
         await state.ensure(final_config_map(desired, final))
     workload = _desired_stateful_set(state, final, await secrets_digest(state))
     if (outcome := await ensure_stateful_set(state, workload)).ends:
-        return outcome
+        return await _keep_running(state, outcome) if outcome.kind == "failed" else outcome
     for service in services(desired):
         await state.ensure(service)
     if wants_ingress(desired):
@@ -86,6 +88,24 @@ async def _keep_running(state: ReconcileState, outcome: Outcome) -> Outcome:
     state.unapplied = outcome
     state.at_size(*size_of(live, state.desired))
     return CONTINUE
+
+
+async def _restore_missing(state: ReconcileState) -> Outcome:
+    """While an edit is held: children that exist stay as they are, those that were deleted come back."""
+    live = await state.ctx.get(StatefulSet, state.desired.name)
+    if live is None:  # deleted a moment ago, after PreCheck
+        return wait("Recreating", f"StatefulSet {state.desired.name} is missing")
+    state.at_size(*size_of(live, state.desired))
+    children: list[Object] = [config_map(state.desired), *services(state.desired)]
+    final = await _final_config(state)
+    if final is not None:
+        children.append(final_config_map(state.desired, final))
+    for child in children:
+        if await state.ctx.get(type(child), child.metadata.name) is None:
+            await state.ensure(child)
+    if state.wrote:
+        return wait("Ensured", "; ".join(state.changes), progress=True)
+    return await check_mysql(state) if state.desired.engine == "mysql" else CONTINUE
 
 
 async def _final_config(state: ReconcileState) -> str | None:

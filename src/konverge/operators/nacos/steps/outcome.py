@@ -22,7 +22,7 @@ UNKNOWN: Code = -1
 class Outcome:
     """`reason` is a word for conditions and events, `message` is for people."""
 
-    kind: Literal["continue", "done", "wait", "failed"]
+    kind: Literal["continue", "done", "wait", "failed", "held"]
     code: Code = NORMAL
     reason: str = ""
     message: str = ""
@@ -46,6 +46,11 @@ def wait(reason: str, message: str, *, progress: bool = False) -> Outcome:
 
 def failed(code: Code, reason: str, message: str) -> Outcome:
     return Outcome("failed", code, reason, message)
+
+
+def held(reason: str, message: str) -> Outcome:
+    """The servers are well, but not as desired: the user has to take the edit back or to allow it."""
+    return Outcome("held", PARAMETER, reason, message)
 
 
 class StepError(Exception):

@@ -9,6 +9,7 @@ from __future__ import annotations
 from konverge.objects import times
 from konverge.operators.nacos.desired import InvalidSpec, read_desired
 from konverge.operators.nacos.resource import NacosStatus, StatusEvent
+from konverge.operators.nacos.steps.hold import hold_changes
 from konverge.operators.nacos.steps.outcome import (
     CLUSTER,
     CONTINUE,
@@ -42,7 +43,7 @@ async def pre_check(state: ReconcileState) -> Outcome:
         state.desired = state.now = read_desired(state.ctx.obj)
     except InvalidSpec as error:
         return failed(PARAMETER, "InvalidSpec", str(error))
-    if (outcome := await refuse_foreign(state)).ends:
+    if (outcome := await refuse_foreign(state)).ends or (outcome := await hold_changes(state)).ends:
         return outcome
     if state.ctx.obj.metadata.generation != state.status.observed_generation:
         _warn_of_plain_passwords(state)
@@ -68,6 +69,8 @@ async def update_status(state: ReconcileState) -> Outcome:
     """
     if state.unapplied is not None:
         return state.unapplied
+    if state.held is not None:
+        return state.held
     if state.now.replicas != state.desired.replicas:
         return wait("Scaling", f"{state.now.replicas} servers on the way to {state.desired.replicas}")
     _record_success(state)
@@ -95,6 +98,9 @@ def record_early_end(state: ReconcileState, outcome: Outcome) -> None:
         state.condition("Degraded", False, "Progressing", message)
     if outcome.code == NORMAL:
         return
+    if outcome.kind == "held":
+        _record_held(state, outcome.reason, message)
+        return
     status.healthy = False
     another = outcome.code == PARAMETER and state.reason(READY) != outcome.reason
     if _record_event(status, outcome.code, message, good=False) or another:
@@ -111,6 +117,18 @@ def record_early_end(state: ReconcileState, outcome: Outcome) -> None:
 def _is_expected(state: ReconcileState, outcome: Outcome) -> bool:
     """Servers that are not up yet are no fault while they are started, until the patience ends."""
     return outcome.code in (UNKNOWN, CLUSTER) and state.is_true(PROGRESSING)
+
+
+def _record_held(state: ReconcileState, reason: str, message: str) -> None:
+    """The servers are up as they were; the event is written once, and time does not make it worse."""
+    status, servers = state.status, f"{state.now.replicas} of {state.now.replicas} servers are up"
+    status.phase, status.healthy, status.failing_since = "Running", True, ""
+    if not status.event or status.event[-1].message != message:
+        _record_event(status, PARAMETER, message, good=False)
+    state.condition(READY, False, reason, message)
+    state.condition("Available", True, "Running", servers)
+    state.condition("Progressing", False, reason, message)
+    state.condition("Degraded", False, "Running", servers)
 
 
 def record_progress(state: ReconcileState, outcome: Outcome) -> None:

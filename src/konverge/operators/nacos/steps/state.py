@@ -120,6 +120,10 @@ class ReconcileState:
         """A child was created, changed or deleted."""
         self.unapplied: Outcome | None = None
         """Why the desired change is not written yet, though the servers that run are looked after."""
+        self.held: Outcome | None = None
+        """Set while an edit that would lose data is held: `desired` is what is in force."""
+        self.grow_later = False
+        """The cluster keeps its size until its rollout is complete."""
         self.cannot_leave = ""
         """Why a server that has to leave could not be removed from the raft groups."""
 
@@ -168,6 +172,11 @@ class ReconcileState:
         """Of a condition, whatever its status; empty when there is none."""
         condition = find_condition(self.status.kube_conditions, type)
         return condition.reason if condition is not None else ""
+
+    def message(self, type: str) -> str:
+        """Of a condition, whatever its status."""
+        condition = find_condition(self.status.kube_conditions, type)
+        return condition.message if condition is not None else ""
 
     def begin_again(self, reason: str, message: str) -> None:
         """The workload changes: earlier checks of it no longer hold."""

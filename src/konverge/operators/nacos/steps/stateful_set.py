@@ -6,14 +6,14 @@ it again: the pods keep running, and the new set adopts them.
 
 from __future__ import annotations
 
-from konverge.client import MergePatch
+from konverge.client import Forbidden, Invalid, MergePatch
 from konverge.objects import Quantity
 from konverge.objects.kinds.apps_v1 import StatefulSet
 from konverge.objects.kinds.core_v1 import PersistentVolumeClaim
 from konverge.operators.nacos import names
 from konverge.operators.nacos.children.stateful_set import storage_of
 from konverge.operators.nacos.desired import Desired
-from konverge.operators.nacos.steps.outcome import CONTINUE, PARAMETER, Outcome, StepError, wait
+from konverge.operators.nacos.steps.outcome import CONTINUE, PARAMETER, Outcome, failed, wait
 from konverge.operators.nacos.steps.ownership import is_our_claim
 from konverge.operators.nacos.steps.peers import retire
 from konverge.operators.nacos.steps.pods import Workload, is_ready, is_terminating, ordinal, pods_of
@@ -34,6 +34,8 @@ async def next_size(state: ReconcileState) -> tuple[int, int]:
         size = max(desired.replicas, _servers_without_set(state) if desired.cluster else 0)
         return size, size
     size, listed = size_of(live, desired)
+    if state.grow_later:
+        return size, listed
     if not desired.cluster or size <= desired.replicas:
         return desired.replicas, desired.replicas
     workload = Workload(live, pods_of(state))
@@ -82,7 +84,8 @@ async def ensure_stateful_set(state: ReconcileState, desired: StatefulSet) -> Ou
     if live is not None:
         if live.metadata.deletion_timestamp is not None:
             return wait("Recreating", f"StatefulSet {live.metadata.name} is being recreated")
-        await _grow_volumes(state, live, desired)
+        if (outcome := await _grow_volumes(state, live, desired)).ends:
+            return outcome
         if difference := _immutable_difference(live, desired):
             return await _recreate(state, live, difference)
     if await state.ensure(desired):
@@ -123,14 +126,11 @@ async def _recreate(state: ReconcileState, live: StatefulSet, difference: str) -
     return wait("Recreating", f"StatefulSet {name} is being recreated: {difference} changes", progress=True)
 
 
-async def _grow_volumes(state: ReconcileState, live: StatefulSet, desired: StatefulSet) -> None:
+async def _grow_volumes(state: ReconcileState, live: StatefulSet, desired: StatefulSet) -> Outcome:
     """Existing claims first: a recreated set applies its template to new claims only."""
     old, size = _data_volume_size(live), _data_volume_size(desired)
-    if old is None or size is None or size == old:
-        return
-    if size < old:
-        message = f"spec.volume: volumes cannot shrink from {old} to {size}; request at least {old}"
-        raise StepError(PARAMETER, "VolumesCannotShrink", message)
+    if old is None or size is None or size <= old:
+        return CONTINUE
     prefix = f"{names.DATA_VOLUME}-{desired.metadata.name}-"
     for claim in await state.ctx.list(PersistentVolumeClaim):
         name = claim.metadata.name
@@ -138,9 +138,14 @@ async def _grow_volumes(state: ReconcileState, live: StatefulSet, desired: State
         if numbered and is_our_claim(state, claim) and storage_of(claim) < size:
             storage = {"resources": {"requests": {"storage": str(size)}}}
             patch = MergePatch({"metadata": {"uid": claim.metadata.uid}, "spec": storage})
-            await state.ctx.client.patch(PersistentVolumeClaim, name, patch, claim.metadata.namespace)
+            try:
+                await state.ctx.client.patch(PersistentVolumeClaim, name, patch, claim.metadata.namespace)
+            except (Forbidden, Invalid) as error:
+                message = f"spec.volume: claim {name} does not grow to {size} ({error}); request {old} as before"
+                return failed(PARAMETER, "VolumesCannotGrow", message)
             state.note("UPDATE", "PersistentVolumeClaim", name)
             state.ctx.event("VolumeGrows", f"{name} grows to {size}")
+    return CONTINUE
 
 
 def _data_volume_size(stateful_set: StatefulSet) -> Quantity | None:

@@ -1,0 +1,258 @@
+"""Edits that would lose data are held: nothing of them is applied until the user allows exactly this change.
+
+    kubectl annotate nacos NAME nacos.io/allow-change=type=cluster
+
+What is compared is what runs (`present.py`) with what is desired, so it does not matter when an edit was made, in how
+many steps, or by which process it is seen first. While an edit is held, the reconcile goes on with the values that are
+in force: servers are looked after, the administrator's password follows its Secret, missing children are restored.
+Taking the edit back ends it. The annotation is removed when the change that it allows is in force.
+
+A Nacos whose servers have never been up has nothing to lose. Growth is not refused but waits, while a rollout is not
+complete: new servers would start with a template that may be the fault.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import msgspec
+
+from konverge.objects.kinds.apps_v1 import StatefulSet
+from konverge.objects.kinds.core_v1 import PersistentVolumeClaim
+from konverge.operators.nacos import names
+from konverge.operators.nacos.children.stateful_set import stateful_set
+from konverge.operators.nacos.desired import Desired, engine_of
+from konverge.operators.nacos.resource import ALLOW
+from konverge.operators.nacos.steps.outcome import CONTINUE, PARAMETER, Outcome, failed, held
+from konverge.operators.nacos.steps.ownership import is_our_claim
+from konverge.operators.nacos.steps.pods import Workload, is_ready, pods_of
+from konverge.operators.nacos.steps.present import (
+    CLAIMS,
+    EMBEDDED,
+    NONE,
+    Present,
+    applied,
+    postgres_address,
+    present_database,
+    read,
+    read_present,
+)
+from konverge.operators.nacos.steps.state import ReconcileState
+from konverge.operators.nacos.versions import NacosVersion, read_version, version_of_image
+
+HELD = "Held"
+CHANGE_HELD = "ChangeHeld"
+_DEFAULT = "default"
+"""The storage class of claims that name none."""
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One edit: `key=target` is what the annotation allows."""
+
+    key: str
+    target: str
+    text: str
+    allowable: bool = True
+
+    @property
+    def name(self) -> str:
+        return f"{self.key}={self.target}"
+
+
+async def hold_changes(state: ReconcileState) -> Outcome:
+    """Part of PreCheck. Where something is held, `state.desired` becomes what is in force."""
+    live = await state.ctx.get(StatefulSet, state.desired.name)
+    present, wanted = await read_present(state, live), _wanted(state.desired)
+    if live is not None and present is not None:
+        state.status.applied = applied(present)
+    allowed = _allowed(state)
+    if allowed and live is not None and present is not None:
+        await _consume(state, allowed, _in_force(state.desired, live, present, wanted))
+    changes = await _changes(state, present, wanted) if wanted is not None else []
+    pending = [change for change in changes if not (change.allowable and change.name in allowed)]
+    if not pending:
+        _wait_to_grow(state, live, allowed)
+        return CONTINUE
+    return await _hold(state, live, present, pending)
+
+
+def _wanted(desired: Desired) -> Present | None:
+    """None for an overlay that gives no PodSpec: MakeEnsure reports it."""
+    try:
+        spec = stateful_set(desired).spec
+    except msgspec.ValidationError:
+        return None
+    wanted = read(desired.name, spec.template.spec, spec.volume_claim_templates)
+    if desired.engine == "postgresql":
+        postgres = desired.spec.postgres
+        return replace(wanted, database=postgres_address(postgres.host, postgres.port, postgres.database))
+    return wanted
+
+
+# ------------------------------------------------------------------ what would lose data
+
+
+async def _changes(state: ReconcileState, present: Present | None, wanted: Present) -> list[Change]:
+    if present is None:
+        return [*_of_kept_claims(await _claims(state, 2), wanted)]
+    if not (state.once_up or any(map(is_ready, pods_of(state)))):
+        return []
+    in_use = {claim.spec.storage_class_name or "" for claim in await _claims(state, state.desired.replicas)}
+    return [*_of_places(present, wanted), *_of_claims(present, wanted, in_use), *_of_version(state, present, wanted)]
+
+
+def _of_places(present: Present, wanted: Present) -> Iterator[Change]:
+    if present.database == EMBEDDED and _differ(present.type, wanted.type):
+        text = f"a {wanted.type} does not read the embedded data of a {present.type} and would start empty"
+        yield Change("type", wanted.type, text)
+    if _differ(present.database, wanted.database):
+        text = f"the data in {present.database} is not in {wanted.database} unless you have copied it"
+        yield Change("database", wanted.database, text)
+    if present.volume not in ("", NONE) and present.volume != wanted.volume:
+        yield Change("volume", wanted.volume, f"the servers' data is in {present.volume} and would be left there")
+
+
+def _of_version(state: ReconcileState, present: Present, wanted: Present) -> Iterator[Change]:
+    ran = _version_that_ran(state)
+    if wanted.image != present.image and state.desired.version.known and state.desired.version < ran:
+        text = f"servers of {ran} have written data that {state.desired.version} may not read"
+        yield Change("version", str(state.desired.version), text)
+
+
+def _of_claims(present: Present, wanted: Present, in_use: set[str]) -> Iterator[Change]:
+    """`in_use` are the classes of the claims themselves: the default is only known from them."""
+    if present.size is None or wanted.size is None:
+        return
+    if wanted.size < present.size:
+        text = f"volumes cannot shrink from {present.size} to {wanted.size}; request at least {present.size}"
+        yield Change("size", str(wanted.size), text, allowable=False)
+    if present.storage_class != wanted.storage_class and in_use != {wanted.storage_class}:
+        text = "existing volumes keep their class, only those of new servers would have the other one"
+        yield Change("storageClass", wanted.storage_class or _DEFAULT, text)
+
+
+def _of_kept_claims(claims: list[PersistentVolumeClaim], wanted: Present) -> Iterator[Change]:
+    """Nothing runs, but there are volumes of an earlier Nacos of this name: a standalone leaves one, a cluster more."""
+    if not claims or wanted.database != EMBEDDED or wanted.volume != CLAIMS:
+        return
+    former = "cluster" if len(claims) > 1 else "standalone"
+    if former != wanted.type:
+        text = f"the volume of claim {claims[0].metadata.name} was left by a {former}, whose data a {wanted.type}"
+        yield Change("type", wanted.type, f"{text} does not read: it would start empty")
+
+
+async def _claims(state: ReconcileState, count: int) -> list[PersistentVolumeClaim]:
+    """Our claims of the first servers."""
+    claims = [await state.ctx.get(PersistentVolumeClaim, names.claim(state.desired.name, i)) for i in range(count)]
+    return [claim for claim in claims if claim is not None and is_our_claim(state, claim)]
+
+
+def _differ(present: str, wanted: str) -> bool:
+    return bool(present and wanted) and present != wanted
+
+
+def _version_that_ran(state: ReconcileState) -> NacosVersion:
+    """The highest that the data may be of: servers that are ready, and what they reported."""
+    images = [container.image or "" for pod in pods_of(state) if is_ready(pod) for container in pod.spec.containers[:1]]
+    return max([read_version(state.status.version), *map(version_of_image, images)])
+
+
+# ------------------------------------------------------------------ what the user allows
+
+
+def _allowed(state: ReconcileState) -> set[str]:
+    text = state.ctx.obj.metadata.annotations.get(ALLOW, "")
+    return {part.strip() for part in text.split(",") if part.strip()}
+
+
+def _in_force(desired: Desired, live: StatefulSet, present: Present, wanted: Present | None) -> set[str]:
+    version = version_of_image(present.image)
+    if wanted is not None and wanted.image == present.image:
+        version = desired.version
+    return {
+        f"type={present.type}",
+        f"database={present.database}",
+        f"volume={present.volume}",
+        f"storageClass={present.storage_class or _DEFAULT}",
+        f"version={version}",
+        f"replicas={live.spec.replicas}",
+    }
+
+
+async def _consume(state: ReconcileState, allowed: set[str], in_force: set[str]) -> None:
+    """An allowance is for one time: it goes when the change is in force."""
+    used = allowed & in_force
+    if not used:
+        return
+    annotations = state.ctx.obj.metadata.annotations
+    annotations[ALLOW] = ",".join(sorted(allowed - used))
+    if not annotations[ALLOW]:
+        del annotations[ALLOW]
+    await state.ctx.save_metadata()
+    state.ctx.event("ChangeAllowed", f"{', '.join(sorted(used))} is in force; the annotation {ALLOW} is used up")
+
+
+# ------------------------------------------------------------------ the hold
+
+
+async def _hold(
+    state: ReconcileState, live: StatefulSet | None, present: Present | None, pending: list[Change]
+) -> Outcome:
+    message = _message(state, pending)
+    if state.message(HELD) != message or not state.is_true(HELD):
+        state.ctx.warning(CHANGE_HELD, message)
+    state.condition(HELD, True, CHANGE_HELD, message)
+    if live is None or present is None:
+        return failed(PARAMETER, CHANGE_HELD, message)
+    state.desired = state.now = await _as_in_force(state, live, present, {change.key for change in pending})
+    state.held = held(CHANGE_HELD, message)
+    return CONTINUE
+
+
+def _message(state: ReconcileState, pending: list[Change]) -> str:
+    texts = "; ".join(f"{change.name}: {change.text}" for change in pending)
+    if not all(change.allowable for change in pending):
+        return f"nothing of the change is applied, take it back: {texts}"
+    value, key = ",".join(change.name for change in pending), state.key
+    command = f"kubectl annotate nacos -n {key.namespace} {key.name} '{ALLOW}={value}'"
+    return f"nothing of the change is applied until it is taken back or allowed once ({command}): {texts}"
+
+
+async def _as_in_force(state: ReconcileState, live: StatefulSet, present: Present, keys: set[str]) -> Desired:
+    desired, spec = state.desired, state.desired.spec
+    if "type" in keys:
+        spec = msgspec.structs.replace(spec, type=present.type)
+    if "database" in keys:
+        database, postgres = await present_database(state, live.spec.template.spec, desired)
+        spec = msgspec.structs.replace(spec, database=database, postgres=postgres)
+    version = _version_that_ran(state) if "version" in keys else desired.version
+    size = live.spec.replicas if live.spec.replicas is not None else desired.replicas
+    return replace(desired, spec=spec, engine=engine_of(spec), version=version, replicas=size, listed=size)
+
+
+def _wait_to_grow(state: ReconcileState, live: StatefulSet | None, allowed: set[str]) -> None:
+    """`state.grow_later`: until all servers are up with the current template."""
+    desired = state.desired
+    size = live.spec.replicas or 0 if live is not None else 0
+    if live is None or not desired.cluster or size >= desired.replicas or not state.once_up:
+        _release(state)
+        return
+    workload = Workload(live, pods_of(state))
+    whole = workload.observed and not workload.outdated and len(workload.ready) >= size
+    if whole or f"replicas={desired.replicas}" in allowed:
+        _release(state)
+        return
+    state.grow_later = True
+    message = (
+        f"{size} servers become {desired.replicas} when all of them are ready with the current template; to grow "
+        f"before that: kubectl annotate nacos -n {state.key.namespace} {state.key.name} "
+        f"'{ALLOW}=replicas={desired.replicas}'"
+    )
+    state.condition(HELD, True, "RolloutIncomplete", message)
+
+
+def _release(state: ReconcileState) -> None:
+    if state.is_true(HELD):
+        state.condition(HELD, False, "Released", "the change was taken back, allowed or applied")
