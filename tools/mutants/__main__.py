@@ -43,11 +43,9 @@ def main(arguments: list[str] | None = None) -> int:
             "no mutants: " + (f"no file of {', '.join(options.packages)} changed" if options.changed else "none match")
         )
         return 1 if stale else 0
-    report = Report(len(mutants), options.source)
+    report = Report(len(mutants), options.source, Path(options.survivors) if options.survivors else None)
     _run(options, root, mutants, report)
     report.print_summary()
-    if options.survivors:
-        report.write_survivors(Path(options.survivors))
     return 1 if stale or report.below(options.bar, options.least) else 0
 
 

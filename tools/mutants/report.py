@@ -15,9 +15,12 @@ ALIVE = ("survived", "no test")
 
 
 class Report:
-    def __init__(self, total: int, source: str) -> None:
+    """`survivors` is the file that names them, complete as far as the run has come."""
+
+    def __init__(self, total: int, source: str, survivors: Path | None = None) -> None:
         self._total = total
         self._source = source
+        self._survivors = survivors
         self._start = time.monotonic()
         self._outcomes: dict[str, Counter[str]] = defaultdict(Counter)
         self._alive: list[tuple[Mutant, str]] = []
@@ -29,6 +32,7 @@ class Report:
         if outcome in ALIVE:
             self._alive.append((mutant, outcome))
             print(f"{_clear()}{outcome}: {mutant}", flush=True)
+            self._write_survivors()
         spent = time.monotonic() - self._start
         left = spent / self._done * (self._total - self._done)
         if sys.stdout.isatty() or self._done % 50 == 0:
@@ -43,10 +47,11 @@ class Report:
             detail = ", ".join(f"{count} {outcome}" for outcome, count in sorted(outcomes.items()))
             print(f"{package}: {_percent(killed, valid):.1f} % of {valid} mutants killed ({detail})")
 
-    def write_survivors(self, path: Path) -> None:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        alive = sorted(self._alive, key=lambda entry: (entry[0].file, entry[0].number))
-        path.write_text("".join(f"{outcome}: {mutant}\n\n" for mutant, outcome in alive), encoding="utf-8")
+    def _write_survivors(self) -> None:
+        if self._survivors is not None:
+            alive = sorted(self._alive, key=lambda entry: (entry[0].file, entry[0].number))
+            text = "".join(f"{outcome}: {mutant}\n\n" for mutant, outcome in alive)
+            self._survivors.write_text(text, encoding="utf-8")
 
     def below(self, bar: float, least: int) -> bool:
         """Whether a package with at least so many mutants is below the bar."""
