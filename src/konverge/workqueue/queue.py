@@ -240,8 +240,8 @@ class WorkQueue(Generic[K]):
         if entry is not None:
             self._entries[key] = entry
             self._make_ready(key, entry.priority)
-        if self._drained is not None:
-            self._notify_drained()
+        if self._drained is not None and not self._drained.done():
+            self._drained.set_result(None)
 
     # -------------------------------------------------------------- pausing
 
@@ -334,7 +334,3 @@ class WorkQueue(Generic[K]):
                 self.add(delayed.key, priority=delayed.priority, reason=delayed.reason)
         if self._heap:
             self._set_timer()
-
-    def _notify_drained(self) -> None:
-        if self._drained is not None and not self._drained.done():
-            self._drained.set_result(None)
