@@ -292,6 +292,8 @@ class Reflector:
         )
         stream = await self._caller.stream(call)
         self.health.missing = False
+        if not state_only:
+            self.health.error = ""  # it is current: a quiet resource sends nothing for a long time
         try:
             await self._read(stream, seconds + GRACE, state_only=state_only)
         finally:
