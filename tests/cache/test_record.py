@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from konverge.cache.record import Key, receive
+from konverge.cache.record import Key, identify, number, receive, receiver
 
 
 @pytest.mark.spec("R-10")
@@ -20,3 +20,47 @@ def test_managed_fields_are_removed_wherever_they_stand() -> None:
         key, record, _ = receive(json.dumps({"metadata": metadata, "data": {}}, separators=(",", ":")).encode())
         assert json.loads(record.raw) == {"metadata": {"name": "a", "uid": "u"}, "data": {}}
         assert key == Key("", "a")
+
+
+def encoded(value: object) -> bytes:
+    return json.dumps(value, separators=(",", ":")).encode()
+
+
+@pytest.mark.spec("R-10")
+def test_of_managed_fields_only_what_the_own_manager_applied_is_kept() -> None:
+    mine = {"manager": "me", "operation": "Apply", "fieldsV1": {"f:data": {}}}
+    others = [{"manager": "me", "operation": "Update"}, {"manager": "you", "operation": "Apply"}]
+    obj = {"metadata": {"name": "a", "managedFields": [others[0], mine, others[1]], "uid": "u"}}
+    _, record, _ = receiver("me")(encoded(obj))
+    assert json.loads(record.raw) == {"metadata": {"name": "a", "managedFields": [mine], "uid": "u"}}
+    obj["metadata"]["managedFields"] = others
+    _, record, _ = receiver("me")(encoded(obj))
+    assert json.loads(record.raw) == {"metadata": {"name": "a", "uid": "u"}}
+
+
+@pytest.mark.spec("R-10")
+def test_a_field_of_that_name_elsewhere_stays() -> None:
+    managed = [{"manager": "m"}]
+    obj = {"data": {"managedFields": ["x"]}, "metadata": {"name": "a", "managedFields": managed}}
+    _, record, _ = receive(encoded(obj))
+    assert json.loads(record.raw) == {"data": {"managedFields": ["x"]}, "metadata": {"name": "a"}}
+    _, record, _ = receive(json.dumps(obj).encode())
+    assert json.loads(record.raw) == obj, "written with spaces, it stays"
+
+
+def test_a_record_knows_version_uid_generation_and_annotations() -> None:
+    meta = {"name": "a", "namespace": "ns", "uid": "u", "generation": 3, "resourceVersion": "12"}
+    key, record, received = receive(encoded({"metadata": {**meta, "annotations": {"x": "y"}, "labels": {"l": "m"}}}))
+    assert (str(key), record.version, record.uid, record.generation) == ("ns/a", 12, "u", 3)
+    assert (record.annotations, record.meta.labels, received.labels) == ({"x": "y"}, {"l": "m"}, {"l": "m"})
+    assert str(Key("", "a")) == "a"
+
+
+def test_a_version_that_is_no_number_is_never_newer() -> None:
+    _, record, _ = receive(encoded({"metadata": {"name": "a", "resourceVersion": "opaque"}}))
+    assert (record.version, number("opaque"), number(""), number("5")) == (0, 0, 0, 5)
+
+
+def test_an_object_that_cannot_be_read_has_an_identity() -> None:
+    metadata = {"name": "a", "namespace": "ns", "uid": "u", "resourceVersion": "7", "labels": 5}
+    assert identify(encoded({"metadata": metadata, "spec": []})) == (Key("ns", "a"), 7, "u")
