@@ -216,6 +216,29 @@ def test_a_function_that_fails_on_everything_is_not_reported_for_everything(capl
     assert len(heard) == MAX_REPORTS + 2
 
 
+def test_objects_and_stages_are_apart() -> None:
+    quarantine = Quarantine("things")
+    for key in (A, B):
+        for stage in (READ, "fails"):
+            quarantine.report(key, 1, "u", stage, ValueError("no"))
+    quarantine.forget(A)
+    assert [(entry.key, entry.stage) for entry in quarantine] == [(B, READ), (B, "fails")]
+    quarantine.release(B, READ)
+    assert quarantine.hides("ns") is None  # it is in the cache, whatever else fails on it
+    assert quarantine.unread(B) is None
+    quarantine.report(C, 1, "u", READ, ValueError("no"))
+    hidden = [quarantine.hides(namespace) for namespace in ("ns", "", None, "other")]
+    assert [entry and entry.key for entry in hidden] == [C, C, C, None]
+
+
+def test_an_object_counts_once_however_often_it_changes() -> None:
+    quarantine, heard = Quarantine("things"), []
+    quarantine.listeners.append(heard.append)
+    for version in range(MAX_REPORTS + 10):
+        quarantine.report(A, version, "u", "fails", ValueError("no"))
+    assert len(heard) == MAX_REPORTS + 10
+
+
 # ------------------------------------------------------------------ informers
 
 
