@@ -89,6 +89,9 @@ async def test_watches_of_different_namespaces_each_get_their_own(client: Client
     near: list[str] = []
 
     async def question(ctx: Context[ConfigMap]) -> Any:
+        lister = ctx.caches.lister(Secret)  # of the controller's own namespaces
+        assert lister is not None
+        assert names(lister.list()) == ["near"]
         return await ctx.get(Secret, "far", "there"), await ctx.get(Secret, "near")
 
     watches = [watch(far, namespaces=("there",)), watch(near)]

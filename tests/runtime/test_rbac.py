@@ -52,6 +52,9 @@ def test_rules_grant_what_the_declaration_needs_and_nothing_more() -> None:
         if permission.resource == "secrets/finalizers"
     ]
     assert Permission("", "nodes", "list") in permissions([controller])
+    made = rules_for(permissions([Controller(Secret, nothing, makes=[ConfigMap])]))
+    # Without a cache it is read before every apply: is it ours?
+    assert {"apiGroups": [""], "resources": ["configmaps"], "verbs": ["create", "delete", "get", "patch"]} in made
     assert Permission("", "secrets", "list", "shop") in permissions([controller])
 
 

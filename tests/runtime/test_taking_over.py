@@ -7,9 +7,10 @@ from typing import Any
 
 import pytest
 
-from konverge.client import Client, MergePatch, NotFound, Recording
+from konverge.client import Client, Conflict, MergePatch, NotFound, Recording
 from konverge.client.call import Call, Caller
 from konverge.client.wrappers import Wrapper
+from konverge.objects import CustomResource, Model, crd
 from konverge.objects.kinds.core_v1 import ConfigMap, Secret
 from konverge.objects.meta import ObjectMeta, OwnerReference
 from konverge.runtime import Context, Controller, Manager, NotOwned, Settings, Watch
@@ -31,12 +32,16 @@ class Applying:
         self.options = options
         self.refusals: list[str] = []
         self.written: list[bool] = []
+        self.conflicts = 0
 
     async def __call__(self, ctx: Context[Secret]) -> None:
         try:
             self.written.append(await ctx.apply(config_map(ctx.request.name, a="ours"), **self.options))
         except NotOwned as refused:
             self.refusals.append(str(refused))
+            raise
+        except Conflict:
+            self.conflicts += 1
             raise
 
 
@@ -237,6 +242,7 @@ async def test_an_object_that_is_replaced_in_between_is_not_taken_over(client: C
         await settle()
         assert not between.actions
         now = await client.get(ConfigMap, "a", SPACE)
+    assert reconcile.conflicts == 1
     assert now.data == {"a": "theirs" if successor else "ours"}
     assert (controller_of(now) is None) is successor
     assert recorded.reasons == (["NotOwned"] if successor else [])
@@ -292,3 +298,37 @@ async def test_an_object_without_a_successor_is_deleted(client: Client) -> None:
         await client.patch(Secret, "a", MergePatch({"stringData": {"poke": "1"}}), SPACE)
         await settle()
     assert answers == [True, False]
+
+
+class Bulb(Model):
+    watts: int = 0
+
+
+class Lamp(CustomResource[Bulb, Bulb], group="tests.konverge.dev", version="v1"):
+    """A kind that a cluster may not have."""
+
+
+async def test_a_cache_that_does_not_know_the_kind_yet_does_not_say_that_an_object_is_absent(client: Client) -> None:
+    """The definition is installed after the start: the cache is empty for a while, and a stranger's object is there."""
+
+    async def reconcile(ctx: Context[Secret]) -> None:
+        if ctx.obj.metadata.annotations:
+            try:
+                await ctx.apply(Lamp(metadata=ObjectMeta(name="a", labels={"by": "us"}), spec=Bulb()))
+            except NotOwned as refused:
+                served.append(ctx.serves(Lamp))
+                refusals.append(str(refused))
+
+    served: list[bool] = []
+    refusals: list[str] = []
+    await client.create(secret("a"))
+    async with Manager(client).add(Controller(Secret, reconcile, owns=[Lamp], optional=[Lamp])).running():
+        await settle(60)
+        await client.create(crd(Lamp))
+        await settle(0.5)
+        before = await client.create(Lamp(metadata=ObjectMeta(name="a", namespace=SPACE), spec=Bulb()))
+        await client.patch(Secret, "a", MergePatch({"metadata": {"annotations": {"go": "on"}}}), SPACE)
+        await settle(0.1)
+        assert served == [False]  # the cache has not noticed yet
+        assert "Lamp a exists and has no controller" in refusals[0]
+        assert await client.get(Lamp, "a", SPACE) == before

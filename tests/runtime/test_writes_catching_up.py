@@ -10,7 +10,7 @@ import pytest
 from konverge.apiserver import ApiServer
 from konverge.cache.reflector import Reflector, Restart
 from konverge.client import Client, MergePatch, Static
-from konverge.objects import ObjectMeta
+from konverge.objects import ObjectMeta, labels
 from konverge.objects.kinds.core_v1 import ConfigMap, Secret
 from konverge.runtime import Context, Controller, Manager, Result, Watch
 from konverge.wire.errors import ConnectionLost
@@ -156,7 +156,10 @@ async def test_no_reconcile_runs_before_the_outcome_of_a_lost_write_is_known(bef
     assert keeper.rounds == 2
 
 
-async def test_a_reconcile_does_not_wait_for_objects_that_its_cache_does_not_hold() -> None:
+@pytest.mark.parametrize(
+    "selector", [{"label_selector": "mine=yes"}, {"field_selector": "metadata.name=mine"}], ids=["labels", "fields"]
+)
+async def test_a_reconcile_does_not_wait_for_objects_that_its_cache_does_not_hold(selector: dict[str, str]) -> None:
     rounds = 0
 
     async def reconcile(ctx: Context[ConfigMap]) -> Result:
@@ -168,7 +171,7 @@ async def test_a_reconcile_does_not_wait_for_objects_that_its_cache_does_not_hol
 
     async with ApiServer() as server, Client(server.transport, credentials=Static.bearer(server.token)) as client:
         await client.create(ConfigMap(metadata=ObjectMeta(name="one", namespace="default")))
-        watch = Watch(kind=Secret, requests=lambda secret: [], label_selector="mine=yes")
+        watch = Watch(kind=Secret, requests=lambda secret: [], **selector)
         manager = Manager(client).add(Controller(ConfigMap, reconcile, namespaces=("default",), watches=[watch]))
         async with manager.running():
             await asyncio.sleep(8)
@@ -177,3 +180,29 @@ async def test_a_reconcile_does_not_wait_for_objects_that_its_cache_does_not_hol
             ]
             assert [reflector.health.restarts[Restart.SILENT] for reflector in reflectors] == [0, 0]
     assert rounds == 5
+
+
+async def test_a_reconcile_waits_until_its_cache_no_longer_holds_an_object_that_left_the_selection() -> None:
+    """It takes the label away; its next run must not see the object with the label, though the watch is silent."""
+    selected: list[int] = []
+
+    async def reconcile(ctx: Context[ConfigMap]) -> Result:
+        secrets = await ctx.list(Secret, selector=labels.parse("mine=yes"))
+        selected.append(len(secrets))
+        wire.silent = "secrets"
+        for secret in secrets:
+            patch = MergePatch({"metadata": {"labels": {"mine": "no"}}})
+            await ctx.client.patch(Secret, secret.metadata.name, patch, "default")
+        return Result(requeue_after=0.1) if len(selected) < 2 else Result()
+
+    async with ApiServer() as server:
+        wire, credentials = Muffled(server.transport), Static.bearer(server.token)
+        async with Client(wire, credentials=credentials) as client:
+            labelled = Secret(metadata=ObjectMeta(name="s", namespace="default", labels={"mine": "yes"}))
+            await client.create(labelled)
+            watch = Watch(kind=Secret, requests=lambda secret: [], label_selector="mine=yes")
+            controller = Controller(ConfigMap, reconcile, namespaces=("default",), watches=[watch], changes=[Secret])
+            async with Manager(client).add(controller).running():
+                await client.create(ConfigMap(metadata=ObjectMeta(name="one", namespace="default")))
+                await asyncio.sleep(120)
+    assert selected == [1, 0]
