@@ -12,7 +12,7 @@ import pytest
 from konverge import Context, Controller, LeaderElection, Manager, ObjectMeta, Reconciler
 from konverge.client import Client, Conflict, Invalid, MergePatch, NotFound
 from konverge.objects import LabelSelector, Quantity
-from konverge.objects.kinds.apps_v1 import Deployment, DeploymentSpec
+from konverge.objects.kinds.apps_v1 import Deployment, DeploymentCondition, DeploymentSpec
 from konverge.objects.kinds.coordination_v1 import Lease
 from konverge.objects.kinds.core_v1 import (
     ConfigMap,
@@ -202,7 +202,29 @@ async def a_replaced_child_is_left_alone(client: Client, namespace: str) -> None
     assert not live.metadata.owner_references
 
 
+async def conditions_of_other_writers_stay(client: Client, namespace: str) -> None:
+    """Another writer sets a condition after the object was read: the guarded write is a conflict, and merged."""
+    await make_namespace(client, namespace)
+    saved: list[bool] = []
+
+    async def reconcile(ctx: Context[Deployment]) -> None:
+        if not saved:
+            theirs = {"type": "Theirs", "status": "True", "reason": "R", "message": "m"}
+            patch = MergePatch({"status": {"conditions": [theirs]}})
+            await client.patch(Deployment, ctx.request.name, patch, namespace, subresource="status")
+            ctx.obj.status.conditions.append(DeploymentCondition(type="Ours", status="True"))
+            saved.append(await ctx.save_status())
+
+    async with Manager(client, name="status-test").add(Controller(Deployment, reconcile)).running():
+        await client.create(deployment("web"), namespace)
+        await eventually(lambda: saved)
+        live = await client.get(Deployment, "web", namespace)
+    assert saved == [True]
+    assert sorted(condition.type for condition in live.status.conditions) == ["Ours", "Theirs"]
+
+
 ALL = (
+    conditions_of_other_writers_stay,
     an_apply_to_a_uid_writes_no_other_object,
     a_replaced_child_is_left_alone,
     steady_state_writes_nothing,
