@@ -147,3 +147,16 @@ def test_an_update_that_a_list_shows_says_that_states_between_may_be_unknown() -
     assert (change.type, change.old, change.new, change.listed) == (ChangeType.UPDATED, before.new, record, True)
     assert (store.keys_by_index("label", "1"), store.keys_by_index("label", "2")) == ([], [key])
     assert store.count == 1
+
+
+@pytest.mark.spec("R-10")
+def test_what_is_not_there_cannot_be_deleted() -> None:
+    store = Store()
+    store.apply(*receive(json.dumps(make("a", 1)).encode()))
+    assert store.delete(Key("ns", "b")) is None
+    assert store.delete(Key("other", "a")) is None
+    assert store.count == 1
+    with pytest.raises(KeyError, match=r"declared: none"):
+        store.keys_by_index("nope", "")
+    assert store.delete(Key("ns", "a")) is not None
+    assert (store.count, list(store.items())) == (0, [])

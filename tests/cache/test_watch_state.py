@@ -224,3 +224,37 @@ def test_an_error_in_the_stream_says_whether_to_list_again() -> None:
     with pytest.raises(WatchError) as caught:
         feed(watching, line("ERROR", busy))
     assert (caught.value.expired, caught.value.retry_after) == (False, 7)
+
+
+def listed(*names: str, version: int = 10) -> bytes:
+    objects = [{"metadata": {"name": n, "namespace": "ns", "uid": n, "resourceVersion": str(version)}} for n in names]
+    return b"".join(line("ADDED", obj) for obj in objects) + bookmark(version, ends_list=True)
+
+
+@pytest.mark.spec("R-07")
+def test_only_the_first_list_is_initial() -> None:
+    watching = Watching(Store())
+    assert watching.store.version == 0
+    watching.begin_list()
+    assert [change.initial for change in feed(watching, listed("a"))] == [True]
+    watching.begin_list()
+    assert watching.position == 0  # a watch that breaks now lists again
+    assert [(c.key.name, c.initial, c.listed) for c in feed(watching, listed("a", "b", version=20))] == [
+        ("a", False, True),
+        ("b", False, False),
+    ]
+    (event,) = feed(watching, line("ADDED", {"metadata": {"name": "c", "namespace": "ns", "resourceVersion": "21"}}))
+    assert (event.initial, event.listed, watching.position) == (False, False, 21)
+
+
+@pytest.mark.spec("R-07")
+def test_a_new_connection_forgets_the_list_and_the_bookmarks_of_the_old_one() -> None:
+    watching = Watching(Store())
+    watching.begin_list()
+    feed(watching, listed("a"))
+    feed(watching, bookmark(11) + bookmark(12))
+    assert (watching.bookmarks, watching.position) == (3, 12)
+    watching.begin_list()
+    assert watching.listing
+    watching.reset_stream()
+    assert (watching.listing, watching.bookmarks) == (False, 0)

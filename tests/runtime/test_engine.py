@@ -13,6 +13,7 @@ from konverge.client import Client, MergePatch, NotFound
 from konverge.objects.kinds.core_v1 import ConfigMap, Secret
 from konverge.objects.kinds.policy_v1 import PodDisruptionBudget
 from konverge.objects.meta import ObjectMeta
+from konverge.observe import logs
 from konverge.runtime import (
     Context,
     Controller,
@@ -114,6 +115,35 @@ async def test_a_deleted_object_is_not_an_error(client: Client) -> None:
         numbers = manager.engines["secret"].numbers
     assert notes.names == ["a"]
     assert numbers.errors == 0
+
+
+@pytest.mark.spec("R-03", "R-28", "R-31")
+async def test_every_reconcile_is_counted_and_has_a_number(client: Client) -> None:
+    async def reconcile(ctx: Context[Secret]) -> None:
+        scope = logs.scope.get()
+        scopes.append(scope and tuple(scope))
+        running.append(list(engine.numbers.running))
+        await asyncio.sleep(2)
+
+    scopes: list[Any] = []
+    running: list[list[object]] = []
+    async with Manager(client, paused=["secret"]).add(Controller(Secret, reconcile, workers=1)).running() as manager:
+        engine = manager.engines["secret"]
+        for name in ("a", "b"):
+            await client.create(secret(name))
+        await settle()
+        assert engine._is_busy()  # two keys, one worker
+        await engine.step()
+        assert not engine._is_busy()
+        await engine.step()
+        numbers = engine.numbers
+    a, b = Request(SPACE, "a"), Request(SPACE, "b")
+    assert scopes == [("secret", a, 1), ("secret", b, 2)]
+    assert running == [[a], [b]]
+    assert numbers.running == {}
+    assert (numbers.time.count, numbers.time.total) == (2, 4)
+    assert (numbers.event_to_reconcile.count, numbers.event_to_reconcile.total) == (2, 1 + 3)
+    assert numbers.results["success"] == 2
 
 
 @pytest.mark.spec("R-22", "R-09")
