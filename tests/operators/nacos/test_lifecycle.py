@@ -62,9 +62,19 @@ async def test_a_cluster_has_its_services_and_its_budget() -> None:
 
 
 @pytest.mark.spec("N-15")
-async def test_an_image_rolls_out_one_pod_at_a_time_and_the_leader_last() -> None:
+@pytest.mark.parametrize(
+    ("leading", "order"),
+    [
+        (0, ["nacos-2", "nacos-1", "nacos-0"]),
+        (1, ["nacos-2", "nacos-0", "nacos-1"]),
+        (2, ["nacos-1", "nacos-0", "nacos-2"]),
+    ],
+)
+async def test_an_image_rolls_out_one_pod_at_a_time_and_the_leader_last(leading: int, order: list[str]) -> None:
     async with a_world(rules=SLOW) as world, world.operating():
-        await world.up("nacos", CLUSTER)
+        world.servers.leading = leading
+        nacos = await world.up("nacos", CLUSTER)
+        assert nacos.status.leader == f"nacos-{leading}"
         replaced: list[str] = []
         lowest = 3
         uids = await world.uids()
@@ -73,7 +83,8 @@ async def test_an_image_rolls_out_one_pod_at_a_time_and_the_leader_last() -> Non
             await world.advance(2.0)
             lowest = min(lowest, sum(map(pod_is_ready, await world.pods())))
             replaced += [name for name in await world.restarted(uids) if name not in replaced]
-        assert replaced == ["nacos-2", "nacos-1", "nacos-0"]  # nacos-0 leads
+        assert replaced == order
+        assert world.replaced() == order, "each once, and no other"
         assert lowest >= 2
         images = {pod.spec.containers[0].image for pod in await world.pods()}
         assert images == {"harbor.cloud.io/nacos/nacos-server:v2.0.5"}

@@ -96,8 +96,7 @@ async def test_new_servers_are_left_alone_until_the_controller_reports_its_revis
         await world.change("nacos", replicas=5)
         await world.until("nacos")
         assert not await world.events("Replacing")
-        replaced = [text.partition(" ")[0] for text in await world.events("RollingUpdate")]
-        assert sorted(replaced) == ["nacos-0", "nacos-1", "nacos-2"], "only those whose list has become too short"
+        assert sorted(world.replaced()) == ["nacos-0", "nacos-1", "nacos-2"], "those with too short a list"
 
 
 async def test_a_server_that_does_not_get_in_is_not_restarted_over_and_over() -> None:

@@ -21,12 +21,6 @@ async def digests(world: World) -> set[str]:
     return {pod.metadata.annotations.get(SECRETS_DIGEST, "") for pod in pods}
 
 
-async def rolled(world: World) -> list[str]:
-    """The pods that the operator replaced, in order."""
-    texts = await world.events("RollingUpdate")
-    return [text.partition(" ")[0] for text in sorted(texts, key=lambda text: -int(text.split()[-3]))]
-
-
 @pytest.mark.spec("N-15")
 async def test_a_regenerated_secret_is_rolled_out_follower_by_follower() -> None:
     async with a_simulated_world(nodes=4) as (world, simulated), world.operating():
@@ -36,7 +30,7 @@ async def test_a_regenerated_secret_is_rolled_out_follower_by_follower() -> None
         assert await world.until_ready() >= 2
         (after,) = await digests(world)
         assert before != after
-        order = await rolled(world)
+        order = world.replaced()
         assert sorted(order) == ["nacos-0", "nacos-1", "nacos-2"]
         assert order[-1] == leader
         assert not await world.events("Failed"), "it needs no failure"
@@ -55,7 +49,7 @@ async def test_a_changed_password_of_the_database_reaches_the_servers() -> None:
         await world.until("nacos")
         (after,) = await digests(world)
         assert before != after
-        assert sorted(await rolled(world)) == ["nacos-0", "nacos-1", "nacos-2"]
+        assert sorted(world.replaced()) == ["nacos-0", "nacos-1", "nacos-2"]
 
 
 @pytest.mark.spec("N-15", "N-20")
@@ -69,7 +63,7 @@ async def test_a_missing_secret_restarts_no_pod() -> None:
         await world.client.delete(Secret, "token", SPACE)
         await world.advance(60.0)
         assert (await world.client.get(StatefulSet, "nacos", SPACE)).spec.template == template
-        assert not await rolled(world)
+        assert not world.replaced()
 
 
 @pytest.mark.spec("N-15")
@@ -79,4 +73,4 @@ async def test_labels_of_a_secret_restart_no_pod() -> None:
         await world.up("nacos", POSTGRES)
         await world.client.patch(Secret, "pg", MergePatch({"metadata": {"labels": {"team": "a"}}}), SPACE)
         await world.advance(60.0)
-        assert not await rolled(world)
+        assert not world.replaced()

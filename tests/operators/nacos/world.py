@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
-from konverge.client import Client, MergePatch
+from konverge.client import Client, MergePatch, Recording
 from konverge.objects import from_dict
 from konverge.objects.kinds.core_v1 import Event, Pod, Secret
 from konverge.operators.nacos.operator import controllers
@@ -49,11 +49,12 @@ MYSQL: dict[str, Any] = {
 
 
 class ScriptedServers(HttpNacosServers):
-    """Servers that are up as soon as their pods are ready; the first pod leads. Faults are by pod name."""
+    """Servers that are up as soon as their pods are ready; pod `leading` leads. Faults are by pod name."""
 
     def __init__(self, cluster: Cluster) -> None:
         super().__init__()
         self._cluster = cluster
+        self.leading = 0
         self.faults: dict[str, NacosError] = {}
         self.delay: dict[str, float] = {}
         self.claims: dict[str, Leader] = {}
@@ -96,7 +97,7 @@ class ScriptedServers(HttpNacosServers):
         env = {variable.name: variable.value or "" for variable in pod.spec.containers[0].env}
         listed = env.get("NACOS_SERVERS", f"{pod.metadata.name}:{PORT}").split()
         app = pod.metadata.labels["app"]
-        truth = Leader(f"{listed[0].partition(':')[0]}:7848", 3)
+        truth = Leader(f"{listed[min(self.leading, len(listed) - 1)].partition(':')[0]}:7848", 3)
         members = []
         for address in listed:
             host = address.partition(":")[0]
@@ -145,6 +146,8 @@ class World:
         """The servers that the operator asks."""
         self.databases = SimulatedDatabases()
         self.operator: Manager
+        self.recording: Recording
+        """All requests of the operator."""
 
     @asynccontextmanager
     async def operating(
@@ -155,8 +158,9 @@ class World:
         options: Options | None = None,
         check_permissions: bool = True,
     ) -> AsyncIterator[Manager]:
+        self.recording = Recording(client or self.client)
         self.operator = Manager(
-            client or self.client,
+            self.recording,
             name="nacos-operator",
             paused=paused,
             shutdown_timeout=1.0,
@@ -234,6 +238,11 @@ class World:
     async def restarted(self, uids: dict[str, str]) -> list[str]:
         """The pods that were restarted since `uids` was read."""
         return [name for name, uid in (await self.uids()).items() if uids[name] != uid]
+
+    def replaced(self) -> list[str]:
+        """The pods that the operator deleted, in order."""
+        deletions = [call for call in self.recording.calls if call.verb == "delete" and call.resource == Pod.resource]
+        return [call.name for call in deletions]
 
     async def secret(self, name: str, **values: str) -> None:
         body = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": name, "namespace": SPACE}}
