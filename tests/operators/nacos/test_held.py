@@ -311,6 +311,18 @@ async def test_servers_and_passwords_are_looked_after_during_the_hold() -> None:
         assert condition(await world.nacos("nacos"), "Ready") == ("False", "MembersNotUp")
 
 
+async def test_a_running_nacos_is_compared_without_a_request() -> None:
+    async with a_world() as world:
+        client = Recording(world.client)
+        async with world.operating(client=client):
+            await world.up("nacos", STORED)
+            await world.advance(60.0)
+            client.calls.clear()
+            await world.advance(300.0)
+            kinds = {call.resource.kind for call in client.calls if call.resource is not None}
+            assert kinds <= {"Lease", "Event"}
+
+
 # ------------------------------------------------------------------ sizes of volumes
 
 

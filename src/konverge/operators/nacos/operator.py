@@ -197,7 +197,7 @@ def controllers(
             writes=[Pod, PersistentVolumeClaim],
             predicate=matters,
             namespaces=namespaces,
-            indexes={AnyNacos: {REFERS: _refers_to}, Pod: {BY_APP: _by_app}},
+            indexes={AnyNacos: {REFERS: _refers_to}, Pod: {BY_APP: _by_app}, PersistentVolumeClaim: {BY_APP: _by_app}},
             metrics=tools.metrics.collect,
             settings=Settings(workers=32, timeout=120.0, max_retries=0, max_delay=60.0),
         )

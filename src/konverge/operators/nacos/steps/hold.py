@@ -20,12 +20,11 @@ import msgspec
 
 from konverge.objects.kinds.apps_v1 import StatefulSet
 from konverge.objects.kinds.core_v1 import PersistentVolumeClaim
-from konverge.operators.nacos import names
 from konverge.operators.nacos.children.stateful_set import stateful_set
 from konverge.operators.nacos.desired import Desired, engine_of
 from konverge.operators.nacos.resource import ALLOW
 from konverge.operators.nacos.steps.outcome import CONTINUE, PARAMETER, Outcome, failed, held
-from konverge.operators.nacos.steps.ownership import is_our_claim
+from konverge.operators.nacos.steps.ownership import claims_of
 from konverge.operators.nacos.steps.pods import Workload, is_ready, pods_of
 from konverge.operators.nacos.steps.present import (
     CLAIMS,
@@ -70,7 +69,7 @@ async def hold_changes(state: ReconcileState) -> Outcome:
     allowed = _allowed(state)
     if allowed and live is not None and present is not None:
         await _consume(state, allowed, _in_force(state.desired, live, present, wanted))
-    changes = await _changes(state, present, wanted) if wanted is not None else []
+    changes = _changes(state, present, wanted) if wanted is not None else []
     pending = [change for change in changes if not (change.allowable and change.name in allowed)]
     if not pending:
         _wait_to_grow(state, live, allowed)
@@ -94,12 +93,12 @@ def _wanted(desired: Desired) -> Present | None:
 # ------------------------------------------------------------------ what would lose data
 
 
-async def _changes(state: ReconcileState, present: Present | None, wanted: Present) -> list[Change]:
+def _changes(state: ReconcileState, present: Present | None, wanted: Present) -> list[Change]:
     if present is None:
-        return [*_of_kept_claims(await _claims(state, 2), wanted)]
+        return [*_of_kept_claims(claims_of(state), wanted)]
     if not (state.once_up or any(map(is_ready, pods_of(state)))):
         return []
-    in_use = {claim.spec.storage_class_name or "" for claim in await _claims(state, state.desired.replicas)}
+    in_use = {claim.spec.storage_class_name or "" for claim in claims_of(state)}
     return [*_of_places(present, wanted), *_of_claims(present, wanted, in_use), *_of_version(state, present, wanted)]
 
 
@@ -141,12 +140,6 @@ def _of_kept_claims(claims: list[PersistentVolumeClaim], wanted: Present) -> Ite
     if former != wanted.type:
         text = f"the volume of claim {claims[0].metadata.name} was left by a {former}, whose data a {wanted.type}"
         yield Change("type", wanted.type, f"{text} does not read: it would start empty")
-
-
-async def _claims(state: ReconcileState, count: int) -> list[PersistentVolumeClaim]:
-    """Our claims of the first servers."""
-    claims = [await state.ctx.get(PersistentVolumeClaim, names.claim(state.desired.name, i)) for i in range(count)]
-    return [claim for claim in claims if claim is not None and is_our_claim(state, claim)]
 
 
 def _differ(present: str, wanted: str) -> bool:

@@ -23,6 +23,7 @@ from konverge.operators.nacos.children.services import services, wants_ingress
 from konverge.operators.nacos.children.stateful_set import wants_budget
 from konverge.operators.nacos.desired import Desired
 from konverge.operators.nacos.steps.outcome import CONTINUE, PARAMETER, Outcome, failed
+from konverge.operators.nacos.steps.pods import BY_APP
 from konverge.operators.nacos.steps.state import ReconcileState
 from konverge.runtime import NotOwned, controller_of
 from konverge.runtime.owners import ADOPT_BY, is_controlled_by, require_ownership
@@ -92,6 +93,14 @@ def is_our_claim(state: ReconcileState, claim: PersistentVolumeClaim) -> bool:
     return owned and names.selector(state.desired.name).items() <= claim.metadata.labels.items()
 
 
+def claims_of(state: ReconcileState) -> list[PersistentVolumeClaim]:
+    """Our claims, by the number of their server."""
+    prefix = names.claim(state.desired.name, 0).removesuffix("0")
+    claims = state.ctx.indexed(PersistentVolumeClaim, BY_APP, f"{state.key.namespace}/{state.desired.name}")
+    numbered = {claim.metadata.name.removeprefix(prefix): claim for claim in claims if is_our_claim(state, claim)}
+    return [numbered[number] for number in sorted(filter(str.isdecimal, numbered), key=int)]
+
+
 def _adopter(state: ReconcileState) -> str:
     return f"{state.ctx.obj.kind}/{state.desired.name}"
 
@@ -106,9 +115,10 @@ async def _foreign_claim(state: ReconcileState) -> str:
         return ""
     live = await state.ctx.get(StatefulSet, desired.name)
     first = (live.spec.replicas or 0) if live is not None and live.spec.volume_claim_templates else 0
+    known = {claim.metadata.name for claim in claims_of(state)}
     for number in range(first, desired.replicas):
         name = names.claim(desired.name, number)
-        if await state.ctx.get(PersistentVolumeClaim, name) is not None:
+        if name in known:
             continue
         try:
             claim = await state.ctx.client.get(PersistentVolumeClaim, name, desired.namespace)

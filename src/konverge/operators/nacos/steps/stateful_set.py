@@ -14,7 +14,7 @@ from konverge.operators.nacos import names
 from konverge.operators.nacos.children.stateful_set import storage_of
 from konverge.operators.nacos.desired import Desired
 from konverge.operators.nacos.steps.outcome import CONTINUE, PARAMETER, Outcome, failed, wait
-from konverge.operators.nacos.steps.ownership import is_our_claim
+from konverge.operators.nacos.steps.ownership import claims_of
 from konverge.operators.nacos.steps.peers import retire
 from konverge.operators.nacos.steps.pods import Workload, is_ready, is_terminating, ordinal, pods_of
 from konverge.operators.nacos.steps.state import MEMBERS_VERIFIED, ReconcileState
@@ -131,11 +131,9 @@ async def _grow_volumes(state: ReconcileState, live: StatefulSet, desired: State
     old, size = _data_volume_size(live), _data_volume_size(desired)
     if old is None or size is None or size <= old:
         return CONTINUE
-    prefix = f"{names.DATA_VOLUME}-{desired.metadata.name}-"
-    for claim in await state.ctx.list(PersistentVolumeClaim):
+    for claim in claims_of(state):
         name = claim.metadata.name
-        numbered = name.startswith(prefix) and name.removeprefix(prefix).isdigit()
-        if numbered and is_our_claim(state, claim) and storage_of(claim) < size:
+        if storage_of(claim) < size:
             storage = {"resources": {"requests": {"storage": str(size)}}}
             patch = MergePatch({"metadata": {"uid": claim.metadata.uid}, "spec": storage})
             try:
