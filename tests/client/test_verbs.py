@@ -141,6 +141,34 @@ async def test_wrappers_combine() -> None:
     assert server.lines[-1] == "GET /api/v1/nodes/n"
 
 
+async def test_the_field_manager_of_a_call_counts_more_than_that_of_the_client() -> None:
+    server = Script(ok(config_map()))
+    client = FieldOwner(server.client(), "usual")
+    await client.apply(new())
+    await client.apply(new(), field_manager="other")
+    assert [line.partition("?")[2] for line in server.lines] == ["fieldManager=usual", "fieldManager=other"]
+
+
+async def test_later_pages_are_asked_for_by_their_token_alone() -> None:
+    page = {"kind": "ConfigMapList", "apiVersion": "v1", "metadata": {"continue": "more"}, "items": []}
+    server = Script(ok(page), ok({**page, "metadata": {}}))
+    options: Any = {"resource_version": "7", "resource_version_match": "Exact", "label_selector": "a=b"}
+    _ = [listed async for listed in server.client().pages(ConfigMap, "shop", limit=2, **options)]
+    queries = [parse_qs(line.partition("?")[2]) for line in server.lines]
+    assert queries[0]["resourceVersionMatch"] == ["Exact"]
+    assert queries[1] == {"continue": ["more"], "labelSelector": ["a=b"], "limit": ["2"]}
+
+
+async def test_an_object_can_be_had_as_it_came() -> None:
+    server = Script(ok(config_map()))
+    assert json.loads(await server.client().get_bytes(ConfigMap, "a", "shop")) == config_map()
+    assert server.lines == ["GET /api/v1/namespaces/shop/configmaps/a"]
+
+
+def test_true_is_not_one_in_a_patch() -> None:
+    assert merge_between({"a": 1, "b": 1.0}, {"a": True, "b": 1.0}).body == {"a": True}
+
+
 async def test_dicts_of_a_list_know_their_kind() -> None:
     server = Script(ok({"kind": "ConfigMapList", "metadata": {}, "items": [{"metadata": {"name": "a"}}]}))
     listing = await server.client().list(MAPS)
