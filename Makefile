@@ -16,7 +16,7 @@ CHANGED ?=
 # The suites start many small processes: those must not compile everything each time.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help venv up test seeds real mutants lint bench bench-venv bench-peers docs clean
+.PHONY: help venv up test seeds real mutants mutants-changed lint bench bench-venv bench-peers docs clean
 
 help: ## list the commands
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -46,6 +46,9 @@ real: venv ## the suite against real parts (kube-apiserver, kubectl, helm …); 
 
 mutants: venv ## break the code in small ways and look whether a test notices (PACKAGES="cache client" SAMPLE=200 SEED=1 CHANGED=origin/main..)
 	$(BIN)/python -m tools.mutants $(PACKAGES) --jobs $(JOBS) --sample $(SAMPLE) --seed $(SEED) $(if $(CHANGED),--changed $(CHANGED))
+
+mutants-changed: venv ## a few mutants of what the last commits changed, with the tests beside it; fails only far below the bar
+	$(BIN)/python -m tools.mutants --changed $(or $(CHANGED),HEAD~10..HEAD) --total 30 --seed $(SEED) --near --seconds 5 --least 20 --bar 60 --jobs $(JOBS)
 
 lint: venv ## format, lint, types, layers
 	$(BIN)/ruff format --check .

@@ -131,7 +131,8 @@ def test_an_accepted_survivor_is_not_run_and_a_stale_one_is_an_error(project: Pa
     assert "rooms: 100.0 % of 2 mutants killed" in done.stdout
     limits = project / "src" / "house" / "rooms" / "limits.py"
     limits.write_text(limits.read_text().replace("guests < seats", "guests < seats + 0"))
-    done = run(project, "--function", "is_open", "--sample", "1", "--bar", "0")
+    (project / "tests" / "test_elsewhere.py").write_text("def test_breaks_the_collection(:\n")
+    done = run(project, "--function", "is_open", "--total", "1", "--bar", "0", "--near")
     assert done.returncode == 1
     assert "no such mutant any more, remove it: src/house/rooms/limits.py | is_open" in done.stdout
     assert "of 1 mutants killed" in done.stdout

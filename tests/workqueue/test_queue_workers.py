@@ -320,6 +320,19 @@ async def test_a_drain_waits_for_every_key_and_worker() -> None:
     await asyncio.gather(*drains)
 
 
+@pytest.mark.spec("R-17")
+async def test_a_drain_ends_when_several_workers_finish_at_once() -> None:
+    queue: WorkQueue[str] = WorkQueue()
+    queue.add("a")
+    queue.add("b")
+    items = [await queue.get(), await queue.get()]
+    drain = asyncio.create_task(queue.shut_down_with_drain())
+    await asyncio.sleep(1)
+    for item in items:
+        queue.done(item.key)
+    await drain
+
+
 # ------------------------------------------------------------------ what it reports
 
 

@@ -43,6 +43,8 @@ def main(arguments: list[str] | None = None) -> int:
             "no mutants: " + (f"no file of {', '.join(options.packages)} changed" if options.changed else "none match")
         )
         return 1 if stale else 0
+    if options.near:
+        options.tests = sorted({_near(options, root, mutant) for mutant in mutants})
     report = Report(len(mutants), options.source, Path(options.survivors) if options.survivors else None)
     _run(options, root, mutants, report)
     report.print_summary()
@@ -53,12 +55,14 @@ def _options(arguments: list[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m tools.mutants", description=__doc__.partition(":")[0])
     parser.add_argument("packages", nargs="*", default=list(PACKAGES), help="packages below the source folder")
     parser.add_argument("--sample", type=int, default=0, metavar="N", help="N mutants of each package; 0: all")
+    parser.add_argument("--total", type=int, default=0, metavar="N", help="N mutants in all")
     parser.add_argument("--seed", type=int, default=1, help="of the sample")
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--changed", metavar="RANGE", help="only files that git says changed, such as origin/main..")
     parser.add_argument("--file", action="append", default=[], help="only this file (may be given several times)")
     parser.add_argument("--function", help="only functions whose qualified name contains this")
     parser.add_argument("--tests", nargs="*", default=["tests"], help="only tests below these folders")
+    parser.add_argument("--near", action="store_true", help="only tests of the folders that mirror the mutated files")
     parser.add_argument("--seconds", type=float, default=20.0, help="of tests for one mutant, as recorded in the map")
     parser.add_argument("--bar", type=float, default=BAR, help="percent of the mutants of each package to be killed")
     parser.add_argument("--least", type=int, default=1, metavar="N", help="fewer mutants of a package fail nothing")
@@ -101,11 +105,24 @@ def _chosen(options: argparse.Namespace, mutants: list[Mutant]) -> list[Mutant]:
             numbers = random.Random(f"{options.seed} {package}").sample(range(len(inside)), options.sample)
             inside = [inside[number] for number in sorted(numbers)]
         chosen += inside
+    if 0 < options.total < len(chosen):
+        numbers = random.Random(f"{options.seed}").sample(range(len(chosen)), options.total)
+        chosen = [chosen[number] for number in sorted(numbers)]
     return chosen
 
 
 def _package(options: argparse.Namespace, mutant: Mutant) -> str:
     return Path(mutant.file).relative_to(options.source).parts[0]
+
+
+def _near(options: argparse.Namespace, root: Path, mutant: Mutant) -> str:
+    """The deepest folder of tests that mirrors the folders of the file."""
+    folder = Path("tests")
+    for part in Path(mutant.file).relative_to(options.source).parts[:-1]:
+        if not (root / folder / part).is_dir():
+            break
+        folder /= part
+    return str(folder)
 
 
 def _coverage(options: argparse.Namespace, root: Path) -> CoverageMap:

@@ -48,8 +48,12 @@ class Pool:
         ]
         for thread in threads:
             thread.start()
-        for thread in threads:
-            thread.join()
+        try:
+            for thread in threads:
+                thread.join()
+        except BaseException as error:  # Ctrl-C: the mutants that run now are the last ones
+            errors.append(error)
+            raise
         if errors:
             raise errors[0]
 
@@ -117,7 +121,11 @@ class _Process:
     def __exit__(self, *exc: object) -> None:
         self._stream.close()
         self._socket.close()
-        self._process.wait(30)
+        try:
+            self._process.wait(60)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
 
     def ask(self, mutant: Mutant | None, tests: list[str], limit: float) -> dict[str, Any]:
         request: dict[str, Any] = {"tests": tests, "limit": limit}
