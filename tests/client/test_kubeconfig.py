@@ -173,6 +173,20 @@ def test_in_a_pod(tmp_path: Path) -> None:
     (tmp_path / "namespace").write_text("shop")
     config = in_cluster_config(env, tmp_path)
     assert (config.server, config.namespace) == ("https://[fd00::1]:443", "shop")
+    assert (config.tls.ca_file, in_cluster_config({**env, "KUBERNETES_SERVICE_HOST": "10.0.0.1"}, tmp_path).server) == (
+        "",
+        "https://10.0.0.1:443",
+    )
+    (tmp_path / "ca.crt").write_text("a certificate")
+    (tmp_path / "namespace").write_text(" \n")
+    config = in_cluster_config({"KUBERNETES_SERVICE_HOST": "k", "KUBERNETES_SERVICE_PORT": "6443"}, tmp_path)
+    assert (config.tls.ca_file, config.namespace, config.server) == (
+        str(tmp_path / "ca.crt"),
+        "default",
+        "https://k:6443",
+    )
+    (tmp_path / "namespace").unlink()
+    assert in_cluster_config(env, tmp_path).namespace == "default"
     with pytest.raises(ConfigError, match="not in a cluster"):
         in_cluster_config({}, tmp_path)
 
@@ -191,3 +205,25 @@ def test_exec_is_relative_to_the_file_and_is_told_of_the_cluster() -> None:
     assert plugin.spec.command == "/etc/bin/login"
     assert plugin.spec.env == {"A": "b"}
     assert plugin.spec.cluster == {"server": "https://k:6443/", "config": {"audience": "x"}}
+
+
+def test_every_field_of_a_plugin_is_read() -> None:
+    plugin = {
+        "apiVersion": "client.authentication.k8s.io/v1",
+        "command": "login",
+        "args": ["--for", 5],
+        "env": [{"name": "A", "value": "1"}, {"name": "B"}],
+        "installHint": "install it",
+        "interactiveMode": "Never",
+    }
+    credentials = parse(document({"exec": plugin})).config().credentials
+    assert isinstance(credentials, ExecPlugin)
+    spec = credentials.spec
+    assert (spec.command, spec.args, spec.env) == ("login", ("--for", "5"), {"A": "1", "B": ""})
+    assert (spec.install_hint, spec.interactive_mode, spec.cluster) == ("install it", "Never", None)
+    assert spec.api_version == plugin["apiVersion"]
+
+
+def test_a_server_may_be_trusted_blindly_when_no_authority_is_named() -> None:
+    assert parse(document(cluster={"insecure-skip-tls-verify": True})).config().tls.insecure
+    assert not parse(document()).config().tls.insecure

@@ -1,0 +1,100 @@
+"""What the server's refusals become, and what they say to do."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from konverge.client import errors
+from konverge.client.errors import ApiStatusError, Conflict, Expired, Forbidden, NotFound
+from konverge.objects.resource import Resource
+from tests.client.scripted import Script, refused
+
+MAPS = Resource("", "v1", "ConfigMap", "configmaps")
+CODES = [
+    (400, "BadRequest", errors.BadRequest),
+    (401, "Unauthorized", errors.Unauthorized),
+    (403, "Forbidden", errors.Forbidden),
+    (404, "NotFound", errors.NotFound),
+    (409, "AlreadyExists", errors.AlreadyExists),
+    (409, "Conflict", errors.Conflict),
+    (410, "Expired", errors.Expired),
+    (413, "RequestEntityTooLarge", errors.TooLarge),
+    (422, "Invalid", errors.Invalid),
+    (429, "TooManyRequests", errors.TooManyRequests),
+]
+
+
+async def error_of(code: int, reason: str = "", message: str = "no", **more: Any) -> ApiStatusError:
+    with pytest.raises(ApiStatusError) as caught:
+        await Script(refused(code, reason, message, **more)).client().get(MAPS, "a", "shop")
+    return caught.value
+
+
+@pytest.mark.parametrize(("code", "reason", "kind"), CODES)
+async def test_the_class_of_a_refusal(code: int, reason: str, kind: type[ApiStatusError]) -> None:
+    error = await error_of(code, reason)
+    assert (type(error), error.code, error.reason, error.message) == (kind, code, reason, "no")
+
+
+@pytest.mark.parametrize("code", [400, 401, 403, 404, 410, 413, 422, 429])
+async def test_a_refusal_without_a_reason_has_that_of_its_code(code: int) -> None:
+    error = await error_of(code)
+    expected = next((reason, kind) for number, reason, kind in CODES if number == code)
+    assert (error.reason, type(error)) == expected
+
+
+@pytest.mark.parametrize(
+    ("resource", "where", "can_i", "rule"),
+    [
+        ("pods/log", "", "can-i get pods --subresource=log --all-namespaces --as=joe", "ClusterRole with"),
+        ("pods", ' in the namespace "shop"', "can-i get pods -n shop --as=joe", "Role with"),
+    ],
+)
+async def test_a_missing_right_names_the_rule(resource: str, where: str, can_i: str, rule: str) -> None:
+    error = await error_of(403, "Forbidden", f'User "joe" cannot get resource "{resource}" in API group ""{where}')
+    assert isinstance(error, Forbidden)
+    assert can_i in error.hint()
+    assert f'a {rule} {{apiGroups: [""], resources: ["{resource}"], verbs: ["get"]}}' in error.hint()
+    assert error.hint() in str(error)
+
+
+async def test_a_group_is_named_where_there_is_one_and_a_path_has_its_own_rule() -> None:
+    error = await error_of(403, "Forbidden", 'User "joe" cannot list resource "jobs" in API group "batch"')
+    assert "can-i list jobs.batch" in error.hint()
+    error = await error_of(403, "Forbidden", 'User "joe" cannot get path "/metrics"')
+    assert '{nonResourceURLs: ["/metrics"], verbs: ["get"]}' in error.hint()
+    assert (await error_of(403, "Forbidden", "exceeded quota")).hint() == ""
+
+
+async def test_two_kinds_of_conflict_have_two_ways_out() -> None:
+    assert "Read the object again" in (await error_of(409, "Conflict", "the object has been modified")).hint()
+    causes = [{"reason": "FieldManagerConflict", "field": ".spec", "message": "by you"}]
+    owned = await error_of(409, "Conflict", details={"causes": causes})
+    assert isinstance(owned, Conflict)
+    assert "force=True" in owned.hint()
+    assert [cause.field for cause in owned.causes] == [".spec"]
+    assert (await error_of(409, "Conflict")).hint() == ""
+
+
+async def test_an_absent_object_is_another_thing_than_an_absent_kind() -> None:
+    absent = await error_of(404, "NotFound", details={"kind": "configmaps", "name": "a"})
+    unserved = await error_of(404, "NotFound")
+    assert isinstance(absent, NotFound)
+    assert isinstance(unserved, NotFound)
+    assert (absent.kind_missing, unserved.kind_missing) == (False, True)
+    assert (absent.hint() == "", unserved.hint() == "") == (True, False)
+
+
+async def test_what_a_refusal_carries() -> None:
+    expired = await error_of(410, "Expired", metadata={"continue": "inconsistent"})
+    assert isinstance(expired, Expired)
+    assert expired.continue_token == "inconsistent"
+    assert (await error_of(429, retry_after="7")).retry_after == 7
+    assert (await error_of(500, details={"retryAfterSeconds": 9})).retry_after == 9
+    assert (await error_of(500)).retry_after is None
+    terminating = await error_of(403, "Forbidden", details={"causes": [{"reason": "NamespaceTerminating"}]})
+    assert isinstance(terminating, Forbidden)
+    assert terminating.namespace_terminating
+    assert "[GET /api/v1/namespaces/shop/configmaps/a]" in str(terminating)
