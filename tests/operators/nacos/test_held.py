@@ -355,6 +355,24 @@ async def test_a_smaller_volume_that_gets_past_the_schema_is_held_and_cannot_be_
         assert await children(world) == before
 
 
+async def test_volumes_that_cannot_grow_are_reported_and_the_edit_is_taken_back() -> None:
+    async with a_world() as world, world.operating():
+        body = {"apiVersion": "storage.k8s.io/v1", "kind": "StorageClass", "metadata": {"name": "rigid"}}
+        await world.client.create({**body, "provisioner": "csi"})
+        await world.up("nacos", {**STORED, "volume": {**STORED["volume"], "storageClass": "rigid"}})
+        await world.advance(60.0)
+        before, asked = await children(world), len(world.servers.calls)
+        await world.change("nacos", volume={"requests": {"storage": "20Gi"}})
+        await world.advance(60.0)
+        nacos = await world.nacos("nacos")
+        assert condition(nacos, "Ready") == ("False", "VolumesCannotGrow")
+        assert "claim db-nacos-0 does not grow to 20Gi" in nacos.status.event[-1].message
+        assert len(world.servers.calls) > asked, "the servers are looked after"
+        assert await children(world) == before
+        await world.update("nacos", volume={"requests": {"storage": "10Gi"}})
+        assert await children(world) == before
+
+
 async def test_naming_the_class_that_the_volumes_have_is_no_change() -> None:
     async with a_world() as world, world.operating():
         await prepare(world)
