@@ -227,6 +227,7 @@ def test_the_end_of_a_dependent_wakes_the_owner_that_waits_for_it() -> None:
     assert [dependent.identity for dependent in graph.blocking_dependents("uid-waiting")] == [pod("child")]
     assert graph.delete(pod("child")).attempt == ["uid-waiting"]
     assert graph.blocking_dependents("uid-waiting") == []
+    assert graph.nodes["uid-waiting"].dependents == set()
     assert pod("child") not in graph.absent, "nothing depends on it"
 
 
@@ -249,8 +250,16 @@ def test_an_object_that_is_being_deleted_stays_so() -> None:
 def test_an_object_that_is_served_in_another_version_is_known_by_that() -> None:
     graph = Graph()
     observe(graph, pod("a"))
-    observe(graph, pod("a")._replace(api_version="v2"))
+    observe(graph, pod("child"), to(pod("a")))
+    assert observe(graph, pod("a")._replace(api_version="v2")) == [], "its dependents are not in doubt"
     assert graph.nodes["uid-a"].identity.api_version == "v2"
+
+
+def test_one_doubtful_reference_is_enough() -> None:
+    graph = Graph()
+    observe(graph, pod("owner"))
+    observe(graph, pod("second"))
+    assert observe(graph, pod("child"), to(pod("owner"), name="other"), to(pod("second"))) == ["uid-child"]
 
 
 def test_the_deletion_of_an_unknown_object_changes_nothing() -> None:
