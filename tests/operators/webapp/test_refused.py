@@ -8,9 +8,10 @@ from typing import Any
 import pytest
 
 from konverge.client import MergePatch, NotFound
-from konverge.objects import Condition
+from konverge.objects import Condition, ObjectMeta
 from konverge.objects.kinds.apps_v1 import Deployment
-from konverge.objects.kinds.core_v1 import Service
+from konverge.objects.kinds.core_v1 import ResourceQuota, ResourceQuotaSpec, Service
+from konverge.objects.quantity import Quantity
 from konverge.operators.webapp import WebApp
 from konverge.runtime import controller_of
 from konverge.runtime.owners import ADOPT_BY
@@ -75,6 +76,17 @@ async def test_a_change_that_the_server_refuses_is_visible(world: World) -> None
     assert (await world.service()).spec.ports[0].port == 8080
     app = await world.change(env=None)
     assert (ready(app).status, app.status.observed_generation) == ("True", 3)
+
+
+@pytest.mark.spec("A-01", "A-09")
+async def test_one_whose_pods_cannot_be_made_stays_in_creating(world: World) -> None:
+    quota = ResourceQuotaSpec(hard={"pods": Quantity("0")})
+    await world.client.create(ResourceQuota(metadata=ObjectMeta(name="none", namespace=SPACE), spec=quota))
+    await world.cluster.settle()
+    app = await world.create()
+    assert (app.status.phase, ready(app).status, ready(app).reason) == ("Creating", "False", "ReplicasNotReady")
+    assert (ready(app).message, ready(app).observed_generation) == ("0 of 2 replicas are ready", 1)
+    assert ready(app, "Synced").status == "True"
 
 
 @pytest.mark.spec("A-10")
