@@ -38,6 +38,8 @@ class Content:
     users: dict[str, tuple[str, bool]] = field(default_factory=dict)
     """Name to password hash, and whether it is enabled."""
     admins: set[str] = field(default_factory=set)
+    configs: dict[tuple[str, str, str], str] = field(default_factory=dict)
+    """What the servers on this database keep in it: by namespace, group and dataId."""
 
 
 class SimulatedDatabase:
@@ -94,6 +96,11 @@ class SimulatedServer:
     def add(self, database: str, username: str, password: str) -> SimulatedDatabase:
         self.users[username] = password
         return self.databases.setdefault(database, SimulatedDatabase(self.engine))
+
+    def lose_storage(self) -> None:
+        """Its volume is gone: the same databases and logins are created again, and all of them are empty."""
+        for database in self.databases.values():
+            database.content = Content()
 
     def freeze(self) -> None:
         """Accept connections, and answer nothing any more."""

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from konverge import clock
 from konverge.operators.nacos.server import LEADING_GROUP, Verdict, View, answers, judge
 from konverge.sim.nacos import bodies
+from konverge.sim.nacos.disk import Disk
 from konverge.sim.nacos.ensemble import Ensemble
 from konverge.sim.nacos.member import Member, Phase, Timings
 from konverge.sim.nacos.settings import Settings, read_settings, version_of
@@ -33,12 +34,14 @@ class Play:
         self.ensemble = Ensemble(clock.seeded(seed))
         self.settings = [_settings(number, size, version, **env) for number in range(size)]
         self.members: dict[str, Member] = {}
+        self.disks: dict[str, Disk] = {}
         self.now = 0.0
 
     def start(self, *pods: str) -> None:
         for settings in self.settings:
             if not pods or settings.pod in pods:
-                self.members[settings.pod] = self.ensemble.start(settings, self.now)
+                disk = self.disks.setdefault(settings.pod, Disk())
+                self.members[settings.pod] = self.ensemble.start(settings, self.now, disk)
 
     def kill(self, *pods: str) -> None:
         for pod in pods:
@@ -262,7 +265,7 @@ def test_versions_come_from_the_tag() -> None:
 
 def test_the_timings_can_be_chosen() -> None:
     ensemble = Ensemble(clock.seeded(0), Timings(boot=(1.0, 1.0)))
-    member = ensemble.start(_settings(0, MODE="standalone"), 0.0)
+    member = ensemble.start(_settings(0, MODE="standalone"), 0.0, Disk())
     ensemble.advance(1.5)
     assert member.open
 

@@ -11,14 +11,15 @@ import pytest
 
 from konverge.objects.codec import from_dict
 from konverge.objects.kinds.apps_v1 import StatefulSet
-from konverge.objects.kinds.core_v1 import Pod, Secret
+from konverge.objects.kinds.core_v1 import PersistentVolumeClaim, Pod, Secret
 from konverge.operators.nacos.server import PORT, HttpNacosServers, Identity, NacosError, Verdict, View, judge
 from konverge.sim.cluster import Cluster
 from konverge.sim.databases import SimulatedDatabases, simulated_hash
 from konverge.sim.nacos import Fault, SimulatedNacos
-from konverge.wire.message import Request, Response
+from konverge.wire.message import Headers, Request, Response
 
 IDENTITY = Identity("serverIdentity", "letmein")
+CONTROLLERS = ("statefulset", "pvc-protection", "pv-protection")
 PODS = ("nacos-0", "nacos-1", "nacos-2")
 pytestmark = pytest.mark.virtual
 
@@ -27,7 +28,10 @@ def _probe(path: str, port: int, **more: int) -> dict[str, Any]:
     return {"httpGet": {"path": path, "port": port}, "periodSeconds": 5, **more}
 
 
-def stateful_set(image: str, *, replicas: int = 3, name: str = "nacos", **env: str) -> StatefulSet:
+def stateful_set(
+    image: str, *, replicas: int = 3, name: str = "nacos", volume: str = "claim", **env: str
+) -> StatefulSet:
+    """`volume`: claim, emptyDir, or empty for data in the container itself."""
     console, port = ("/v3/console/health", 8080) if ":v3" in image else ("/nacos/v1/console/health", 8848)
     hosts = " ".join(f"{name}-{i}.{name}-headless.default.svc.cluster.local:8848" for i in range(replicas))
     variables = {"NACOS_SERVERS": hosts, "MODE": "cluster" if replicas > 1 else "standalone", **env}
@@ -42,15 +46,21 @@ def stateful_set(image: str, *, replicas: int = 3, name: str = "nacos", **env: s
         "startupProbe": _probe(f"{console}/liveness", port, failureThreshold=60),
         "readinessProbe": _probe(f"{console}/readiness", port),
         "livenessProbe": _probe(f"{console}/liveness", port),
+        "volumeMounts": [{"name": "data", "mountPath": "/home/nacos/data"}] if volume else [],
     }
     labels = {"app": name}
-    spec = {
+    spec: dict[str, Any] = {
         "replicas": replicas,
         "serviceName": f"{name}-headless",
         "podManagementPolicy": "Parallel",
         "selector": {"matchLabels": labels},
         "template": {"metadata": {"labels": labels}, "spec": {"containers": [container]}},
     }
+    if volume == "claim":
+        asked = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
+        spec["volumeClaimTemplates"] = [{"metadata": {"name": "data"}, "spec": asked}]
+    elif volume:
+        spec["template"]["spec"]["volumes"] = [{"name": "data", volume: {}}]
     return from_dict(StatefulSet, {"metadata": {"name": name, "namespace": "default"}, "spec": spec})
 
 
@@ -90,6 +100,25 @@ class Play:
     async def address(self, pod: str = "nacos-0") -> str:
         return (await self.pods())[pod].status.pod_ip or ""
 
+    async def publish(self, content: str, pod: str = "nacos-0") -> Response:
+        body = f"dataId=app&group=DEFAULT_GROUP&content={content}".encode()
+        headers = Headers.of({IDENTITY.key: IDENTITY.value})
+        new = self.nacos.member(pod).settings.line >= (3,)
+        path = "/nacos/v3/admin/cs/config" if new else "/nacos/v1/cs/configs"
+        return await self.nacos.exchange(await self.address(pod), PORT, Request("POST", path, headers, body))
+
+    async def config(self, pod: str = "nacos-0") -> str:
+        """The configuration that a client gets; empty: there is none."""
+        path = "/nacos/v1/cs/configs?dataId=app&group=DEFAULT_GROUP"
+        answer = await self.nacos.exchange(await self.address(pod), PORT, Request("GET", path))
+        return answer.body.decode() if answer.status == 200 else ""
+
+    async def lose_claim(self, pod: str) -> None:
+        """The pod and its claim; both come back, and the claim with another volume."""
+        await self.cluster.client.delete(PersistentVolumeClaim, f"data-{pod}", "default")
+        await self.cluster.client.delete(Pod, pod, "default")
+        await self.after(150)
+
     async def get(self, path: str) -> Response:
         return await self.nacos.exchange(await self.address(), PORT, Request("GET", path))
 
@@ -101,12 +130,12 @@ class Play:
 @asynccontextmanager
 async def playing(image: str = "nacos/nacos-server:v2.4.3", **options: Any) -> AsyncIterator[Play]:
     env = options.pop("env", {})
-    replicas = options.pop("replicas", 3)
+    replicas, volume = options.pop("replicas", 3), options.pop("volume", "claim")
     data = {"TOKEN": "t" * 40, "IDENTITY_KEY": IDENTITY.key, "IDENTITY_VALUE": IDENTITY.value}
-    async with Cluster(controllers=["statefulset"]) as cluster, SimulatedNacos(cluster, **options) as nacos:
+    async with Cluster(controllers=CONTROLLERS) as cluster, SimulatedNacos(cluster, **options) as nacos:
         secret = {"metadata": {"name": "auth", "namespace": "default"}, "stringData": data}
         await cluster.client.create(from_dict(Secret, secret))
-        await cluster.client.create(stateful_set(image, replicas=replicas, **env))
+        await cluster.client.create(stateful_set(image, replicas=replicas, volume=volume, **env))
         await cluster.settle()
         yield Play(cluster, nacos)
 

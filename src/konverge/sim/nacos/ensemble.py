@@ -7,7 +7,8 @@ A candidate needs the votes of a majority of its raft peers, from members that i
 no active leader: so splits and one-sided lists fail as they do on real servers. The list of members that a server shows
 is static, and at first also the list of its raft peers. But the peers are kept on disk like the terms: a new server
 that finds their leader is admitted, and one that left counts until it is removed, as seen on real servers. A server
-that is removed while it runs stays out until it restarts.
+that is removed while it runs stays out until it restarts. So is the embedded database: a server whose disk was lost
+joins as an empty one and receives the data of its leader; where most disks were lost at once, the data is lost too.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from math import inf
 from random import Random
 
 from konverge.operators.nacos.server import Leader
+from konverge.sim.nacos.disk import Data, Disk
 from konverge.sim.nacos.member import Contact, Member, Phase, Span, Timings
 from konverge.sim.nacos.settings import Settings
 
@@ -33,12 +35,6 @@ class Ensemble:
         self.members: dict[str, Member] = {}
         self.now = 0.0
         self._rng = rng
-        self._terms: dict[tuple[str, str], int] = {}
-        """By address and group, as on disk."""
-        self._peers: dict[str, set[str]] = {}
-        """By address, as on disk."""
-        self._changes: dict[str, int] = {}
-        """By address, as on disk: how many changes of the peers it has seen. No member votes for one with fewer."""
         self._cuts: set[frozenset[str]] = set()
         """Pairs of addresses that do not reach each other."""
         self._events: list[tuple[float, int, Callable[[], None]]] = []
@@ -68,14 +64,13 @@ class Ensemble:
 
     # -------------------------------------------------------------- processes
 
-    def start(self, settings: Settings, now: float) -> Member:
-        """A container began to run."""
+    def start(self, settings: Settings, now: float, disk: Disk) -> Member:
+        """A container began to run, with what is on its disk."""
         self.advance(now)
         before = self.members.get(settings.address)
         if before is not None:
             self.stop(before, now)
-        peers = self._peers.setdefault(settings.address, set(settings.members))
-        member = self.members[settings.address] = Member(settings, now, peers=peers)
+        member = self.members[settings.address] = Member(settings, now, disk)
         if settings.refusal:
             self._after(1.0, lambda: self._exit(member, 255))
             return member
@@ -129,12 +124,12 @@ class Ensemble:
     def _change(self, leader: Member, change: Callable[[set[str]], None]) -> None:
         """The peers change, for all members that the leader reaches."""
         voters = self._voters(leader)
-        number = 1 + max(self._changes.get(voter.address, 0) for voter in voters)
+        number = 1 + max(voter.disk.changes for voter in voters)
         for voter in voters:
             voter.routes = (self.now + self.timings.routes, frozenset(voter.peers))
             change(voter.peers)
             voter.named = dict.fromkeys(voter.settings.groups, frozenset(voter.peers))
-            self._changes[voter.address] = number
+            voter.disk.changes = number
 
     def heal(self, now: float) -> None:
         self.advance(now)
@@ -174,6 +169,26 @@ class Ensemble:
         settings = member.settings
         return settings.standalone or not settings.embedded or self.leader_of(member, CONFIG) is not None
 
+    def write(self, member: Member, change: Callable[[Data], None]) -> bool:
+        """Change the embedded database. False: it has no leader to do it."""
+        if member.settings.standalone:
+            change(member.data)
+            return True
+        leader = self.leader_of(member, CONFIG)
+        if leader is None:
+            return False
+        change(leader.data)
+        leader.data.written = (leader.beliefs[CONFIG].term, leader.data.written[1] + 1)
+        for voter in self._voters(leader):
+            if self.leader_of(voter, CONFIG) is leader:
+                self._replicate(leader, voter)
+        return True
+
+    def _replicate(self, leader: Member, member: Member) -> None:
+        """A follower has what its leader has: one that starts without data receives all of it."""
+        if member.data.written != leader.data.written:
+            member.disk.data = leader.data.copy()
+
     # -------------------------------------------------------------- reachability and leadership
 
     def reach(self, member: Member, other: Member) -> bool:
@@ -206,7 +221,7 @@ class Ensemble:
             return False
         voters = self._voters(member)
         # Terms are on disk: a member that comes back from a later term makes the leader of an older one step down.
-        terms = (self._terms.get((voter.address, group), 0) for voter in voters)
+        terms = (voter.term(group) for voter in voters)
         return self._majority(member, len(voters)) and all(term <= belief.term for term in terms)
 
     def leader_of(self, member: Member, group: str) -> Member | None:
@@ -229,8 +244,11 @@ class Ensemble:
             if not member.alive:
                 continue
             for group in member.settings.groups:
-                if self.leader_of(member, group) is None:
+                leader = self.leader_of(member, group)
+                if leader is None:
                     self._seek_leader(member, group)
+                elif group == CONFIG:
+                    self._replicate(leader, member)
         self._open_ports()
 
     def _seek_leader(self, member: Member, group: str) -> None:
@@ -256,20 +274,20 @@ class Ensemble:
 
         def learn() -> None:
             # A member that has voted in a later term ignores the leader of an older one.
-            if self._terms.get((member.address, group), 0) <= belief.term and self.reach(member, leader):
+            if member.term(group) <= belief.term and self.reach(member, leader):
                 self._follow(member, leader)
                 self._believe(member, group, belief)
+                if group == CONFIG:
+                    self._replicate(leader, member)
                 self._open_ports()
 
         self._after(self._draw(self.timings.news), learn)
 
     def _follow(self, member: Member, leader: Member) -> None:
         """Adopt its peers, unless another group's leader has changed them since."""
-        seen = self._changes.get(leader.address, 0)
-        if seen >= self._changes.get(member.address, 0):
-            member.peers.clear()
-            member.peers.update(leader.peers)
-            self._changes[member.address] = seen
+        if leader.disk.changes >= member.disk.changes:
+            member.disk.peers = set(leader.peers)
+            member.disk.changes = leader.disk.changes
 
     def _stand(self, member: Member, group: str) -> None:
         self._candidates.discard((member, group))
@@ -280,18 +298,20 @@ class Ensemble:
         votes = [voter for voter in self._voters(member) if voter is member or self._would_vote(voter, member, group)]
         if not self._majority(member, len(votes)) or any(self._leads(voter, group) for voter in votes):
             return
-        term = 1 + max(self._terms.get((voter.address, group), 0) for voter in votes)
+        term = 1 + max(voter.term(group) for voter in votes)
         for voter in votes:
-            self._terms[voter.address, group] = term  # no member votes twice in a term
+            voter.disk.terms[group] = term  # no member votes twice in a term
         self._believe(member, group, Leader(member.settings.raft_address, term))
         self._reconsider()
 
     def _would_vote(self, voter: Member, candidate: Member, group: str) -> bool:
-        behind = self._changes.get(candidate.address, 0) < self._changes.get(voter.address, 0)
+        behind = candidate.disk.changes < voter.disk.changes
+        if group == CONFIG:
+            behind = (candidate.data.written, candidate.disk.changes) < (voter.data.written, voter.disk.changes)
         return not behind and self.leader_of(voter, group) is None
 
     def _believe(self, member: Member, group: str, leader: Leader) -> None:
-        self._terms[member.address, group] = leader.term
+        member.disk.terms[group] = leader.term
         member.believe(group, leader, self.now)
         member.name_peers(group, self.now)
 

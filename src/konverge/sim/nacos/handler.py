@@ -10,9 +10,10 @@ import msgspec
 
 from konverge.operators.nacos.server import RAFT_OFFSET
 from konverge.sim.nacos import bodies
+from konverge.sim.nacos.configs import MISSING, NOT_FOUND, Configs, admin_entry, client_entry, key_of
 from konverge.sim.nacos.ensemble import Ensemble
-from konverge.sim.nacos.member import Member
-from konverge.sim.nacos.users import ADMIN, Users
+from konverge.sim.nacos.member import ADMIN, Member
+from konverge.sim.nacos.users import Users
 from konverge.wire.message import Headers, Request, Response
 
 MAX_FORM = 64 * 1024
@@ -32,10 +33,11 @@ class _Operation(msgspec.Struct):
 class NacosHandler:
     """Answers for one member. The caller has advanced the ensemble to the present time."""
 
-    def __init__(self, ensemble: Ensemble, member: Member, users: Users, check: Check) -> None:
+    def __init__(self, ensemble: Ensemble, member: Member, users: Users, configs: Configs, check: Check) -> None:
         self.ensemble = ensemble
         self.member = member
         self.users = users
+        self.configs = configs
         self.settings = member.settings
         self._check = check
         self._tokens: set[str] = set()
@@ -81,6 +83,10 @@ class NacosHandler:
                     "POST /nacos/v3/admin/core/ops/raft": self._raft,
                     "POST /nacos/v3/auth/user/login": self._login,
                     "POST /nacos/v3/auth/user/admin": self._admin,
+                    "GET /nacos/v3/client/cs/config": self._config_v3,
+                    "GET /nacos/v3/admin/cs/config": self._config_v3,
+                    "POST /nacos/v3/admin/cs/config": self._publish,
+                    "DELETE /nacos/v3/admin/cs/config": self._publish,
                 }
             )
         routes |= {
@@ -90,6 +96,9 @@ class NacosHandler:
             "GET /nacos/v1/console/server/state": lambda *_: _json(200, self._state()),
             "GET /nacos/v1/console/health/liveness": lambda *_: _text(200, "OK"),
             "GET /nacos/v1/console/health/readiness": self._ready_v1,
+            "GET /nacos/v1/cs/configs": self._config_v1,
+            "POST /nacos/v1/cs/configs": self._publish,
+            "DELETE /nacos/v1/cs/configs": self._publish,
         }
         if line >= (2, 2):
             routes["GET /nacos/v2/core/cluster/node/list"] = self._nodes_v2
@@ -177,12 +186,12 @@ class NacosHandler:
     # -------------------------------------------------------------- state and health
 
     def _state(self) -> dict[str, Any]:
-        return bodies.state(self.settings, needs_admin=not self.users.current(self.settings))
+        return bodies.state(self.settings, needs_admin=not self.users.current(self.member))
 
     def unready(self) -> str:
         """Why it is not ready; empty when it is. The readiness depends on the database alone."""
         up = self.ensemble.has_database(self.member) and (
-            self.settings.embedded or self.users.current(self.settings) is not None
+            self.settings.embedded or self.users.current(self.member) is not None
         )
         return "" if up else "config not in readiness"
 
@@ -194,6 +203,34 @@ class NacosHandler:
         reason = self.unready()
         body = bodies.result(None, code=30000, message=reason) if reason else bodies.result("ok")
         return _json(failure if reason else 200, body)
+
+    # -------------------------------------------------------------- configurations
+
+    def _config_v1(self, request: Request, query: dict[str, str]) -> Response:
+        if not self._may(request, query):
+            return self._forbidden(request)
+        content = self.configs.read(key_of(query))
+        return _text(404, f"{MISSING}\n") if content is None else _text(200, content)
+
+    def _config_v3(self, request: Request, query: dict[str, str]) -> Response:
+        if not self._may(request, query):
+            return self._forbidden(request)
+        content = self.configs.read(key_of(query))
+        for_clients = "/client/" in request.target
+        if content is None:
+            code, message = NOT_FOUND
+            return _json(200 if for_clients else 404, bodies.result(None, code=code, message=message))
+        return _json(200, client_entry(content) if for_clients else admin_entry(key_of(query), content))
+
+    def _publish(self, request: Request, query: dict[str, str]) -> Response:
+        """Write a configuration, or delete it."""
+        form = query | _form(request)
+        if not self._may(request, form):
+            return self._forbidden(request)
+        content = None if request.method == "DELETE" else form.get("content", "")
+        if not self.configs.write(key_of(form), content):
+            return _text(500, "caused: UNAVAILABLE: io exception;")
+        return _json(200, bodies.result(True) if self.settings.line >= _NEW else True)
 
     # -------------------------------------------------------------- authentication
 
@@ -244,7 +281,7 @@ class NacosHandler:
     def _admin(self, request: Request, query: dict[str, str]) -> Response:
         """Creates the first administrator."""
         new = self.settings.line >= _NEW
-        current = self.users.current(self.settings)
+        current = self.users.current(self.member)
         if current is None or not self.ensemble.has_database(self.member):
             return _text(500, "caused: UNAVAILABLE: io exception;")
         if current:
@@ -252,7 +289,8 @@ class NacosHandler:
             data, message = (None, f"{refusal}.") if new else (refusal, None)
             return _json(200, bodies.result(data, code=409, message=message))
         password = (query | _form(request)).get("password", "") or "random"
-        self.users.add(self.settings, ADMIN, password)
+        if not self.users.add(self.ensemble, self.member, ADMIN, password):
+            return _text(500, "caused: UNAVAILABLE: io exception;")
         admin = {"username": ADMIN, "password": password}
         return _json(200, bodies.result(admin) if new else admin)
 

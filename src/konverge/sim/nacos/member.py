@@ -10,7 +10,11 @@ from enum import Enum
 from math import inf
 
 from konverge.operators.nacos.server import Leader
+from konverge.sim.nacos.disk import Data, Disk
 from konverge.sim.nacos.settings import Settings
+
+ADMIN = "nacos"
+"""The administrator; servers before 2.4 have one with this password."""
 
 Span = tuple[float, float]
 """From, to: a random time between them."""
@@ -83,14 +87,13 @@ class Member:
 
     settings: Settings
     began: float
+    disk: Disk
     phase: Phase = Phase.BOOTING
     frozen: bool = False
     connected: bool = False
     """The ports for peers are open."""
     serving_since: float = 0.0
     exit_code: int | None = None
-    peers: set[str] = field(default_factory=set)
-    """The addresses of the peers of its raft groups, as on its disk."""
     named: dict[str, frozenset[str]] = field(default_factory=dict)
     """By group: the peers that it reports, which may be out of date."""
     routes: tuple[float, frozenset[str]] = (-inf, frozenset())
@@ -99,6 +102,28 @@ class Member:
     """Its own raft metadata by group; never cleared."""
     history: list[tuple[float, dict[str, Leader]]] = field(default_factory=list)
     contacts: dict[str, Contact] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        """What a server writes when it starts on an empty disk."""
+        if self.disk.peers is None:
+            self.disk.peers = set(self.settings.members)
+        if self.disk.data is None:
+            self.disk.data = Data(users={ADMIN: ADMIN} if self.settings.line < (2, 4) else {})
+
+    @property
+    def peers(self) -> set[str]:
+        """The addresses of the peers of its raft groups."""
+        assert self.disk.peers is not None
+        return self.disk.peers
+
+    @property
+    def data(self) -> Data:
+        """Its embedded database."""
+        assert self.disk.data is not None
+        return self.disk.data
+
+    def term(self, group: str) -> int:
+        return self.disk.terms.get(group, 0)
 
     @property
     def address(self) -> str:

@@ -8,21 +8,24 @@ due, and requests are answered from its state.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, replace
 from math import inf
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 from konverge import clock
 from konverge.objects.kinds.core_v1 import Container, Pod, Probe
 from konverge.operators.nacos.server import Connection, over_sockets
 from konverge.sim.cluster import Cluster
+from konverge.sim.databases import Content, SimulatedDatabases, simulated_hash
 from konverge.sim.kubelet.behaviour import Behaviour
 from konverge.sim.kubelet.containers import Mode
 from konverge.sim.kubelet.machine import PodMachine
 from konverge.sim.loop import VirtualLoop
+from konverge.sim.nacos.configs import Configs
+from konverge.sim.nacos.disk import Disks
 from konverge.sim.nacos.ensemble import Ensemble
 from konverge.sim.nacos.faults import AnswerFaults, Fault
 from konverge.sim.nacos.handler import NacosHandler
@@ -32,9 +35,6 @@ from konverge.sim.nacos.sockets import Sockets
 from konverge.sim.nacos.users import Users
 from konverge.wire.errors import ConnectFailed
 from konverge.wire.message import Request, Response
-
-if TYPE_CHECKING:
-    from konverge.sim.databases import SimulatedDatabases
 
 
 @dataclass(slots=True)
@@ -71,7 +71,10 @@ class SimulatedNacos:
         self._databases = databases
         self.ensemble = Ensemble(clock.seeded(seed), timings)
         self.answer_faults = AnswerFaults(clock.seeded(seed + 1), fault_rate)
-        self.users = Users(self._user_table, every=self.ensemble.timings.user_cache)
+        self.disks = Disks(self._read)
+        self._unnamed = Content()
+        """Of every external database, where none is simulated."""
+        self.users = Users(self._external, every=self.ensemble.timings.user_cache)
         self._runs: dict[str, _Run] = {}
         """By the uid of the pod."""
         self._timer: asyncio.TimerHandle | None = None
@@ -213,14 +216,14 @@ class SimulatedNacos:
         except ConnectFailed as error:
             return Response(503, body=str(error).encode())
 
-    def _user_table(self, settings: Settings) -> Mapping[str, str] | None:
+    def _external(self, settings: Settings) -> Content | None:
         host, port, name = settings.database
         if self._databases is None:
-            return {}
+            return self._unnamed
         for (known, number), server in self._databases.servers.items():
             if known == host and (number == port or not port) and not server.down:
                 database = server.databases.get(name)
-                return None if database is None else {user: row[0] for user, row in database.content.users.items()}
+                return None if database is None else database.content
         return None
 
     # -------------------------------------------------------------- the kubelet's director
@@ -240,14 +243,15 @@ class SimulatedNacos:
             return
         state, run = machine.mains[container.name], self._runs.get(pod.metadata.uid)
         if run is not None and (state.mode is not Mode.RUNNING or state.runs != run.number):
-            self.forgotten(pod.metadata.uid)
+            self._end(pod.metadata.uid)
             self._cluster.kubelet.look_at(pod)  # before the next run, which begins with closed ports
         if state.mode is Mode.RUNNING and pod.metadata.uid not in self._runs:
             env = environment(pod, container, address, self._read)
             meta = pod.metadata
             settings = read_settings(meta.namespace, meta.name, meta.uid, address, container.image or "", env)
-            member = self.ensemble.start(settings, self._now())
-            handler = NacosHandler(self.ensemble, member, self.users, _matches)
+            member = self.ensemble.start(settings, self._now(), self.disks.of(pod, container, state.runs))
+            configs = Configs(self.ensemble, member, self._external)
+            handler = NacosHandler(self.ensemble, member, self.users, configs, _matches)
             self._runs[meta.uid] = _Run(state.runs, handler, _reported(handler))
             self.refresh()
 
@@ -259,6 +263,11 @@ class SimulatedNacos:
         return next(servers, None)
 
     def forgotten(self, uid: str) -> None:
+        self._end(uid)
+        self.disks.forget(uid)
+
+    def _end(self, uid: str) -> None:
+        """The process is over."""
         run = self._runs.pop(uid, None)
         if run is not None:
             self.ensemble.stop(run.member, self._now())
@@ -322,8 +331,6 @@ class _Link:
 
 def _matches(password: str, hashed: str) -> bool:
     """Against a hash of the simulated databases, or a real one from a Secret."""
-    from konverge.sim.databases import simulated_hash
-
     if hashed == simulated_hash(password):
         return True
     import bcrypt

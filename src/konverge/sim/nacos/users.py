@@ -6,16 +6,20 @@ reading on: so a rotated password is refused at first, and accepted within 15 s.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from math import floor
+from typing import TYPE_CHECKING
 
+from konverge.sim.nacos.ensemble import Ensemble
 from konverge.sim.nacos.member import Member
 from konverge.sim.nacos.settings import Settings
 
-ADMIN = "nacos"
-UserTable = Callable[[Settings], Mapping[str, str] | None]
-"""The users of a server's external database with their bcrypt hashes; None: the database does not answer."""
+if TYPE_CHECKING:
+    from konverge.sim.databases import Content
+
+External = Callable[[Settings], "Content | None"]
+"""The content of a server's external database; None: the database does not answer."""
 
 
 @dataclass(slots=True)
@@ -28,32 +32,37 @@ class _Cache:
 class Users:
     """The users of all servers."""
 
-    def __init__(self, table: UserTable, *, every: float) -> None:
-        self._table = table
+    def __init__(self, external: External, *, every: float) -> None:
+        self._external = external
         self._every = every
-        self._embedded: dict[str, dict[str, str]] = {}
-        """By cluster: plain passwords, which never leave the simulation."""
         self._caches: dict[Member, _Cache] = {}
 
     def forget(self, member: Member) -> None:
         self._caches.pop(member, None)
 
-    def current(self, settings: Settings) -> dict[str, str] | None:
-        """The present content of the database; None: it does not answer."""
-        if not settings.embedded:
-            users = self._table(settings)
-            return None if users is None else dict(users)
-        seeded = {ADMIN: ADMIN} if settings.line < (2, 4) else {}
-        return dict(self._embedded.setdefault(settings.cluster, seeded))
+    def current(self, member: Member) -> dict[str, str] | None:
+        """The present content of the member's database; None: it does not answer."""
+        if member.settings.embedded:
+            return dict(member.data.users)
+        content = self._external(member.settings)
+        return None if content is None else {name: row[0] for name, row in content.users.items()}
 
-    def add(self, settings: Settings, username: str, password: str) -> None:
-        """Add a user to an embedded database."""
-        self.current(settings)
-        self._embedded[settings.cluster][username] = password
+    def add(self, ensemble: Ensemble, member: Member, name: str, password: str) -> bool:
+        """Add an administrator. False: the database cannot be written."""
+        if member.settings.embedded:
+            return ensemble.write(member, lambda data: data.users.update({name: password}))
+        from konverge.sim.databases import simulated_hash
+
+        content = self._external(member.settings)
+        if content is None:
+            return False
+        content.users[name] = (simulated_hash(password), True)
+        content.admins.add(name)
+        return True
 
     def cached(self, member: Member, now: float) -> dict[str, str]:
         """The users that this server knows at this moment."""
-        current = self.current(member.settings)
+        current = self.current(member)
         cache = self._caches.get(member)
         if cache is None:
             cache = self._caches[member] = _Cache(current or {})
