@@ -23,6 +23,7 @@ MODULES: tuple[str, ...] = (
     "disruption",
     "endpoints.controller",
     "gc.controller",
+    "horizontalpodautoscaler.controller",
     "job.controller",
     "namespace",
     "podgc",

@@ -28,6 +28,7 @@ from konverge.apiserver.storage import Store
 from konverge.client import Client, Static
 from konverge.objects.kinds.core_v1 import Node, Pod
 from konverge.runtime import Manager
+from konverge.sim import metrics
 from konverge.sim.faults import Chaos, Faulty, Plan
 from konverge.sim.kubelet import sessions
 from konverge.sim.kubelet.agent import Kubelet
@@ -159,6 +160,7 @@ class Cluster:
             self._parts.root_ca = self._certificates.authority.decode()
         if self._runs_pods:
             sessions.plug_in(self.server, self.kubelet)
+            metrics.plug_in(self.server, self.kubelet)
             if self.faulty is None and isinstance(asyncio.get_running_loop(), VirtualLoop):
                 self.nodes.heartbeats.be_lazy(self.server, self.client)
         if self.processes is not None:

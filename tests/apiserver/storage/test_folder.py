@@ -15,7 +15,7 @@ from konverge.apiserver.storage import Store
 from konverge.apiserver.storage.folder import DataFolder, FolderError
 from konverge.apiserver.storage.sqlite import SqliteJournal
 
-pytestmark = pytest.mark.spec("S-14")
+pytestmark = pytest.mark.spec("C-02")
 
 
 def mode(path: Path) -> str:
