@@ -173,3 +173,12 @@ def test_no_secret_is_shown_wherever_it_is_put(resource: dict[str, Any]) -> None
     assert SECRET in repr(resource)
     assert SECRET not in repr(shown(resource))
     assert SECRET not in repr(instance(resource))
+
+
+def test_the_servers_of_an_instance_are_not_its_conditions() -> None:
+    """In the resource both are in one list; an entry with a pod is a server."""
+    ready = {"type": "Ready", "status": "True", "reason": "Running"}
+    server = {"type": "leader", "status": "true", "podName": "nacos-0"}
+    seen = instance({"status": {"conditions": [server, ready], "kubeConditions": [ready]}})
+    assert [(item.pod, item.role) for item in seen.servers] == [("nacos-0", "leader")]
+    assert [(state.type, state.status) for state in seen.conditions] == [("Ready", "True")]
