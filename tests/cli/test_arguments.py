@@ -14,7 +14,7 @@ from konverge.cli.databases import DEFAULTS, Database, database, given, in_sampl
 from konverge.cli.main import main, parser
 from konverge.operators.catalog import find
 
-pytestmark = pytest.mark.spec("C-01")
+pytestmark = pytest.mark.spec("S-25")
 
 
 def refused(capsys: pytest.CaptureFixture[str], *arguments: str, code: int = 2) -> str:

@@ -12,7 +12,7 @@ from konverge.objects.resource import Resource
 from konverge.sim.cluster import Cluster
 from tests.sim.conftest import SPACE, pod
 
-pytestmark = [pytest.mark.virtual, pytest.mark.spec("K-03")]
+pytestmark = [pytest.mark.virtual, pytest.mark.spec("R-44")]
 
 PODS = Resource("metrics.k8s.io", "v1beta1", "PodMetrics", "pods")
 NODES = Resource("metrics.k8s.io", "v1beta1", "NodeMetrics", "nodes", False)

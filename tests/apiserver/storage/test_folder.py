@@ -15,7 +15,7 @@ from konverge.apiserver.storage import Store
 from konverge.apiserver.storage.folder import DataFolder, FolderError
 from konverge.apiserver.storage.sqlite import SqliteJournal
 
-pytestmark = pytest.mark.spec("C-02")
+pytestmark = pytest.mark.spec("T-04")
 
 
 def mode(path: Path) -> str:

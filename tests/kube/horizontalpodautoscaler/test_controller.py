@@ -14,7 +14,7 @@ from konverge.objects.kinds.autoscaling_v2 import HorizontalPodAutoscaler
 from konverge.objects.kinds.core_v1 import Event
 from konverge.sim.cluster import Cluster
 
-pytestmark = [pytest.mark.virtual, pytest.mark.spec("K-03")]
+pytestmark = [pytest.mark.virtual, pytest.mark.spec("R-44")]
 
 CONTROLLERS = ("deployment", "replicaset", "horizontalpodautoscaler")
 

@@ -10,7 +10,7 @@ from konverge.kube.horizontalpodautoscaler.limits import Bounds, Decision, Histo
 from konverge.objects.codec import from_dict
 from konverge.objects.kinds.autoscaling_v2 import HorizontalPodAutoscalerBehavior
 
-pytestmark = pytest.mark.spec("K-03")
+pytestmark = pytest.mark.spec("R-44")
 
 
 def behavior(up: dict[str, Any] | None = None, down: dict[str, Any] | None = None) -> HorizontalPodAutoscalerBehavior:

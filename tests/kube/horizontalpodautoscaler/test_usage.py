@@ -22,7 +22,7 @@ from konverge.objects.codec import from_dict
 from konverge.objects.kinds.core_v1 import Pod
 from konverge.objects.times import format_time
 
-pytestmark = pytest.mark.spec("K-03")
+pytestmark = pytest.mark.spec("R-44")
 
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
 OLD = NOW - timedelta(hours=1)

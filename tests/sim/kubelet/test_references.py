@@ -13,7 +13,7 @@ from konverge.objects.kinds.core_v1 import ConfigMap, ContainerStatus, Event, Po
 from konverge.sim.cluster import Cluster
 from tests.sim.conftest import SPACE, condition, pod, shown
 
-pytestmark = [pytest.mark.virtual, pytest.mark.spec("K-01")]
+pytestmark = [pytest.mark.virtual, pytest.mark.spec("S-23")]
 
 ENV = "CreateContainerConfigError"
 

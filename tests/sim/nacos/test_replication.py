@@ -18,7 +18,7 @@ def contents(play: Play) -> dict[str, str | None]:
     return {pod: member.data.configs.get(KEY) for pod, member in sorted(play.members.items())}
 
 
-@pytest.mark.spec("K-02")
+@pytest.mark.spec("S-24")
 @pytest.mark.parametrize("pod", ["nacos-0", "nacos-1", "nacos-2"])
 def test_what_is_written_anywhere_is_on_all_members(pod: str) -> None:
     play = Play()
@@ -36,7 +36,7 @@ def test_nothing_is_written_without_a_leader() -> None:
     assert contents(play) == {"nacos-0": None}
 
 
-@pytest.mark.spec("K-02")
+@pytest.mark.spec("S-24")
 @pytest.mark.parametrize("seed", range(4))
 def test_a_member_without_its_data_joins_as_empty_and_receives_it(seed: int) -> None:
     play = Play(seed=seed)
@@ -50,7 +50,7 @@ def test_a_member_without_its_data_joins_as_empty_and_receives_it(seed: int) -> 
     assert contents(play) == {"nacos-0": "a", "nacos-1": "a", "nacos-2": "a"}
 
 
-@pytest.mark.spec("K-02")
+@pytest.mark.spec("S-24")
 @pytest.mark.parametrize("seed", range(8))
 def test_a_member_without_data_is_not_elected_by_one_that_has_it(seed: int) -> None:
     play = Play(seed=seed)

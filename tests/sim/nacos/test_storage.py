@@ -17,7 +17,7 @@ from tests.sim.nacos.test_simulated import IDENTITY, PODS, playing
 pytestmark = pytest.mark.virtual
 
 
-@pytest.mark.spec("K-02")
+@pytest.mark.spec("S-24")
 async def test_a_claims_data_survives_its_pod_and_goes_with_the_claim() -> None:
     async with playing(replicas=1) as play:
         await play.after(90)
@@ -34,7 +34,7 @@ async def test_a_claims_data_survives_its_pod_and_goes_with_the_claim() -> None:
         assert await play.config() == ""
 
 
-@pytest.mark.spec("K-02")
+@pytest.mark.spec("S-24")
 async def test_an_empty_dir_survives_the_process_and_dies_with_the_pod() -> None:
     async with playing(replicas=1, volume="emptyDir") as play:
         await play.after(90)
@@ -59,7 +59,7 @@ async def test_data_in_the_container_dies_with_its_run() -> None:
         assert await play.config() == ""
 
 
-@pytest.mark.spec("K-02")
+@pytest.mark.spec("S-24")
 async def test_a_cluster_survives_the_loss_of_one_volume_and_not_of_all() -> None:
     async with playing() as play:
         await play.after(90)
@@ -85,7 +85,7 @@ async def test_the_administrator_of_an_embedded_database_goes_with_its_volume() 
         assert await play.servers.bootstrap_admin(await play.address(), password="another")
 
 
-@pytest.mark.spec("K-02")
+@pytest.mark.spec("S-24")
 async def test_what_is_in_an_external_database_stays_there_until_that_loses_it() -> None:
     env = {"SPRING_DATASOURCE_PLATFORM": "mysql", "MYSQL_SERVICE_HOST": "db", "MYSQL_SERVICE_DB_NAME": "nacos"}
     databases = SimulatedDatabases()
