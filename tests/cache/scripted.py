@@ -35,29 +35,31 @@ def page(version: int, *names: str, more: str = "") -> bytes:
 
 
 class Stream:
-    """Some lines, and then silence for as long as the script says."""
+    """Some lines, each after a pause, and then silence for as long as the script says."""
 
     status = 200
     headers = Headers()
 
-    def __init__(self, lines: bytes, open_for: float) -> None:
+    def __init__(self, lines: list[tuple[float, bytes]], open_for: float) -> None:
         self._lines = lines
         self._open_for = open_for
         self.closed = False
 
     async def read(self) -> bytes:
-        return self._lines
+        return b"".join(data for _, data in self._lines)
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
-        if self._lines:
-            yield self._lines
+        for pause, data in self._lines:
+            await asyncio.sleep(pause)
+            yield data
         await asyncio.sleep(self._open_for)
 
     async def aclose(self) -> None:
         self.closed = True
 
 
-Answer = bytes | tuple[bytes, float] | Exception
+Lines = bytes | tuple[bytes, float] | list[tuple[float, bytes]]
+Answer = Lines | Exception
 
 
 class Script:
@@ -78,11 +80,12 @@ class Script:
 
     async def stream(self, call: Call) -> Stream:
         answer = self._next(call)
-        lines, open_for = answer if isinstance(answer, tuple) else (answer, FOREVER)
+        data, open_for = answer if isinstance(answer, tuple) else (answer, FOREVER)
+        lines = data if isinstance(data, list) else [(0.0, data)] if data else []
         self.streams.append(Stream(lines, open_for))
         return self.streams[-1]
 
-    def _next(self, call: Call) -> bytes | tuple[bytes, float]:
+    def _next(self, call: Call) -> Lines:
         self.calls.append(call)
         self.times.append(asyncio.get_running_loop().time())
         answer = self._answers.pop(0) if self._answers else b""

@@ -9,8 +9,10 @@ import pytest
 
 from konverge.cache import Key
 from konverge.cache.reflector import (
+    BOOKMARK_SILENCE,
     FIRST_DELAY,
     JITTER,
+    LEEWAY,
     MAX_DELAY,
     PARTIAL_METADATA,
     PARTIAL_METADATA_LIST,
@@ -173,3 +175,42 @@ async def test_an_error_in_the_stream_keeps_the_changes_before_it() -> None:
         assert informer.get(Key("shop", "a")) is not None
         await asyncio.sleep(10)
     assert script.queries()[2] == {"resourceVersion": "8"}
+
+
+async def test_a_server_that_is_busy_and_does_not_say_for_how_long_is_asked_again() -> None:
+    script = Script(refused(TooManyRequests), end(3))
+    async with informed(script) as informer:
+        await asyncio.wait_for(informer.synced.wait(), 10)
+    assert FIRST_DELAY <= script.times[1] <= FIRST_DELAY * (1 + JITTER)
+
+
+async def test_a_server_that_refused_to_stream_is_asked_for_pages_from_then_on() -> None:
+    script = Script(refused(BadRequest), page(5), refused(Expired), page(9), b"")
+    async with informed(script):
+        await asyncio.sleep(60)
+    assert [call.verb for call in script.calls] == ["watch", "list", "watch", "list", "watch"]
+
+
+# ------------------------------------------------------------------ silence
+
+
+@pytest.mark.spec("R-09")
+async def test_a_server_that_sent_bookmarks_and_is_silent_is_given_up() -> None:
+    script = Script(end(3), [(60.0, line("BOOKMARK", "", 5))], b"")
+    async with informed(script) as informer:
+        await asyncio.sleep(400)
+        assert informer.reflectors[0].health.restarts[Restart.SILENT] == 1
+    silent = script.times[2] - script.times[1] - 60
+    assert BOOKMARK_SILENCE <= silent <= BOOKMARK_SILENCE + LEEWAY
+    assert script.queries()[2] == {"resourceVersion": "5"}
+
+
+@pytest.mark.spec("R-09")
+async def test_a_watch_lives_as_long_as_bookmarks_come() -> None:
+    bookmarks = [(60.0, line("BOOKMARK", "", 5 + number)) for number in range(30)]
+    script = Script(end(3), bookmarks, b"")
+    async with informed(script) as informer:
+        await asyncio.sleep(WATCH_SECONDS[0] - 1)
+        assert (len(script.calls), informer.version) == (2, 8)
+        await asyncio.sleep(WATCH_SECONDS[1] - WATCH_SECONDS[0] + 10)
+    assert len(script.calls) == 3, "the server should have ended it by its own limit"
