@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from konverge import clock
 from konverge.client import (
+    ApiStatusError,
     ConnectionLost,
     Credential,
     Impersonation,
@@ -19,6 +20,7 @@ from konverge.client import (
     NotFound,
     RetryPolicy,
     ServerWarning,
+    Static,
     TimedOut,
     TokenBucket,
     TooManyRequests,
@@ -26,8 +28,10 @@ from konverge.client import (
     Unavailable,
     parse_warnings,
 )
+from konverge.client.call import Call
 from konverge.client.credentials import Renewing
 from konverge.client.errors import ClientError, error_from_answer
+from konverge.client.session import Session
 from konverge.objects.kinds.coordination_v1 import Lease
 from konverge.objects.kinds.core_v1 import ConfigMap
 from konverge.objects.meta import ObjectMeta
@@ -87,6 +91,76 @@ async def test_a_second_401_is_final() -> None:
     with pytest.raises(Unauthorized):
         await server.client(credentials=tokens).get(ConfigMap, "a", namespace="shop")
     assert (len(server.requests), tokens.fetched) == (2, 2)
+
+
+async def test_what_cannot_be_renewed_is_refused_once() -> None:
+    server = Script(refused(401, "Unauthorized"))
+    with pytest.raises(Unauthorized):
+        await server.client(credentials=Static.bearer("t")).get(ConfigMap, "a", namespace="shop")
+    assert [request.headers.get("authorization") for request in server.requests] == ["Bearer t"]
+
+
+async def test_each_request_has_the_headers_of_its_own_call_and_of_the_credential_of_the_moment() -> None:
+    server, tokens = Script(ok(config_map())), Tokens()
+    client = server.client(credentials=tokens)
+    for _ in range(2):
+        await client.create(new())
+        await client.get(ConfigMap, "a", namespace="shop")
+        await client.log("p", "shop")
+        await client.caller.call(Call("get", None, path="/version", headers=(("x-once", "1"),)))
+        await tokens.renew(tokens.current())
+    sent = [
+        tuple(request.headers.get(name) for name in ("authorization", "accept", "content-type", "x-once"))
+        for request in server.requests
+    ]
+    json = "application/json"
+    assert sent == [
+        (f"Bearer {number}", *rest)
+        for number in (1, 2)
+        for rest in ((json, json, ""), (json, "", ""), ("*/*", "", ""), (json, "", "1"))
+    ]
+
+
+async def test_an_anonymous_client_sends_no_authorization() -> None:
+    server = Script(ok(config_map()))
+    await server.client().get(ConfigMap, "a", namespace="shop")
+    assert server.requests[0].headers.get_all("authorization") == []
+
+
+async def test_a_call_is_given_up_after_its_time() -> None:
+    server = Script(ok(config_map()))
+    client = server.client()
+    await client.get(ConfigMap, "a", namespace="shop")
+    await client.get(ConfigMap, "a", namespace="shop", timeout=3)
+    await client.create(new(), timeout=None)
+    assert [request.timeout for request in server.requests] == [75, 3, None]
+
+
+async def test_only_a_path_that_is_not_served_makes_discovery_look_again() -> None:
+    looked: list[str] = []
+    absent = refused(404, "NotFound", details={"kind": "configmaps", "name": "a"})
+    client = Script(absent, refused(404, "NotFound")).client()
+    assert isinstance(client.caller, Session)
+    client.caller.on_missing_kind = lambda: looked.append("again")
+    for expected in ([], ["again"]):
+        with pytest.raises(NotFound):
+            await client.get(ConfigMap, "a", namespace="shop")
+        assert looked == expected
+
+
+@pytest.mark.virtual
+async def test_every_try_counts_for_the_rate_limit() -> None:
+    server = Script(refused(429, retry_after="0"), refused(429, retry_after="0"), ok(config_map()))
+    start = asyncio.get_running_loop().time()
+    await server.client(retry=PATIENT, rate_limit=TokenBucket(qps=1, burst=1)).create(new())
+    assert (asyncio.get_running_loop().time() - start, len(server.requests)) == (pytest.approx(2), 3)
+
+
+@pytest.mark.parametrize("status", [300, 302, 307])
+async def test_a_redirection_is_not_followed(status: int) -> None:
+    with pytest.raises(ApiStatusError) as error:
+        await Script(ok(b"elsewhere", status)).client().get(ConfigMap, "a", namespace="shop")
+    assert (error.value.code, error.value.message) == (status, "elsewhere")
 
 
 @pytest.mark.virtual
@@ -152,8 +226,10 @@ async def test_lost_connections() -> None:
     assert writing.sent == 1
     with pytest.raises(TimedOut):
         await Client(Failing(TotalTimeout("slow"))).get(ConfigMap, "a", namespace="shop")
-    with pytest.raises(NotConnected):
-        await Client(Failing(ConnectFailed("refused"))).get(ConfigMap, "a", namespace="shop")
+    refusing = Client(Failing(ConnectFailed("refused")), server="https://k")
+    with pytest.raises(NotConnected) as error:
+        await refusing.list(ConfigMap, "shop", label_selector="a=b")
+    assert str(error.value) == "GET /api/v1/namespaces/shop/configmaps at https://k: refused"
     starting = Failing(ConnectFailed("refused"), ConnectFailed("refused"))
     await Client(starting, retry=RetryPolicy(refused_for=5)).create(new())
     assert starting.sent == 3
