@@ -6,7 +6,8 @@ its dashboards work unchanged, and `controller_*` as our own documents do.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import logging
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from prometheus_client import CollectorRegistry, generate_latest
@@ -19,10 +20,13 @@ from konverge.observe.metrics import ControllerNumbers, Histogram, Numbers, Requ
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
+_log = logging.getLogger("konverge.metrics")
+
 
 class _Collector(Collector):
     def __init__(self, numbers: Numbers) -> None:
         self._numbers = numbers
+        self._failing: set[Callable[[], Iterable[Metric]]] = set()
 
     def collect(self) -> Iterable[Metric]:
         numbers = self._numbers
@@ -31,11 +35,35 @@ class _Collector(Collector):
         yield from _informers(numbers.informers)
         if numbers.requests is not None:
             yield from _requests(numbers.requests)
-        for families in numbers.more:
-            yield from families()
+        for more in numbers.more:
+            yield from self._contained(more)
         if numbers.leaders:
             values = [([name], float(leads())) for name, leads in numbers.leaders.items()]
             yield _gauge("leader_election_master_status", "1 while this process leads", ["name"], values)
+
+    def _contained(self, more: Callable[[], Iterable[Metric]]) -> Iterable[Metric]:
+        """An author's numbers, or none while they cannot be had: they must not cost the scrape all the others."""
+        try:
+            families = list(more())
+            generate_latest(_Families(families))  # what cannot be written would fail the whole text
+        except Exception:
+            if more not in self._failing:
+                self._failing.add(more)
+                _log.exception("the metrics of a controller are left out: %r failed", more)
+            return ()
+        self._failing.discard(more)
+        return families
+
+
+class _Families(CollectorRegistry):
+    """A registry of some families alone."""
+
+    def __init__(self, families: list[Metric]) -> None:
+        super().__init__()
+        self._families = families
+
+    def collect(self) -> Iterable[Metric]:
+        return self._families
 
 
 def render(numbers: Numbers) -> bytes:

@@ -153,7 +153,8 @@ class Controller(Generic[T]):
     component: str = ""
     """The source of its events, as `kubectl describe` shows it; the manager by default."""
     metrics: Callable[[], Iterable[Any]] | None = None
-    """Numbers of its own, as prometheus_client's metric families; called at every scrape."""
+    """Numbers of its own, as prometheus_client's metric families; called at every scrape. While it
+    raises, the scrape goes on without them, and the log says why."""
     depends_on: Sequence[str] = ()
     """Controllers of this process by name, or `tcp://host:port`, `http://…`: they must be ready before this starts."""
 
