@@ -52,5 +52,5 @@ class Watchdog:
             if now >= began + self._seconds and task is not None and task not in self._overdue:
                 self._overdue.add(task)
                 task.cancel(f"not finished within {self._seconds:g} s")
-        waiting = [began for task, began in self._working.items() if task not in self._overdue]
+        waiting = [began for task, began in self._working.items() if task is not None and task not in self._overdue]
         self._timer = self._loop.call_at(min(waiting) + self._seconds, self._cancel_overdue) if waiting else None
