@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from konverge.client import Client, MalformedAnswer, UnknownKind
+from konverge.client import Client, MalformedAnswer, NotFound, UnknownKind
 from konverge.client.discovery import AGGREGATED, Served
 from konverge.objects.resource import Resource
 from konverge.wire import Request, Response
@@ -234,3 +234,110 @@ async def test_the_path_of_an_answer_that_cannot_be_read_is_named(path: str, bod
     server = Script(lambda request: ok(body if request.target == path else OLD[request.target]))
     with pytest.raises(MalformedAnswer, match=f"discovery at {path} is"):
         await server.client().mapper.all()
+
+
+# ------------------------------------------------------------------ kinds that come and go
+
+LEGACY = {
+    "/api": {"kind": "APIVersions", "versions": ["v1"]},
+    "/apis": {
+        "kind": "APIGroupList",
+        "groups": [
+            {
+                "name": "apps",
+                "versions": [{"groupVersion": "apps/v1", "version": "v1"}],
+                "preferredVersion": {"groupVersion": "apps/v1", "version": "v1"},
+            }
+        ],
+    },
+    "/api/v1": {"resources": [{"name": "pods", "kind": "Pod", "namespaced": True, "shortNames": ["po"]}]},
+    "/apis/apps/v1": {
+        "resources": [
+            {"name": "deployments", "kind": "Deployment", "namespaced": True, "singularName": "deployment"},
+            {"name": "deployments/scale", "kind": "Scale", "namespaced": True},
+        ]
+    },
+}
+
+
+async def test_discovery_group_by_group() -> None:
+    server = Script(lambda request: ok(LEGACY[request.target]))
+    mapper = server.client().mapper
+    assert await mapper.find("po") == Resource("", "v1", "Pod", "pods")
+    assert (await mapper.served("deployment")).subresources == ("scale",)
+    assert len(server.requests) == 4
+
+
+async def test_discovery_does_without_a_group_whose_server_is_down() -> None:
+    def answer(request: Any) -> Any:
+        return refused(503, "ServiceUnavailable") if request.target == "/apis/apps/v1" else ok(LEGACY[request.target])
+
+    mapper = Script(answer).client().mapper
+    assert (await mapper.find("po")).kind == "Pod"
+    with pytest.raises(UnknownKind):
+        await mapper.find("deployment")
+    assert mapper.unavailable == {"apps/v1"}
+
+
+async def test_discovery_says_which_groups_it_has_no_answer_of() -> None:
+    document = aggregated("thing")
+    versions = [{"version": "v1", "freshness": "Stale"}, {"version": "v2", "freshness": "Current"}]
+    document["items"].append({"metadata": {"name": "away.io"}, "versions": versions})
+    answers = [document, aggregated("thing")]
+    server = Script(lambda request: ok(answers[0] if request.target == "/apis" else aggregated()))
+    mapper = server.client().mapper
+    await mapper.all()
+    assert mapper.unavailable == {"away.io/v1"}
+    answers.pop(0)
+    mapper.invalidate()
+    await mapper.all()
+    assert mapper.unavailable == set()
+
+
+def aggregated(*names: str) -> dict[str, Any]:
+    entries = [
+        {"resource": f"{name}s", "responseKind": {"kind": name.title()}, "scope": "Cluster", "singularResource": name}
+        for name in names
+    ]
+    group = {"metadata": {"name": "x.io"}, "versions": [{"version": "v1", "resources": entries}]}
+    return {"kind": "APIGroupDiscoveryList", "items": [group]}
+
+
+async def test_discovery_looks_again_on_a_miss_and_asks_with_its_etag() -> None:
+    known = ["thing"]
+
+    def answer(request: Any) -> Any:
+        names = known if request.target == "/apis" else []
+        tag = '"' + "-".join(names) + '"'
+        if request.headers.get("if-none-match") == tag:
+            return ok(b"", 304)
+        return ok(aggregated(*names), etag=tag)
+
+    server = Script(answer)
+    client: Client = server.client()
+    assert (await client.mapper.find("things")).group == "x.io"
+    await client.mapper.find("Thing.x.io")
+    assert len(server.requests) == 2
+    known.append("gadget")
+    assert (await client.mapper.kind("x.io/v1", "Gadget")).plural == "gadgets"
+    assert len(server.requests) == 4
+    with pytest.raises(UnknownKind, match="kubectl api-resources"):
+        await client.mapper.find("absent")
+
+
+async def test_discovery_looks_again_when_a_kind_is_no_longer_served() -> None:
+    version = "v1"
+
+    def answer(request: Any) -> Any:
+        if request.target in ("/api", "/apis"):
+            group = aggregated("thing")
+            group["items"][0]["versions"][0]["version"] = version
+            return ok(group if request.target == "/apis" else {"kind": "APIGroupDiscoveryList", "items": []})
+        return ok({"metadata": {"name": "a"}}) if f"/{version}/" in request.target else ok(b"404 page not found", 404)
+
+    client: Client = Script(answer).client()
+    await client.get("thing", "a")
+    version = "v2"
+    with pytest.raises(NotFound):
+        await client.get("thing", "a")
+    await client.get("thing", "a")
