@@ -89,6 +89,16 @@ async def test_a_cache_may_hold_exactly_its_bound_and_grow_later() -> None:
     assert caught.group_contains(CacheTooLarge)
 
 
+@pytest.mark.spec("R-12")
+async def test_a_cache_of_several_namespaces_is_as_current_as_its_oldest() -> None:
+    script = Script(line("ADDED", "a", 3, namespace="x") + end(5), line("ADDED", "b", 3, namespace="y") + end(9))
+    async with informed(script, namespaces=("x", "y")) as informer:
+        await informer.synced.wait()
+        assert (informer.version, informer.count, informer.answered.is_set()) == (5, 2, True)
+        assert [key.name for key, _ in informer.items("y")] == ["b"]
+        assert list(informer.items("z")) == []
+
+
 # ------------------------------------------------------------------ handlers and indexes
 
 
@@ -110,8 +120,8 @@ async def test_indexes_of_one_name_are_shared_only_when_their_function_is_the_sa
     script = Script(line("ADDED", "a", 1, labels={"x": "1"}) + end(3))
     async with informed(script, {"key": by_name}) as informer:
         await informer.synced.wait()
-        assert informer.ensure_index("key", by_name) == "key"
         other = informer.ensure_index("key", label := by_label("x"))
+        assert informer.ensure_index("key", by_name) == "key"
         third = informer.ensure_index("key", by_label("y"))
         assert len({"key", other, third}) == 3
         assert informer.ensure_index("key", label) == other
