@@ -227,3 +227,11 @@ def test_every_field_of_a_plugin_is_read() -> None:
 def test_a_server_may_be_trusted_blindly_when_no_authority_is_named() -> None:
     assert parse(document(cluster={"insecure-skip-tls-verify": True})).config().tls.insecure
     assert not parse(document()).config().tls.insecure
+
+
+def test_a_certificate_in_the_file_itself() -> None:
+    encoded = {name: base64.b64encode(name.encode()).decode() for name in ("certificate", "key")}
+    user = {"client-certificate-data": encoded["certificate"], "client-key-data": encoded["key"]}
+    tls = parse(document(user)).config().tls
+    assert (tls.certificate_data, tls.key_data) == ("certificate", "key")
+    assert (tls.certificate_file, tls.key_file) == ("", "")

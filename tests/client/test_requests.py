@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 from collections.abc import Awaitable, Callable
 from typing import Any
@@ -13,6 +14,7 @@ from konverge.client import (
     DryRun,
     FieldOwner,
     JsonPatch,
+    MalformedAnswer,
     MergePatch,
     Namespaced,
     Recording,
@@ -20,6 +22,7 @@ from konverge.client import (
     merge_between,
 )
 from konverge.client.call import Call
+from konverge.client.warnings import LogOnce, ServerWarning
 from konverge.objects.kinds.core_v1 import ConfigMap, Namespace
 from konverge.objects.meta import ObjectMeta
 from konverge.objects.resource import Resource
@@ -157,7 +160,7 @@ async def test_a_read_has_no_body(do: Do, line: str, accept: str) -> None:
 
 async def test_a_token_request() -> None:
     issued = {"status": {"token": "t", "expirationTimestamp": "2026-01-01T00:00:00Z"}}
-    server = Script(ok(issued), ok(issued), ok({"status": {}}))
+    server = Script(ok(issued))
     client = server.client()
     token = await client.request_token("builder", "shop", audiences=("a", "b"), seconds=600)
     assert (token.token, token.expires) == ("t", "2026-01-01T00:00:00Z")
@@ -261,3 +264,47 @@ async def test_a_client_closes_what_is_its_own_and_a_wrapper_nothing() -> None:
             pass
         assert own.closed == 0
     assert own.closed == 1
+
+
+# ------------------------------------------------------------------ limits and answers
+
+
+async def test_the_time_limit_of_a_call_reaches_its_request_and_a_watch_has_none() -> None:
+    server = Script(ok(config_map()), streamed())
+    client = server.client()
+    await client.get(MAPS, "a", "shop", timeout=3)
+    assert [event async for event in client.watch(MAPS, "shop", send_initial_events=False)] == []
+    assert [request.timeout for request in server.requests] == [3, None]
+    assert "sendInitialEvents=false" in server.lines[1]
+
+
+async def test_a_bookmark_of_a_dict() -> None:
+    line = b'{"type":"BOOKMARK","object":{"kind":"ConfigMap","metadata":{"resourceVersion":"9"}}}\n'
+    (event,) = [event async for event in Script(streamed(line)).client().watch(MAPS, "shop", bookmarks=True)]
+    assert (event.type, event.object["metadata"]["resourceVersion"]) == ("BOOKMARK", "9")
+
+
+async def test_the_collector_runs_again_after_a_list() -> None:
+    assert gc.isenabled()
+    await Script(ok({"kind": "ConfigMapList", "items": [config_map()]})).client().list(MAPS, "shop")
+    assert gc.isenabled()
+
+
+@pytest.mark.parametrize("name", [".", ".."])
+async def test_a_name_that_would_be_another_path_is_refused(name: str) -> None:
+    server = Script(ok(config_map()))
+    with pytest.raises(ValueError, match="name"):
+        await server.client().get(MAPS, name, "shop")
+    assert server.requests == []
+
+
+async def test_an_answer_without_a_token_is_an_error() -> None:
+    with pytest.raises(MalformedAnswer, match="builder"):
+        await Script(ok({"status": {}})).client().request_token("builder", "shop")
+
+
+def test_of_too_many_warnings_the_oldest_may_be_logged_again(caplog: pytest.LogCaptureFixture) -> None:
+    log = LogOnce(limit=2)
+    for text in ("a", "b", "b", "c", "a", "c"):
+        log(ServerWarning(299, "-", text))
+    assert [record.args[0] for record in caplog.records if record.args] == ["a", "b", "c", "a"]  # type: ignore[index]
