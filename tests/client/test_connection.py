@@ -61,6 +61,30 @@ async def test_new_certificates_are_used_when_the_files_change(tmp_path: Path) -
     assert seen == [jane, jane, john]
 
 
+async def test_a_certificate_whose_key_is_still_to_come_waits_for_it(tmp_path: Path) -> None:
+    site, seen = Site(tmp_path), []
+
+    async def handler(request: Request) -> Response:
+        seen.append(request.peer.certificate)
+        return ok(config_map())
+
+    jane = site.become("jane")
+    async with Server(handler) as server:
+        await server.start(ssl=site.context)
+        transport = Reconnecting(site.config(server), look_period=0)
+        async with Client(transport, owns=(transport,)) as client:
+            await client.get(ConfigMap, "a", "shop")
+            old_key = site.key.read_bytes()
+            john = site.become("john")
+            new_key = site.key.read_bytes()
+            for half in (old_key, b"", new_key[:100]):
+                site.key.write_bytes(half)
+                await client.get(ConfigMap, "a", "shop")
+            site.key.write_bytes(new_key)
+            await client.get(ConfigMap, "a", "shop")
+    assert seen == [jane, jane, jane, jane, john]
+
+
 async def test_certificates_that_cannot_be_used(tmp_path: Path) -> None:
     site = Site(tmp_path)
     site.become("jane")

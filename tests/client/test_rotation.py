@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from konverge.client import Client, Config, Credential, Static, TlsSettings
+from konverge.client import Client, Config, ConfigError, Credential, Static, TlsSettings
 from konverge.client import connection as module
 from konverge.client.connection import LOOK_PERIOD, Reconnecting
 from konverge.client.credentials import Renewing
@@ -149,6 +149,26 @@ async def test_files_beside_a_plugin_are_looked_at_every_ten_seconds_too(tmp_pat
     await asyncio.sleep(LOOK_PERIOD)
     await transport.send(GET)
     assert len(pools) == 2
+
+
+async def test_a_certificate_of_a_plugin_that_cannot_be_used_is_an_error(
+    pools: list[Pool], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plugin = Plugin("jane")
+    jane = await plugin.renew()
+    transport = Reconnecting(Config(server="https://k", credentials=plugin))
+    await transport.send(GET)
+
+    def broken(options: TlsOptions) -> None:
+        raise ValueError("no PEM")
+
+    monkeypatch.setattr(TlsOptions, "context", broken)
+    plugin.name = "nonsense"
+    await plugin.renew(jane)
+    for _ in range(2):
+        with pytest.raises(ConfigError, match="the certificates cannot be used: no PEM"):
+            await transport.send(GET)
+    assert len(pools[0].sent) == 1
 
 
 async def test_closing_closes_also_the_pools_of_old_certificates(tmp_path: Path, pools: list[Pool]) -> None:

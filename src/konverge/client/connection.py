@@ -2,11 +2,12 @@
 
 Certificates are files that are rotated, or come from an exec plugin (upstream: client-go/transport/cert_rotation.go).
 When they change, new requests go through a new pool; the old pool is left to itself: what runs there ends there, and
-its idle connections close after their time.
+its idle connections close after their time. Files that do not fit together (yet) change nothing.
 """
 
 from __future__ import annotations
 
+import logging
 import ssl
 from collections.abc import Coroutine
 from pathlib import Path
@@ -21,6 +22,8 @@ from konverge.wire.limits import ClientLimits
 from konverge.wire.message import Request, Response, Stream
 from konverge.wire.pool import ConnectionPool
 from konverge.wire.tls import TlsOptions
+
+log = logging.getLogger("konverge.client")
 
 LOOK_PERIOD = 10.0
 """Seconds between two looks at the certificate files."""
@@ -64,14 +67,23 @@ class Reconnecting:
     def _look(self) -> ConnectionPool:
         self._next_look = clock.monotonic() + self._look_period
         present = (self._plugin_certificate(), *map(_stamp, self._config.tls.files))
-        if self._pool is not None:
-            if present == self._made_with:
-                self._made_with = present
-                return self._pool
-            self._retired.add(self._pool)
+        pool = self._pool
+        if pool is not None and present == self._made_with:
+            self._made_with = present
+            return pool
+        try:
+            tls = self._context()
+        except ConfigError as error:
+            if pool is None or present[0] != self._made_with[0]:
+                raise
+            # Files are replaced one after the other: until they fit together, those in use are still good.
+            log.warning("%s; going on with those in use", error)
+            return pool
+        if pool is not None:
+            self._retired.add(pool)
         self._pool = ConnectionPool(
             self._config.server,
-            tls=self._context(),
+            tls=tls,
             limits=self._limits,
             proxy=self._config.proxy,
             gzip=self._config.compression,
