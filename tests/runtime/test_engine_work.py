@@ -9,10 +9,24 @@ from typing import Any
 
 import pytest
 
+from konverge.cache.record import Key
 from konverge.client import Client, MergePatch
-from konverge.objects.kinds.core_v1 import ConfigMap, Secret
-from konverge.runtime import Context, Controller, Manager, Reconciler, Request, Result, Settings, Source, Watch
-from konverge.runtime.engine import KEYS_PER_TURN
+from konverge.objects.kinds.core_v1 import ConfigMap, Event, Secret
+from konverge.objects.kinds.policy_v1 import PodDisruptionBudget
+from konverge.objects.meta import ObjectMeta
+from konverge.runtime import (
+    Context,
+    Controller,
+    Manager,
+    Reconciler,
+    Request,
+    Result,
+    Settings,
+    Source,
+    TerminalError,
+    Watch,
+)
+from konverge.runtime.engine import KEYS_PER_TURN, reference
 from tests.runtime.objects import SPACE, config_map, secret
 
 pytestmark = [pytest.mark.virtual, pytest.mark.spec("R-03")]
@@ -220,3 +234,27 @@ async def test_the_reasons_of_a_postponed_key_are_not_those_of_its_successor(cli
         await asyncio.sleep(1)
         await engine.step()
     assert reasons == [["Secret default/a added"]]
+
+
+# ------------------------------------------------------------------ reports
+
+
+@pytest.mark.spec("R-30", "R-20")
+async def test_an_event_about_a_failure_names_the_object_and_its_version(client: Client) -> None:
+    async def fail(ctx: Context[PodDisruptionBudget]) -> None:
+        raise TerminalError("never")
+
+    made = await client.create(PodDisruptionBudget(metadata=ObjectMeta(name="a", namespace=SPACE)))
+    async with Manager(client).add(Controller(PodDisruptionBudget, fail)).running():
+        await asyncio.sleep(10)
+    (event,) = await client.list(Event, SPACE)
+    about = event.involved_object
+    assert (about.api_version, about.kind) == ("policy/v1", "PodDisruptionBudget")
+    assert (about.namespace, about.name, about.uid) == (SPACE, "a", made.metadata.uid)
+    assert about.resource_version == made.metadata.resource_version
+    assert event.type == "Warning"
+
+
+def test_an_object_of_unknown_version_is_referred_to_without_one() -> None:
+    about = reference(Secret.resource, Key(SPACE, "a"), "uid", 0)
+    assert about.metadata.resource_version == ""
