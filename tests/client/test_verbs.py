@@ -332,6 +332,7 @@ def test_a_name_that_would_change_the_path_is_refused(name: str) -> None:
 
 def test_what_the_server_writes_plainly_in_a_path_is_plain() -> None:
     assert segment("system:node:n@k") == "system:node:n@k"
+    assert segment("") == ""
     assert segment("a:b@c/d e") == "a:b@c%2Fd%20e"
 
 
