@@ -68,7 +68,7 @@ class Scenario:
         self.server: SimulatedServer
 
     async def play(self) -> None:
-        rules = [Rule(image="*:v2.4.9", behave="image-pull-error")]
+        rules = [Rule(image="*:v3.0.9", behave="image-pull-error")]
         async with a_world(nodes=5, rules=rules, events=False, controllers=CONTROLLERS) as self.world:
             nacos = SimulatedNacos(self.world.cluster, databases=self.world.databases, timings=QUICK, seed=self.seed)
             async with nacos as self.nacos:
@@ -241,7 +241,7 @@ class Scenario:
         if self.postgres:
             self.server.down, expected = True, "refused"
         else:
-            await self.world.change("nacos", image="nacos/nacos-server:v2.4.9")
+            await self.world.change("nacos", image="nacos/nacos-server:v3.0.9")
             expected = "ImagePull"
         self.happened.append(f"broken for good: {expected}")
         nacos = await self.world.until("nacos", "Failed", limit=900.0)

@@ -245,6 +245,23 @@ async def test_a_stateful_set_that_goes_during_the_hold_does_not_apply_the_edit(
         assert len(await world.pods()) == 1
 
 
+async def test_a_stateful_set_that_goes_during_an_allowed_downgrade_is_made_again() -> None:
+    """The allowance is used up and the servers still are of the old version: the status knows what is in force."""
+    spec, edit, name = EDITS["downgrade"]
+    rules = [Rule(image=f"*:v{version(edit)}", behave="image-pull-error")]  # so that the rollout stays where it is
+    async with a_world(rules=rules) as world, world.operating():
+        await world.up("nacos", spec)
+        await allow(world, name)
+        await world.change("nacos", **edit)
+        while ALLOW in (await world.nacos("nacos")).metadata.annotations:
+            await world.advance(1.0)
+        assert spec["image"] in {pod.spec.containers[0].image for pod in await world.pods()}
+        await world.client.delete(StatefulSet, "nacos", SPACE, propagation="Background")
+        await world.advance(60.0)
+        assert {pod.spec.containers[0].image for pod in await world.pods()} == {edit["image"]}
+        assert not await world.events("ChangeHeld")
+
+
 @pytest.mark.parametrize(("first", "second"), [(STANDALONE, STORED), (STORED, STANDALONE)], ids=["grown", "shrunk"])
 async def test_kept_volumes_of_the_other_type_are_not_used_in_silence(
     first: dict[str, Any], second: dict[str, Any]

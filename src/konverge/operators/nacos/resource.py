@@ -84,6 +84,7 @@ class Applied(Model):
     volume: str = ""
     storage_class: str = ""
     size: Quantity | None = None
+    image: str = ""
 
 
 class NacosStatus(Model):

@@ -115,7 +115,9 @@ def _of_places(present: Present, wanted: Present) -> Iterator[Change]:
 
 def _of_version(state: ReconcileState, present: Present, wanted: Present) -> Iterator[Change]:
     ran = _version_that_ran(state)
-    if wanted.image != present.image and state.desired.version.known and state.desired.version < ran:
+    # A pod may be older than the template that was applied: without the StatefulSet only the status knows that one.
+    in_force = (present.image, state.status.applied.image)
+    if wanted.image not in in_force and state.desired.version.known and state.desired.version < ran:
         text = f"servers of {ran} have written data that {state.desired.version} may not read"
         yield Change("version", str(state.desired.version), text)
 

@@ -52,7 +52,7 @@ async def read_present(state: ReconcileState, live: StatefulSet | None) -> Prese
         return read(name, spec, None, await _properties(state, spec))
     applied = state.status.applied
     if applied.type:
-        return Present(type=applied.type, database=applied.database, volume=applied.volume)
+        return Present(type=applied.type, database=applied.database, volume=applied.volume, image=applied.image)
     return None
 
 
@@ -81,6 +81,7 @@ def applied(present: Present) -> Applied:
         volume=present.volume,
         storage_class=present.storage_class,
         size=present.size,
+        image=present.image,
     )
 
 
