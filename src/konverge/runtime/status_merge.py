@@ -60,13 +60,12 @@ def _merged(before: list[Any], wanted: list[Any], now: list[Any], keys: Keys | N
     if old is None or new is None or present is None:
         return wanted  # the entries have no keys, or two have the same
     merged = []
-    for key, entry in present.items():
-        if key in new:
-            merged.append(_with_changes(old.get(key), new[key], entry))
-        elif key not in old:
-            merged.append(entry)  # made by another writer
-    # An entry that we did not touch and that is gone was removed by another writer.
-    return [*merged, *(entry for key, entry in new.items() if key not in present and old.get(key) != entry)]
+    for key, entry in new.items():  # in the order that is wanted: readers see it, and upstream's controllers change it
+        if key in present:
+            merged.append(_with_changes(old.get(key), entry, present[key]))
+        elif old.get(key) != entry:  # one that we did not touch and that is gone was removed by another writer
+            merged.append(entry)
+    return [*merged, *(entry for key, entry in present.items() if key not in new and key not in old)]
 
 
 def _with_changes(before: Json | None, wanted: Json, now: Json) -> Json:
