@@ -24,8 +24,8 @@ class BlockingTime:
     def __init__(self) -> None:
         self.worst = 0.0
         self.what = ""
+        self.collected = 0.0
         self._collecting = 0.0
-        self._collected = 0.0
         self._run = asyncio.Handle._run
 
     def __enter__(self) -> BlockingTime:
@@ -50,19 +50,19 @@ class BlockingTime:
         if phase == "start":
             self._collecting = time.thread_time()
         else:
-            self._collected += time.thread_time() - self._collecting
+            self.collected += time.thread_time() - self._collecting
 
     def _excused(self, handle: asyncio.Handle) -> float:
-        return self._collected + getattr(handle._loop, "elsewhere", 0.0)
+        return self.collected + getattr(handle._loop, "elsewhere", 0.0)
 
     def error(self) -> str:
         """The problem as text, or an empty text."""
-        if self.worst < LIMIT or self.worst < LIMIT * _slowness():
+        if self.worst < LIMIT or self.worst < LIMIT * slowness():
             return ""
         return f"the loop was blocked for {self.worst:.2f} s of CPU time by {self.what}"
 
 
-def _slowness() -> float:
+def slowness() -> float:
     """How many times slower this machine is now than the one that the limit was set on."""
     start = time.thread_time()
     _reference_work()

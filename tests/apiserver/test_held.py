@@ -1,0 +1,60 @@
+"""The latency probe itself: it sees both ways in which the loop is held up."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+
+import pytest
+
+from tests.apiserver.api import CONFIG_MAPS, Api
+from tests.apiserver.held import Held, held, measured
+
+
+def busy(seconds: float) -> None:
+    end = time.thread_time() + seconds
+    while time.thread_time() < end:
+        pass
+
+
+async def test_sees_a_callback_that_computes() -> None:
+    async def work() -> None:
+        busy(0.15)
+
+    _, (callback, _, gap) = await measured(work())
+    assert callback >= 0.15
+    assert gap >= 0.15
+
+
+async def test_sees_a_thread_that_keeps_the_lock_of_the_interpreter() -> None:
+    numbers = list(range(4_000_000, 0, -1))
+    shuffled = numbers[::2] + numbers[1::2]
+
+    def sort() -> float:
+        start = time.thread_time()
+        sorted(shuffled, key=None)
+        return time.thread_time() - start
+
+    async def work() -> float:
+        return await asyncio.to_thread(sort)
+
+    spent, (callback, _, gap) = await measured(work())
+    assert gap >= spent * 0.9
+    assert callback < spent * 0.9
+
+
+async def test_a_thread_that_shares_is_no_stall() -> None:
+    async def work() -> None:
+        await asyncio.to_thread(busy, 0.3)
+
+    _, (_, _, gap) = await measured(work())
+    assert gap < 0.2
+
+
+async def test_fails_above_its_limit_and_not_below(api: Api) -> None:
+    probe = await held(api, "GET", CONFIG_MAPS)
+    assert probe.response.status == 200
+    probe.check()
+    slow = Held(probe.response, 60.0, "a callback", 60.0)
+    with pytest.raises(AssertionError, match="held for 60"):
+        slow.check()
