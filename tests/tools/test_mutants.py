@@ -198,6 +198,7 @@ def f(a: "Pod" = 3, *, b: int = 4):
     c: "list[int]" = cast("Pod", a)
     d = "a text for people"
     e = f"also {a} this"
+    f = zip(a, b, strict=True)
 
 
 class C:
@@ -295,6 +296,14 @@ def test_the_tests_of_the_own_package_come_first_then_each_file_in_turn(project:
     choice = Choice(known, project, "src", ["tests"], 30)
     choice.killed(mutant, names[1])
     assert choice.tests(mutant)[0] == names[1], "what has killed in this file is likely to do so again"
+
+
+def test_of_the_own_package_the_tests_of_the_file_come_first(project: Path) -> None:
+    function = "house/rooms/limits.py:is_open"
+    names = ["tests/rooms/test_limits_more.py::1", "tests/rooms/test_a.py::1", "tests/rooms/test_limits.py::1"]
+    known = CoverageMap({name: Recorded(float(1 + i), True, [function]) for i, name in enumerate(names)})
+    mutant = mutants(project)[0]
+    assert Choice(known, project, "src", ["tests"], 30).tests(mutant) == [names[0], names[2], names[1]]
 
 
 def test_the_map_is_the_same_after_saving(tmp_path: Path) -> None:

@@ -1,4 +1,8 @@
-"""Which tests run for a mutant, and in which order: those that are likely to kill it, the quickest first."""
+"""Which tests run for a mutant, and in which order: those that are likely to kill it, the quickest first.
+
+A function that everything enters has more tests than there is time for. Those of a test file that is named after the
+mutated file come first: `test_engine.py` and `test_engine_work.py` for `engine.py`.
+"""
 
 from __future__ import annotations
 
@@ -33,6 +37,8 @@ class Choice:
         entering = self._entering(mutant)
         parts = mutant.file.removeprefix(self._source).split("/")
         near = [name for name in entering if name.startswith(f"tests/{'/'.join(parts[1:2])}/")]
+        about = f"test_{Path(mutant.file).stem}"
+        near.sort(key=lambda name: not Path(name.partition("::")[0]).name.startswith(about))
         chosen = self._within(near, self._seconds * NEAR)
         taken = set(chosen)
         rest = self._in_turn([name for name in entering if name not in taken])

@@ -1,9 +1,9 @@
 """The small mistakes that a mutant makes: which changes of a function are tried.
 
 A mutation replaces one node of a function's syntax tree by another. Left out is what no test should look at: logging,
-texts for people (a string with a space in it), annotations, assertions, `__repr__` and `__str__`, code for the type
-checker; and what runs at import time (decorators, default values, class bodies), because a mutant is put into modules
-that are loaded already.
+texts for people (a string with a space in it), annotations, assertions (`zip(…, strict=True)` is one), `__repr__` and
+`__str__`, code for the type checker; and what runs at import time (decorators, default values, class bodies), because a
+mutant is put into modules that are loaded already.
 """
 
 from __future__ import annotations
@@ -60,6 +60,11 @@ def is_logging(node: ast.AST) -> bool:
     owner = node.func.value
     name = owner.attr if isinstance(owner, ast.Attribute) else owner.id if isinstance(owner, ast.Name) else ""
     return name in _LOGGERS
+
+
+def is_assertion(call: ast.Call, keyword: ast.keyword) -> bool:
+    """Whether this is the `strict=True` of a `zip`."""
+    return keyword.arg == "strict" and isinstance(call.func, ast.Name) and call.func.id == "zip"
 
 
 def of_expression(node: ast.expr) -> Iterator[Mutation]:
@@ -143,7 +148,7 @@ def _compare(node: ast.Compare) -> Iterator[Mutation]:
 
 def _call(node: ast.Call) -> Iterator[Mutation]:
     for number, keyword in enumerate(node.keywords):
-        if keyword.arg is not None and not is_text(keyword.value):
+        if keyword.arg is not None and not is_text(keyword.value) and not is_assertion(node, keyword):
             rest = node.keywords[:number] + node.keywords[number + 1 :]
             yield "keyword dropped", ast.Call(node.func, node.args, rest)
     if isinstance(node.func, ast.Name) and node.func.id in _OPPOSITE and node.args:

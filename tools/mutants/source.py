@@ -224,8 +224,12 @@ def _ignored(node: ast.AST) -> bool:
 
 
 def _ignored_argument(node: ast.AST, field: str, index: int) -> bool:
-    """The type in `cast("Pod", value)`."""
-    return isinstance(node, ast.Call) and field == "args" and index == 0 and _name(node.func) == "cast"
+    """The type in `cast("Pod", value)`, and the assertion in `zip(a, b, strict=True)`."""
+    if not isinstance(node, ast.Call):
+        return False
+    if field == "keywords":
+        return mutations.is_assertion(node, node.keywords[index])
+    return field == "args" and index == 0 and _name(node.func) == "cast"
 
 
 def _name(node: ast.expr) -> str:
