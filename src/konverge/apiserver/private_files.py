@@ -12,7 +12,7 @@ import re
 import secrets
 from pathlib import Path
 
-from konverge.apiserver.storage.folder import PRIVATE_FILE, FolderError
+from konverge.apiserver.storage.folder import PRIVATE_FILE, FolderError, sync_folder
 
 _PEM = re.compile(rb"\s*-----BEGIN ([A-Z0-9 ]+)-----\r?\n(.+?)-----END \1-----\s*", re.DOTALL).fullmatch
 _SEQUENCE = 0x30
@@ -32,15 +32,7 @@ def write_private(path: Path, data: bytes) -> None:
     except BaseException:
         new.unlink(missing_ok=True)
         raise
-    _sync_folder(path.parent)
-
-
-def _sync_folder(folder: Path) -> None:
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+    sync_folder(path.parent)
 
 
 def read_text(path: Path, what: str) -> str:

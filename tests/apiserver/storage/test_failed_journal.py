@@ -50,7 +50,7 @@ async def test_a_server_on_a_disk_that_fails_does_not_start(tmp_path: Path, monk
         raise OSError(errno.EIO, os.strerror(errno.EIO))
 
     with monkeypatch.context() as patched:
-        patched.setattr(sqlite, "_sync", fails)
+        patched.setattr(sqlite, "sync_file", fails)
         server = ApiServer(data_dir=tmp_path)
         with pytest.raises(FolderError, match=r"cannot be written \(.*Input/output error\): check the disk"):
             await server.start()

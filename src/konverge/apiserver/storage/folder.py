@@ -117,3 +117,12 @@ def _locked(path: Path) -> int:
 def create_private(path: Path) -> None:
     """An empty file that only its owner can read, unless there is one: SQLite gives its other files the same mode."""
     os.close(os.open(path, os.O_WRONLY | os.O_CREAT, PRIVATE_FILE))
+
+
+def sync_folder(folder: Path) -> None:
+    """Make sure that the names of new files in a folder are on disk."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -26,20 +26,24 @@ from pathlib import Path
 
 import msgspec
 
-from konverge.apiserver.storage.folder import DataFolder, FolderError, create_private
+from konverge.apiserver.storage.checksums import Seal, chained, changed_total, row_checksum, sealed
+from konverge.apiserver.storage.database import LOG, Damaged, explained, sync_file
+from konverge.apiserver.storage.folder import DataFolder
+from konverge.apiserver.storage.integrity import State, prepared
 from konverge.apiserver.storage.records import Event, Record, record_from
 from konverge.apiserver.storage.store import Store
+from konverge.apiserver.storage.witness import Witness, witness_path
 
-_SCHEMA = """
-CREATE TABLE IF NOT EXISTS current (tbl TEXT NOT NULL, key TEXT NOT NULL, data BLOB NOT NULL, PRIMARY KEY (tbl, key));
-CREATE TABLE IF NOT EXISTS log (revision INTEGER PRIMARY KEY, changes BLOB NOT NULL);
-CREATE TABLE IF NOT EXISTS state (name TEXT PRIMARY KEY, value INTEGER NOT NULL);
-"""
-_PUT = "INSERT INTO current (tbl, key, data) VALUES (?, ?, ?) ON CONFLICT (tbl, key) DO UPDATE SET data = excluded.data"
+_PUT = (
+    "INSERT INTO current (tbl, key, data, checksum) VALUES (?, ?, ?, ?) "
+    "ON CONFLICT (tbl, key) DO UPDATE SET data = excluded.data, checksum = excluded.checksum"
+)
 _DELETE = "DELETE FROM current WHERE tbl = ? AND key = ?"
-_LOG = "INSERT INTO log (revision, changes) VALUES (?, ?)"
-_STATE = "INSERT INTO state (name, value) VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = excluded.value"
-_FORGET = "DELETE FROM log WHERE revision IN (SELECT revision FROM log WHERE revision <= ? ORDER BY revision LIMIT ?)"
+_SEAL = "UPDATE seal SET data = ?"
+_FORGET = (
+    "DELETE FROM log WHERE revision IN (SELECT revision FROM log WHERE revision <= ? ORDER BY revision LIMIT ?) "
+    "RETURNING revision, checksum"
+)
 
 CHECKPOINT_BYTES = 4 * 1024 * 1024
 LOG_BYTES = 8 * 1024 * 1024
@@ -73,39 +77,38 @@ class SqliteJournal:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._on_durable: Callable[[int], None] = lambda revision: None
         self._on_failed: Callable[[BaseException], None] = lambda error: None
+        self._path = path
         self._folder = DataFolder(path.parent)
-        try:
-            create_private(path)
+        with contextlib.ExitStack() as undo:
+            undo.callback(self._folder.close)
+            self._state: State | None = prepared(path)
+            self._seal = self._sealing = self._state.seal
+            self._witness = Witness(path)
+            undo.callback(self._witness.close)
             self._connection = _opened(path)
-            self._path = path
-        except BaseException:
-            self._folder.close()
-            raise
+            undo.pop_all()
         self._log = path.with_name(f"{path.name}-wal")
         _preallocate(self._log)
 
     # --- start
 
     def load(self, store: Store) -> None:
-        """Load the state on disk into a store, and let the store continue from there. Raises FolderError."""
+        """Give the state on disk, which was checked when it was read, to a store that continues from there."""
+        assert self._state is not None
+        state, self._state = self._state, None
         try:
-            self._load(store)
-        except (sqlite3.Error, msgspec.MsgspecError) as error:
-            raise FolderError(_explained(self._path, error)) from error
+            for table, _, data in state.rows:
+                store.table(table).restore(record_from(data))
+            for table, event in reversed(list(self._events(store, state))):
+                store.replay(store.table(table), event)
+        except msgspec.MsgspecError as error:
+            raise Damaged(self._path, f"an object cannot be read: {error}") from error
+        store.open(state.seal.revision, state.seal.compacted)
 
-    def _load(self, store: Store) -> None:
-        state = dict(self._connection.execute("SELECT name, value FROM state"))
-        for table, data in self._connection.execute("SELECT tbl, data FROM current"):
-            store.table(table).restore(record_from(data))
-        revision, compacted = state.get("revision", 1), state.get("compacted", 0)
-        for table, event in reversed(list(self._events(store, compacted))):
-            store.replay(store.table(table), event)
-        store.open(revision, compacted)
-
-    def _events(self, store: Store, compacted: int) -> Iterator[Entry]:
+    def _events(self, store: Store, state: State) -> Iterator[Entry]:
         """The history, newest first: the state before a change is the result of the change before it."""
         after: dict[tuple[str, str], Record | None] = {}
-        for revision, table, key, time, old_data, final_data in self._logged(compacted):
+        for revision, table, key, time, old_data, final_data in _logged(state):
             old = record_from(old_data) if old_data is not None else None
             final = record_from(final_data) if final_data is not None else None
             if final is None:
@@ -114,13 +117,6 @@ class SqliteJournal:
                 record = None
             after[table, key] = old
             yield table, Event(revision, key, time, record, old, final)
-
-    def _logged(self, compacted: int) -> Iterator[Change]:
-        rows = self._connection.execute(
-            "SELECT changes FROM log WHERE revision > ? ORDER BY revision DESC", (compacted,)
-        )
-        for (packed,) in rows:
-            yield from (change for change in reversed(_changes.decode(packed)) if change[0] > compacted)
 
     def start(self, on_durable: Callable[[int], None], on_failed: Callable[[BaseException], None]) -> None:
         self._loop = asyncio.get_running_loop()
@@ -154,6 +150,7 @@ class SqliteJournal:
     def release(self) -> None:
         """Close the database and let others have the folder; for a journal that has not been started."""
         self._connection.close()
+        self._witness.close()
         self._folder.close()
 
     def _next(self) -> None:
@@ -174,23 +171,40 @@ class SqliteJournal:
     def _execute(self, group: list[Entry]) -> int:
         """Run a group's statements; returns about how many bytes they add to the write-ahead log."""
         connection = self._connection
-        last = {(table, event.key): event.record for table, event in group}
+        before = {(table, event.key): event.old for table, event in reversed(group)}
+        after = {(table, event.key): event.record for table, event in group}
         packed = msgspec.msgpack.encode([_change(table, event) for table, event in group])
-        puts = [(*where, record.data) for where, record in last.items() if record is not None]
+        removed = [row_checksum(*where, old.data) for where, old in before.items() if old is not None]
+        puts = [
+            (*where, record.data, row_checksum(*where, record.data))
+            for where, record in after.items()
+            if record is not None
+        ]
         connection.execute("BEGIN IMMEDIATE")
         connection.executemany(_PUT, puts)
-        connection.executemany(_DELETE, [where for where, record in last.items() if record is None])
-        connection.execute(_LOG, (self._group_end, packed))
-        connection.execute(_STATE, ("revision", self._group_end))
-        compacted = min(
-            self._compact_to, self._group_end
-        )  # the store may have dropped changes that are not yet written
-        if compacted:
-            connection.execute(_STATE, ("compacted", compacted))
-            connection.execute(_FORGET, (compacted, FORGET_GROUPS))
-        return len(packed) + sum(len(data) + 200 for _, _, data in puts)
+        connection.executemany(_DELETE, [where for where, record in after.items() if record is None])
+        seal = self._seal
+        chain = chained(seal.chain, self._group_end, packed)
+        connection.execute(LOG, (self._group_end, packed, chain))
+        # The store may have dropped changes that are not yet written.
+        compacted = min(max(self._compact_to, seal.compacted), self._group_end)
+        forgotten = connection.execute(_FORGET, (compacted, FORGET_GROUPS)).fetchall() if compacted else []
+        base_revision, base = max(forgotten, default=(seal.base_revision, seal.base))
+        self._sealing = Seal(
+            id=seal.id,
+            revision=self._group_end,
+            compacted=compacted,
+            count=seal.count - len(removed) + len(puts),
+            total=changed_total(seal.total, removed, (put[3] for put in puts)),
+            base=base,
+            base_revision=base_revision,
+            chain=chain,
+        )
+        connection.execute(_SEAL, (sealed(self._sealing),))
+        return len(packed) + sum(len(put[2]) + 200 for put in puts)
 
     def _committed(self, more: bool) -> None:
+        self._seal = self._sealing
         self._on_durable(self._group_end)
         if more:
             self._next()
@@ -211,7 +225,7 @@ class SqliteJournal:
 
     def _commit_all(self) -> None:
         try:
-            _sync(self._log)  # its preallocated space; while the server starts, no write waits for that
+            sync_file(self._log)  # its preallocated space; while the server starts, no write waits for that
         except OSError as error:
             self._call(self._fail, error)
         while self._commits.get():
@@ -219,15 +233,24 @@ class SqliteJournal:
                 continue
             try:
                 self._connection.execute("COMMIT")
+                self._testify(self._witness.write, self._sealing)
                 if self._unchecked <= CHECKPOINT_BYTES:
                     self._call(self._committed, True)
                     continue
                 self._call(self._committed, False)
                 self._connection.execute("PRAGMA wal_checkpoint(PASSIVE)")
+                self._testify(self._witness.sync)
                 self._unchecked = 0
                 self._call(self._next)
             except sqlite3.Error as error:
                 self._call(self._fail, error)
+
+    def _testify(self, note: Callable[..., None], *arguments: object) -> None:
+        """Note how far the database has come. A commit that is on disk does not fail because of that."""
+        try:
+            note(*arguments)
+        except OSError as error:
+            log.warning("%s cannot be written, so that a damage might not show: %s", witness_path(self._path), error)
 
     def _call(self, callback: Callable[..., None], *arguments: object) -> None:
         assert self._loop is not None
@@ -242,23 +265,12 @@ def _opened(path: Path) -> sqlite3.Connection:
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute("PRAGMA synchronous = FULL")
         connection.execute("PRAGMA wal_autocheckpoint = 0")
-        connection.executescript(_SCHEMA)
         # What servers that were killed have left in the write-ahead log would add up there.
         connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     except sqlite3.Error as error:
         connection.close()
-        raise FolderError(_explained(path, error)) from error
+        raise explained(path, error) from error
     return connection
-
-
-def _explained(path: Path, error: sqlite3.Error | msgspec.MsgspecError) -> str:
-    """What is wrong with the database, and what to do."""
-    code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_CORRUPT)
-    if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
-        return f"the state {path} is open in another program: close it there, or give another data folder"
-    if code in (sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT):
-        return f"the state {path} is damaged or of another program ({error}): restore a copy, or move it away"
-    return f"the state {path} cannot be opened ({error}): check the disk, or give another data folder"
 
 
 def _preallocate(log: Path) -> None:
@@ -271,9 +283,12 @@ def _preallocate(log: Path) -> None:
         file.write(bytes(max(0, LOG_BYTES - file.tell())))
 
 
-def _sync(path: Path) -> None:
-    with path.open("r+b") as file:
-        os.fsync(file.fileno())
+def _logged(state: State) -> Iterator[Change]:
+    """The changes that the log holds, newest first."""
+    compacted = state.seal.compacted
+    for revision, packed, _ in reversed(state.log):
+        if revision > compacted:
+            yield from (change for change in reversed(_changes.decode(packed)) if change[0] > compacted)
 
 
 def _change(table: str, event: Event) -> Change:
