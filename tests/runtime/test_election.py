@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 
 from konverge.runtime.election import Election, LeaseRecord, Timing
@@ -62,7 +64,7 @@ def test_a_lease_that_another_holds_ends_our_leadership_at_once() -> None:
     assert election.leads(101)
     election.observe(LeaseRecord(holder="other", duration=15, renewed="t3"), now=102)
     assert not election.leads(102)
-    assert election.deadline() is None
+    assert election.deadline() == -math.inf
     assert not election.may_take(116.9)
     assert election.may_take(117)
 

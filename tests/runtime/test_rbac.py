@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
+import json
 from typing import Any
 
 import pytest
 
 from konverge.apiserver import ApiServer
-from konverge.client import Client, Static
+from konverge.client import Client, ClientError, ConnectionFailed, ConnectionLost, Forbidden, Static
+from konverge.client.errors import error_from_answer
 from konverge.objects import Resource
 from konverge.objects.kinds.core_v1 import ConfigMap, Node, Pod, Secret
 from konverge.runtime import (
@@ -19,7 +22,7 @@ from konverge.runtime import (
     Watch,
 )
 from konverge.runtime.manager import MissingPermissions
-from konverge.runtime.rbac import Permission, missing_permissions, permissions, rules_for
+from konverge.runtime.rbac import RETRY_DELAYS, Permission, missing_permissions, permissions, rules_for
 from konverge.sim.faults import Faulty, Plan
 
 
@@ -98,3 +101,156 @@ async def test_the_check_of_permissions_is_repeated_while_the_server_cannot_be_r
         async with Client(troubled, credentials=Static.bearer(server.token)) as client:
             assert await missing_permissions(client, [Permission("", "pods", "get")]) == []
     assert len(troubled.happened) == 3
+
+
+# ------------------------------------------------------------------ each declaration
+
+
+GUESTS = Resource("tests.konverge.dev", "v1", "Guest", "guests")
+HERE = ("shop", "bar")
+
+
+def granted(*, lease_namespace: str = "", **declared: Any) -> set[tuple[str, str, str]]:
+    """(resource with its group, verb, namespace) of a controller of Secrets in two namespaces."""
+    controller = Controller(Secret, declared.pop("reconciler", nothing), **{"namespaces": HERE, **declared})
+    return {
+        (f"{needed.resource}.{needed.group}".rstrip("."), needed.verb, needed.namespace)
+        for needed in permissions([controller], lease_namespace=lease_namespace)
+    }
+
+
+def of(resource: str, verbs: str, namespaces: tuple[str, ...] = HERE) -> set[tuple[str, str, str]]:
+    return {(resource, verb, namespace) for verb in verbs.split() for namespace in namespaces}
+
+
+PLAIN = of("secrets", "get list watch") | of("secrets/status", "patch") | of("events", "create patch")
+
+
+@pytest.mark.parametrize(
+    ("declared", "more"),
+    [
+        ({}, set()),
+        ({"reconciler": Cleaning()}, of("secrets", "patch") | of("secrets/finalizers", "update")),
+        ({"owns": [Pod]}, of("pods", "create delete get list patch watch") | of("secrets/finalizers", "update")),
+        ({"writes": [Pod]}, of("pods", "delete patch")),
+        ({"changes": [Pod]}, of("pods", "patch")),
+        ({"deletes": [Pod]}, of("pods", "delete")),
+        ({"calls": [(GUESTS, "pause")]}, of("guests/pause.tests.konverge.dev", "update")),
+        ({"makes": [Pod]}, of("pods", "create delete get patch")),
+        ({"gets": [Pod]}, of("pods", "get")),
+        ({"reads": [Pod]}, of("pods", "get list watch")),
+        ({"reads": [Node]}, of("nodes", "get list watch", ("",))),  # it has no namespace
+        ({"watches": [Watch(kind=Pod)]}, of("pods", "get list watch")),
+        ({"watches": [Watch(kind=Pod, namespaces=("far",))]}, of("pods", "get list watch", ("far",))),
+        ({"watches": [Watch(kind=Pod, namespaces=())]}, of("pods", "get list watch", ("",))),
+        ({"lease_namespace": "ops"}, of("leases.coordination.k8s.io", "get create update", ("ops",))),
+    ],
+)
+def test_a_declaration_needs_exactly_these_permissions(declared: dict[str, Any], more: set[Any]) -> None:
+    assert granted(**declared) == PLAIN | more
+
+
+def test_a_controller_of_all_namespaces_needs_its_permissions_in_all() -> None:
+    everywhere = {(resource, verb, "") for resource, verb, _ in PLAIN}
+    assert granted(namespaces=()) == everywhere
+
+
+def test_permissions_are_sorted_and_each_is_asked_for_once() -> None:
+    controllers = [Controller(Secret, nothing, name=name, reads=[Pod]) for name in ("a", "b")]
+    needed = permissions(controllers)
+    assert needed == sorted(set(needed))
+    assert needed == permissions(controllers[:1])
+
+
+def test_a_rule_has_the_resources_of_a_group_that_have_the_same_verbs() -> None:
+    needed = [
+        Permission("", "pods", "list", "b"),
+        Permission("", "pods", "get", "b"),
+        Permission("", "pods", "get", "a"),
+        Permission("", "nodes", "get"),
+        Permission("apps", "deployments", "get"),
+        Permission("", "secrets", "list"),
+        Permission("", "secrets", "get"),
+    ]
+    assert rules_for(needed) == [
+        {"apiGroups": [""], "resources": ["nodes"], "verbs": ["get"]},
+        {"apiGroups": [""], "resources": ["pods", "secrets"], "verbs": ["get", "list"]},
+        {"apiGroups": ["apps"], "resources": ["deployments"], "verbs": ["get"]},
+    ]
+
+
+# ------------------------------------------------------------------ the check
+
+
+class Reviewing(Client):
+    """Answers reviews of access: what it was asked, and how many requests were open at the same time."""
+
+    def __init__(self, *errors: ClientError, refuses: str = "") -> None:
+        self.asked: list[dict[str, Any]] = []
+        self.times: list[float] = []
+        self.open = self.most = 0
+        self._errors, self._refuses = list(errors), refuses
+
+    async def create(self, obj: Any, *args: Any, **kwargs: Any) -> Any:
+        self.open += 1
+        self.most = max(self.most, self.open)
+        await asyncio.sleep(0.001)
+        self.open -= 1
+        self.times.append(asyncio.get_running_loop().time())
+        if self._errors:
+            raise self._errors.pop(0)
+        assert (obj["apiVersion"], obj["kind"]) == ("authorization.k8s.io/v1", "SelfSubjectAccessReview")
+        assert kwargs["resource"].plural == "selfsubjectaccessreviews"
+        self.asked.append(obj["spec"]["resourceAttributes"])
+        return {"status": {"allowed": obj["spec"]["resourceAttributes"]["verb"] != self._refuses}}
+
+
+@pytest.mark.virtual
+async def test_a_review_names_what_is_asked_for_and_leaves_out_what_is_empty() -> None:
+    client = Reviewing(refuses="get")
+    get, create = Permission("", "pods", "get"), Permission("a.dev", "guests/pause", "create", "shop")
+    assert await missing_permissions(client, iter([get, create])) == [get]
+    assert client.asked == [
+        {"resource": "pods", "verb": "get"},
+        {"group": "a.dev", "resource": "guests", "subresource": "pause", "verb": "create", "namespace": "shop"},
+    ]
+
+
+@pytest.mark.virtual
+async def test_few_reviews_are_asked_for_at_the_same_time() -> None:
+    client = Reviewing()
+    assert await missing_permissions(client, [Permission("", "pods", str(number)) for number in range(20)]) == []
+    assert len(client.asked) == 20
+    assert client.most == 4
+
+
+def refused(code: int, reason: str) -> ClientError:
+    return error_from_answer(code, json.dumps({"kind": "Status", "reason": reason, "message": reason}).encode())
+
+
+AWAY = [
+    ConnectionFailed("away"),
+    ConnectionLost("lost"),
+    refused(429, "TooManyRequests"),
+    refused(503, "ServiceUnavailable"),
+    refused(500, "InternalError"),
+]
+
+
+@pytest.mark.virtual
+async def test_a_review_without_an_answer_is_repeated_for_a_while() -> None:
+    client = Reviewing(*AWAY)
+    assert await missing_permissions(client, [Permission("", "pods", "get")]) == []
+    gaps = [round(after - before, 1) for before, after in itertools.pairwise(client.times)]
+    assert gaps == list(RETRY_DELAYS)
+    client = Reviewing(*AWAY, ConnectionLost("for good"))
+    with pytest.raises(ConnectionLost, match="for good"):
+        await missing_permissions(client, [Permission("", "pods", "get")])
+
+
+@pytest.mark.virtual
+async def test_a_review_that_is_refused_is_not_repeated() -> None:
+    client = Reviewing(refused(403, "Forbidden"))
+    with pytest.raises(Forbidden):
+        await missing_permissions(client, [Permission("", "pods", "get")])
+    assert len(client.times) == 1
