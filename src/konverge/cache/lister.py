@@ -37,16 +37,14 @@ class Lister(Generic[T]):
     def get(self, name: str, namespace: str = "") -> T | None:
         """The object as the cache has it, or None."""
         key = Key(namespace, name)
-        quarantine = self.informer.quarantine
-        if quarantine.entries and (entry := quarantine.unread(key)):
+        if entry := self.informer.quarantine.unread(key):
             raise self._unreadable(entry)
         record = self.informer.get(key)
         return None if record is None else self._decoded([(key, record)])[0]
 
     def list(self, namespace: str | None = None, selector: Selector | None = None) -> Sequence[T]:
         """All objects, or those of a namespace and with matching labels, sorted by name."""
-        quarantine = self.informer.quarantine
-        if quarantine.entries and (entry := quarantine.hides(namespace)):
+        if entry := self.informer.quarantine.hides(namespace):
             raise self._unreadable(entry)
         return self._decoded(sorted(self._select(namespace, selector)))
 

@@ -47,7 +47,7 @@ class Quarantine:
 
     def __init__(self, what: str = "object") -> None:
         self.entries: dict[tuple[Key, str], Quarantined] = {}
-        """Empty almost always: whoever succeeds on an object looks here first."""
+        """Empty almost always."""
         self.reported = 0
         """Versions of objects that were reported, in total."""
         self.listeners: list[Callable[[Quarantined], None]] = []
@@ -87,7 +87,7 @@ class Quarantine:
 
     def release(self, key: Key, stage: str) -> None:
         """The stage succeeded on the object."""
-        if self.entries.pop((key, stage), None) is not None:
+        if self.entries and self.entries.pop((key, stage), None) is not None:
             self._stages[stage] -= 1
             _log.info("%s %s: no longer %s", self._what, key, stage)
 
@@ -102,8 +102,6 @@ class Quarantine:
 
     def hides(self, namespace: str | None) -> Quarantined | None:
         """An object of this namespace (or of any) that is not in the cache though it exists."""
-        if not self.entries:
-            return None
         return next(
             (e for e in self.entries.values() if e.stage == READ and namespace in (None, "", e.key.namespace)), None
         )

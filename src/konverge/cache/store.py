@@ -92,8 +92,7 @@ class _Index:
             values = ()
             quarantine.report(key, record.version, record.uid, self.stage, error)
         else:
-            if quarantine.entries:
-                quarantine.release(key, self.stage)
+            quarantine.release(key, self.stage)
         present = self.values.get(key, ())
         if present == values:
             return

@@ -114,8 +114,7 @@ class Watching:
     def add_to_list(self, raw: bytes) -> Change | None:
         """InitApply."""
         key, record, meta = self.receive(raw)
-        if self.store.quarantine.entries:
-            self.store.quarantine.release(key, READ)
+        self.store.quarantine.release(key, READ)
         if self._list is None:
             return self.store.apply(key, record, meta, initial=True)
         self._list.add(key, record)
@@ -187,8 +186,7 @@ class Watching:
         if 0 < record.version <= self.position:
             return None
         self._advance(record.version)
-        if self.store.quarantine.entries:
-            self.store.quarantine.release(key, READ)
+        self.store.quarantine.release(key, READ)
         if kind == "DELETED":
             return self.store.delete(key)
         return self.store.apply(key, record, meta)

@@ -14,6 +14,7 @@ Times are seconds of `clock.elapsed`; only the texts in the Lease are wall time,
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import msgspec
@@ -118,8 +119,8 @@ class Election(msgspec.Struct):
 
     def leads(self, now: float) -> bool:
         """Whether we may act at this moment."""
-        return self.renewed_at is not None and now < self.renewed_at + self.timing.renew_deadline
+        return now < self.deadline()
 
-    def deadline(self) -> float | None:
-        """When leadership ends unless it is renewed before."""
-        return None if self.renewed_at is None else self.renewed_at + self.timing.renew_deadline
+    def deadline(self) -> float:
+        """When leadership ends unless it is renewed before; long ago when we do not lead."""
+        return -math.inf if self.renewed_at is None else self.renewed_at + self.timing.renew_deadline

@@ -95,9 +95,8 @@ class LeaderElector:
     async def _renew(self, lost: asyncio.Event) -> None:
         try:
             while self.is_leader:
-                deadline = self.election.deadline() or 0.0
                 try:
-                    async with asyncio.timeout(max(0.0, deadline - clock.elapsed())):
+                    async with asyncio.timeout(self.election.deadline() - clock.elapsed()):
                         await self._pause()
                         await self._try()
                 except TimeoutError:

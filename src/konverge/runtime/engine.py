@@ -109,7 +109,7 @@ class Engine(Generic[T]):
         informer.add_handler(self._writes.router(informer, deliver), self._is_busy)
 
     def _primary_changed(self, change: Change, writer: Request | None) -> None:
-        if self._retries.failing and change.key in self._retries.failing:
+        if change.key in self._retries.failing:
             self._retries.changed(change)
         predicate = self._predicate
         if predicate is None or predicate(change):
@@ -231,13 +231,12 @@ class Engine(Generic[T]):
         self._count += 1
         logs.scope.set(logs.Scope(self.controller.name, item.key, self._count))
         reasons: tuple[Reason, ...] = item.reasons  # type: ignore[assignment]
-        if self._postponed:
-            reasons = (*self._postponed.pop(item.key, ()), *reasons)
+        reasons = (*self._postponed.pop(item.key, ()), *reasons)
         return await self._reconcile(self._context(item.key, record, reasons))
 
     def _context(self, key: Request, record: Record, reasons: tuple[Reason, ...]) -> Context[T]:
         quarantine = self._primary.quarantine
-        if quarantine.entries and (entry := quarantine.unread(key)):
+        if entry := quarantine.unread(key):
             raise Quarantined(str(entry))  # the cache has an earlier state: it must not be acted on
         try:
             context = Context(
@@ -254,8 +253,7 @@ class Engine(Generic[T]):
         except Exception as error:
             quarantine.report(key, record.version, record.uid, self._unreadable, error)
             raise Quarantined(str(error)) from error
-        if quarantine.entries:
-            quarantine.release(key, self._unreadable)
+        quarantine.release(key, self._unreadable)
         return context
 
     async def _caught_up(self, request: Request) -> bool:

@@ -43,8 +43,7 @@ def guarded(predicate: Predicate, quarantine: Quarantine, stage: str) -> Predica
             record = change.latest
             quarantine.report(change.key, record.version, record.uid, stage, error)
             return True
-        if quarantine.entries:
-            quarantine.release(change.key, stage)
+        quarantine.release(change.key, stage)
         return result
 
     return matters
@@ -128,7 +127,7 @@ class WatchMapper:
                 self._failed.add(key)
                 self._retry_later()
         else:
-            if report and quarantine.entries:
+            if report:
                 quarantine.release(key, self._stage)
 
     def _requests(self, obj: Any) -> Iterable[Request]:

@@ -112,8 +112,7 @@ class Retries:
             self._numbers.errors += 1
             self._failed(item, error)
             return
-        if self.failing:
-            self.failing.pop(key, None)  # the row of failures has ended
+        self.failing.pop(key, None)  # the row of failures has ended
         if result.requeue_after > 0:
             results["requeue_after"] += 1
             self._queue.forget(key)
