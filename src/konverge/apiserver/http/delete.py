@@ -12,7 +12,7 @@ from typing import NamedTuple
 from msgspec.structs import replace
 
 from konverge import clock
-from konverge.apiserver import status
+from konverge.apiserver import aside, status
 from konverge.apiserver.go import json
 from konverge.apiserver.go.strconv import quote
 from konverge.apiserver.http import bodies, listing, reads, render, respond, writes
@@ -71,7 +71,7 @@ def read_options(call: Call) -> DeleteOptions:
 async def delete(call: Call) -> Response:
     served = call.resource
     respond.settle_form(call, custom=served.custom)
-    options = read_options(call)
+    options = await aside.run(len(call.request.body), read_options, call)
     record = reads.find_for_write(call)
     if served.strategy.orphan_warning and options.orphan is None and options.propagation is None:
         call.warn(served.strategy.orphan_warning)
@@ -79,7 +79,7 @@ async def delete(call: Call) -> Response:
     if result.gone and not served.strategy.returns_deleted:
         return respond.answer(call, 200, success(served, result.record))
     code = 202 if options.orphan is False and not result.gone else 200
-    return reads.answer(call, code, served, result.record)
+    return await reads.answer(call, code, served, result.record)
 
 
 def success(served: Served, record: Record) -> Obj:

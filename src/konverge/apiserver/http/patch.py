@@ -13,7 +13,7 @@ from typing import Any, Protocol
 
 import msgspec
 
-from konverge.apiserver import field_errors, nesting, status
+from konverge.apiserver import aside, field_errors, nesting, status
 from konverge.apiserver.go.fmt import go_value
 from konverge.apiserver.go.json import TYPE_OF_HEAD, cannot_unmarshal
 from konverge.apiserver.http import bodies, managed_fields, reads, respond, writes
@@ -45,7 +45,8 @@ async def patch(call: Call) -> Response:
     media, body, options = receive(call, served)
     if media == APPLY_PATCH:
         return await _apply(call, served, body, options)
-    return await _change(call, served, read(served, media, body, options), options)
+    sent = await aside.run(len(body), read, served, media, body, options)
+    return await _change(call, served, sent, options)
 
 
 def receive(call: Call, served: Served) -> tuple[str, bytes, WriteOptions]:
@@ -89,7 +90,7 @@ async def _change(call: Call, served: Served, sent: Patch, options: WriteOptions
         return obj
 
     written = await writes.update(call, served, change, options, rules=rules_of(call))
-    return reads.answer(call, 200, served, written.record)
+    return await reads.answer(call, 200, served, written.record)
 
 
 def decoded(call: Call, served: Served, sent: Patch, live: Obj, options: WriteOptions) -> Obj:
@@ -139,7 +140,7 @@ def check_identity(call: Call, served: Served, obj: Obj, live: Obj | None) -> No
 
 
 async def _apply(call: Call, served: Served, body: bytes, options: WriteOptions) -> Response:
-    applied = applying.read(body)
+    applied = await aside.run(len(body), applying.read, body)
     owner = managed_fields.owner_of(call, served, options)
     if owner is None:
         raise status.unsupported_media_type("415: Unsupported Media Type", details={})
@@ -157,7 +158,7 @@ async def _apply(call: Call, served: Served, body: bytes, options: WriteOptions)
         return obj
 
     written = await writes.update(call, served, change, options, rules=rules_of(call), creates=not call.subresource)
-    return reads.answer(call, 201 if written.created else 200, served, written.record)
+    return await reads.answer(call, 201 if written.created else 200, served, written.record)
 
 
 # --- the three kinds of patch: how each is read, what it does to an object, and what an error shows of it

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from konverge.apiserver import status
+from konverge.apiserver import aside, status
 from konverge.apiserver.http import listing, negotiate, render, respond
 from konverge.apiserver.http.listing import select
 from konverge.apiserver.http.options import list_options
@@ -42,11 +42,17 @@ async def get(call: Call) -> Response:
         except ValueError as error:
             raise status.plain_500(str(error)) from None
         await listing.wait_for(call.server.store, revision)
-    return answer(call, 200, served, find(call))
+    return await answer(call, 200, served, find(call))
 
 
-def answer(call: Call, code: int, served: Served, record: Record) -> Response:
+async def answer(call: Call, code: int, served: Served, record: Record) -> Response:
     """A record in the negotiated form."""
+    if call.accepted == PLAIN_JSON and served.conversion is None:
+        return respond.whole(call, code, render.plain(served, record))
+    return await aside.run(len(record.data), _in_form, call, code, served, record)
+
+
+def _in_form(call: Call, code: int, served: Served, record: Record) -> Response:
     accepted = call.accepted
     if accepted.form:
         negotiate.check_form(accepted, served.go_type, listed=False)

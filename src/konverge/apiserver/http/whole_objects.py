@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import msgspec
 
+from konverge.apiserver import aside
 from konverge.apiserver.http import bodies, managed_fields, reads, writes
+from konverge.apiserver.http.options import WriteOptions
 from konverge.apiserver.meta import system
 from konverge.apiserver.request.call import Call
 from konverge.apiserver.strategy import Obj, StatusRules
@@ -15,6 +17,12 @@ from konverge.wire.message import Response
 
 
 async def create(call: Call) -> Response:
+    obj, options = await aside.run(writes.weight(call), _new, call)
+    record = await writes.create(call, call.resource, obj, options)
+    return await reads.answer(call, 201, call.resource, record)
+
+
+def _new(call: Call) -> tuple[Obj, WriteOptions]:
     served = call.resource
     obj, options = bodies.receive(call, served, "CreateOptions")
     metadata = obj.setdefault("metadata", {})
@@ -23,18 +31,12 @@ async def create(call: Call) -> Response:
     served.defaults(obj)
     system.drop_duplicate_owners(obj["metadata"], call, after_admission=False)
     managed_fields.track(call, served, None, obj, options)
-    record = await writes.create(call, served, obj, options)
-    return reads.answer(call, 201, served, record)
+    return obj, options
 
 
 async def update(call: Call) -> Response:
     served = call.resource
-    obj, options = bodies.receive(call, served, "UpdateOptions")
-    metadata = obj.setdefault("metadata", {})
-    system.match_namespace(metadata, call.info.namespace if served.resource.namespaced else "")
-    system.match_name(metadata, call.info.name)
-    served.defaults(obj)
-    system.drop_duplicate_owners(obj["metadata"], call, after_admission=False)
+    obj, options = await aside.run(writes.weight(call), _changed, call)
     sent = msgspec.json.encode(obj)
     first = True
 
@@ -49,7 +51,18 @@ async def update(call: Call) -> Response:
         return obj
 
     written = await writes.update(call, served, change, options, rules=rules_of(call))
-    return reads.answer(call, 201 if written.created else 200, served, written.record)
+    return await reads.answer(call, 201 if written.created else 200, served, written.record)
+
+
+def _changed(call: Call) -> tuple[Obj, WriteOptions]:
+    served = call.resource
+    obj, options = bodies.receive(call, served, "UpdateOptions")
+    metadata = obj.setdefault("metadata", {})
+    system.match_namespace(metadata, call.info.namespace if served.resource.namespaced else "")
+    system.match_name(metadata, call.info.name)
+    served.defaults(obj)
+    system.drop_duplicate_owners(obj["metadata"], call, after_admission=False)
+    return obj, options
 
 
 def rules_of(call: Call) -> StatusRules | None:

@@ -14,7 +14,7 @@ from typing import Protocol
 
 import msgspec
 
-from konverge.apiserver import field_errors, status
+from konverge.apiserver import aside, field_errors, status
 from konverge.apiserver.field_errors import FieldError
 from konverge.apiserver.http import render
 from konverge.apiserver.http.listing import parse_version
@@ -34,6 +34,11 @@ _NAME_TRIES = 8  # upstream: maxNameGenerationCreateAttempts
 class Written(msgspec.Struct, frozen=True):
     record: Record
     created: bool = False
+
+
+def weight(call: Call, record: Record | None = None) -> int:
+    """How large a write is, which decides whether it is computed aside: its body, what it changes, its schema."""
+    return max(len(call.request.body), len(record.data) if record else 0, call.resource.weight)
 
 
 def unstored(obj: Obj) -> Record:
@@ -134,21 +139,27 @@ async def _prepare_new(call: Call, served: Served, obj: Obj, request: AdmissionR
     call.name = metadata.get("name") or ""
     if strategy.generation:
         metadata["generation"] = 1
-    strategy.prepare_create(obj, call)
-    errors = validate.on_create(
-        metadata, namespaced=served.resource.namespaced, name_check=strategy.name_check, builtin=not served.custom
-    )
-    errors += strategy.validate_create(obj, call)
-    if errors:
-        raise _invalid(served, call.name, errors)
-    for text in strategy.warnings(obj, None, call):
-        call.warn(text)
+    await aside.run(0 if strategy.allocates else weight(call), _check_new, call, served, obj)
     await call.server.admission.validate(request)
     if call.dry_run:  # the real server checks it in its storage, which a dry run does not reach
         return
     if metadata.get("resourceVersion"):
         raise status.plain_500("resourceVersion should not be set on objects to be created")
     metadata.pop("resourceVersion", None)
+
+
+def _check_new(call: Call, served: Served, obj: Obj) -> None:
+    strategy = served.strategy
+    strategy.prepare_create(obj, call)
+    namespaced = served.resource.namespaced
+    errors = validate.on_create(
+        obj["metadata"], namespaced=namespaced, name_check=strategy.name_check, builtin=not served.custom
+    )
+    errors += strategy.validate_create(obj, call)
+    if errors:
+        raise _invalid(served, call.name, errors)
+    for text in strategy.warnings(obj, None, call):
+        call.warn(text)
 
 
 async def _store_new(call: Call, served: Served, obj: Obj) -> Record:
@@ -222,7 +233,7 @@ async def _create_on_update(
 ) -> Written:
     if not creates and not (served.strategy.create_on_update and not call.subresource):
         raise status.not_found(served.resource.group, served.resource.plural, call.info.name)
-    obj = change(None)
+    obj = await aside.run(weight(call), change, None)
     if obj["metadata"].get("uid"):
         raise uid_conflict(call, served, obj["metadata"]["uid"], "")
     system.wipe(obj["metadata"])
@@ -240,8 +251,9 @@ async def _update_once(
     lens: Lens | None,
 ) -> Record:
     call.operation = "UPDATE"
-    live = render.restored(served, record)
-    obj = change(live)
+    size = weight(call, record)
+    live = await aside.run(size, render.restored, served, record)
+    obj = await aside.run(size, change, live)
     _preconditions(call, served, record, obj, live)
     request = admission_request(call, served, obj, live, options.body(), call.info.name)
     if lens is not None:
@@ -253,7 +265,7 @@ async def _update_once(
         _stored_object(served, record),
     )
     system.drop_duplicate_owners(obj["metadata"], call, after_admission=True)
-    _prepare_changed(call, served, obj, old, rules)
+    await aside.run(0 if served.strategy.allocates else size, _prepare_changed, call, served, obj, old, rules)
     request.obj = obj if lens is None else lens.show(obj)
     await call.server.admission.validate(request)
     return await _store_changed(call, served, record, obj, old)

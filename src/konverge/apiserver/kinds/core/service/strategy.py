@@ -189,6 +189,7 @@ SERVICE = Strategy(  # upstream: svcStrategy
     warnings=_warnings,
     status=StatusRules(validate=update(status_changes)),
     name_check=object_name(dns_label_errors),
+    allocates=True,
     create_on_update=True,
     returns_deleted=True,
     field_selectors=selectable("spec.clusterIP", "spec.type"),
