@@ -207,7 +207,7 @@ class WebAppReconciler(Reconciler[WebApp]):
 
 
 def _say(app: WebApp, type: str, value: bool, reason: str, message: str) -> None:
-    generation = app.metadata.generation or 0
+    generation = app.metadata.generation
     set_condition(app.status.conditions, type, value, reason, message, observed_generation=generation)
 
 

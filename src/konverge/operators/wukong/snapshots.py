@@ -28,7 +28,7 @@ class SnapshotReconciler(Reconciler[WukongSnapshot]):
         if ctx.deleting or status.phase == "Succeeded":
             return None  # what was taken stays taken
         again = await self._take(ctx, status)
-        _conclude(status, ctx.obj.metadata.generation or 0)
+        _conclude(status, ctx.obj.metadata.generation)
         await ctx.save_status()
         return Result(requeue_after=again) if again else None
 

@@ -81,7 +81,7 @@ def _of_volume(disk: str, volume: DataVolume, restarts: int) -> Standing:
         return Standing(False, waiting=f"disk {disk} waits for its first consumer")
     if status.phase == "Failed":
         return _no(disk, "ImportFailed", f"CDI has given up: {cause or 'no reason is given'}", failed=True)
-    if (status.restart_count or 0) >= restarts:
+    if status.restart_count >= restarts:
         message = f"the import failed {status.restart_count} times: {cause or 'no reason is given'}"
         return _no(disk, "ImportFailing", message)
     if status.phase == "UploadReady":

@@ -88,7 +88,7 @@ def _runs(vmi: VirtualMachineInstance) -> View:
 
 
 def _without_guest(status: WukongStatus, vm: VirtualMachine) -> View:
-    word, strategy = vm.status.printable_status or "", vm.spec.run_strategy or ""
+    word, strategy = vm.status.printable_status, vm.spec.run_strategy
     if word == CRASHING:
         return _crashing(vm)
     was_up = status.phase in ("Running", "Stopped")
@@ -138,7 +138,7 @@ def _crashing(vm: VirtualMachine) -> View:
 
 def _times(vm: VirtualMachine) -> str:
     failure = vm.status.start_failure
-    count = (failure.consecutive_fail_count or 0) if failure is not None else 0
+    count = failure.consecutive_fail_count if failure is not None else 0
     return f" {count} times in a row" if count > 1 else ""
 
 

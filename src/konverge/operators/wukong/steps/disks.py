@@ -54,7 +54,9 @@ async def _disk(state: ReconcileState, disk: Disk) -> Standing:
     if filled and claim is None and not ctx.serves(DataVolume):
         return _no(state, disk, "CDIMissing", "the cluster has no CDI to fill it: install it, or leave the image out")
     volume = await ctx.get(DataVolume, name) if filled and ctx.serves(DataVolume) else None
-    await _reclaim(state, claim)
+    if claim is not None and await _reclaim(state, claim):
+        state.again = True  # the cache still shows its former owner: whatever else it needs comes with the next look
+        return _judge(state, disk, volume, claim, await _storage(state, claim))
     trouble = (
         _foreign(state, disk, volume, claim)
         or _lost(state, disk, claim)
@@ -69,6 +71,16 @@ async def _disk(state: ReconcileState, disk: Disk) -> Standing:
         return _note(state, disk, None, None, Standing(False, making))
     if trouble is not None:
         state.trouble.append(trouble)  # what was asked of the disk cannot be; the disk itself is as it was
+    return _judge(state, disk, volume, claim, storage)
+
+
+def _judge(
+    state: ReconcileState,
+    disk: Disk,
+    volume: DataVolume | None,
+    claim: PersistentVolumeClaim | None,
+    storage: StorageClass | None,
+) -> Standing:
     standing = stands(disk.name, volume, claim, storage, restarts=state.options.import_restarts)
     return _note(state, disk, volume, claim, standing)
 
@@ -228,16 +240,19 @@ def _is_of(disk: Disk, state: ReconcileState, volume: DataVolume | None, claim: 
     return owner.uid == volume.metadata.uid if volume is not None else owner.name == claim.metadata.name
 
 
-async def _reclaim(state: ReconcileState, claim: PersistentVolumeClaim | None) -> None:
-    """A restore makes the machine the owner of the claims it puts back: they would go with it, kept or not."""
-    owner = controller_of(claim) if claim is not None else None
-    if claim is None or owner is None or state.vm is None or owner.uid != state.vm.metadata.uid:
-        return
+async def _reclaim(state: ReconcileState, claim: PersistentVolumeClaim) -> bool:
+    """A restore makes the machine the owner of the claims it puts back: they would go with it, kept or not.
+
+    True when that was undone just now.
+    """
+    owner = controller_of(claim)
+    if owner is None or state.vm is None or owner.uid != state.vm.metadata.uid:
+        return False
     place = claim.metadata
-    place.owner_references = [reference for reference in place.owner_references if reference.uid != owner.uid]
-    owners = [to_dict(reference) for reference in place.owner_references]
+    owners = [to_dict(reference) for reference in place.owner_references if reference.uid != owner.uid]
     patch = MergePatch({"metadata": {"ownerReferences": owners, "resourceVersion": place.resource_version}})
     await state.ctx.client.patch(PersistentVolumeClaim, place.name, patch, place.namespace)
+    return True
 
 
 def _recorded(state: ReconcileState, disk: Disk) -> VolumeStatus | None:
@@ -270,8 +285,7 @@ def _abandoned(
 async def _existing(state: ReconcileState, disk: Disk, claim: PersistentVolumeClaim | None) -> Standing:
     if claim is None:
         return _no(state, disk, "ClaimNotFound", f"there is no claim {disk.existing_claim}")
-    standing = stands(disk.name, None, claim, await _storage(state, claim), restarts=state.options.import_restarts)
-    return _note(state, disk, None, claim, standing)
+    return _judge(state, disk, None, claim, await _storage(state, claim))
 
 
 # ------------------------------------------------------------------ telling
@@ -304,9 +318,9 @@ def _note(
     elif reason == "ClaimNotOurs":
         entry.phase = ""  # nothing is on record about what is not ours
     elif volume is not None:
-        entry.phase = volume.status.phase or ""
-        entry.progress = _progress(known, entry.phase, volume.status.progress or "")
-        entry.restarts = volume.status.restart_count or 0
+        entry.phase = volume.status.phase
+        entry.progress = _progress(known, entry.phase, volume.status.progress)
+        entry.restarts = volume.status.restart_count
     elif claim is not None:
         entry.phase = claim.status.phase or ""
     if claim is not None:

@@ -23,7 +23,7 @@ async def observe(state: ReconcileState) -> None:
     status, vm, vmi = state.status, state.vm, state.vmi
     running = vmi is not None and vmi.status.phase == "Running"
     status.vm_name = vm.metadata.name if vm is not None else ""
-    status.node_name = (vmi.status.node_name or "") if vmi is not None else ""
+    status.node_name = vmi.status.node_name if vmi is not None else ""
     status.power_state = _power(vm, vmi)
     status.agent_connected = vmi is not None and is_true(vmi.status.conditions, "AgentConnected")
     status.migratable = _migratable(vmi)
@@ -61,9 +61,7 @@ def _guest_os(status: WukongStatus, vmi: VirtualMachineInstance | None) -> Guest
     info = vmi.status.guest_os_info
     if info is None or not (info.pretty_name or info.name):
         return status.guest_os  # no agent yet, or it is silent for a moment
-    return GuestOs(
-        name=info.pretty_name or info.name or "", version=info.version or "", kernel=info.kernel_release or ""
-    )
+    return GuestOs(name=info.pretty_name or info.name, version=info.version, kernel=info.kernel_release)
 
 
 def _console(vmi: VirtualMachineInstance) -> ConsoleStatus:

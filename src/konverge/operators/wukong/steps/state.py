@@ -60,7 +60,7 @@ class ReconcileState:
 
     @property
     def generation(self) -> int:
-        return self.ctx.obj.metadata.generation or 0
+        return self.ctx.obj.metadata.generation
 
     @property
     def spec(self) -> Wukong:
