@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from functools import partial
 from typing import Any
 
 import pytest
@@ -22,20 +23,21 @@ async def client(client: Client) -> AsyncIterator[Client]:
     yield client  # noqa: PT022 - async fixtures are generators here
 
 
+@asynccontextmanager
+async def running(client: Client, *modules: Any) -> AsyncIterator[Manager]:
+    """The controllers of these modules run inside the block, with this client."""
+    manager = Manager(client, name="kube", settings=Settings(base_delay=0.01))
+    controllers: list[Controller[Any]] = [c for module in modules for c in module.controllers()]
+    for controller in controllers:
+        manager.add(controller)
+    async with manager.running():
+        yield manager
+
+
 @pytest.fixture
 def run(client: Client) -> Run:
     """`async with run(replicaset):` — the controllers of these modules run inside the block."""
-
-    @asynccontextmanager
-    async def running(*modules: Any) -> AsyncIterator[Manager]:
-        manager = Manager(client, name="kube", settings=Settings(base_delay=0.01))
-        controllers: list[Controller[Any]] = [c for module in modules for c in module.controllers()]
-        for controller in controllers:
-            manager.add(controller)
-        async with manager.running():
-            yield manager
-
-    return running
+    return partial(running, client)
 
 
 async def make_ready(client: Client, pod: Pod, *, ready: bool = True, phase: str = "Running") -> None:

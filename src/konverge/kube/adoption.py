@@ -15,11 +15,12 @@ from typing import Any, TypeVar
 from konverge.cache.record import Meta, Record
 from konverge.cache.store import Change
 from konverge.client import Client, Invalid, MergePatch, NotFound
+from konverge.kube.listers import declared
 from konverge.objects.codec import to_dict
 from konverge.objects.labels import Selector, from_selector
 from konverge.objects.meta import Object
 from konverge.runtime.context import Caches, Context
-from konverge.runtime.owners import controller_of, controller_reference, is_controlled_by
+from konverge.runtime.owners import controller_reference, is_controlled_by
 from konverge.runtime.result import Request
 
 K = TypeVar("K", bound=Object)
@@ -79,15 +80,14 @@ async def claim(
 def adopters(
     kind: type[Any], read_selector: Callable[[Any], Selector] = from_selector
 ) -> Callable[[Any, Caches], list[Request]]:
-    """The `lookup` of a watch: the objects of this kind that might adopt an object without a controller."""
+    """The `lookup` of a watch whose predicate is `adoptable`: the objects of this kind that might adopt another."""
 
     def lookup(obj: Object, caches: Caches) -> list[Request]:
-        lister = caches.lister(kind)
-        if lister is None or controller_of(obj) is not None or not obj.metadata.labels:
+        if not obj.metadata.labels:
             return []
         return [
             Request(owner.metadata.namespace, owner.metadata.name)
-            for owner in lister.list(obj.metadata.namespace)
+            for owner in declared(caches, kind).list(obj.metadata.namespace)
             if read_selector(owner.spec.selector).matches(obj.metadata.labels)
         ]
 
@@ -108,9 +108,9 @@ async def _adopt(client: Client, kind: type[K], obj: K, owner: Object, finalizer
 
 async def _release(client: Client, kind: type[K], obj: K, owner: Object, finalizer: str) -> None:
     kept = [to_dict(reference) for reference in obj.metadata.owner_references if reference.uid != owner.metadata.uid]
-    patch: dict[str, Any] = {"ownerReferences": kept or None}
+    patch: dict[str, Any] = {"ownerReferences": kept}
     if finalizer in obj.metadata.finalizers:
-        patch["finalizers"] = [name for name in obj.metadata.finalizers if name != finalizer] or None
+        patch["finalizers"] = [name for name in obj.metadata.finalizers if name != finalizer]
     await _patch(client, kind, obj, patch)
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from konverge.cache import Change
 from konverge.client import MergePatch
+from konverge.kube.listers import declared
 from konverge.objects import labels
 from konverge.objects.codec import to_dict
 from konverge.objects.kinds.rbac_v1 import ClusterRole, PolicyRule
@@ -24,7 +25,7 @@ class AggregationReconciler(Reconciler[ClusterRole]):
             return
         rules = aggregated(role, await ctx.list(ClusterRole))
         if rules != role.rules:
-            patch = MergePatch({"rules": [to_dict(rule) for rule in rules] or None})
+            patch = MergePatch({"rules": [to_dict(rule) for rule in rules]})
             await ctx.client.patch(ClusterRole, role.metadata.name, patch)
 
 
@@ -43,10 +44,9 @@ def aggregated(role: ClusterRole, roles: Any) -> list[PolicyRule]:
 
 def _of_role(changed: ClusterRole, caches: Caches) -> list[Request]:
     """The aggregated roles that a changed role may be a part of."""
-    lister = caches.lister(ClusterRole)
     return [
         Request("", role.metadata.name)
-        for role in (lister.list() if lister else ())
+        for role in declared(caches, ClusterRole).list()
         if role.aggregation_rule is not None
         and any(
             labels.from_selector(selector).matches(changed.metadata.labels)
@@ -59,9 +59,9 @@ def _is_aggregated(change: Change) -> bool:
     return change.new is not None and b'"aggregationRule"' in change.new.raw
 
 
-def _may_be_part(change: Change) -> bool:
+def _changed_later(change: Change) -> bool:
     """Not at the start: every aggregated role is reconciled then in any case."""
-    return not change.initial and any(record.meta.labels for record in (change.old, change.new) if record)
+    return not change.initial
 
 
 def controllers() -> list[Controller[Any]]:
@@ -71,6 +71,6 @@ def controllers() -> list[Controller[Any]]:
             AggregationReconciler(),
             name="clusterrole-aggregation",
             predicate=_is_aggregated,
-            watches=[Watch(kind=ClusterRole, lookup=_of_role, predicate=_may_be_part)],
+            watches=[Watch(kind=ClusterRole, lookup=_of_role, predicate=_changed_later)],
         )
     ]

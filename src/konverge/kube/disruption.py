@@ -16,6 +16,7 @@ from konverge import clock
 from konverge.cache import Change
 from konverge.client import ClientError, Conflict, MergePatch, NotFound, merge_between
 from konverge.kube import pods as podlib
+from konverge.kube.listers import declared
 from konverge.kube.pod_predicates import moved
 from konverge.objects import labels
 from konverge.objects.int_or_string import PercentageError, scale
@@ -222,10 +223,9 @@ def _is_targeted(change: Change) -> bool:
 
 
 def _of_pod(pod: Pod, caches: Caches) -> list[Request]:
-    lister = caches.lister(PodDisruptionBudget)
     return [
         Request(budget.metadata.namespace, budget.metadata.name)
-        for budget in (lister.list(pod.metadata.namespace) if lister else ())
+        for budget in declared(caches, PodDisruptionBudget).list(pod.metadata.namespace)
         if labels.from_selector(budget.spec.selector).matches(pod.metadata.labels)
     ]
 

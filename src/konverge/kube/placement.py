@@ -24,6 +24,7 @@ NAME = "metadata.name"
 """The only field of a node that a term can name."""
 UNSCHEDULABLE = Taint(key="node.kubernetes.io/unschedulable", effect="NoSchedule")
 """The taint that `spec.unschedulable` of a node stands for."""
+_INT64 = range(-(2**63), 2**63)
 
 
 def node_matches(spec: PodSpec, node: Node) -> bool:
@@ -71,14 +72,18 @@ def _satisfied(requirement: NodeSelectorRequirement, labels: Mapping[str, str]) 
 
 def _compares(operator: str, value: str | None, bound: str | None) -> bool:
     """Gt and Lt compare whole numbers, and are false for anything else."""
-    if not _is_number(value) or not _is_number(bound):
+    given, limit = _whole_number(value), _whole_number(bound)
+    if given is None or limit is None:
         return False
-    given, limit = int(value or ""), int(bound or "")
-    return (operator == "Gt" and given > limit) or (operator == "Lt" and given < limit)
+    return given > limit if operator == "Gt" else operator == "Lt" and given < limit
 
 
-def _is_number(text: str | None) -> bool:
-    return text is not None and text.removeprefix("-").isdecimal() and len(text) < 20
+def _whole_number(text: str | None) -> int | None:
+    """Upstream: strconv.ParseInt, of 64 bits."""
+    if text is None or not text.removeprefix("-").isdecimal():
+        return None
+    number = int(text)
+    return number if number in _INT64 else None
 
 
 # ------------------------------------------------------------------ taints

@@ -17,6 +17,7 @@ from konverge import clock
 from konverge.cache.record import Meta, Record
 from konverge.client import NotFound, StrategicPatch
 from konverge.kube import pods as podlib
+from konverge.kube.listers import declared
 from konverge.kube.pod_predicates import by_node, has_ended, placed
 from konverge.objects.kinds.core_v1 import Node, Pod
 from konverge.objects.times import now
@@ -129,8 +130,7 @@ def by_end(record: Record, meta: Meta) -> Iterable[str]:
 
 
 def _on_node(node: Node, caches: Caches) -> list[Request]:
-    lister = caches.lister(Pod)
-    return lister.keys_by_index(ON_NODE, node.metadata.name) if lister else []
+    return declared(caches, Pod).keys_by_index(ON_NODE, node.metadata.name)
 
 
 def _gone_or_tainted(change: Any) -> bool:

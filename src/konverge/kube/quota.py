@@ -17,6 +17,7 @@ import msgspec
 
 from konverge.cache import CacheSpec, Change, Informer
 from konverge.client import Client, MergePatch, UnknownKind, merge_between
+from konverge.kube.listers import declared
 from konverge.kube.pod_predicates import has_ended
 from konverge.objects.amounts import Amounts, total
 from konverge.objects.codec import to_dict
@@ -87,9 +88,8 @@ def _scopes(quota: ResourceQuota) -> list[Scope]:
 
 
 def _cached(ctx: Context[Any], kind: type[Object]) -> Iterator[Obj]:
-    lister = ctx.caches.lister(kind)
-    assert lister is not None, f"{kind.__name__} is watched"
-    return (msgspec.json.decode(record.raw) for _, record in lister.informer.items(ctx.request.namespace))
+    informer = declared(ctx.caches, kind).informer
+    return (msgspec.json.decode(record.raw) for _, record in informer.items(ctx.request.namespace))
 
 
 # ------------------------------------------------------------------ counts of any kind
@@ -158,10 +158,7 @@ class Counters:
 
 
 def _quotas_of(obj: Object, caches: Caches) -> list[Request]:
-    lister = caches.lister(ResourceQuota)
-    if lister is None:
-        return []
-    return [key for key, _ in lister.informer.items(obj.metadata.namespace)]
+    return [key for key, _ in declared(caches, ResourceQuota).informer.items(obj.metadata.namespace)]
 
 
 def _usage_changed(change: Change) -> bool:

@@ -15,6 +15,7 @@ import contextlib
 from typing import Any
 
 from konverge.client import MergePatch, NotFound
+from konverge.kube.listers import declared
 from konverge.kube.pod_control import creating
 from konverge.objects.kinds.core_v1 import ConfigMap, Namespace, Secret, ServiceAccount
 from konverge.objects.meta import ObjectMeta
@@ -140,10 +141,9 @@ def _namespace_of(obj: ServiceAccount | ConfigMap) -> list[Request]:
 
 
 def _secrets_of(account: ServiceAccount, caches: Caches) -> list[Request]:
-    lister = caches.lister(Secret)
     return [
         Request(secret.metadata.namespace, secret.metadata.name)
-        for secret in (lister.list(account.metadata.namespace) if lister else ())
+        for secret in declared(caches, Secret).list(account.metadata.namespace)
         if secret.metadata.annotations.get(ACCOUNT_NAME) == account.metadata.name
     ]
 

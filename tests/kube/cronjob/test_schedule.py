@@ -10,17 +10,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from konverge.kube.cronjob.schedule import ScheduleError, parse
-from konverge.sim.loop import EPOCH
+from konverge import ObjectMeta
+from konverge.kube.cronjob.schedule import Due, ScheduleError, due, parse
+from konverge.objects.codec import from_dict
+from konverge.objects.kinds.batch_v1 import CronJob, CronJobSpec
 
 pytestmark = pytest.mark.spec("R-37")
 
 
 NEW_YORK = ZoneInfo("America/New_York")
-
-
-def minute(after: float) -> int:
-    return int(EPOCH + after) // 60
 
 
 def at(text: str) -> datetime:
@@ -43,7 +41,24 @@ def at(text: str) -> datetime:
         ("0 0 */2 * 5", "2026-01-01T00:00:00Z", "2026-01-02T00:00:00Z"),  # a step is no star
         ("0 0 1-7 JAN mon-fri", "2026-01-08T00:00:00Z", "2026-01-09T00:00:00Z"),
         ("0 0 29 2 *", "2026-01-01T00:00:00Z", "2028-02-29T00:00:00Z"),
+        ("0 0 29 2 *", "2099-06-01T00:00:00Z", "2104-02-29T00:00:00Z"),  # five years are searched
+        ("0 0 13 * */1", "2026-01-01T00:00:00Z", "2026-01-13T00:00:00Z"),  # a step of one is a star
+        ("0 0 13 * ?", "2026-01-01T00:00:00Z", "2026-01-13T00:00:00Z"),
+        ("0 0 ?/1 * 5", "2026-01-03T00:00:00Z", "2026-01-09T00:00:00Z"),
+        ("0 0 13,* * 5", "2026-01-03T00:00:00Z", "2026-01-09T00:00:00Z"),
+        ("0 0 * * SUN", "2026-01-01T00:00:00Z", "2026-01-04T00:00:00Z"),
+        ("0 0 31 * *", "2026-01-31T00:00:00Z", "2026-03-31T00:00:00Z"),
+        ("0 0 1 12 6", "2026-12-06T00:00:00Z", "2026-12-12T00:00:00Z"),
+        ("59 23 31 12 *", "2026-01-01T00:00:00Z", "2026-12-31T23:59:00Z"),
+        ("5-9/2 * * * *", "2026-01-01T00:07:00Z", "2026-01-01T00:09:00Z"),
+        ("5-9/2 * * * *", "2026-01-01T00:09:00Z", "2026-01-01T01:05:00Z"),
+        ("3,,5 * * * *", "2026-01-01T00:03:00Z", "2026-01-01T00:05:00Z"),
+        ("30 * * * *", "2026-01-01T00:29:59.999999Z", "2026-01-01T00:30:00Z"),
+        ("@every 1h30m", "2026-01-01T00:00:00.7Z", "2026-01-01T01:30:00Z"),
+        ("@every 10ms", "2026-01-01T00:00:00Z", "2026-01-01T00:00:01Z"),  # whole seconds, one at least
+        ("@every 2500ms", "2026-01-01T00:00:00Z", "2026-01-01T00:00:02Z"),
         ("TZ=Asia/Tokyo 0 9 * * *", "2026-01-01T00:00:00Z", "2026-01-02T00:00:00Z"),
+        ("CRON_TZ=Asia/Tokyo  @daily", "2026-01-01T00:00:00Z", "2026-01-01T15:00:00Z"),
     ],
 )
 def test_the_next_time_of_a_schedule(schedule: str, after: str, expected: str) -> None:
@@ -52,11 +67,36 @@ def test_the_next_time_of_a_schedule(schedule: str, after: str, expected: str) -
 
 def test_a_schedule_that_never_occurs_has_no_next_time() -> None:
     assert parse("0 0 31 2 *").next(at("2026-01-01T00:00:00Z")) is None
+    assert parse("0 0 29 2 *").next(at("2098-06-01T00:00:00Z")) is None  # too far away
 
 
 @pytest.mark.parametrize(
     "text",
-    ["", "* * * *", "60 * * * *", "* * 0 * *", "*/0 * * * *", "5-3 * * * *", "x * * * *", "@often", "@every soon"],
+    [
+        "",
+        "* * * *",
+        "* * * * * *",
+        "60 * * * *",
+        "* 24 * * *",
+        "* * 0 * *",
+        "* * 32 * *",
+        "* * * 0 *",
+        "* * * 13 *",
+        "* * * * 7",
+        "*/0 * * * *",
+        "*/x * * * *",
+        "5/-1 * * * *",
+        "5-3 * * * *",
+        "5-x * * * *",
+        "-5 * * * *",
+        "x * * * *",
+        "jan * * * *",
+        "* * * mon *",
+        "@often",
+        "@hourly * * * *",
+        "@every soon",
+        "@every",
+    ],
 )
 def test_an_invalid_schedule_is_refused(text: str) -> None:
     with pytest.raises(ScheduleError):
@@ -141,3 +181,47 @@ def test_the_latest_time_is_the_last_before_now(
     assert first <= latest <= until
     assert matches(parts, latest.astimezone(zone))
     assert following is None or following > until
+
+
+def made(since: str, *, deadline: int | None = None) -> CronJob:
+    spec = from_dict(CronJobSpec, {"schedule": "", "jobTemplate": {}, "startingDeadlineSeconds": deadline})
+    return CronJob(metadata=ObjectMeta(creation_timestamp=since), spec=spec)
+
+
+@pytest.mark.parametrize(
+    ("schedule", "deadline", "now", "start", "missed", "following"),
+    [
+        ("*/5 * * * *", None, "00:04:59", None, 0, "00:05:00"),
+        ("*/5 * * * *", None, "00:05:00", "00:05:00", 1, "00:10:00"),
+        ("*/5 * * * *", None, "00:05:10", "00:05:00", 1, "00:10:00"),
+        ("*/5 * * * *", None, "00:09:59", "00:05:00", 1, "00:10:00"),
+        ("*/5 * * * *", None, "00:10:00", "00:10:00", 2, "00:15:00"),
+        ("*/5 * * * *", None, "00:21:00", "00:20:00", 4, "00:25:00"),
+        ("*/5 * * * *", 30, "00:20:29", "00:20:00", 1, "00:25:00"),
+        ("*/5 * * * *", 30, "00:20:31", None, 0, "00:25:00"),
+        ("*/5 * * * *", 600, "00:21:00", "00:20:00", 2, "00:25:00"),
+        ("*/5 * * * *", 6000, "00:21:00", "00:20:00", 4, "00:25:00"),
+        ("@every 7m", None, "00:06:59", None, 0, "00:07:00"),
+        ("@every 7m", None, "00:07:00", "00:07:00", 1, "00:14:00"),
+        ("@every 7m", None, "00:30:00", "00:28:00", 4, "00:35:00"),
+        ("0 0 31 2 *", None, "00:30:00", None, 0, None),
+    ],
+)
+def test_the_start_that_is_due(
+    schedule: str, deadline: int | None, now: str, start: str | None, missed: int, following: str | None
+) -> None:
+    def time(text: str | None) -> datetime | None:
+        return at(f"2026-01-01T{text}Z") if text else None
+
+    cronjob = made("2026-01-01T00:00:00Z", deadline=deadline)
+    moment = time(now)
+    assert moment is not None
+    assert due(cronjob, parse(schedule), moment) == Due(time(start), missed, time(following))
+    cronjob.metadata.creation_timestamp = "2025-01-01T00:00:00Z"
+    cronjob.status.last_schedule_time = "2026-01-01T00:00:00Z"  # it counts, if there is one
+    assert due(cronjob, parse(schedule), moment) == Due(time(start), missed, time(following))
+
+
+def test_a_schedule_whose_second_time_is_too_far_away_missed_one() -> None:
+    due_start = due(made("2096-02-28T00:00:00Z"), parse("0 0 29 2 *"), at("2096-03-01T00:00:00Z"))
+    assert due_start == Due(at("2096-02-29T00:00:00Z"), 1, None)

@@ -24,7 +24,6 @@ from konverge.kube.cronjob.schedule import (
     Schedule,
     ScheduleError,
     due,
-    is_too_late,
     stamp,
     zone_of,
 )
@@ -55,7 +54,7 @@ class CronJobReconciler(Reconciler[CronJob]):
         now = clock.utc_now()
         due_start = due(ctx.obj, schedule, now)
         try:
-            await _start(ctx, due_start, now)
+            await _start(ctx, due_start)
         finally:
             await ctx.save_status()
         wait = (due_start.next - now).total_seconds() + PADDING if due_start.next is not None else 0.0
@@ -100,8 +99,8 @@ async def _clean_up_finished(ctx: Context[CronJob], jobs: list[Job]) -> None:
             await _delete(ctx, job.metadata.name, job.metadata.uid)
 
 
-def _started(job: Job) -> tuple[bool, str, str]:
-    return job.status.start_time is None, job.status.start_time or "", job.metadata.name
+def _started(job: Job) -> tuple[str, str]:
+    return job.status.start_time or "", job.metadata.name
 
 
 async def _delete(ctx: Context[CronJob], name: str, uid: str) -> None:
@@ -133,9 +132,8 @@ def _note_finished(ctx: Context[CronJob], jobs: list[Job]) -> None:
             _drop(ctx, job.metadata.uid)
             outcome = "Complete" if is_true(job, "Complete") else "Failed"
             ctx.event("SawCompletedJob", f"Saw completed job: {job.metadata.name}, condition: {outcome}")
-        done = job.status.completion_time
-        if is_true(job, "Complete") and done and done > (status.last_successful_time or ""):
-            status.last_successful_time = done
+        if job.status.completion_time is not None:
+            status.last_successful_time = max(job.status.completion_time, status.last_successful_time or "")
 
 
 async def _note_missing(ctx: Context[CronJob], jobs: list[Job]) -> None:
@@ -153,17 +151,13 @@ async def _note_missing(ctx: Context[CronJob], jobs: list[Job]) -> None:
 # ------------------------------------------------------------------ the next start
 
 
-async def _start(ctx: Context[CronJob], due_start: Due, now: datetime) -> None:
+async def _start(ctx: Context[CronJob], due_start: Due) -> None:
     cronjob, start = ctx.obj, due_start.start
     if start is None:
         return
     if due_start.missed > MANY_MISSED:
         message = "too many missed start times. Set or decrease .spec.startingDeadlineSeconds or check clock skew"
         ctx.warning("TooManyMissedTimes", message)
-    if is_too_late(cronjob, start, now):
-        text = start.strftime("%a, %d %b %Y %H:%M:%S +0000")
-        ctx.warning("MissSchedule", f"Missed scheduled time to start a job: {text}")
-        return
     name = job_name(cronjob, start)
     if any(reference.name == name for reference in cronjob.status.active) or _is_last(cronjob, start):
         return
@@ -182,7 +176,7 @@ async def _start(ctx: Context[CronJob], due_start: Due, now: datetime) -> None:
 
 def _is_last(cronjob: CronJob, start: datetime) -> bool:
     last = cronjob.status.last_schedule_time
-    return bool(last) and parse_time(last or "") == start
+    return last is not None and parse_time(last) == start
 
 
 async def _create(ctx: Context[CronJob], start: datetime) -> Job | None:

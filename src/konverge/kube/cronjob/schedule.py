@@ -147,7 +147,7 @@ def parse(text: str, zone: tzinfo = UTC) -> Schedule:
     if text.startswith("@every "):
         return _every(text.removeprefix("@every "))
     fields = _NAMED.get(text, text).split()
-    if len(fields) != len(_FIELDS) or (text.startswith("@") and text not in _NAMED):
+    if len(fields) != len(_FIELDS):
         raise ScheduleError(f"expected exactly 5 fields or a name such as @hourly, found {text!r}")
     minutes, hours, days, months, weekdays = (_field(*pair) for pair in zip(fields, _FIELDS, strict=True))
     either = not (_is_star(fields[2]) or _is_star(fields[4]))
@@ -236,11 +236,6 @@ def _missed(schedule: Schedule, since: datetime, now: datetime) -> int:
     if first is None or first > now:
         return 0
     return 1 if second is None else int((now - first) / (second - first)) + 1
-
-
-def is_too_late(cronjob: CronJob, start: datetime, now: datetime) -> bool:
-    deadline = cronjob.spec.starting_deadline_seconds
-    return deadline is not None and start + timedelta(seconds=deadline) < now
 
 
 def stamp(time: datetime, zone: tzinfo) -> str:

@@ -20,6 +20,7 @@ from konverge.kube import revisions
 from konverge.kube.adoption import ORPHANS, adoptable, adopters, claim, orphans
 from konverge.kube.daemonset import node_fit
 from konverge.kube.daemonset.plan import GENERATION, GENERATION_LABEL, Steps, View, look_at, manage, roll
+from konverge.kube.listers import declared
 from konverge.kube.pod_control import create_pods, delete_pods
 from konverge.kube.pod_predicates import by_node
 from konverge.objects import labels
@@ -189,12 +190,10 @@ def _matters(change: Change) -> bool:
 # upstream: syncNodeUpdate
 def _concerned(node: Node, caches: Caches) -> list[Request]:
     """DaemonSets that lack a pod on the node, have one that may not stay, or counted one as misscheduled."""
-    daemonsets, pods = caches.lister(DaemonSet), caches.lister(Pod)
-    if daemonsets is None or pods is None:
-        return []
-    running = {owner.uid for pod in pods.by_index(BY_NODE, node.metadata.name) if (owner := controller_of(pod))}
+    pods = declared(caches, Pod).by_index(BY_NODE, node.metadata.name)
+    running = {owner.uid for pod in pods if (owner := controller_of(pod))}
     requests = []
-    for daemonset in daemonsets.list():
+    for daemonset in declared(caches, DaemonSet).list():
         wanted, may_stay = node_fit.should_run(daemonset, node)
         scheduled = daemonset.metadata.uid in running
         misplaced = scheduled and daemonset.status.number_misscheduled > 0

@@ -18,6 +18,7 @@ from konverge.kube import pods as podlib
 from konverge.kube.adoption import ORPHANS, adoptable, adopters, claim, orphans
 from konverge.kube.deployment import replicasets as sets
 from konverge.kube.deployment import rolling, status
+from konverge.kube.listers import declared
 from konverge.kube.pods import replicas_of
 from konverge.objects import labels
 from konverge.objects.kinds.apps_v1 import Deployment, ReplicaSet
@@ -194,8 +195,8 @@ async def _clean_up_history(ctx: Context[Deployment], old: list[ReplicaSet]) -> 
 
 def _of_pod(pod: Pod, caches: Caches) -> list[Request]:
     """A Recreate may wait for the pod that was deleted. Upstream: deletePod."""
-    lister, owner = caches.lister(ReplicaSet), controller_of(pod)
-    replicaset = lister.get(owner.name, pod.metadata.namespace) if lister and owner else None
+    owner = controller_of(pod)
+    replicaset = declared(caches, ReplicaSet).get(owner.name, pod.metadata.namespace) if owner else None
     parent = controller_of(replicaset) if replicaset else None
     return [Request(pod.metadata.namespace, parent.name)] if parent and parent.kind == "Deployment" else []
 

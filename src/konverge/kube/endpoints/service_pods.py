@@ -14,6 +14,7 @@ import msgspec
 
 from konverge.cache.record import Meta, Record
 from konverge.kube import pods as podlib
+from konverge.kube.listers import declared
 from konverge.objects.kinds.core_v1 import Node, Pod, Service, ServicePort
 from konverge.runtime import Request
 from konverge.runtime.context import Caches, Context
@@ -64,22 +65,19 @@ def selected(ctx: Context[Service]) -> list[Pod]:
 
 
 def services_of(pod: Pod, caches: Caches) -> list[Request]:
-    lister = caches.lister(Service)
-    if lister is None:
-        return []
+    services = declared(caches, Service)
     namespace, labels = pod.metadata.namespace, pod.metadata.labels
     return [
         Request(namespace, service.metadata.name)
         for name, value in labels.items()
-        for service in lister.by_index(SELECTOR, f"{namespace}/{name}={value}")
+        for service in services.by_index(SELECTOR, f"{namespace}/{name}={value}")
         if service.spec.selector.items() <= labels.items()
     ]
 
 
 def services_on(node: Node, caches: Caches) -> list[Request]:
     """The Services with pods on a node."""
-    lister = caches.lister(Pod)
-    pods = lister.by_index(NODE, node.metadata.name) if lister else ()
+    pods = declared(caches, Pod).by_index(NODE, node.metadata.name)
     return [request for pod in pods for request in services_of(pod, caches)]
 
 

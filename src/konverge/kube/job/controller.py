@@ -23,6 +23,7 @@ from konverge.kube.job.job_pods import TRACKING
 from konverge.kube.job.plan import Streak, Streaks
 from konverge.kube.job.verdict import COMPLETED, Verdict
 from konverge.kube.job.view import View, look_at
+from konverge.kube.listers import declared
 from konverge.kube.pod_control import create_pods, delete_pods
 from konverge.objects import labels
 from konverge.objects.kinds.batch_v1 import Job, UncountedTerminatedPods
@@ -209,9 +210,7 @@ def _may_be_tracked(change: Change) -> bool:
 
 
 def _pods_of(job: Job, caches: Caches) -> list[Request]:
-    lister = caches.lister(Pod)
-    pods = lister.by_index("owner", job.metadata.uid) if lister is not None else []
-    return [Request(pod.metadata.namespace, pod.metadata.name) for pod in pods]
+    return declared(caches, Pod).keys_by_index("owner", job.metadata.uid)
 
 
 # ------------------------------------------------------------------ declaration

@@ -16,6 +16,7 @@ from konverge import clock
 from konverge.cache import Change
 from konverge.client import MergePatch, NotFound, StrategicPatch
 from konverge.kube import pods as podlib
+from konverge.kube.listers import declared
 from konverge.kube.nodelifecycle import eviction
 from konverge.kube.pod_predicates import by_node, moved
 from konverge.objects.codec import decoder, to_dict
@@ -299,15 +300,14 @@ async def _mark_pods_not_ready(ctx: Context[Node]) -> None:
 
 def _of_pod(pod: Pod, caches: Caches) -> list[Request]:
     """The node of a pod that is said to be ready although its node is silent. Upstream: processPod."""
-    lister = caches.lister(Node)
-    node = lister.get(pod.spec.node_name) if lister and pod.spec.node_name and podlib.is_ready(pod) else None
+    name = pod.spec.node_name if podlib.is_ready(pod) else None
+    node = declared(caches, Node).get(name) if name else None
     return [Request("", node.metadata.name)] if node is not None and _is_unheard_of(node) else []
 
 
 def _all_lost(changed: Node, caches: Caches) -> list[Request]:
     """Whether pods may be evicted from a lost node depends on the others."""
-    lister = caches.lister(Node)
-    return [Request("", node.metadata.name) for node in (lister.list() if lister else ()) if _is_lost(node)]
+    return [Request("", node.metadata.name) for node in declared(caches, Node).list() if _is_lost(node)]
 
 
 def _is_lost(node: Node) -> bool:

@@ -17,6 +17,7 @@ import msgspec
 from konverge import clock
 from konverge.cache import Change
 from konverge.client import NotFound, StrategicPatch
+from konverge.kube.listers import declared
 from konverge.kube.placement import tolerates
 from konverge.kube.pod_predicates import by_node
 from konverge.kube.podgc import disruption_target
@@ -79,10 +80,9 @@ class EvictionReconciler(Reconciler[Pod]):
 
     def of_node(self, node: Node, caches: Caches) -> list[Request]:
         """The pods on a node whose taints changed."""
-        lister, nodes = caches.lister(Pod), caches.lister(Node)
-        live = nodes.get(node.metadata.name) if nodes else None
+        live = declared(caches, Node).get(node.metadata.name)
         self.forget(live or Node(metadata=node.metadata))
-        return lister.keys_by_index(ON_NODE, node.metadata.name) if lister else []
+        return declared(caches, Pod).keys_by_index(ON_NODE, node.metadata.name)
 
 
 # upstream: addConditionAndDeletePod

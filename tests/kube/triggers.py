@@ -1,0 +1,94 @@
+"""Which objects a controller looks at again after a change of another object, without running it.
+
+controller = Triggers(*deployment.controllers())
+assert controller.of(old_pod, None, cached=[replicaset]) == {"deployment default/web"}
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from types import SimpleNamespace
+from typing import Any
+
+from konverge import Controller
+from konverge.cache.lister import Lister
+from konverge.cache.record import Key, Meta, Record
+from konverge.cache.store import Change, ChangeType, by_owner
+from konverge.objects.codec import from_json, to_json
+from konverge.objects.meta import Object
+
+
+def record(obj: Object) -> Record:
+    meta = obj.metadata
+    return Record(to_json(obj), int(meta.resource_version or 0), meta.uid, meta.generation)
+
+
+def change(old: Object | None, new: Object | None, *, initial: bool = False) -> Change:
+    kind = ChangeType.ADDED if old is None else ChangeType.DELETED if new is None else ChangeType.UPDATED
+    latest = new or old
+    assert latest is not None
+    key = Key(latest.metadata.namespace, latest.metadata.name)
+    return Change(kind, key, record(old) if old else None, record(new) if new else None, initial)
+
+
+class Triggers:
+    def __init__(self, *controllers: Controller[Any]) -> None:
+        self._controllers = controllers
+
+    def of(
+        self, old: Object | None, new: Object | None, *, cached: Iterable[Object] = (), initial: bool = False
+    ) -> set[str]:
+        """The objects, with the controller's name before: `endpoints default/web`."""
+        changed, states = change(old, new, initial=initial), [state for state in (old, new) if state is not None]
+        objects = list(cached) if new is None else [*cached, new]
+        return {
+            f"{controller.name} {request}"
+            for controller in self._controllers
+            for request in _requests(controller, changed, states, objects)
+        }
+
+
+def _requests(controller: Controller[Any], changed: Change, states: list[Any], objects: list[Object]) -> Iterator[str]:
+    if isinstance(states[0], controller.kind) and (controller.predicate is None or controller.predicate(changed)):
+        yield str(changed.key)
+    caches = Cached(controller, objects)
+    for watch in controller.watches:
+        if not isinstance(states[0], watch.kind) or (watch.predicate is not None and not watch.predicate(changed)):
+            continue
+        for state in states:
+            requests = watch.requests(state) if watch.requests else watch.lookup(state, caches) if watch.lookup else []
+            yield from (str(Key(request.namespace, request.name)) for request in requests)
+
+
+class Cached:
+    """The caches of a controller, with these objects in them."""
+
+    def __init__(self, controller: Controller[Any], objects: Iterable[Object]) -> None:
+        self._objects = list(objects)
+        self._controller = controller
+
+    def lister(self, kind: type[Any]) -> Any:
+        declared = self._controller
+        watched = [watch.kind for watch in declared.watches]
+        if kind not in (declared.kind, *declared.owns, *declared.reads, *watched):
+            return None
+        own = declared.indexes.get(kind, {})
+        indexes = {"owner": by_owner, **own} if kind in declared.owns else own
+        objects = [obj for obj in self._objects if isinstance(obj, kind)]
+        return Lister(_Informer(objects, indexes), lambda raw: from_json(kind, raw))  # type: ignore[arg-type]
+
+
+class _Informer:
+    def __init__(self, objects: list[Object], indexes: dict[str, Callable[[Record, Meta], Iterable[str]]]) -> None:
+        self._records = {Key(obj.metadata.namespace, obj.metadata.name): record(obj) for obj in objects}
+        self._indexes = indexes
+        self.quarantine = SimpleNamespace(entries={})
+
+    def get(self, key: Key) -> Record | None:
+        return self._records.get(key)
+
+    def items(self, namespace: str | None) -> list[tuple[Key, Record]]:
+        return [(key, item) for key, item in self._records.items() if namespace in (None, key.namespace)]
+
+    def keys_by_index(self, index: str, value: str) -> list[Key]:
+        return [key for key, item in self._records.items() if value in self._indexes[index](item, item.meta)]
