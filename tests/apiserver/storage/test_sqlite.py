@@ -8,6 +8,7 @@ import sqlite3
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from konverge.apiserver.storage import Event, HistoryLimits, Store
@@ -133,3 +134,22 @@ async def test_the_write_ahead_log_does_not_grow_with_every_crash(tmp_path: Path
     store = opened(tmp_path)
     assert len(store.table("a").records) == 80
     await store.close()
+
+
+async def test_records_that_a_newer_schema_shows_otherwise_do_not_look_like_damage(tmp_path: Path) -> None:
+    """The server replaces such records in memory, without a write (see crd/serving/manager.py)."""
+    store = opened(tmp_path)
+    table = store.table("a")
+    for name in "xyz":
+        store.put(table, obj(name, "1"), expected=0)
+    await store.settled(store.revision)
+    for key, record in table.records.items():
+        table.records[key] = msgspec.structs.replace(record, data=record.data.replace(b'"1"', b'"one"'))
+    store.put(table, obj("x", "2"), expected=None)
+    store.remove(table, "ns/y", expected=None)
+    await store.settled(store.revision)
+    await store.close()
+    again = opened(tmp_path)
+    shown = {key: record.decode()["data"] for key, record in again.table("a").records.items()}
+    assert shown == {"ns/x": "2", "ns/z": "1"}
+    await again.close()

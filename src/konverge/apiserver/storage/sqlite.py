@@ -38,6 +38,7 @@ _PUT = (
     "INSERT INTO current (tbl, key, data, checksum) VALUES (?, ?, ?, ?) "
     "ON CONFLICT (tbl, key) DO UPDATE SET data = excluded.data, checksum = excluded.checksum"
 )
+_CHECKSUM = "SELECT checksum FROM current WHERE tbl = ? AND key = ?"
 _DELETE = "DELETE FROM current WHERE tbl = ? AND key = ?"
 _SEAL = "UPDATE seal SET data = ?"
 _FORGET = (
@@ -174,13 +175,13 @@ class SqliteJournal:
         before = {(table, event.key): event.old for table, event in reversed(group)}
         after = {(table, event.key): event.record for table, event in group}
         packed = msgspec.msgpack.encode([_change(table, event) for table, event in group])
-        removed = [row_checksum(*where, old.data) for where, old in before.items() if old is not None]
         puts = [
             (*where, record.data, row_checksum(*where, record.data))
             for where, record in after.items()
             if record is not None
         ]
         connection.execute("BEGIN IMMEDIATE")
+        removed = [self._stored_checksum(where) for where, old in before.items() if old is not None]
         connection.executemany(_PUT, puts)
         connection.executemany(_DELETE, [where for where, record in after.items() if record is None])
         seal = self._seal
@@ -202,6 +203,14 @@ class SqliteJournal:
         )
         connection.execute(_SEAL, (sealed(self._sealing),))
         return len(packed) + sum(len(put[2]) + 200 for put in puts)
+
+    def _stored_checksum(self, where: tuple[str, str]) -> int:
+        """Of the row on disk. Not of the record: that one may be shown by a newer schema than it was written by."""
+        row = self._connection.execute(_CHECKSUM, where).fetchone()
+        if row is None:
+            raise sqlite3.DatabaseError(f"{where[1]!r} of {where[0]!r} is not on disk any more")
+        checksum: int = row[0]
+        return checksum
 
     def _committed(self, more: bool) -> None:
         self._seal = self._sealing
