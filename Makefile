@@ -16,7 +16,7 @@ CHANGED ?=
 # The suites start many small processes: those must not compile everything each time.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help venv up test seeds real mutants mutants-changed lint bench bench-venv bench-peers docs clean
+.PHONY: help venv up test seeds real mutants mutants-changed lint bench bench-venv bench-peers docs lock sbom audit clean
 
 help: ## list the commands
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -26,7 +26,8 @@ venv: $(VENV)/.ready ## install the project and its development tools into .venv
 $(VENV)/.ready: pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Python 3.11 or newer is needed: make PYTHON=python3.12"; exit 1; }
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r constraints.txt
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
 	@touch $@
 
 up: venv ## start a whole simulated Kubernetes and print how to reach it (Ctrl-C ends it)
@@ -61,7 +62,8 @@ bench-venv: $(BENCH_VENV)/.ready ## install the peers that the benchmarks compar
 
 $(BENCH_VENV)/.ready: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(BENCH_VENV)
-	$(BENCH_VENV)/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[bench]'
+	$(BENCH_VENV)/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r constraints.txt
+	$(BENCH_VENV)/bin/python -m pip install --quiet --disable-pip-version-check --no-build-isolation -e '.[bench]'
 	@touch $@
 
 bench-peers: bench-venv ## build the other frameworks' operators for the runtime benchmark (Go, Rust; takes a while)
@@ -75,6 +77,19 @@ bench: bench-venv ## run every benchmark, side by side with the peers
 
 docs: venv ## write a reference of all public names and commands to build/reference.md
 	$(BIN)/python -m tools.reference build/reference.md
+
+lock: ## pin what is installed, with hashes, from pyproject.toml (UPGRADE=1: take newer versions)
+	$(PYTHON) -m venv build/lock
+	build/lock/bin/pip install --quiet --disable-pip-version-check uv
+	for of in "constraints.txt --extra dev" "deploy/constraints.txt --extra nacos"; do \
+	  build/lock/bin/uv pip compile pyproject.toml -o $$of --universal --python-version 3.11 --generate-hashes $(if $(UPGRADE),--upgrade) \
+	    --quiet --no-header --no-annotate --no-emit-index-url; done
+
+sbom: venv ## write what a release consists of to build/sbom.json (CycloneDX)
+	$(BIN)/python -m tools.sbom deploy/constraints.txt build/sbom.json
+
+audit: venv ## ask for known vulnerabilities of what is pinned; says so where they cannot be had
+	$(BIN)/python -m tools.audit constraints.txt
 
 clean: ## remove what these commands made
 	rm -rf $(VENV) $(BENCH_VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis
