@@ -133,7 +133,7 @@ class _Vfs(apsw.VFS):
         self._disk, self._life = disk, disk.life
         super().__init__(self.name, "")
 
-    def xOpen(self, name: Any, flags: list[int]) -> Any:  # noqa: N802 - SQLite's name
+    def xOpen(self, name: Any, flags: list[int]) -> Any:
         path = str(name.filename() if isinstance(name, apsw.URIFilename) else name)
         self._disk.called("open", path, self._life)
         if path not in self._disk.files:
@@ -143,14 +143,14 @@ class _Vfs(apsw.VFS):
         flags[1] = flags[0]
         return _Handle(self._disk, path, self._life)
 
-    def xDelete(self, filename: str, syncdir: bool) -> None:  # noqa: N802
+    def xDelete(self, filename: str, syncdir: bool) -> None:
         self._disk.called("delete", filename, self._life)
         self._disk.files.pop(filename, None)
 
-    def xAccess(self, pathname: str, flags: int) -> bool:  # noqa: N802
+    def xAccess(self, pathname: str, flags: int) -> bool:
         return pathname in self._disk.files
 
-    def xFullPathname(self, name: str) -> str:  # noqa: N802
+    def xFullPathname(self, name: str) -> str:
         return name
 
 
@@ -165,40 +165,40 @@ class _Handle:
         self._disk.called(name, self._path, self._life)
         return self._file
 
-    def xRead(self, amount: int, offset: int) -> bytes:  # noqa: N802
+    def xRead(self, amount: int, offset: int) -> bytes:
         return bytes(self._call("read").shown[offset : offset + amount])
 
-    def xWrite(self, data: bytes, offset: int) -> None:  # noqa: N802
+    def xWrite(self, data: bytes, offset: int) -> None:
         self._call("write").change(offset, bytes(data))
 
-    def xTruncate(self, newsize: int) -> None:  # noqa: N802
+    def xTruncate(self, newsize: int) -> None:
         self._call("truncate").change(newsize, None)
 
-    def xSync(self, flags: int) -> None:  # noqa: N802
+    def xSync(self, flags: int) -> None:
         self._call("sync").sync()
 
-    def xFileSize(self) -> int:  # noqa: N802
+    def xFileSize(self) -> int:
         return len(self._file.shown)
 
-    def xClose(self) -> None:  # noqa: N802
+    def xClose(self) -> None:
         pass
 
-    def xLock(self, level: int) -> None:  # noqa: N802
+    def xLock(self, level: int) -> None:
         pass
 
-    def xUnlock(self, level: int) -> None:  # noqa: N802
+    def xUnlock(self, level: int) -> None:
         pass
 
-    def xCheckReservedLock(self) -> bool:  # noqa: N802
+    def xCheckReservedLock(self) -> bool:
         return False
 
-    def xFileControl(self, op: int, ptr: int) -> bool:  # noqa: N802
+    def xFileControl(self, op: int, ptr: int) -> bool:
         return False
 
-    def xSectorSize(self) -> int:  # noqa: N802
+    def xSectorSize(self) -> int:
         return SECTOR
 
-    def xDeviceCharacteristics(self) -> int:  # noqa: N802
+    def xDeviceCharacteristics(self) -> int:
         return apsw.SQLITE_IOCAP_POWERSAFE_OVERWRITE
 
 

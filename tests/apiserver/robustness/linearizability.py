@@ -1,9 +1,9 @@
 """Is a history of concurrent operations one that a single copy, taking one operation at a time, could have shown?
 
-The algorithm is that of Wing and Gong with Lowe's memory of configurations that lead nowhere, as in Porcupine: choose an
-operation that could have taken effect first, apply it to the model, go on with the rest, and go back where the model
-cannot give the answer that was seen. An operation takes effect between its call and its return. One whose outcome is not
-known (a connection that broke, a server error) may take effect at any time after its call, or never.
+The algorithm is that of Wing and Gong with Lowe's memory of configurations that lead nowhere, as in Porcupine: choose
+an operation that could have taken effect first, apply it to the model, go on with the rest, and go back where the model
+cannot give the answer that was seen. An operation takes effect between its call and its return. One whose outcome is
+not known (a connection that broke, a server error) may take effect at any time after its call, or never.
 """
 
 from __future__ import annotations
@@ -38,7 +38,8 @@ def check(history: Sequence[Operation], initial: S, step: Callable[[S, Any, Any]
     """`step(state, request, answer)` is the model: the next state, or None where the answer is impossible.
 
     >>> write, read = Operation(0, 1, ("write", 5), "ok"), Operation(2, 3, ("read",), 4)
-    >>> step = lambda state, request, answer: request[1] if request[0] == "write" else state if answer == state else None
+    >>> def step(state, request, answer):
+    ...     return request[1] if request[0] == "write" else state if answer == state else None
     >>> check([write, read], 0, step).linearizable
     False
     """

@@ -123,7 +123,9 @@ def values_seen(history: Sequence[Operation]) -> dict[str, int]:
     seen: dict[str, int] = {}
     for operation in history:
         answer = operation.answer
-        shown = answer.objects.values() if isinstance(answer, Listed) else [answer] if isinstance(answer, Object) else []
+        shown = (
+            answer.objects.values() if isinstance(answer, Listed) else [answer] if isinstance(answer, Object) else []
+        )
         for revision, value in shown:
             assert seen.setdefault(value, revision) == revision, f"{value} was shown at {seen[value]} and at {revision}"
     return seen
