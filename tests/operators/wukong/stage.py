@@ -18,6 +18,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from konverge.cache.lister import Lister
+from konverge.cache.quarantine import Quarantine
 from konverge.cache.record import Key, Meta, Record, receiver
 from konverge.client import Call, Client
 from konverge.client.errors import NotFound, error_for
@@ -232,9 +233,8 @@ class Stage:
 class _Shown:
     """An informer: what it shows of one kind."""
 
-    quarantine = SimpleNamespace(entries=())
-
     def __init__(self, stage: Stage, kind: type[Object]) -> None:
+        self.quarantine = Quarantine()
         self.served = kind.resource.kind not in stage.without
         objects = [item for item in stage.objects.values() if item.kind == kind.resource.kind]
         self._records = {key: record for key, record, _ in (_receive(to_json(to_dict(item))) for item in objects)}
