@@ -7,11 +7,11 @@ assert controller.of(old_pod, None, cached=[replicaset]) == {"deployment default
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from types import SimpleNamespace
 from typing import Any
 
 from konverge import Controller
 from konverge.cache.lister import Lister
+from konverge.cache.quarantine import Quarantine
 from konverge.cache.record import Key, Meta, Record
 from konverge.cache.store import Change, ChangeType, by_owner
 from konverge.objects.codec import from_json, to_json
@@ -82,7 +82,7 @@ class _Informer:
     def __init__(self, objects: list[Object], indexes: dict[str, Callable[[Record, Meta], Iterable[str]]]) -> None:
         self._records = {Key(obj.metadata.namespace, obj.metadata.name): record(obj) for obj in objects}
         self._indexes = indexes
-        self.quarantine = SimpleNamespace(entries={})
+        self.quarantine = Quarantine()
 
     def get(self, key: Key) -> Record | None:
         return self._records.get(key)
