@@ -126,7 +126,7 @@ def _new_replicaset(deployment: Deployment, replicas: int) -> ReplicaSet:
     selector.match_labels = {**selector.match_labels, HASH: digest}
     replicaset = ReplicaSet(
         metadata=ObjectMeta(
-            name=f"{deployment.metadata.name}-{digest}",
+            name=_name(deployment.metadata.name, digest),
             namespace=deployment.metadata.namespace,
             labels=dict(template.metadata.labels),
         ),
@@ -139,6 +139,12 @@ def _new_replicaset(deployment: Deployment, replicas: int) -> ReplicaSet:
     )
     set_controller_reference(deployment, replicaset)
     return replicaset
+
+
+# upstream: generateReplicaSetName
+def _name(deployment: str, digest: str) -> str:
+    """A name may have 253 characters; a longer one loses the end of the Deployment's name."""
+    return f"{deployment[: 253 - len(digest) - 1]}-{digest}"
 
 
 # upstream: SetNewReplicaSetAnnotations

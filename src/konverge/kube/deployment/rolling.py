@@ -54,11 +54,10 @@ def scale_down(deployment: Deployment, new: ReplicaSet, old: list[ReplicaSet]) -
     spare = total - least - new_unavailable
     if spare <= 0 or not any(sizes.values()):
         return {}
-    cleaned = _clean_unhealthy(old, sizes, spare)
+    _clean_unhealthy(old, sizes, spare)
     available = sum(available_in(rs) for rs in [*old, new])
     _shrink(old, sizes, available - least)
-    changed = {rs.metadata.name: sizes[rs.metadata.name] for rs in old if sizes[rs.metadata.name] != replicas_of(rs)}
-    return changed if cleaned or changed else {}
+    return {rs.metadata.name: sizes[rs.metadata.name] for rs in old if sizes[rs.metadata.name] != replicas_of(rs)}
 
 
 def available_in(rs: ReplicaSet) -> int:
@@ -71,24 +70,19 @@ def available_in(rs: ReplicaSet) -> int:
 
 
 # upstream: cleanupUnhealthyReplicas
-def _clean_unhealthy(old: list[ReplicaSet], sizes: Sizes, most: int) -> int:
-    cleaned = 0
+def _clean_unhealthy(old: list[ReplicaSet], sizes: Sizes, most: int) -> None:
     for rs in old:
-        unhealthy = replicas_of(rs) - (rs.status.available_replicas or 0)
-        take = min(most - cleaned, unhealthy)
-        if replicas_of(rs) and take > 0:
-            sizes[rs.metadata.name] -= take
-            cleaned += take
-    return cleaned
+        take = min(replicas_of(rs) - available_in(rs), most)
+        sizes[rs.metadata.name] -= take
+        most -= take
 
 
 # upstream: scaleDownOldReplicaSetsForRollingUpdate
 def _shrink(old: list[ReplicaSet], sizes: Sizes, most: int) -> None:
     for rs in old:
-        take = min(sizes[rs.metadata.name], most)
-        if take > 0:
-            sizes[rs.metadata.name] -= take
-            most -= take
+        take = max(0, min(sizes[rs.metadata.name], most))
+        sizes[rs.metadata.name] -= take
+        most -= take
 
 
 # ------------------------------------------------------------------ scaling
@@ -137,9 +131,8 @@ def _proportional(deployment: Deployment, active: list[ReplicaSet], new: Replica
         share = _share(rs, deployment, allowed, add, added) if add else 0
         sizes[rs.metadata.name] = replicas_of(rs) + share
         added += share
-    if ordered:
-        first = ordered[0].metadata.name
-        sizes[first] = max(0, sizes[first] + add - added)
+    first = ordered[0].metadata.name
+    sizes[first] = max(0, sizes[first] + add - added)
     return sizes
 
 
@@ -149,8 +142,6 @@ def _newest_first(rs: ReplicaSet) -> tuple[tuple[int, ...], str]:
 
 # upstream: GetReplicaSetProportion, getReplicaSetFraction
 def _share(rs: ReplicaSet, deployment: Deployment, allowed: int, add: int, added: int) -> int:
-    if not replicas_of(rs):
-        return 0
     noted = rs.metadata.annotations.get(MAXIMUM, "")
     before = int(noted) if noted.isdigit() and int(noted) else deployment.status.replicas or allowed
     fraction = _round(replicas_of(rs) * allowed / before) - replicas_of(rs) if before else 0

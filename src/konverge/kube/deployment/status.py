@@ -41,9 +41,13 @@ def put(
     return [*(condition for condition in conditions if condition.type != type), condition_]
 
 
-def has_deadline(deployment: Deployment) -> bool:
+def deadline(deployment: Deployment) -> int | None:
     seconds = deployment.spec.progress_deadline_seconds
-    return seconds is not None and seconds != NO_DEADLINE
+    return None if seconds == NO_DEADLINE else seconds
+
+
+def has_deadline(deployment: Deployment) -> bool:
+    return deadline(deployment) is not None
 
 
 def counts(deployment: Deployment, new: ReplicaSet | None, replicasets: list[ReplicaSet]) -> DeploymentStatus:
@@ -126,8 +130,8 @@ def _timed_out(deployment: Deployment, status: DeploymentStatus) -> bool:
 
 def left(deployment: Deployment, current: DeploymentCondition | None) -> float | None:
     """Seconds until a rollout that makes no progress counts as failed; None when there is no deadline."""
-    seconds = deployment.spec.progress_deadline_seconds
-    if not has_deadline(deployment) or seconds is None or current is None or not current.last_update_time:
+    seconds = deadline(deployment)
+    if seconds is None or current is None or not current.last_update_time:
         return None
     if current.reason in (AVAILABLE, TIMED_OUT):
         return None
