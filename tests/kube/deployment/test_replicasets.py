@@ -147,12 +147,17 @@ async def test_a_name_that_is_taken_leads_to_another(client: Client, run: Run) -
         await client.create(web_deployment(1))
         await asyncio.sleep(10)
         kept = await client.get(ReplicaSet, other.metadata.name, "default")
-        assert (kept.spec, kept.metadata.owner_references) == (other.spec, [])
+        assert kept.metadata.owner_references == []
+        assert kept.metadata.generation == other.metadata.generation
         listed = (await client.list(ReplicaSet, "default")).items
         (mine,) = [rs for rs in listed if rs.metadata.name != other.metadata.name]
         assert replicas_of(mine) == 1
         live = await client.get(Deployment, "web", "default")
         assert (live.status.collision_count, live.status.available_replicas) == (1, 1)
+        await set_image(client, Deployment, "web", "app:2")
+        await asyncio.sleep(10)
+        live = await client.get(Deployment, "web", "default")
+        assert (live.status.collision_count, live.status.updated_replicas) == (1, 1)
 
 
 @pytest.mark.parametrize(("limit", "left"), [(0, ["app:4"]), (2, ["app:2", "app:3", "app:4"])])

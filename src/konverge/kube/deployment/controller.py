@@ -51,8 +51,6 @@ class DeploymentReconciler(Reconciler[Deployment]):
 # upstream: rolloutRolling
 async def _roll(ctx: Context[Deployment], new: ReplicaSet | None, old: list[ReplicaSet]) -> Sets:
     new = await _ensure_new(ctx, new, old, rolling.first_size(ctx.obj, old))
-    if new is None:
-        return None, old
     return await _resize(ctx, new, old, rolling.scale_up(ctx.obj, new, old) or rolling.scale_down(ctx.obj, new, old))
 
 
@@ -66,7 +64,7 @@ async def _recreate(ctx: Context[Deployment], new: ReplicaSet | None, old: list[
         return new, old
     wanted = replicas_of(ctx.obj)
     new = await _ensure_new(ctx, new, old, wanted)
-    return await _resize(ctx, new, old, {new.metadata.name: wanted}) if new else (None, old)
+    return await _resize(ctx, new, old, {new.metadata.name: wanted})
 
 
 # upstream: oldPodsRunning
@@ -76,21 +74,16 @@ async def _old_pods_run(ctx: Context[Deployment], old: list[ReplicaSet]) -> bool
     return any(not podlib.is_terminated(pod) for pod in owned)
 
 
-async def _ensure_new(
-    ctx: Context[Deployment], new: ReplicaSet | None, old: list[ReplicaSet], size: int
-) -> ReplicaSet | None:
+async def _ensure_new(ctx: Context[Deployment], new: ReplicaSet | None, old: list[ReplicaSet], size: int) -> ReplicaSet:
     existed = new is not None
     try:
         replicaset = await sets.ensure_new(ctx, new, old, size)
     except sets.CreationFailed as failure:
         await _report_failure(ctx, failure)
         raise failure.error from None
-    if replicaset is None:
-        await ctx.save_status()  # the collision is counted, so that the next reconcile tries another name
-        return None
     _note_new(ctx.obj, replicaset, existed)
-    revision = replicaset.metadata.annotations.get(sets.REVISION, "")
-    if revision and ctx.obj.metadata.annotations.get(sets.REVISION) != revision:
+    revision = replicaset.metadata.annotations[sets.REVISION]
+    if ctx.obj.metadata.annotations.get(sets.REVISION) != revision:
         ctx.obj.metadata.annotations[sets.REVISION] = revision
         # Through the status subresource: a changed annotation on the Deployment itself would raise its generation.
         patch = MergePatch({"metadata": {"annotations": {sets.REVISION: revision}}})

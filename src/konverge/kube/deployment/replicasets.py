@@ -16,7 +16,7 @@ from konverge.objects.int_or_string import scale
 from konverge.objects.kinds.apps_v1 import Deployment, ReplicaSet, ReplicaSetSpec
 from konverge.objects.kinds.core_v1 import PodTemplateSpec
 from konverge.objects.meta import LabelSelector, ObjectMeta
-from konverge.runtime import Context, set_controller_reference
+from konverge.runtime import Context, TransientError, set_controller_reference
 from konverge.runtime.owners import is_controlled_by
 
 HASH = "pod-template-hash"
@@ -24,6 +24,7 @@ REVISION = "deployment.kubernetes.io/revision"
 HISTORY = "deployment.kubernetes.io/revision-history"
 DESIRED = "deployment.kubernetes.io/desired-replicas"
 MAXIMUM = "deployment.kubernetes.io/max-replicas"
+_MOST_COLLISIONS = 50  # a bound on the loop; two collisions in a row are already unlikely
 # Annotations of the Deployment that describe it and not its template. Upstream: annotationsToSkip.
 _NOT_COPIED = {
     "kubectl.kubernetes.io/last-applied-configuration",
@@ -84,38 +85,40 @@ def split(deployment: Deployment, replicasets: list[ReplicaSet]) -> tuple[Replic
 
 async def ensure_new(
     ctx: Context[Deployment], new: ReplicaSet | None, old: list[ReplicaSet], replicas: int
-) -> ReplicaSet | None:
+) -> ReplicaSet:
     """The new replica set with its annotations up to date; created with so many replicas when there is none.
-
-    None when the name is taken by another object: the next reconcile tries a name with another hash.
 
     Upstream: getNewReplicaSet.
     """
-    deployment = ctx.obj
     revision = max((revision_of(rs) for rs in old), default=0) + 1
-    if new is not None:
-        revision = max(revision, revision_of(new))
-        return await annotate(ctx, new, _annotations(deployment, new, revision))
-    desired = _new_replicaset(deployment, replicas)
-    desired.metadata.annotations = _annotations(deployment, desired, revision)
-    try:
-        created = await ctx.client.create(desired)
-    except AlreadyExists:
-        return await _collided(ctx, desired.metadata.name)
-    except ClientError as error:
-        raise CreationFailed(desired.metadata.name, error) from error
-    if replicas:
-        ctx.event("ScalingReplicaSet", f"Scaled up replica set {created.metadata.name} from 0 to {replicas}")
-    return created
+    if new is None:
+        return await _create(ctx, replicas, revision)
+    revision = max(revision, revision_of(new))
+    return await annotate(ctx, new, _annotations(ctx.obj, new, revision))
 
 
-async def _collided(ctx: Context[Deployment], name: str) -> ReplicaSet | None:
-    live = await ctx.client.get(ReplicaSet, name, ctx.request.namespace)
-    same = _bare(live.spec.template) == _bare(ctx.obj.spec.template)
-    if is_controlled_by(live, ctx.obj) and same:
-        return live  # we created it before, and the cache had not shown it
-    ctx.obj.status.collision_count = (ctx.obj.status.collision_count or 0) + 1
-    return None
+async def _create(ctx: Context[Deployment], replicas: int, revision: int) -> ReplicaSet:
+    """Named by the hash of the template; if the name is taken, the collision is counted and the next name is tried.
+
+    (Upstream returns and comes again. Here that would be never: a controller is not woken by what it writes itself.)
+    """
+    for _ in range(_MOST_COLLISIONS):
+        desired = _new_replicaset(ctx.obj, replicas)
+        desired.metadata.annotations = _annotations(ctx.obj, desired, revision)
+        try:
+            created = await ctx.client.create(desired)
+        except AlreadyExists:
+            live = await ctx.client.get(ReplicaSet, desired.metadata.name, ctx.request.namespace)
+            if is_controlled_by(live, ctx.obj) and _bare(live.spec.template) == _bare(ctx.obj.spec.template):
+                return live  # we created it before, and the cache had not shown it
+            ctx.obj.status.collision_count = (ctx.obj.status.collision_count or 0) + 1
+            continue
+        except ClientError as error:
+            raise CreationFailed(desired.metadata.name, error) from error
+        if replicas:
+            ctx.event("ScalingReplicaSet", f"Scaled up replica set {created.metadata.name} from 0 to {replicas}")
+        return created
+    raise TransientError(f"no free name for a set of {ctx.request} after {_MOST_COLLISIONS} collisions")
 
 
 def _new_replicaset(deployment: Deployment, replicas: int) -> ReplicaSet:
