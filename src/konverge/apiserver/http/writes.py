@@ -16,7 +16,8 @@ import msgspec
 
 from konverge.apiserver import aside, field_errors, status
 from konverge.apiserver.field_errors import FieldError
-from konverge.apiserver.http import render
+from konverge.apiserver.http import render, stored_size
+from konverge.apiserver.http.bodies import media_type
 from konverge.apiserver.http.listing import parse_version
 from konverge.apiserver.http.options import WriteOptions
 from konverge.apiserver.merge.managed_entries import keep_times
@@ -169,9 +170,24 @@ async def _store_new(call: Call, served: Served, obj: Obj) -> Record:
         if store.get(served.table, unstored(obj).key) is not None:
             raise Exists
         return unstored(obj)
-    record = store.put(store.table(served.table), obj, expected=0)
+    record = put(call, served, obj, expected=0)
     await store.settled(record.revision)
     return record
+
+
+def put(call: Call, served: Served, obj: Obj, *, expected: int) -> Record:
+    """Write an object, if it is not larger than the real server's storage takes.
+
+    Without its managedFields it may fit. An apply needs them, and is refused.
+    """
+    store = call.server.store
+    table, check = store.table(served.table), stored_size.limit(served, expected)
+    try:
+        return store.put(table, obj, expected=expected, check=check)
+    except stored_size.TooLarge:
+        if media_type(call) == "application/apply-patch+yaml" or not obj["metadata"].pop("managedFields", None):
+            raise
+    return store.put(table, obj, expected=expected, check=check)
 
 
 # upstream: rest.CheckGeneratedNameError
@@ -291,26 +307,13 @@ def _preconditions(call: Call, served: Served, record: Record, obj: Obj, live: O
         raise status.conflict(resource.group, resource.plural, name, status.MODIFIED)
 
 
-_STORAGE_PATHS = {
-    "/replicationcontrollers": "controllers",
-    "/nodes": "minions",
-    "/services": "services/specs",
-    "/endpoints": "services/endpoints",
-    "networking.k8s.io/ingresses": "ingress",
-    "apiextensions.k8s.io/customresourcedefinitions": "apiextensions.k8s.io/customresourcedefinitions",
-    "apiregistration.k8s.io/apiservices": "apiregistration.k8s.io/apiservices",
-}
-"""Where the real server keeps kinds whose path in etcd differs from their plural."""
-
-
 def uid_conflict(call: Call, served: Served, wanted: str, present: str) -> status.ApiError:
     """409: the object of this name is not the one that the client means."""
-    group, _, plural = served.table.rpartition("/")
-    place = f"{group}/{plural}" if served.custom else _STORAGE_PATHS.get(served.table, plural)
     root = "" if call.dry_run else "/registry"
     why = (
-        f"StorageError: invalid object, Code: 4, Key: {root}/{place}/{call.key}, ResourceVersion: 0, "
-        f"AdditionalErrorMsg: Precondition failed: UID in precondition: {wanted}, UID in object meta: {present}"
+        f"StorageError: invalid object, Code: 4, Key: {root}/{stored_size.place(served)}/{call.key}, "
+        "ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: "
+        f"UID in precondition: {wanted}, UID in object meta: {present}"
     )
     return status.conflict(served.resource.group, served.resource.plural, call.info.name, why)
 
@@ -374,7 +377,7 @@ async def _store_changed(call: Call, served: Served, record: Record, obj: Obj, o
     obj = await _settled(served, obj)
     if call.dry_run:
         return unstored(obj)
-    written = store.put(table, obj, expected=record.revision)
+    written = put(call, served, obj, expected=record.revision)
     await store.settled(written.revision)
     return written
 

@@ -92,8 +92,13 @@ class Store:
         existing = self.tables.get(table)
         return None if existing is None else existing.get_at(self.durable, key)
 
-    def put(self, table: Table, obj: Obj, *, expected: int | None) -> Record:
-        """Write an object. `expected` is the revision it must have now: 0 for none, None for any."""
+    def put(
+        self, table: Table, obj: Obj, *, expected: int | None, check: Callable[[Record], None] | None = None
+    ) -> Record:
+        """Write an object. `expected` is the revision it must have now: 0 for none, None for any.
+
+        `check` raises for a record that may not be stored.
+        """
         metadata = obj["metadata"]
         namespace = metadata.get("namespace", "")
         key = f"{namespace}/{metadata['name']}" if namespace else metadata["name"]
@@ -101,6 +106,8 @@ class Store:
         _guard(old, expected)
         revision = self.revision + 1
         record = record_of(obj, revision)
+        if check is not None:
+            check(record)
         self._commit(table, Event(revision, key, clock.now(), record, old))
         return record
 
