@@ -10,7 +10,7 @@ import pytest
 from konverge.cli.installation import Installation
 from konverge.client import Forbidden, NotFound
 from konverge.operators.catalog import find
-from konverge.operators.wukong.protection import MESSAGE
+from konverge.operators.wukong.protection import MESSAGE, policies
 from konverge.operators.wukong.resource import Wukong
 from konverge.sim.kubevirt import QUICK
 from tests.operators.wukong.world import NAME, SPACE, World, world
@@ -65,3 +65,27 @@ async def test_the_rest_of_a_collection_goes() -> None:
         await w.gone(Wukong, "plain")
         with pytest.raises(NotFound):
             await w.delete("plain")
+
+
+def test_the_policy_and_its_binding_whole() -> None:
+    policy, binding = policies("vms")
+    name = {"name": "vms-deletion-protection"}
+    head = {"apiVersion": "admissionregistration.k8s.io/v1", "metadata": name}
+    rule = {
+        "apiGroups": ["vm.novasphere.dev"],
+        "apiVersions": ["*"],
+        "operations": ["DELETE"],
+        "resources": ["wukongs"],
+    }
+    expression = "!has(oldObject.spec.deletionProtection) || !oldObject.spec.deletionProtection"
+    assert policy == {
+        **head,
+        "kind": "ValidatingAdmissionPolicy",
+        "spec": {
+            "failurePolicy": "Fail",
+            "matchConstraints": {"resourceRules": [rule]},
+            "validations": [{"expression": expression, "message": MESSAGE, "reason": "Forbidden"}],
+        },
+    }
+    spec = {"policyName": name["name"], "validationActions": ["Deny"]}
+    assert binding == {**head, "kind": "ValidatingAdmissionPolicyBinding", "spec": spec}

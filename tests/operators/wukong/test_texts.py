@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from konverge.objects import Quantity
 from konverge.operators.wukong import names
 from konverge.operators.wukong.resource import problems
-from konverge.operators.wukong.texts import LEAST, MAC, SIZE, is_address, is_cidr
+from konverge.operators.wukong.texts import LEAST, MAC, SIZE, is_address, is_cidr, is_too_small
 from tests.apiserver.cel.show import outcome
 from tests.operators.wukong.specs import disk, spec, wukong
 
@@ -64,3 +64,30 @@ def test_an_address_is_what_the_server_calls_one(text: str) -> None:
 def test_a_net_is_what_the_server_calls_one(address: str, length: str) -> None:
     for text in (f"{address}/{length}", address):
         assert outcome(f"isCIDR('{text}')") == {"value": str(is_cidr(text)).lower()}
+
+
+@pytest.mark.parametrize(
+    ("text", "small"), [("1Mi", False), ("1048576", False), ("1048575", True), ("0", True), ("", True), ("x", True)]
+)
+def test_the_least_size_is_large_enough(text: str, small: bool) -> None:
+    assert is_too_small(text) is small
+
+
+@pytest.mark.parametrize(
+    ("text", "net"),
+    [
+        ("10.0.0.1/32", True),
+        ("10.0.0.1/33", False),
+        ("10.0.0.1/0", True),
+        ("10.0.0.1/", False),
+        ("10.0.0.1", False),
+        ("fd00::1/128", True),
+        ("fd00::1/129", False),
+        ("::ffff:1.2.3.4/8", False),
+        ("fe80::1%eth0/8", False),
+        ("x/8", False),
+        ("10.0.0.1/08", False),
+    ],
+)
+def test_what_is_a_net(text: str, net: bool) -> None:
+    assert is_cidr(text) is net
