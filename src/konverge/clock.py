@@ -34,6 +34,11 @@ def _simulated() -> SimulatedLoop | None:
     return cast("SimulatedLoop", loop) if hasattr(loop, "wall_time") else None
 
 
+def is_simulated() -> bool:
+    """Whether the running loop owns time and randomness: then nothing may be left to threads."""
+    return _simulated() is not None
+
+
 def now() -> float:
     """Seconds since the epoch."""
     loop = _simulated()

@@ -1,7 +1,8 @@
 """Events are kept for an hour after their last write, then the server removes them.
 
 A write queues its key with the time at which the event expires; as all live equally long, the queue is in order and one
-timer suffices. A later write makes the queued entry void: the revisions differ.
+timer suffices. A later write makes the queued entry void: the revisions differ. While the disk fails nothing is
+removed; an event whose removal was taken back gets the whole time again.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from collections import deque
 
 from konverge import clock
 from konverge.apiserver.storage import Event, Store
+from konverge.apiserver.storage.failures import Failed
 
 TABLE = "/events"
 LIFETIME = 3600.0  # upstream: --event-ttl (pkg/controlplane/apiserver/options)
@@ -32,8 +34,10 @@ class Expiry:
         for record in self._store.table(TABLE).records.values():
             self._enqueue(record.key, record.revision)
         self._store.subscribe(TABLE, self._written)
+        self._store.on_recovery(self._arm)
 
     def stop(self) -> None:
+        self._queue.clear()
         if self._timer is not None:
             self._timer.cancel()
 
@@ -43,10 +47,11 @@ class Expiry:
 
     def _enqueue(self, key: str, revision: int) -> None:
         self._queue.append((clock.monotonic() + self._lifetime, key, revision))
-        if self._timer is None:
-            self._arm()
+        self._arm()
 
     def _arm(self) -> None:
+        if not self._queue or self._timer is not None:
+            return
         delay = max(self._queue[0][0] - clock.monotonic(), 0.0)
         self._timer = asyncio.get_running_loop().call_later(delay, self._expire)
 
@@ -56,9 +61,12 @@ class Expiry:
         for _ in range(_AT_ONCE):
             if not self._queue or self._queue[0][0] > now:
                 break
-            _, key, revision = self._queue.popleft()
+            _, key, revision = self._queue[0]
             record = table.records.get(key)
             if record is not None and record.revision == revision:
-                self._store.remove(table, key, expected=revision)
-        if self._queue:
-            self._arm()
+                try:
+                    self._store.remove(table, key, expected=revision)
+                except Failed:
+                    return  # until the disk works again
+            self._queue.popleft()
+        self._arm()

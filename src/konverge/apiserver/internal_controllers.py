@@ -1,7 +1,8 @@
 """Controllers that run in the API server itself: the conditions of FlowSchemas and APIServices.
 
 Each follows a table and, in the loop's next turn, writes the condition that the present state requires. A condition
-that says the same already is left alone, so that no write causes another one.
+that says the same already is left alone, so that no write causes another one. After the disk has failed, all conditions
+are looked at again: some may not have been written, or not have stayed.
 
 Upstream: apiserver/pkg/util/flowcontrol/apf_controller.go, kube-aggregator/pkg/controllers/status.
 """
@@ -9,16 +10,19 @@ Upstream: apiserver/pkg/util/flowcontrol/apf_controller.go, kube-aggregator/pkg/
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Callable
 from typing import Any
 
 from konverge.apiserver.meta.system import timestamp
 from konverge.apiserver.object_access import Objects
 from konverge.apiserver.storage import Event, Store
+from konverge.apiserver.storage.failures import Failed
 from konverge.apiserver.strategy import Obj
 
 FLOW = "flowcontrol.apiserver.k8s.io"
 REGISTRATION = "apiregistration.k8s.io"
+_FOLLOWED = ((FLOW, "flowschemas"), (REGISTRATION, "apiservices"))
 
 Condition = Callable[[Obj], Obj | None]
 
@@ -32,9 +36,15 @@ class InternalControllers:
         self._pending: set[tuple[str, str]] = set()
 
     def start(self) -> None:
-        for group, plural in ((FLOW, "flowschemas"), (REGISTRATION, "apiservices")):
+        for group, plural in _FOLLOWED:
             self._store.subscribe(f"{group}/{plural}", self._follower(group, plural))
         self._store.subscribe(f"{FLOW}/prioritylevelconfigurations", self._levels_changed)
+        self._store.on_recovery(self._check_all)
+
+    def _check_all(self) -> None:
+        for group, plural in _FOLLOWED:
+            for record in self._objects.records(group, plural):
+                self._later(group, plural, record.name)
 
     def _follower(self, group: str, plural: str) -> Callable[[Event], None]:
         def follow(event: Event) -> None:
@@ -55,10 +65,9 @@ class InternalControllers:
 
     def _settle(self, group: str, plural: str, name: str) -> None:
         self._pending.discard((plural, name))
-        if plural == "flowschemas":
-            self._objects.update(group, plural, "", name, self._dangling)
-        else:
-            self._objects.update(group, plural, "", name, self._available)
+        change = self._dangling if plural == "flowschemas" else self._available
+        with contextlib.suppress(Failed):  # `_check_all` comes when the disk works again
+            self._objects.update(group, plural, "", name, change)
 
     def _dangling(self, schema: Obj) -> Obj | None:
         level = schema["spec"]["priorityLevelConfiguration"]["name"]

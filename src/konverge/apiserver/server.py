@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import secrets
 import ssl
 from base64 import b64encode
@@ -26,8 +27,8 @@ from konverge.apiserver.private_files import read_text, write_private
 from konverge.apiserver.registry import Registry
 from konverge.apiserver.request.protocols import Admission, Extensions, Stream, TableMaker
 from konverge.apiserver.storage import Store
+from konverge.apiserver.storage.failures import Failed, Lost
 from konverge.apiserver.storage.folder import FolderError
-from konverge.apiserver.storage.store import Failed
 from konverge.apiserver.table import Tables
 from konverge.wire.in_process import Direct
 from konverge.wire.message import Request, Response
@@ -35,11 +36,12 @@ from konverge.wire.message import Request, Response
 if TYPE_CHECKING:
     from konverge.apiserver.admission.webhooks.client import WebhookClient
     from konverge.apiserver.kinds.core.service.allocation import Allocators
+    from konverge.apiserver.storage.disk import Disk
     from konverge.apiserver.storage.sqlite import SqliteJournal
     from konverge.wire.server import Server
 
 
-def _opened(data_dir: Path | None, token: str) -> tuple[SqliteJournal | None, str]:
+def _opened(data_dir: Path | None, token: str, disk: Disk | None) -> tuple[SqliteJournal | None, str]:
     """The journal and the administrator's token, which is kept so that a kubeconfig outlives a restart.
 
     Raises FolderError for a folder that is in use, or whose secrets are damaged.
@@ -48,7 +50,7 @@ def _opened(data_dir: Path | None, token: str) -> tuple[SqliteJournal | None, st
         return None, token or secrets.token_urlsafe(24)
     from konverge.apiserver.storage.sqlite import SqliteJournal
 
-    journal = SqliteJournal(data_dir / "state.db")  # first: it locks the folder
+    journal = SqliteJournal(data_dir / "state.db", disk)  # first: it locks the folder
     try:
         path = data_dir / "token"
         if not path.exists():
@@ -63,10 +65,18 @@ def _opened(data_dir: Path | None, token: str) -> tuple[SqliteJournal | None, st
 class ApiServer:
     """One API server. `async with` starts and stops it; `transport` reaches it without sockets."""
 
-    def __init__(self, *, config: Config | None = None, data_dir: Path | None = None, token: str = "") -> None:
+    def __init__(
+        self,
+        *,
+        config: Config | None = None,
+        data_dir: Path | None = None,
+        token: str = "",
+        disk: Disk | None = None,
+    ) -> None:
+        """`disk` is how the state in `data_dir` is reached; tests make it fail."""
         self.config = config or Config()
         self.data_dir = data_dir
-        self._journal, self.token = _opened(data_dir, token)
+        self._journal, self.token = _opened(data_dir, token, disk)
         """The token is the administrator's."""
         self.registry = Registry.builtin()
         self.store = Store(history=self.config.history, journal=self._journal)
@@ -86,13 +96,23 @@ class ApiServer:
         self.transport = Direct(self.handle, refusal=refusal)
         self._listener: Server | None = None
         self._expiry = Expiry(self.store)
+        self._allocators: tuple[int, Allocators] | None = None
+        self._lost = asyncio.Event()
+        self.store.on_end(self._lost.set)
 
-    @cached_property
+    @property
     def service_allocators(self) -> Allocators:
-        """Which cluster IPs and node ports are in use; read from the stored Services when first needed."""
-        from konverge.apiserver.kinds.core.service.allocation import Allocators
+        """Which cluster IPs and node ports are in use; read from the stored Services when first needed.
 
-        return Allocators(self.config.service_cluster_ips, self.objects.scan("", "services"))
+        And again when writes were taken back: a Service that was removed may be there again, with its addresses.
+        """
+        reverts = self.store.reverts
+        if self._allocators is None or self._allocators[0] != reverts:
+            from konverge.apiserver.kinds.core.service.allocation import Allocators
+
+            services = self.objects.scan("", "services")
+            self._allocators = reverts, Allocators(self.config.service_cluster_ips, services)
+        return self._allocators[1]
 
     def next_audit_id(self) -> str:
         """The identity of a request. A random one would cost more than the rest of a GET; unique is enough."""
@@ -125,7 +145,7 @@ class ApiServer:
             await self.store.settled(self.store.revision)  # the first client finds namespaces and roles
         except Failed as error:
             await self.stop()
-            raise FolderError(f"the data folder {self.data_dir} cannot be written ({error}): check the disk") from error
+            raise FolderError(str(error)) from error
 
     async def listen(self, host: str = "127.0.0.1", port: int = 0, *, tls: ssl.SSLContext | None = None) -> str:
         """Serve on a socket as well; the result is the URL."""
@@ -135,10 +155,33 @@ class ApiServer:
             self._listener = Server(self.handle, refusal=refusal)
         await self._listener.start(host, port, ssl=tls)
         bound = self._listener.addresses[-1]
-        bootstrap.publish_endpoints(self.objects, *bound[:2])
-        await self.store.settled(self.store.revision)
+        try:
+            bootstrap.publish_endpoints(self.objects, *bound[:2])
+            await self.store.settled(self.store.revision)
+        except Failed as error:
+            raise FolderError(str(error)) from error
         shown = f"[{bound[0]}]" if ":" in bound[0] else bound[0]
         return f"{'https' if tls else 'http'}://{shown}:{bound[1]}"
+
+    async def serve_until(self, stopping: asyncio.Event) -> None:
+        """Wait for the event. Raises Lost when the state on disk is not what was acknowledged: then the process ends.
+
+        async with ApiServer(data_dir=Path("data")) as server:
+            print(await server.listen())
+            await server.serve_until(stopping)
+        """
+        waiting = [asyncio.create_task(event.wait()) for event in (stopping, self._lost)]
+        try:
+            await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for task in waiting:
+                task.cancel()
+            await asyncio.gather(*waiting, return_exceptions=True)
+        self._raise_if_lost()
+
+    def _raise_if_lost(self) -> None:
+        if isinstance(self.store.failure, Lost):
+            raise Lost(str(self.store.failure))
 
     async def stop(self) -> None:
         """End watches, finish requests that have begun, and make sure that everything is on disk."""
@@ -161,6 +204,8 @@ class ApiServer:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         await self.stop()
+        if kind is None:
+            self._raise_if_lost()
 
     def certificates(self, *hosts: str) -> Certificates:
         """For TLS: made now, or kept in the data directory."""

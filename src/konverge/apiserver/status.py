@@ -135,6 +135,11 @@ def plain_500(message: str) -> ApiError:
     return ApiError(500, "", message)
 
 
+def unavailable(message: str, retry_after: int) -> ApiError:
+    details = {"retryAfterSeconds": retry_after}
+    return ApiError(503, "ServiceUnavailable", message, details, headers={"Retry-After": str(retry_after)})
+
+
 def timeout(message: str, retry_after: int, causes: list[dict[str, str]] | None = None) -> ApiError:
     details: dict[str, Any] = {"causes": causes} if causes else {}
     details["retryAfterSeconds"] = retry_after

@@ -67,7 +67,7 @@ async def _serve(arguments: argparse.Namespace, stopping: asyncio.Event) -> None
         if arguments.kubeconfig is not None:
             write_private(arguments.kubeconfig, json.dumps(server.kubeconfig(url, certificates), indent=1).encode())
         print(f"ready {url}", flush=True)
-        await stopping.wait()
+        await server.serve_until(stopping)
 
 
 def run_controllers(arguments: argparse.Namespace) -> int:

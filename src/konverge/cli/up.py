@@ -241,7 +241,7 @@ async def serve(
                     await create_samples(cluster.client, new, arguments.database)
                 if not text:
                     print(json.dumps(endpoints.facts()), flush=True)
-                await stopping.wait()
+                await cluster.server.serve_until(stopping)
 
 
 def _write_kubeconfig(cluster: Cluster, url: str, path: Path) -> Path:

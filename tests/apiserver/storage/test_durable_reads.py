@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -13,6 +12,8 @@ from hypothesis import strategies as st
 
 from konverge.apiserver import ApiServer
 from konverge.apiserver.storage import Event, HistoryLimits, Store
+from konverge.apiserver.storage.failures import Failed
+from konverge.apiserver.storage.store import Listener
 from konverge.wire.message import Response
 from tests.apiserver.api import CONFIG_MAPS, MERGE, Api
 
@@ -22,11 +23,10 @@ class HeldJournal:
 
     def __init__(self) -> None:
         self.appended: list[int] = []
-        self.on_durable: Callable[[int], None]
-        self.on_failed: Callable[[BaseException], None]
+        self.listener: Listener
 
-    def start(self, on_durable: Callable[[int], None], on_failed: Callable[[BaseException], None]) -> None:
-        self.on_durable, self.on_failed = on_durable, on_failed
+    def start(self, listener: Listener) -> None:
+        self.listener = listener
 
     def append(self, table: str, event: Event) -> None:
         self.appended.append(event.revision)
@@ -39,7 +39,7 @@ class HeldJournal:
 
     def release(self) -> None:
         """Everything so far is on disk."""
-        self.on_durable(self.appended[-1])
+        self.listener.on_durable(self.appended[-1])
 
 
 @pytest.fixture
@@ -135,8 +135,9 @@ async def test_an_answer_waits_for_the_writes_that_it_rests_on(api: Api, held: H
 async def test_a_refusal_that_rests_on_a_lost_write_is_no_refusal(api: Api, held: HeldJournal) -> None:
     creating = await begin(api, "POST", CONFIG_MAPS, {"metadata": {"name": "x"}})
     again = await begin(api, "POST", CONFIG_MAPS, {"metadata": {"name": "x"}})
-    held.on_failed(OSError("no space left on device"))
-    assert [(await request).status for request in (creating, again)] == [500, 500]
+    held.listener.on_failed(Failed("no space left on device"))
+    held.listener.on_truth(api.server.store.durable)
+    assert [(await request).status for request in (creating, again)] == [503, 503]
 
 
 @pytest.mark.spec("T-01", "S-05")

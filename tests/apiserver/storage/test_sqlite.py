@@ -14,7 +14,6 @@ import pytest
 from konverge.apiserver.storage import Event, HistoryLimits, Store
 from konverge.apiserver.storage.folder import FolderError
 from konverge.apiserver.storage.sqlite import SqliteJournal
-from konverge.apiserver.storage.store import Failed
 
 
 def obj(name: str, value: str = "") -> dict[str, Any]:
@@ -98,22 +97,6 @@ async def test_a_second_server_on_the_same_folder_is_refused(tmp_path: Path) -> 
     await store.settled(store.revision)
     with pytest.raises(FolderError, match=f"in use by process {os.getpid()}: "):
         SqliteJournal(tmp_path / "state.db")
-    await store.close()
-
-
-async def test_writes_fail_after_the_disk_has_failed(tmp_path: Path) -> None:
-    class BrokenDisk(SqliteJournal):
-        def _execute(self, group: list[Any]) -> int:
-            raise sqlite3.OperationalError("disk I/O error")
-
-    journal = BrokenDisk(tmp_path / "state.db")
-    store = Store(journal=journal)
-    journal.load(store)
-    store.put(store.table("a"), obj("x"), expected=0)
-    with pytest.raises(Failed, match="disk I/O error"):
-        await store.settled(store.revision)
-    with pytest.raises(Failed):
-        store.put(store.table("a"), obj("y"), expected=0)
     await store.close()
 
 

@@ -282,7 +282,7 @@ class NodePods:
         if self._nodes is None:
             self._nodes = {}
             table = self._store.table("/pods")
-            for record in table.records.values():
+            for record in table.at(self._store.durable):
                 self._add(record)
             self._store.subscribe(table.name, self._changed)
         return self._nodes

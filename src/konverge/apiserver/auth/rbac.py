@@ -100,7 +100,7 @@ class Rbac:
 
     def _compiled(self, role: RoleRef) -> list[Rule]:
         table, key = ("roles", f"{role.namespace}/{role.name}") if role.kind == "Role" else ("clusterroles", role.name)
-        record = self._store.get(f"{GROUP}/{table}", key)
+        record = self._store.durable_record(f"{GROUP}/{table}", key)  # one that is not on disk may yet be taken back
         if record is None:
             raise MissingRole(f"{role.kind.lower()}.{GROUP} {quote(role.name)} not found")
         return [Rule.of(rule) for rule in record.decode().get("rules") or ()]
@@ -124,7 +124,7 @@ class Rbac:
             self._grants = {}
             for plural in ("clusterrolebindings", "rolebindings"):
                 table = self._store.table(f"{GROUP}/{plural}")
-                for record in table.records.values():
+                for record in table.at(self._store.durable):
                     self._bind(record)
                 self._store.subscribe(table.name, self._binding_changed)
             for plural in ("clusterroles", "roles"):

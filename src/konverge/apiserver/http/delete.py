@@ -23,6 +23,7 @@ from konverge.apiserver.request.call import Call
 from konverge.apiserver.schema import lookup
 from konverge.apiserver.schema.decode import DecodeError, from_json
 from konverge.apiserver.storage import Mismatch, Missing, Record, Release
+from konverge.apiserver.storage.failures import Failed
 from konverge.apiserver.strategy import Obj
 from konverge.objects.resource import Resource
 from konverge.wire.message import Response
@@ -103,6 +104,7 @@ async def remove(call: Call, served: Served, key: str, options: DeleteOptions, *
         try:
             if not admitted:
                 await _admit(call, served, record, options)
+            call.server.store.require(call.reverts)
             return await _remove_once(call, served, record, options)
         except (Mismatch, Missing):
             continue
@@ -126,7 +128,7 @@ async def _remove_once(call: Call, served: Served, record: Record, options: Dele
         options = replace(options, grace_period=1)
     grace = _grace(served, obj, options)
     if grace is None:
-        return Deleted(record, gone=False)
+        return await _unchanged(call, record)
     metadata = obj["metadata"]
     before = {"finalizers": metadata.get("finalizers") or []}
     metadata["finalizers"] = _finalizers(served, before["finalizers"], options)
@@ -246,10 +248,16 @@ async def _remove_record(
     return Deleted(last, gone=True)
 
 
+async def _unchanged(call: Call, record: Record) -> Deleted:
+    """The deletion is under way already; no client hears of that before it is on disk."""
+    await call.server.store.settled(record.revision)
+    return Deleted(record, gone=False)
+
+
 async def _store_marked(call: Call, served: Served, record: Record, obj: Obj) -> Deleted:
     obj["metadata"]["resourceVersion"] = str(record.revision)
     if obj == record.decode():
-        return Deleted(record, gone=False)
+        return await _unchanged(call, record)
     if call.dry_run:
         return Deleted(writes.unstored(obj), gone=False)
     store = call.server.store
@@ -286,10 +294,12 @@ async def _remove_some(call: Call, served: Served, records: list[Record], option
             raise refusal
 
 
-async def _refusal(call: Call, served: Served, key: str, options: DeleteOptions) -> status.ApiError | None:
+async def _refusal(call: Call, served: Served, key: str, options: DeleteOptions) -> status.ApiError | Failed | None:
     """Delete one object; the error if it was refused. An object that is gone already counts as deleted."""
     try:
         await remove(call, served, key, options)
     except status.ApiError as error:
         return None if error.code == 404 else error
+    except Failed as error:
+        return error
     return None

@@ -22,12 +22,14 @@ from konverge.apiserver.request.call import Call
 from konverge.apiserver.request.info import request_info, split_target
 from konverge.apiserver.request.protocols import Backend, Handler
 from konverge.apiserver.request.user import ANONYMOUS
-from konverge.apiserver.storage.store import Failed
+from konverge.apiserver.storage.failures import Failed, InDoubt, Lost
 from konverge.objects.durations import DurationError, parse_duration
 from konverge.wire.message import Headers, Request, Response
 
 log = logging.getLogger("konverge.apiserver")
 
+_RETRY_AFTER = 2
+"""Seconds after which a write is worth another try when the disk failed. Upstream: InterpretCreateError."""
 _READS = frozenset({"get", "list", "watch"})
 _YAML_IN_THREAD = 16 * 1024
 """Bytes of YAML from which a thread parses it: 16 KiB take some 10 ms, for which others would wait."""
@@ -47,8 +49,8 @@ async def handle(server: Backend, request: Request) -> Response:
         return respond.answer_error(call, _timed_out())
     except RecursionError:
         return respond.answer_error(call, status.bad_request(f"the object is nested too deeply: {nesting.TOO_DEEP}"))
-    except Failed as error:  # said when it happened; a reader of the log needs no traceback of every write
-        return respond.answer_error(call, status.internal(f"the state cannot be written to disk: {error}"))
+    except Failed as error:  # logged when it happened; a reader of the log needs no traceback of every write
+        return respond.answer_error(call, _not_stored(error))
     except Exception:  # the boundary: an error of ours is a 500 with a line in the log, not a broken connection
         log.exception("%s %s failed", request.method, path)
         return respond.answer_error(call, status.internal("the server failed; its log says why"))
@@ -76,15 +78,34 @@ async def _answer(call: Call) -> Response:
 
 async def _write(call: Call, handler: Handler) -> Response:
     """A refusal and a dry run may rest on writes that are not on disk: no client hears of these before they are."""
-    store = call.server.store
     try:
         response = await handler(call)
     except (status.ApiError, PageNotFound):
-        await store.settled(store.revision)
+        await _present_is_durable(call)
         raise
     if call.dry_run:
-        await store.settled(store.revision)
+        await _present_is_durable(call)
     return response
+
+
+async def _present_is_durable(call: Call) -> None:
+    """Wait until all that the request has read is on disk. It has written nothing itself: it can be sent again."""
+    store = call.server.store
+    store.require(call.reverts)
+    try:
+        await store.settled(store.revision)
+    except InDoubt as error:
+        raise Failed(str(error)) from error
+
+
+def _not_stored(error: Failed) -> status.ApiError:
+    """Clients send a write again by themselves if there is a time to do so, which is right where nothing is stored."""
+    if isinstance(error, Lost):
+        return status.internal(f"the state cannot be written any more: {error}")
+    if isinstance(error, InDoubt):
+        message = f"Timeout: whether the request is stored is not known: {error}"
+        return status.ApiError(504, "Timeout", message, {})
+    return status.unavailable(f"the request is not stored: {error}", _RETRY_AFTER)
 
 
 def _time_limit(call: Call) -> float:

@@ -74,6 +74,7 @@ async def _assign(call: Call, name: str, binding: Obj) -> None:  # upstream: set
             pod["metadata"][part] = {**(pod["metadata"].get(part) or {}), **given}
     set_condition(pod["status"], {"type": "PodScheduled", "status": "True"})
     if not call.dry_run:
+        store.require(call.reverts)
         written = store.put(table, pod, expected=record.revision)
         await store.settled(written.revision)
 
@@ -130,6 +131,7 @@ async def evict(call: Call) -> Response:
 
 
 async def _evict(call: Call, deletion: DeleteOptions) -> Response:
+    call.server.store.require(call.reverts)
     namespace, name = call.info.namespace, call.info.name
     pod = call.lookup("", "pods", namespace, name)
     if pod is None:

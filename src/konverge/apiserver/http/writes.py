@@ -181,6 +181,7 @@ def put(call: Call, served: Served, obj: Obj, *, expected: int) -> Record:
     Without its managedFields it may fit. An apply needs them, and is refused.
     """
     store = call.server.store
+    store.require(call.reverts)
     table, check = store.table(served.table), stored_size.limit(served, expected)
     try:
         return store.put(table, obj, expected=expected, check=check)
@@ -359,6 +360,7 @@ def dropped_finalizers(before: Obj, after: Obj) -> tuple[str, ...]:
 async def _store_changed(call: Call, served: Served, record: Record, obj: Obj, old: Obj) -> Record:
     store = call.server.store
     table = store.table(served.table)
+    store.require(call.reverts)
     obj = {key: value for key, value in obj.items() if key not in ("kind", "apiVersion")}
     deleting = _deletion_completes(obj["metadata"], old["metadata"]) and not is_held(served, obj)
     if deleting:

@@ -35,13 +35,13 @@ class Documents:
     def __init__(self, server: Backend) -> None:
         self.generation = server.registry.generation
         self._registry = server.registry
-        self._objects = server.objects
+        self._store = server.store
         self._custom: dict[str, bytes] | None = None
         self._v2: dict[bool, bytes] = {}
 
     def _definitions(self) -> custom.Definitions:
-        definitions = self._objects.scan("apiextensions.k8s.io", "customresourcedefinitions")
-        return {definition["metadata"]["name"]: definition for definition in definitions}
+        records = self._store.table("apiextensions.k8s.io/customresourcedefinitions").at(self._store.durable)
+        return {record.name: record.decode() for record in records}
 
     @property
     def custom(self) -> dict[str, bytes]:

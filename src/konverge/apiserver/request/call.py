@@ -37,8 +37,8 @@ class Call:
     """One request. It is the `Context` of strategies and admission; `server` is what it may ask of the server."""
 
     __slots__ = (
-        "accepted", "audit_id", "dry_run", "info", "name", "namespace", "operation", "query", "request", "served",
-        "server", "subresource", "user", "warnings",
+        "accepted", "audit_id", "dry_run", "info", "name", "namespace", "operation", "query", "request", "reverts",
+        "served", "server", "subresource", "user", "warnings",
     )  # fmt: skip
 
     def __init__(self, server: Backend, request: Request, info: RequestInfo, query: Query, user: User) -> None:
@@ -56,6 +56,8 @@ class Call:
         self.accepted = PLAIN_JSON
         self.audit_id = request.headers.get("audit-id")[:64] or server.next_audit_id()
         self.warnings: list[str] = []
+        self.reverts = server.store.reverts
+        """For `Store.require`: a write that rests on what was taken back since is refused."""
 
     @property
     def username(self) -> str:

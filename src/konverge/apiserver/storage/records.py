@@ -71,6 +71,14 @@ class Event(msgspec.Struct, gc=False):
         return shown
 
 
+def reverse(event: Event) -> Event:
+    """The change back: what those see who follow a table, when a change turns out not to be on disk."""
+    old, record = event.old, event.record
+    return Event(
+        event.revision if old is None else old.revision, event.key, event.time, old, record, None if old else record
+    )
+
+
 class _Meta(msgspec.Struct, gc=False):
     name: str
     resourceVersion: str  # noqa: N815 - the name on the wire

@@ -9,6 +9,8 @@ statements of a group run on the loop's thread (they only touch memory, and a se
 interpreter's lock after each of them); the commit, which waits for the disk, runs in a thread of its
 own. A group is one row of the log. Checkpoints of the write-ahead log are done by that thread between two groups, a few
 megabytes at a time; that log has its full size from the start. Old rows of `log` are deleted a few at a time.
+
+An error of the disk, wherever it comes, ends in `_fail`; how the journal comes back from there is in recovery.py.
 """
 
 from __future__ import annotations
@@ -16,23 +18,24 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-import os
-import queue
 import sqlite3
-import threading
 from collections import deque
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import msgspec
 
-from konverge.apiserver.storage.checksums import Seal, chained, changed_total, row_checksum, sealed
-from konverge.apiserver.storage.database import LOG, Damaged, explained, sync_file
-from konverge.apiserver.storage.folder import DataFolder
-from konverge.apiserver.storage.integrity import State, prepared
+from konverge.apiserver.storage.checksums import BadSeal, Seal, chained, changed_total, row_checksum, sealed, unsealed
+from konverge.apiserver.storage.database import LOG, Damaged, explained
+from konverge.apiserver.storage.disk import Disk
+from konverge.apiserver.storage.failures import Failed, Lost, disk_problem, is_full
+from konverge.apiserver.storage.folder import DataFolder, FolderError
+from konverge.apiserver.storage.integrity import State
 from konverge.apiserver.storage.records import Event, Record, record_from
-from konverge.apiserver.storage.store import Store
-from konverge.apiserver.storage.witness import Witness, witness_path
+from konverge.apiserver.storage.recovery import Recovery
+from konverge.apiserver.storage.store import Listener, Store
+from konverge.apiserver.storage.witness import witness_path
+from konverge.apiserver.storage.worker import Worker
 
 _PUT = (
     "INSERT INTO current (tbl, key, data, checksum) VALUES (?, ?, ?, ?) "
@@ -51,8 +54,14 @@ LOG_BYTES = 8 * 1024 * 1024
 """About the size of the write-ahead log between two checkpoints, including pages that are not full."""
 GROUP = 256
 """Changes that are committed at once, at most: their statements must not hold the loop for long."""
+CLOSE_SECONDS = 5.0
+"""How long the end of the process waits for a disk that does not answer."""
 FORGET_GROUPS = 4
 """Old rows deleted with each group: more than one, so that the log shrinks while it grows."""
+
+_CURE = (
+    "End it, and look at the disk; `konverge store check` says what is left, a backup is brought back with `restore`"
+)
 
 log = logging.getLogger("konverge.storage")
 
@@ -64,32 +73,54 @@ _changes = msgspec.msgpack.Decoder(list[Change])
 
 
 class SqliteJournal:
-    """See `Journal` in store.py."""
+    """See `Journal` in store.py. `disk` is how it reaches its files."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, disk: Disk | None = None) -> None:
+        self._disk = disk or Disk()
+        self._path = path
+        self._log = path.with_name(f"{path.name}-wal")
         self._waiting: deque[Entry] = deque()
-        self._busy = self._failed = False
+        self._busy = self._is_failed = False
         self._idle: asyncio.Future[None] | None = None
+        self._given = self._durable = 0
+        """The newest revision that was appended, and the newest that is known to be on disk."""
         self._group_end = 0
+        self._in_flight = 0
+        """The revision of the group whose commit is not known to have succeeded or failed; 0 for none."""
         self._compact_to = 0
         self._unchecked = 0
-        self._commits: queue.SimpleQueue[bool] = queue.SimpleQueue()
-        self._thread: threading.Thread | None = None
-        self._loop: asyncio.AbstractEventLoop | None = None
-        self._on_durable: Callable[[int], None] = lambda revision: None
-        self._on_failed: Callable[[BaseException], None] = lambda error: None
-        self._path = path
+        self._worker: Worker | None = None
+        self._recovery: Recovery
+        self._listener: Listener
         self._folder = DataFolder(path.parent)
         with contextlib.ExitStack() as undo:
             undo.callback(self._folder.close)
-            self._state: State | None = prepared(path)
-            self._seal = self._sealing = self._state.seal
-            self._witness = Witness(path)
-            undo.callback(self._witness.close)
-            self._connection = _opened(path)
+            try:
+                self._open(undo)
+            except (OSError, sqlite3.Error) as error:
+                raise _refusal(path, error) from error
             undo.pop_all()
-        self._log = path.with_name(f"{path.name}-wal")
-        _preallocate(self._log)
+
+    def _open(self, undo: contextlib.ExitStack) -> None:
+        self._state: State | None = self._disk.prepare(self._path)
+        self._seal = self._sealing = self._state.seal
+        self._witness = self._disk.witness(self._path)
+        undo.callback(self._witness.close)
+        self._connection = _opened(self._path, self._disk)
+        undo.callback(self._connection.close)
+        self._make_log()
+
+    def _make_log(self) -> None:
+        """Bring the write-ahead log into the database, and give it the space that it will need.
+
+        What servers that were killed have left there would add up. Zeros are no frames, so the space changes nothing
+        about the recovery after a crash.
+        """
+        (is_blocked, _, _) = self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+        if is_blocked:
+            raise sqlite3.OperationalError("the database is in use")
+        self._unchecked = 0
+        self._disk.preallocate(self._log, LOG_BYTES)
 
     # --- start
 
@@ -104,6 +135,7 @@ class SqliteJournal:
                 store.replay(store.table(table), event)
         except msgspec.MsgspecError as error:
             raise Damaged(self._path, f"an object cannot be read: {error}") from error
+        self._given = self._durable = max(state.seal.revision, 1)
         store.open(state.seal.revision, state.seal.compacted)
 
     def _events(self, store: Store, state: State) -> Iterator[Entry]:
@@ -119,34 +151,43 @@ class SqliteJournal:
             after[table, key] = old
             yield table, Event(revision, key, time, record, old, final)
 
-    def start(self, on_durable: Callable[[int], None], on_failed: Callable[[BaseException], None]) -> None:
-        self._loop = asyncio.get_running_loop()
-        self._on_durable, self._on_failed = on_durable, on_failed
-        self._thread = threading.Thread(target=self._commit_all, name="konverge-journal", daemon=True)
-        self._thread.start()
+    def start(self, listener: Listener) -> None:
+        self._listener = listener
+        self._worker = Worker("konverge-journal")
+        self._recovery = Recovery(self, self._worker)
+        # The preallocated space; while the server starts, no write waits for that.
+        self._worker.submit(lambda: self._disk.sync(self._log), self._on_synced)
 
     # --- on the loop's thread
 
     def append(self, table: str, event: Event) -> None:
         self._waiting.append((table, event))
-        if not self._busy and not self._failed:
-            assert self._loop is not None
+        self._given = event.revision
+        if not self._busy:
             self._busy = True
-            self._loop.call_soon(self._next)  # not at once: what this turn of the loop still writes joins the group
+            # Not at once: what this turn of the loop still writes joins the group.
+            asyncio.get_running_loop().call_soon(self._next)
 
     def compact(self, revision: int) -> None:
         self._compact_to = revision
 
     async def close(self) -> None:
-        """Write what is left, then close the database."""
-        if self._thread is not None:
-            if self._busy:
-                self._idle = asyncio.get_running_loop().create_future()
-                await self._idle
-            self._commits.put(False)
-            await asyncio.to_thread(self._thread.join)
-            self._thread = None
-        self.release()
+        """Write what is left, then close the database. A disk that does not answer is left alone after a while."""
+        if self._worker is None:
+            self.release()
+            return
+        if self._busy:
+            self._idle = asyncio.get_running_loop().create_future()
+            await asyncio.wait([self._idle], timeout=CLOSE_SECONDS)
+        self._recovery.cancel()
+        if self._in_flight and self._in_flight <= self._given:
+            log.error("%s: whether the writes after revision %d are on disk is not known", self._path, self._durable)
+        self._worker.submit(lambda: self._connection.close(), lambda result, error: None)
+        if not await self._worker.close(within=CLOSE_SECONDS):
+            log.error("%s cannot be closed: the disk does not answer", self._path)
+        self._worker = None
+        self._witness.close()
+        self._folder.close()
 
     def release(self) -> None:
         """Close the database and let others have the folder; for a journal that has not been started."""
@@ -157,17 +198,21 @@ class SqliteJournal:
     def _next(self) -> None:
         """Write the next group and have it committed, or become idle."""
         waiting = self._waiting
+        if self._is_failed:
+            return
         if not waiting:
             self._become_idle()
             return
+        assert self._worker is not None
         group = [waiting.popleft() for _ in range(min(len(waiting), GROUP))]
         self._group_end = group[-1][1].revision
         try:
             self._unchecked += self._execute(group)
-        except sqlite3.Error as error:
+        except Exception as error:  # whatever it is, this group is not stored, and the next one may be
             self._fail(error)
         else:
-            self._commits.put(True)
+            self._in_flight = self._group_end
+            self._worker.submit(self._commit, self._on_committed)
 
     def _execute(self, group: list[Entry]) -> int:
         """Run a group's statements; returns about how many bytes they add to the write-ahead log."""
@@ -212,47 +257,103 @@ class SqliteJournal:
         checksum: int = row[0]
         return checksum
 
-    def _committed(self, more: bool) -> None:
-        self._seal = self._sealing
-        self._on_durable(self._group_end)
-        if more:
+    def _on_synced(self, _: None, error: Exception | None) -> None:
+        if error is not None:
+            self._fail(error)
+
+    def _on_committed(self, _: object, error: Exception | None) -> None:
+        if error is not None:
+            self._fail(error)
+            return
+        assert self._worker is not None
+        self._became_durable()
+        if self._is_failed:
+            return
+        if self._unchecked > CHECKPOINT_BYTES:
+            self._worker.submit(self._checkpoint, self._on_checkpointed)
+        else:
             self._next()
 
-    def _fail(self, error: sqlite3.Error | OSError) -> None:
-        """Nothing is written from here on."""
-        log.error("%s cannot be written any more: %s", self._path, error)
-        self._failed = True
-        self._on_failed(error)
-        self._become_idle()
+    def _became_durable(self) -> None:
+        """The group that was on its way is on disk."""
+        self._durable, self._in_flight = self._in_flight, 0
+        self._seal = self._sealing
+        self._listener.on_durable(self._durable)
+
+    def _on_checkpointed(self, _: None, error: Exception | None) -> None:
+        if error is not None:
+            self._fail(error)
+        else:
+            self._next()
 
     def _become_idle(self) -> None:
         self._busy = False
         if self._idle is not None and not self._idle.done():
             self._idle.set_result(None)
 
-    # --- in the journal's thread, which alone uses the connection between a request to commit and its result
+    # --- when the disk fails: see recovery.py
 
-    def _commit_all(self) -> None:
-        try:
-            sync_file(self._log)  # its preallocated space; while the server starts, no write waits for that
-        except OSError as error:
-            self._call(self._fail, error)
-        while self._commits.get():
-            if self._failed:
-                continue
-            try:
-                self._connection.execute("COMMIT")
-                self._testify(self._witness.write, self._sealing)
-                if self._unchecked <= CHECKPOINT_BYTES:
-                    self._call(self._committed, True)
-                    continue
-                self._call(self._committed, False)
-                self._connection.execute("PRAGMA wal_checkpoint(PASSIVE)")
-                self._testify(self._witness.sync)
-                self._unchecked = 0
-                self._call(self._next)
-            except sqlite3.Error as error:
-                self._call(self._fail, error)
+    def _fail(self, error: Exception) -> None:
+        """Nothing is written until the recovery says so."""
+        if self._is_failed:
+            return
+        self._busy = self._is_failed = True
+        text = disk_problem(self._path.parent, error)
+        log.error("%s. Writes are refused until then.", text)
+        self._listener.on_failed(Failed(text))
+        self._take_back_unless_in_doubt()
+        self._recovery.begin(error)
+
+    def _take_back_unless_in_doubt(self) -> None:
+        """What never came to a commit is not stored, whatever the disk says later."""
+        if not self._in_flight:
+            self._waiting.clear()
+            self._listener.on_truth(self._durable)
+
+    def on_reopened(self, seal: Seal) -> None:
+        """Report what is on disk: all that was acknowledged, with or without the group that was on its way."""
+        if self._in_flight and seal == self._sealing:
+            self._given = max(self._given, self._in_flight)
+            self._became_durable()
+        elif seal != self._seal:
+            raise Lost(
+                f"the state {self._path} was acknowledged up to revision {self._durable}, but the disk holds revision "
+                f"{seal.revision}, or another state: it lost writes, or another program changed it. {_CURE}"
+            )
+        self._in_flight = 0
+        self._take_back_unless_in_doubt()
+
+    def on_attempt_failed(self, error: Exception) -> None:
+        self._listener.on_failed(Failed(disk_problem(self._path.parent, error)))
+        if self._in_flight:
+            self._listener.on_doubt()
+        self._become_idle()
+
+    def on_recovered(self) -> None:
+        self._is_failed = False
+        self._given = self._durable = self._in_flight
+        self._in_flight, self._seal = 0, self._sealing
+        log.warning("the data folder %s can be written again: writes are accepted", self._path.parent)
+        self._listener.on_recovered(self._durable)
+        self._next()
+
+    def on_lost(self, error: Lost) -> None:
+        self._listener.on_lost(error)
+        self._become_idle()
+
+    def lost(self, error: Exception) -> Lost:
+        return Lost(f"the state {self._path} is damaged ({error}). {_CURE}")
+
+    # --- jobs of the worker, which alone uses the connection until they are done
+
+    def _commit(self) -> None:
+        self._connection.execute("COMMIT")
+        self._testify(self._witness.write, self._sealing)
+
+    def _checkpoint(self) -> None:
+        self._connection.execute("PRAGMA wal_checkpoint(PASSIVE)")
+        self._testify(self._witness.sync)
+        self._unchecked = 0
 
     def _testify(self, note: Callable[..., None], *arguments: object) -> None:
         """Note how far the database has come. A commit that is on disk does not fail because of that."""
@@ -261,35 +362,56 @@ class SqliteJournal:
         except OSError as error:
             log.warning("%s cannot be written, so that a damage might not show: %s", witness_path(self._path), error)
 
-    def _call(self, callback: Callable[..., None], *arguments: object) -> None:
-        assert self._loop is not None
-        with contextlib.suppress(RuntimeError):  # the loop is closed; what is written is written
-            self._loop.call_soon_threadsafe(callback, *arguments)
+    def reopen(self) -> Seal:
+        with contextlib.suppress(sqlite3.Error):
+            self._connection.close()
+        if not self._disk.exists(self._path):
+            raise Lost(f"the state {self._path} is gone. {_CURE}")
+        if self._disk.exists(self._log):
+            self._disk.rewrite(self._log)
+        self._connection = _opened(self._path, self._disk)
+        self._disk.sync(self._path.parent)  # a log that was deleted must not come back after a power loss
+        seal = self._seal_on_disk()
+        if seal.revision >= self._seal.revision:
+            self._testify(self._witness.write, seal)
+        return seal
+
+    def _seal_on_disk(self) -> Seal:
+        (row,) = self._connection.execute("SELECT data FROM seal").fetchall()
+        try:
+            return unsealed(row[0])
+        except BadSeal as error:
+            raise self.lost(error) from error
+
+    def make_room(self) -> None:
+        self._make_log()
+        self._disk.sync(self._log)
+
+    def try_commit(self) -> None:
+        self._group_end = self._given + 1
+        self._unchecked += self._execute([])
+        self._in_flight = self._group_end
+        self._commit()
 
 
-def _opened(path: Path) -> sqlite3.Connection:
-    connection = sqlite3.connect(path, timeout=1, isolation_level=None, check_same_thread=False)
+def _opened(path: Path, disk: Disk) -> sqlite3.Connection:
+    connection = disk.connect(path)
     try:
         connection.execute("PRAGMA locking_mode = EXCLUSIVE")  # two servers on one folder would corrupt it
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute("PRAGMA synchronous = FULL")
         connection.execute("PRAGMA wal_autocheckpoint = 0")
-        # What servers that were killed have left in the write-ahead log would add up there.
-        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-    except sqlite3.Error as error:
+    except BaseException:
         connection.close()
-        raise explained(path, error) from error
+        raise
     return connection
 
 
-def _preallocate(log: Path) -> None:
-    """Write the space that the write-ahead log will need: syncing a file that does not grow costs half as much.
-
-    Zeros are no frames, so they change nothing about the recovery after a crash.
-    """
-    with log.open("r+b") as file:
-        file.seek(0, os.SEEK_END)
-        file.write(bytes(max(0, LOG_BYTES - file.tell())))
+def _refusal(path: Path, error: OSError | sqlite3.Error) -> FolderError:
+    """Why a server does not start on this disk."""
+    if isinstance(error, OSError) or is_full(error):
+        return FolderError(disk_problem(path.parent, error))
+    return explained(path, error)
 
 
 def _logged(state: State) -> Iterator[Change]:

@@ -1,6 +1,9 @@
 """The store: every write takes the next revision, guarded by the revision that the writer saw.
 
 One thread, no waiting: between a check and its write nothing can happen, so optimistic locking is one comparison.
+
+Memory runs ahead of the disk by what waits there. When the disk fails, what did not reach it is taken back, so that
+memory is the disk again; those who follow a table see the change back, watchers have seen neither.
 """
 
 from __future__ import annotations
@@ -13,7 +16,8 @@ from typing import Protocol
 import msgspec
 
 from konverge import clock
-from konverge.apiserver.storage.records import Event, Obj, Record, Release, record_of
+from konverge.apiserver.storage.failures import Failed, InDoubt, Lost
+from konverge.apiserver.storage.records import Event, Obj, Record, Release, record_of, reverse
 from konverge.apiserver.storage.table import Table
 
 
@@ -45,14 +49,36 @@ _MOST_FORGOTTEN = 64
 """Old events dropped by one write, at most: more than it adds, and never so many that other requests are delayed."""
 
 
-class Failed(Exception):
-    """The journal cannot write any more: what is in memory may not be on disk, so no write succeeds from here on."""
+_MOST_TAKEN_BACK = 1024
+"""How many times back it is known which revisions were taken back: many more than there can be in one request."""
+
+
+class Listener(Protocol):
+    """What a journal reports, on the loop's thread."""
+
+    def on_durable(self, revision: int) -> None:
+        """Everything up to a revision is on disk."""
+
+    def on_failed(self, error: Failed) -> None:
+        """The disk fails; from here until `on_recovered` nothing is written."""
+
+    def on_doubt(self) -> None:
+        """Whether the writes that wait are on disk is not known, and may not be known for long."""
+
+    def on_truth(self, revision: int) -> None:
+        """Of the writes that wait, those up to a revision are on disk and the others are not."""
+
+    def on_recovered(self, revision: int) -> None:
+        """The disk works again. The next write comes after this revision."""
+
+    def on_lost(self, error: Lost) -> None:
+        """What was acknowledged is not on disk, and nothing will be written any more."""
 
 
 class Journal(Protocol):
-    """Makes events durable, in order, and reports how far it has come, or that it cannot go on."""
+    """Makes events durable, in order, and reports how far it has come."""
 
-    def start(self, on_durable: Callable[[int], None], on_failed: Callable[[BaseException], None]) -> None: ...
+    def start(self, listener: Listener) -> None: ...
     def append(self, table: str, event: Event) -> None: ...
     def compact(self, revision: int) -> None: ...
     async def close(self) -> None: ...
@@ -73,8 +99,16 @@ class Store:
         self._superseded = 0
         self._unpublished: deque[tuple[Table, Event]] = deque()
         self._waiting: deque[tuple[int, asyncio.Future[None]]] = deque()
-        self.failure: BaseException | None = None
-        """Why no write succeeds any more; None as long as the journal works."""
+        self.failure: Failed | None = None
+        """Why no write succeeds at present (`Lost`: ever again); None as long as the journal works."""
+        self.reverts = 0
+        """How often writes were taken back. Who read before and writes after may rest on what never was: `require`."""
+        self._taken_back: deque[tuple[int, int]] = deque(maxlen=_MOST_TAKEN_BACK)
+        """Revisions, from and to, whose writes did not reach the disk. They are not given again."""
+        self._is_in_doubt = False
+        self._reverted: list[Callable[[Table, str], None]] = []
+        self._recovered: list[Callable[[], None]] = []
+        self._lost: list[Callable[[], None]] = []
         self._advances: list[tuple[int, asyncio.Future[None]]] = []
 
     def table(self, name: str) -> Table:
@@ -97,7 +131,8 @@ class Store:
     ) -> Record:
         """Write an object. `expected` is the revision it must have now: 0 for none, None for any.
 
-        `check` raises for a record that may not be stored.
+        `check` raises for a record that may not be stored. Raises Failed at once while the disk fails;
+        whether an accepted write is on disk is for `settled` to say.
         """
         metadata = obj["metadata"]
         namespace = metadata.get("namespace", "")
@@ -129,7 +164,7 @@ class Store:
 
     def _commit(self, table: Table, event: Event) -> None:
         if self.failure is not None:
-            raise Failed(str(self.failure))
+            raise self._refusal()
         self.revision = event.revision
         table.apply(event)
         self._log.append((table, event))
@@ -152,7 +187,7 @@ class Store:
         self.revision = self.durable = max(revision, 1)
         self.compacted = compacted
         if self._journal is not None:
-            self._journal.start(self._on_durable, self._on_failed)
+            self._journal.start(self)
 
     def replay(self, table: Table, event: Event) -> None:
         """Add an event of the journal to the history, without applying it again."""
@@ -162,7 +197,7 @@ class Store:
         if event.old is not None:
             self._superseded += len(event.old.data)
 
-    def _on_durable(self, revision: int) -> None:
+    def on_durable(self, revision: int) -> None:
         self.durable = max(self.durable, revision)
         while self._unpublished and self._unpublished[0][1].revision <= revision:
             table, event = self._unpublished.popleft()
@@ -173,21 +208,96 @@ class Store:
                 waiter.set_result(None)
         self._advance()
 
-    def _on_failed(self, error: BaseException) -> None:
-        self.failure = error
-        for _, waiter in self._waiting:
-            if not waiter.done():
-                waiter.set_exception(Failed(str(error)))
-        self._waiting.clear()
-
     async def settled(self, revision: int) -> None:
-        """Wait until everything up to a revision is on disk. Without a journal it always is."""
+        """Wait until everything up to a revision is on disk. Without a journal it always is.
+
+        Raises Failed when it turns out that it is not, and InDoubt when the disk does not say.
+        """
         if revision > self.durable:
-            if self.failure is not None:
-                raise Failed(str(self.failure))
+            if self._is_in_doubt:
+                raise self._refusal(in_doubt=True)
+            self._refuse_taken_back(revision)
             waiter = asyncio.get_running_loop().create_future()
             self._waiting.append((revision, waiter))
             await waiter
+        elif self._taken_back:
+            self._refuse_taken_back(revision)
+
+    def _refuse_taken_back(self, revision: int) -> None:
+        if any(first <= revision <= last for first, last in self._taken_back):
+            raise self._refusal() if self.failure else Failed("the disk failed before it was stored")
+
+    def require(self, reverts: int) -> None:
+        """Refuse a request that began at `reverts` and read since then: what it read may have been taken back."""
+        if reverts != self.reverts:
+            raise Failed("the disk failed while the request was under way")
+
+    # --- a disk that fails
+
+    def on_failed(self, error: Failed) -> None:
+        self.failure = error
+
+    def on_doubt(self) -> None:
+        self._is_in_doubt = True
+        self._refuse_waiting(in_doubt=True)
+
+    def on_truth(self, revision: int) -> None:
+        """Publish what is on disk, and take back the rest: newest first, so that memory is the disk again."""
+        self.on_durable(revision)
+        self._is_in_doubt = False
+        reverted = list(reversed(self._unpublished))
+        self._unpublished.clear()
+        for table, event in reverted:
+            table.revert(event, self.durable)
+            self._log.pop()
+            if event.old is not None:
+                self._superseded -= len(event.old.data)
+        if reverted:
+            self.reverts += 1
+            self._taken_back.append((self.durable + 1, self.revision))
+        self.revision = self.durable
+        for table, event in reverted:
+            for callback in self._reverted:
+                callback(table, event.key)
+            table.notify(reverse(event))
+        self._refuse_waiting()
+
+    def on_recovered(self, revision: int) -> None:
+        self.failure = None
+        self.revision = self.durable = revision
+        self._advance()
+        for callback in self._recovered:
+            callback()
+
+    def on_lost(self, error: Lost) -> None:
+        self.failure = error
+        self._is_in_doubt = True
+        self._refuse_waiting(in_doubt=True)
+        for callback in self._lost:
+            callback()
+
+    def _refuse_waiting(self, *, in_doubt: bool = False) -> None:
+        for _, waiter in self._waiting:
+            if not waiter.done():
+                waiter.set_exception(self._refusal(in_doubt=in_doubt))
+        self._waiting.clear()
+
+    def _refusal(self, *, in_doubt: bool = False) -> Failed:
+        """A new one for each writer: an exception collects the frames that it passes."""
+        kind = InDoubt if in_doubt else Lost if isinstance(self.failure, Lost) else Failed
+        return kind(str(self.failure))
+
+    def on_revert(self, callback: Callable[[Table, str], None]) -> None:
+        """Call back with each object whose last write was taken back, of any table."""
+        self._reverted.append(callback)
+
+    def on_recovery(self, callback: Callable[[], None]) -> None:
+        """Call back each time when writes are accepted again: those of the server itself may have been lost."""
+        self._recovered.append(callback)
+
+    def on_end(self, callback: Callable[[], None]) -> None:
+        """Call back when `failure` is Lost."""
+        self._lost.append(callback)
 
     async def reached(self, revision: int) -> None:
         """Wait until the store itself has reached a revision (the caller sets the time limit)."""

@@ -51,6 +51,20 @@ class Table:
                 self._new.append(event.key)
             self.records[event.key] = event.record
 
+    def revert(self, event: Event, durable: int) -> None:
+        """Undo the newest change: it is not on disk. `durable` is the newest revision that is."""
+        newest = self.events.pop()
+        assert newest is event
+        self.revision = self.events[-1].revision if self.events else min(self.revision, durable)
+        if event.old is None:
+            del self.records[event.key]
+            self._sort()
+            del self._keys[bisect_left(self._keys, event.key)]
+            return
+        if event.record is None:
+            self._new.append(event.key)
+        self.records[event.key] = event.old
+
     def restore(self, record: Record) -> None:
         """Add a record at start, without an event."""
         self.records[record.key] = record
@@ -78,8 +92,7 @@ class Table:
 
     def publish(self, event: Event) -> None:
         """Notify subscribers and watchers."""
-        for subscriber in self.subscribers:
-            subscriber(event)
+        self.notify(event)
         if not self.watchers:
             return
         event.frames = {}
@@ -88,6 +101,11 @@ class Table:
             for watcher in tuple(self.watchers.get(scope, ())):
                 watcher.deliver(event)
         event.frames = None
+
+    def notify(self, event: Event) -> None:
+        """Notify subscribers."""
+        for subscriber in tuple(self.subscribers):
+            subscriber(event)
 
     def since(self, revision: int) -> list[Event]:
         """The changes after a revision, oldest first."""

@@ -2,13 +2,15 @@
 
 It is notified of every write of a definition, synchronously after the commit. Serving starts and stops at that moment;
 what needs a write of its own (names, conditions, deleting instances) happens in the next iteration of the event loop:
-upstream these are controllers that act after the response. Upstream: crdHandler
+upstream these are controllers that act after the response. While the disk fails it waits; when the disk works again,
+every definition is looked at, as writes of the manager itself may have been taken back. Upstream: crdHandler
 (pkg/apiserver/customresource_handler.go).
 """
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
@@ -17,7 +19,8 @@ import msgspec
 from konverge.apiserver.crd.definition import naming, termination
 from konverge.apiserver.meta.system import timestamp
 from konverge.apiserver.registry import Registry, Served
-from konverge.apiserver.storage import Event, Mismatch, Missing, Release, Store
+from konverge.apiserver.storage import Event, Mismatch, Missing, Release, Store, Table
+from konverge.apiserver.storage.failures import Failed
 from konverge.apiserver.storage.records import encode
 from konverge.apiserver.strategy import Obj
 
@@ -46,10 +49,16 @@ class Manager:
     def start(self) -> None:
         """Serve the stored definitions, and follow their changes."""
         self._store.subscribe(TABLE, self._changed)
+        self._store.on_recovery(self._settle_all)
+        self._store.on_revert(self._restate_reverted)
         for record in list(self._store.table(TABLE).records.values()):
             definition = record.decode()
             self._serve(definition)
             self._later(record.name)
+
+    def _settle_all(self) -> None:
+        for name in self._store.table(TABLE).records:
+            self._later(name)
 
     def find(self, served: Served) -> CustomServed | None:
         """What was compiled for a served custom resource."""
@@ -116,20 +125,29 @@ class Manager:
 
     def _restate(self, made: list[CustomServed], definition: Obj) -> None:
         """Encode the stored objects again under a changed schema, once, so that reads cost nothing more."""
-        storage = {version["name"] for version in definition["spec"]["versions"] if version.get("storage")}
-        custom = next((custom for custom in made if custom.kind.version in storage), None)
-        if custom is None or custom.served.conversion is not None:
-            return
-        table = self._store.table(custom.served.table)
-        for key, record in table.records.items():
-            data = encode(custom.kind.present(record.decode()))
-            if data != record.data:
-                table.records[key] = msgspec.structs.replace(record, data=data)
+        custom = _stored_version(made, definition)
+        if custom is not None:
+            table = self._store.table(custom.served.table)
+            for key in table.records:
+                _restate_one(table, key, custom)
+
+    def _restate_reverted(self, table: Table, key: str) -> None:
+        """An object that was taken back to a state from before the schema changed."""
+        group, _, plural = table.name.rpartition("/")
+        record = self._store.durable_record(TABLE, f"{plural}.{group}")
+        if record is not None and key in table.records:
+            custom = _stored_version(self._served.get(record.name, []), record.decode())
+            if custom is not None:
+                _restate_one(table, key, custom)
 
     # --- settling
 
     def _settle(self, name: str) -> None:
         self._pending.discard(name)
+        with contextlib.suppress(Failed):  # `_settle_all` comes when the disk works again
+            self._settle_now(name)
+
+    def _settle_now(self, name: str) -> None:
         record = self._store.table(TABLE).records.get(name)
         if record is None:
             return
@@ -191,3 +209,17 @@ class Manager:
                 self._later(name)
 
         subscribers.append(changed)
+
+
+def _stored_version(made: list[CustomServed], definition: Obj) -> CustomServed | None:
+    """The version in which objects are stored, if reads show them as they are."""
+    storage = {version["name"] for version in definition["spec"]["versions"] if version.get("storage")}
+    custom = next((custom for custom in made if custom.kind.version in storage), None)
+    return custom if custom is not None and custom.served.conversion is None else None
+
+
+def _restate_one(table: Table, key: str, custom: CustomServed) -> None:
+    record = table.records[key]
+    data = encode(custom.kind.present(record.decode()))
+    if data != record.data:
+        table.records[key] = msgspec.structs.replace(record, data=data)
