@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from konverge.apiserver.field_errors import FieldError
+from konverge.apiserver.field_errors import OMIT, FieldError
 
 
 class ApiError(Exception):
@@ -111,12 +111,31 @@ def unsupported_media_type(message: str, details: dict[str, Any] | None = None) 
 
 def invalid(group: str, kind: str, name: str, errors: Sequence[FieldError]) -> ApiError:
     """422: `details.kind` is the Kind here, not the resource. Equal errors of two rules appear once."""
-    distinct = {str(error): error for error in errors}
+    distinct = _listed(errors)
     joined = next(iter(distinct)) if len(distinct) == 1 else "[" + ", ".join(distinct) + "]"
     causes = [{"reason": e.reason, "message": e.body, "field": e.path} for e in distinct.values()]
     qualified = f"{kind}.{group}" if group else kind
     details = _details(group, kind, name, causes=causes)
     return ApiError(422, "Invalid", f'{qualified} "{name}" is invalid: {joined}', details)
+
+
+_MOST_TEXT = 256 * 1024
+"""Characters of errors in one answer. The real server has no bound: 3 MB of wrong labels make an answer of 100 MB."""
+
+
+def _listed(errors: Sequence[FieldError]) -> dict[str, FieldError]:
+    """The distinct errors by their texts, as many as an answer has room for; the last one counts the others."""
+    distinct: dict[str, FieldError] = {}
+    size = 0
+    for index, error in enumerate(errors):
+        text = str(error)
+        size += len(text)
+        distinct[text] = error
+        if size > _MOST_TEXT and index + 1 < len(errors):
+            more = FieldError(error.type, error.path, OMIT, f"and {len(errors) - index - 1} more errors")
+            distinct[str(more)] = more
+            break
+    return distinct
 
 
 def too_many_requests(message: str, retry_after: int, details: dict[str, Any] | None = None) -> ApiError:

@@ -56,6 +56,9 @@ class Context(Protocol):
     def warn(self, text: str) -> None:
         """Add a Warning header to the answer (duplicates are dropped)."""
 
+    def warn_all(self, texts: Iterable[str]) -> None:
+        """As `warn`, for many; what has no room in the answer is not computed."""
+
 
 def _nothing(obj: Obj) -> None:
     """A kind without defaults."""

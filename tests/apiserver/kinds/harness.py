@@ -71,6 +71,10 @@ class World:
     def refusal(self, verb: str, subresource: str, namespace: str, name: str) -> str:
         return ""
 
+    def warn_all(self, texts: Iterable[str]) -> None:
+        for text in texts:
+            self.warn(text)
+
     def warn(self, text: str) -> None:
         self.warned.append(text)
 

@@ -178,8 +178,7 @@ def typed(call: Call, served: Served, body: bytes, obj: Obj, validation: Validat
         )
     else:
         return obj
-    for text in decoded.strict:
-        call.warn(text)
+    call.warn_all(decoded.strict)
     return decoded.obj
 
 

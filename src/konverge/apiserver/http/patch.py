@@ -108,8 +108,7 @@ def decoded(call: Call, served: Served, sent: Patch, live: Obj, options: WriteOp
     if unknown and options.field_validation == "Strict":
         raise _unreadable(served, sent, live, patched, "strict decoding error: " + ", ".join(unknown))
     if options.field_validation == "Warn":
-        for text in unknown:
-            call.warn(text)
+        call.warn_all(unknown)
     obj = result.obj
     obj["kind"], obj["apiVersion"] = served.resource.kind, served.resource.api_version
     if not isinstance(obj.get("metadata"), dict):
@@ -147,8 +146,7 @@ async def _apply(call: Call, served: Served, body: bytes, options: WriteOptions)
 
     def change(live: Obj | None) -> Obj:
         obj = applying.apply(live, applied.obj, owner, force=bool(options.force))
-        for text in applying.warnings(applied, options.field_validation):
-            call.warn(text)
+        call.warn_all(applying.warnings(applied, options.field_validation))
         uid = obj["metadata"].get("uid")
         if live is None and uid:
             why = f"uid mismatch: the provided object specified uid {uid}, and no existing object was found"

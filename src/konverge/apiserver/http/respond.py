@@ -12,7 +12,7 @@ import msgspec
 
 from konverge.apiserver import status
 from konverge.apiserver.http import negotiate
-from konverge.apiserver.request.call import PLAIN_JSON, Accepted, Call
+from konverge.apiserver.request.call import PLAIN_JSON, WARNINGS_LIMIT, Accepted, Call
 from konverge.wire.message import LOCAL_PEER, Headers, Response
 
 # Smaller answers are not compressed: the time would cost more than the bytes. Upstream: defaultGzipThresholdBytes.
@@ -24,10 +24,6 @@ _CONTENT_TYPE = {
 }
 GZIPPED = ((b"content-encoding", b"gzip"), (b"vary", b"Accept-Encoding"))
 _CACHE = (b"cache-control", b"no-cache, private")
-
-
-# Characters of all warnings together. Upstream: truncateAtTotalRunes (apiserver/pkg/endpoints/filters/warning.go).
-_WARNINGS_LIMIT = 4096
 
 
 def settle_form(call: Call, *, custom: bool = False, streams: bool = False) -> Accepted:
@@ -101,9 +97,11 @@ def _warnings(texts: list[str]) -> Iterator[tuple[bytes, bytes]]:
     """The warnings as header fields, in order, as long as they fit."""
     size = 0
     for text in texts:
+        if len(text) > WARNINGS_LIMIT:
+            return
         escaped = "".join(c if c.isprintable() else " " for c in text).replace("\\", "\\\\").replace('"', '\\"')
         size += len(escaped)
-        if size > _WARNINGS_LIMIT:
+        if size > WARNINGS_LIMIT:
             return
         yield b"warning", f'299 - "{escaped}"'.encode()
 

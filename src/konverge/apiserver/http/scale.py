@@ -147,8 +147,7 @@ async def _apply(call: Call, served: Served, scale_kind: Served, body: bytes, op
 
     def change(old: Obj) -> Obj:
         new = applying.apply(old, applied.obj, owner, force=bool(options.force))
-        for text in applying.warnings(applied, options.field_validation):
-            call.warn(text)
+        call.warn_all(applying.warnings(applied, options.field_validation))
         patch.check_identity(call, served, new, old)
         return new
 

@@ -159,8 +159,7 @@ def _check_new(call: Call, served: Served, obj: Obj) -> None:
     errors += strategy.validate_create(obj, call)
     if errors:
         raise _invalid(served, call.name, errors)
-    for text in strategy.warnings(obj, None, call):
-        call.warn(text)
+    call.warn_all(strategy.warnings(obj, None, call))
 
 
 async def _store_new(call: Call, served: Served, obj: Obj) -> Record:
@@ -338,8 +337,7 @@ def _prepare_changed(call: Call, served: Served, obj: Obj, old: Obj, rules: Stat
     if errors:
         raise _invalid(served, call.info.name, errors)
     if rules is None:
-        for text in strategy.warnings(obj, old, call):
-            call.warn(text)
+        call.warn_all(strategy.warnings(obj, old, call))
 
 
 def _deletion_completes(metadata: Obj, before: Obj) -> bool:  # upstream: ShouldDeleteDuringUpdate

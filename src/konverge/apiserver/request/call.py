@@ -31,6 +31,9 @@ class Accepted(NamedTuple):
 
 
 PLAIN_JSON = Accepted()
+WARNINGS_LIMIT = 4096
+"""Characters of all warnings of an answer together; those beyond are left out.
+Upstream: truncateAtTotalRunes (apiserver/pkg/endpoints/filters/warning.go)."""
 
 
 class Call:
@@ -38,7 +41,7 @@ class Call:
 
     __slots__ = (
         "accepted", "audit_id", "dry_run", "info", "name", "namespace", "operation", "query", "request", "reverts",
-        "served", "server", "subresource", "user", "warnings",
+        "served", "server", "subresource", "user", "warned", "warnings",
     )  # fmt: skip
 
     def __init__(self, server: Backend, request: Request, info: RequestInfo, query: Query, user: User) -> None:
@@ -56,6 +59,8 @@ class Call:
         self.accepted = PLAIN_JSON
         self.audit_id = request.headers.get("audit-id")[:64] or server.next_audit_id()
         self.warnings: list[str] = []
+        self.warned = 0
+        """Characters of the warnings."""
         self.reverts = server.store.reverts
         """For `Store.require`: a write that rests on what was taken back since is refused."""
 
@@ -102,8 +107,16 @@ class Call:
         return self.server.config.loopback_backends
 
     def warn(self, text: str) -> None:
-        if text not in self.warnings:
+        if self.warned <= WARNINGS_LIMIT and text not in self.warnings:
             self.warnings.append(text)
+            self.warned += len(text)
+
+    def warn_all(self, texts: Iterable[str]) -> None:
+        """Add warnings as long as there is room: of a large object, a rule may have millions."""
+        for text in texts:
+            self.warn(text)
+            if self.warned > WARNINGS_LIMIT:
+                return
 
     @property
     def resource(self) -> Served:

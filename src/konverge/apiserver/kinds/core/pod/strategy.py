@@ -144,8 +144,7 @@ def _checking(check: Callable[[Obj, Obj, Report], None]) -> Callable[[Obj, Obj, 
 def _validate_status(pod: Obj, old: Obj, context: Context) -> list[FieldError]:
     report = Report(context)
     check_pod_status(pod, old, report)
-    for text in () if report.errors else status_warnings(pod):
-        context.warn(text)
+    context.warn_all(() if report.errors else status_warnings(pod))
     return report.errors
 
 
