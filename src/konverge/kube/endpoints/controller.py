@@ -340,6 +340,7 @@ def controllers() -> list[Controller[Any]]:
             Endpoints,
             MirroringReconciler(),
             name="endpointslice-mirroring",
+            component="endpoint-slice-mirroring-controller",
             watches=[Watch(kind=Service, requests=_same_name), Watch(kind=EndpointSlice, requests=_of_slice)],
             indexes=slice_index,
         ),

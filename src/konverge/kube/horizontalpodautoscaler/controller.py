@@ -282,7 +282,7 @@ def controllers() -> list[Controller[Any]]:
         Controller(
             HorizontalPodAutoscaler,
             autoscaler.reconcile,
-            name="horizontalpodautoscaler",
+            component="horizontal-pod-autoscaler",
             predicate=autoscaler.concerns,
             watches=[Watch(kind=Pod)],
         )
