@@ -49,6 +49,8 @@ class Objects:
 
     def __init__(self) -> None:
         self.stored: dict[tuple[str, str], Object] = {}
+        self.applied: dict[tuple[str, str], dict[str, Any]] = {}
+        """What was applied last: a field that is left out next time is given up."""
         self.sent: list[str] = []
         self.options: list[dict[str, Any]] = []
         """Of each write: uid, propagation, body."""
@@ -132,10 +134,14 @@ class BenchContext:
         live = self.client.find(kind, name)
         if live is not None:
             require_ownership(self.obj, child, to_dict(live)["metadata"])
-            if contains(to_dict(live), to_dict(child)):
+            before = self.client.applied.get((child.kind, name), to_dict(child))
+            if before == to_dict(child) and contains(to_dict(live), to_dict(child)):
                 return False
         self.client.record("apply", kind, name)
-        self.client.put(child)
+        self.client.applied[child.kind, name] = to_dict(child)
+        written = copy.deepcopy(child)
+        written.metadata.managed_fields = [ManagedFieldsEntry(manager="nacos-operator", operation="Apply")]
+        self.client.put(written)
         return True
 
     async def save_metadata(self) -> bool:

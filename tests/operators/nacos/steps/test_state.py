@@ -61,7 +61,8 @@ async def test_ports_of_another_manager_are_replaced() -> None:
     service = Service(metadata=ObjectMeta(name="nacos"), spec=ServiceSpec(ports=[ServicePort(name="rpc", port=1)]))
     bench.owned(service)
     desired = Service(
-        metadata=ObjectMeta(name="nacos", namespace="default"), spec=ServiceSpec(ports=[ServicePort(name="rpc", port=2)])
+        metadata=ObjectMeta(name="nacos", namespace="default"),
+        spec=ServiceSpec(ports=[ServicePort(name="rpc", port=2)]),
     )
     bench.objects.refused["apply Service"] = Invalid(Status(message="duplicate"))
     assert await bench.state.ensure(desired)
