@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from konverge.operators.nacos.server import Identity, Member, NacosError
+from konverge.operators.nacos.server import Identity, Leader, Member, NacosError
 from konverge.operators.nacos.steps.check_and_make_heal import check_and_make_heal
 from konverge.operators.nacos.steps.outcome import CLUSTER, CONTINUE, UNKNOWN, Outcome, failed
 from tests.operators.nacos.steps.bench import Bench, ago, server_pod
@@ -231,6 +231,15 @@ async def test_pods_that_cannot_be_asked() -> None:
     assert bench.status.conditions[2].instance == ""
 
 
+async def test_a_leader_that_cannot_be_asked_is_named_by_its_pod() -> None:
+    bench, servers = bench_of(3, ready=[0, 1])
+    claims = {"naming_persistent_service_v2": Leader("10.0.0.2:7848", 3)}
+    members = tuple(Member(host=f"10.0.0.{number}", version="2.4.3", leaders=claims) for number in range(3))
+    servers.members = {f"10.0.0.{number}": members for number in range(2)}
+    outcome = await check_and_make_heal(bench.state)
+    assert "is led by nacos-2 (term 3), which is not up" in outcome.message
+
+
 # ------------------------------------------------------------------ the order of the parts
 
 
@@ -272,6 +281,18 @@ async def test_nothing_is_rolled_while_a_change_cannot_be_written(ready: Any) ->
     bench.state.unapplied = failed(CLUSTER, "Why", "m")
     await check_and_make_heal(bench.state)
     assert bench.sent == []
+
+
+async def test_servers_with_the_older_identity_do_not_stop_its_rollout() -> None:
+    spec = {**EMBEDDED, "identitySecretRef": {"name": "identity"}}
+    bench, servers = bench_of(3, spec=spec, outdated=[0, 1])
+    bench.secret("identity", identity_key="key", identity_value="value")
+    live = bench.objects.stored["StatefulSet", "nacos"]
+    live.spec.template.metadata.annotations = {"nacos.io/secrets-digest": "new"}  # type: ignore[attr-defined]
+    for number in (0, 1):
+        servers.members[f"10.0.0.{number}"] = NacosError("Forbidden", "another identity")
+    await check_and_make_heal(bench.state)
+    assert bench.sent == ["delete Pod nacos-1"]
 
 
 async def test_the_last_known_leader_goes_last() -> None:

@@ -236,6 +236,54 @@ async def test_while_an_edit_is_held_the_servers_go_on_as_they_were(
     assert now.version == bench.read().version
 
 
+async def test_nothing_of_an_edit_is_applied_while_a_part_of_it_is_held() -> None:
+    """Not the type, though it alone would lose nothing; not the version, or the database got the tables of another."""
+    after = {**MYSQL, "type": "standalone", "replicas": 1, "image": "n:v3.0.0"}
+    bench = edited({**MYSQL, "volume": SIZE}, after, status=NacosStatus(phase="Running", version="2.0.4"))
+    bench.objects.put(*(server_pod(number, image=MYSQL["image"]) for number in range(3)))
+    await hold_changes(bench.state)
+    assert held(bench) == "volume=none"
+    now = bench.state.desired
+    assert (now.spec.type, str(now.version), now.replicas) == ("cluster", "2.0.4", 3)
+    bench.status.version = ""
+    bench.pods(3, ready=[])
+    bench.objects.put(server_pod(0, image="mine:latest"))
+    bench.state.desired = bench.read()
+    await hold_changes(bench.state)
+    assert str(bench.state.desired.version) == "3.0.0", "what ran is not known"
+
+
+async def test_a_version_that_the_user_gives_holds_for_the_same_image() -> None:
+    spec = {**STORED, "image": "mine:1.0", "version": "2.4.3"}
+    bench = edited(spec, {**spec, "volume": {}}, status=NacosStatus(phase="Running", version="2.4.0"))
+    await hold_changes(bench.state)
+    assert held(bench) == "volume=none"
+    assert str(bench.state.desired.version) == "2.4.3"
+
+
+async def test_a_set_of_another_operator_may_not_tell_its_type() -> None:
+    bench = edited(STORED, EMBEDDED)
+    live = bench.objects.stored["StatefulSet", "nacos"]
+    assert isinstance(live, StatefulSet)
+    live.spec.template.spec.containers[0].env = []
+    await hold_changes(bench.state)
+    assert held(bench) == "volume=none"
+    assert bench.state.desired.spec.type == "cluster"
+
+
+async def test_another_edit_is_another_event() -> None:
+    bench = edited(STORED, EMBEDDED)
+    await hold_changes(bench.state)
+    bench.context.obj.spec = {**STORED, "volume": {"hostPath": {"path": "/a"}}}
+    bench.state.desired = bench.read()
+    await hold_changes(bench.state)
+    assert bench.reasons == ["Warning ChangeHeld"] * 2
+    bench.state.condition(HELD, False, "Released", bench.message(HELD))
+    bench.state.desired = bench.read()
+    await hold_changes(bench.state)
+    assert bench.reasons == ["Warning ChangeHeld"] * 3, "held again"
+
+
 async def test_a_set_without_a_number_has_the_desired_one() -> None:
     bench = edited(EMBEDDED, {**POSTGRES, "replicas": 5})
     live = bench.objects.stored["StatefulSet", "nacos"]
@@ -301,4 +349,7 @@ async def test_a_set_without_servers_grows() -> None:
     live = bench.objects.stored["StatefulSet", "nacos"]
     assert isinstance(live, StatefulSet)
     live.spec.replicas = None
+    assert await grows(bench)
+    for number in range(3):
+        del bench.objects.stored["Pod", f"nacos-{number}"]
     assert await grows(bench)

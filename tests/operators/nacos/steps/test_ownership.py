@@ -101,6 +101,7 @@ LABELS = names.selector("nacos")
         ({"labels": {"app": "nacos", "middleware": "nacos"}}, False),
         ({}, False),
         ({"annotations": {ADOPT: "Nacos/nacos"}, "labels": {"app": "nacos"}}, True),
+        ({"annotations": {ADOPT: "Nacos/nacos"}}, True),
         ({"annotations": {ADOPT: "Nacos/other"}, "labels": {"app": "nacos"}}, False),
         ({"annotations": {ADOPT: "Other/nacos"}, "labels": {"app": "nacos"}}, False),
         ({"labels": LABELS, "owner_references": owner("StatefulSet", "nacos")}, True),
@@ -147,6 +148,12 @@ async def test_only_claims_of_servers_to_come_matter(
     await refuse_foreign(bench.state)
     outcome = bench.state.unapplied or await refuse_foreign(bench.state)
     assert (outcome.reason == "NotOwned") == refused
+
+
+async def test_every_claim_is_looked_at() -> None:
+    bench = Bench(VOLUMES)
+    bench.objects.put(claim("db-nacos-0", labels=LABELS), claim("db-nacos-2"))
+    assert "db-nacos-2 exists" in (await refuse_foreign(bench.state)).message
 
 
 async def test_a_set_that_had_no_claims_gets_them_for_all_servers() -> None:

@@ -9,6 +9,7 @@ import pytest
 from konverge.objects import Quantity
 from konverge.objects.kinds.apps_v1 import StatefulSet
 from konverge.objects.kinds.core_v1 import (
+    ConfigMapVolumeSource,
     EnvVar,
     HostPathVolumeSource,
     PersistentVolumeClaimVolumeSource,
@@ -17,7 +18,7 @@ from konverge.objects.kinds.core_v1 import (
 )
 from konverge.operators.nacos.children.config import base_properties, final_config_map
 from konverge.operators.nacos.resource import Applied
-from konverge.operators.nacos.spec import Database, Postgres
+from konverge.operators.nacos.spec import CredentialsRef, Database, Postgres
 from konverge.operators.nacos.steps.present import Present, applied, present_database, read, read_present
 from tests.operators.nacos.steps.bench import Bench
 from tests.operators.nacos.world import EMBEDDED, MYSQL, POSTGRES, STANDALONE
@@ -133,6 +134,8 @@ def to_pod(live: StatefulSet, *, image: str) -> PodSpec:
 
 async def test_properties_of_postgres_are_those_that_the_pods_mount() -> None:
     bench, live = running(POSTGRES)
+    other = Volume(name="other", config_map=ConfigMapVolumeSource(name="other"))
+    live.spec.template.spec.volumes = [other, *live.spec.template.spec.volumes]
     present = await read_present(bench.state, live)
     assert present is not None
     assert present.database == "postgresql://pg:5432/nacos"
@@ -229,3 +232,7 @@ async def test_parameters_of_a_url_that_an_older_operator_wrote() -> None:
     config.data["application.properties"] = "db.url.0=jdbc:postgresql://h:1/d?"  # type: ignore[attr-defined]
     _, postgres = await present_database(bench.state, live.spec.template.spec, bench.state.desired)
     assert postgres.tls.mode == "prefer"
+    container = live.spec.template.spec.containers[0]
+    container.env = [variable for variable in container.env if variable.value_from is None]
+    _, postgres = await present_database(bench.state, live.spec.template.spec, bench.state.desired)
+    assert postgres.credentials_secret_ref == CredentialsRef()

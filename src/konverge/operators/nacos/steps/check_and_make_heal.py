@@ -185,7 +185,7 @@ async def _bootstrap_admin(state: ReconcileState, workload: Workload) -> None:
     ref = state.desired.spec.admin_credentials_secret_ref
     if ref is None or not ref.name or state.desired.engine == "postgresql" or state.is_true(ROTATED):
         return
-    if state.desired.version < FIRST_WITHOUT_DEFAULT_USER or not workload.ready:
+    if state.desired.version < FIRST_WITHOUT_DEFAULT_USER:
         return
     password = optional_value(await read_secret(state, ref.name), ref.password_key)
     if not password:

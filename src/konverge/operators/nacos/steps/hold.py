@@ -216,13 +216,16 @@ def _message(state: ReconcileState, pending: list[Change]) -> str:
 
 
 async def _as_in_force(state: ReconcileState, live: StatefulSet, present: Present, keys: set[str]) -> Desired:
+    """Type and version also where they are not what is held: nothing of the edit is applied, not even its tables."""
     desired, spec = state.desired, state.desired.spec
-    if "type" in keys:
+    if present.type:
         spec = msgspec.structs.replace(spec, type=present.type)
     if "database" in keys:
         database, postgres = await present_database(state, live.spec.template.spec, desired)
         spec = msgspec.structs.replace(spec, database=database, postgres=postgres)
-    version = _version_that_ran(state) if "version" in keys else desired.version
+    ran, wanted = _version_that_ran(state), _wanted(desired)
+    another_image = wanted is not None and wanted.image != present.image
+    version = ran if another_image and ran.known else desired.version
     size = live.spec.replicas if live.spec.replicas is not None else desired.replicas
     return replace(desired, spec=spec, engine=engine_of(spec), version=version, replicas=size, listed=size)
 
@@ -230,8 +233,8 @@ async def _as_in_force(state: ReconcileState, live: StatefulSet, present: Presen
 def _wait_to_grow(state: ReconcileState, live: StatefulSet | None, allowed: set[str]) -> None:
     """`state.grow_later`: until all servers are up with the current template."""
     desired = state.desired
-    size = live.spec.replicas or 0 if live is not None else 0
-    if live is None or not desired.cluster or size >= desired.replicas or not state.once_up:
+    size = (live.spec.replicas or 0) if live is not None else desired.replicas
+    if not desired.cluster or size >= desired.replicas or not state.once_up:
         _release(state)
         return
     workload = Workload(live, pods_of(state))

@@ -31,7 +31,9 @@ async def next_size(state: ReconcileState) -> tuple[int, int]:
     desired = state.desired
     live = await state.ctx.get(StatefulSet, desired.name)
     if live is None:
-        size = max(desired.replicas, _servers_without_set(state) if desired.cluster else 0)
+        # Servers that run while their StatefulSet is recreated: the new one starts with all of them.
+        pods = [pod for pod in pods_of(state) if not is_terminating(pod)] if desired.cluster else []
+        size = max([desired.replicas, *(ordinal(pod) + 1 for pod in pods)])
         return size, size
     size, listed = size_of(live, desired)
     if state.grow_later:
@@ -52,11 +54,6 @@ def size_of(live: StatefulSet, desired: Desired) -> tuple[int, int]:
     """The numbers of `next_size` for a StatefulSet that stays as it is."""
     size = live.spec.replicas if live.spec.replicas is not None else desired.replicas
     return size, _listed(live, desired.name, size)
-
-
-def _servers_without_set(state: ReconcileState) -> int:
-    """How many servers keep running while their StatefulSet is recreated: the new one starts with all of them."""
-    return 1 + max((ordinal(pod) for pod in pods_of(state) if not is_terminating(pod)), default=-1)
 
 
 def _listed(live: StatefulSet, name: str, size: int) -> int:
