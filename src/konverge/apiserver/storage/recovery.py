@@ -56,8 +56,7 @@ class Recovery:
         self._is_cancelled = False
 
     def begin(self, error: Exception) -> None:
-        if is_damage(error):
-            self._journal.on_lost(self._journal.lost(error))
+        if self._ends(error):
             return
         self._is_open = False
         self._attempt()
@@ -104,9 +103,16 @@ class Recovery:
         self._failed(error)
 
     def _failed(self, error: Exception) -> None:
-        if isinstance(error, Lost) or is_damage(error):
-            self._journal.on_lost(error if isinstance(error, Lost) else self._journal.lost(error))
+        if self._ends(error):
             return
         if not self._is_cancelled:
             self._timer = asyncio.get_running_loop().call_later(INTERVAL, self._attempt)
         self._journal.on_attempt_failed(error)
+
+    def _ends(self, error: Exception) -> bool:
+        """Whether an error cannot be repaired; then it is reported."""
+        if is_damage(error):
+            error = self._journal.lost(error)
+        if isinstance(error, Lost):
+            self._journal.on_lost(error)
+        return isinstance(error, Lost)

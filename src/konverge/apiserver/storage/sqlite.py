@@ -1,8 +1,7 @@
 """The journal in SQLite: an acknowledged write is a write on disk.
 
-Two tables: `current` holds the present state, `log` the recent changes as an undo log: of each change only what was
-before it (and, for a deletion, the last state that watchers saw). What came after a change is in the next change of the
-same key, or in `current`. So a create is written once and an update twice, and the history costs nothing else.
+Two tables: `current` holds the present state, `log` the recent changes as an undo log (changes.py). So a create is
+written once and an update twice, and the history costs nothing else.
 
 Writes are committed in groups: everything that has queued up while the previous group was on its way to the disk. The
 statements of a group run on the loop's thread (they only touch memory, and a second Python thread would wait for the
@@ -20,18 +19,19 @@ import contextlib
 import logging
 import sqlite3
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import msgspec
 
+from konverge.apiserver.storage.changes import Entry, events, packed
 from konverge.apiserver.storage.checksums import BadSeal, Seal, chained, changed_total, row_checksum, sealed, unsealed
 from konverge.apiserver.storage.database import LOG, Damaged, explained
 from konverge.apiserver.storage.disk import Disk
 from konverge.apiserver.storage.failures import Failed, Lost, disk_problem, is_full
 from konverge.apiserver.storage.folder import DataFolder, FolderError
 from konverge.apiserver.storage.integrity import State
-from konverge.apiserver.storage.records import Event, Record, record_from
+from konverge.apiserver.storage.records import Event, record_from
 from konverge.apiserver.storage.recovery import Recovery
 from konverge.apiserver.storage.store import Listener, Store
 from konverge.apiserver.storage.witness import witness_path
@@ -59,17 +59,7 @@ CLOSE_SECONDS = 5.0
 FORGET_GROUPS = 4
 """Old rows deleted with each group: more than one, so that the log shrinks while it grows."""
 
-_CURE = (
-    "End it, and look at the disk; `konverge store check` says what is left, a backup is brought back with `restore`"
-)
-
 log = logging.getLogger("konverge.storage")
-
-Entry = tuple[str, Event]
-Change = tuple[int, str, str, float, bytes | None, bytes | None]
-"""One change in the log: its revision, table, key and time, the state before, the last state if it was a deletion."""
-
-_changes = msgspec.msgpack.Decoder(list[Change])
 
 
 class SqliteJournal:
@@ -131,25 +121,12 @@ class SqliteJournal:
         try:
             for table, _, data in state.rows:
                 store.table(table).restore(record_from(data))
-            for table, event in reversed(list(self._events(store, state))):
+            for table, event in reversed(list(events(store, state))):
                 store.replay(store.table(table), event)
         except msgspec.MsgspecError as error:
             raise Damaged(self._path, f"an object cannot be read: {error}") from error
         self._given = self._durable = max(state.seal.revision, 1)
         store.open(state.seal.revision, state.seal.compacted)
-
-    def _events(self, store: Store, state: State) -> Iterator[Entry]:
-        """The history, newest first: the state before a change is the result of the change before it."""
-        after: dict[tuple[str, str], Record | None] = {}
-        for revision, table, key, time, old_data, final_data in _logged(state):
-            old = record_from(old_data) if old_data is not None else None
-            final = record_from(final_data) if final_data is not None else None
-            if final is None:
-                record = after[table, key] if (table, key) in after else store.table(table).records.get(key)
-            else:
-                record = None
-            after[table, key] = old
-            yield table, Event(revision, key, time, record, old, final)
 
     def start(self, listener: Listener) -> None:
         self._listener = listener
@@ -219,7 +196,7 @@ class SqliteJournal:
         connection = self._connection
         before = {(table, event.key): event.old for table, event in reversed(group)}
         after = {(table, event.key): event.record for table, event in group}
-        packed = msgspec.msgpack.encode([_change(table, event) for table, event in group])
+        changes = packed(group)
         puts = [
             (*where, record.data, row_checksum(*where, record.data))
             for where, record in after.items()
@@ -230,8 +207,8 @@ class SqliteJournal:
         connection.executemany(_PUT, puts)
         connection.executemany(_DELETE, [where for where, record in after.items() if record is None])
         seal = self._seal
-        chain = chained(seal.chain, self._group_end, packed)
-        connection.execute(LOG, (self._group_end, packed, chain))
+        chain = chained(seal.chain, self._group_end, changes)
+        connection.execute(LOG, (self._group_end, changes, chain))
         # The store may have dropped changes that are not yet written.
         compacted = min(max(self._compact_to, seal.compacted), self._group_end)
         forgotten = connection.execute(_FORGET, (compacted, FORGET_GROUPS)).fetchall() if compacted else []
@@ -247,13 +224,13 @@ class SqliteJournal:
             chain=chain,
         )
         connection.execute(_SEAL, (sealed(self._sealing),))
-        return len(packed) + sum(len(put[2]) + 200 for put in puts)
+        return len(changes) + sum(len(put[2]) + 200 for put in puts)
 
     def _stored_checksum(self, where: tuple[str, str]) -> int:
         """Of the row on disk. Not of the record: that one may be shown by a newer schema than it was written by."""
         row = self._connection.execute(_CHECKSUM, where).fetchone()
         if row is None:
-            raise sqlite3.DatabaseError(f"{where[1]!r} of {where[0]!r} is not on disk any more")
+            raise self.lost(f"{where[1]!r} of {where[0]!r} is not on disk any more")
         checksum: int = row[0]
         return checksum
 
@@ -318,7 +295,7 @@ class SqliteJournal:
         elif seal != self._seal:
             raise Lost(
                 f"the state {self._path} was acknowledged up to revision {self._durable}, but the disk holds revision "
-                f"{seal.revision}, or another state: it lost writes, or another program changed it. {_CURE}"
+                f"{seal.revision}, or another state: it lost writes, or another program changed it. {self._cure}"
             )
         self._in_flight = 0
         self._take_back_unless_in_doubt()
@@ -341,8 +318,15 @@ class SqliteJournal:
         self._listener.on_lost(error)
         self._become_idle()
 
-    def lost(self, error: Exception) -> Lost:
-        return Lost(f"the state {self._path} is damaged ({error}). {_CURE}")
+    @property
+    def _cure(self) -> str:
+        return (
+            f"Check the disk; `konverge store check {self._path.parent}` says what is intact, and `konverge store "
+            "restore` brings a backup back"
+        )
+
+    def lost(self, error: Exception | str) -> Lost:
+        return Lost(f"the state {self._path} is damaged ({error}). {self._cure}")
 
     # --- jobs of the worker, which alone uses the connection until they are done
 
@@ -366,7 +350,7 @@ class SqliteJournal:
         with contextlib.suppress(sqlite3.Error):
             self._connection.close()
         if not self._disk.exists(self._path):
-            raise Lost(f"the state {self._path} is gone. {_CURE}")
+            raise Lost(f"the state {self._path} is gone. {self._cure}")
         if self._disk.exists(self._log):
             self._disk.rewrite(self._log)
         self._connection = _opened(self._path, self._disk)
@@ -412,23 +396,3 @@ def _refusal(path: Path, error: OSError | sqlite3.Error) -> FolderError:
     if isinstance(error, OSError) or is_full(error):
         return FolderError(disk_problem(path.parent, error))
     return explained(path, error)
-
-
-def _logged(state: State) -> Iterator[Change]:
-    """The changes that the log holds, newest first."""
-    compacted = state.seal.compacted
-    for revision, packed, _ in reversed(state.log):
-        if revision > compacted:
-            yield from (change for change in reversed(_changes.decode(packed)) if change[0] > compacted)
-
-
-def _change(table: str, event: Event) -> Change:
-    old, final = event.old, event.final
-    return (
-        event.revision,
-        table,
-        event.key,
-        event.time,
-        None if old is None else old.data,
-        None if final is None else final.data,
-    )
