@@ -134,7 +134,7 @@ async def _goal(ctx: Context[PodDisruptionBudget], pods: Sequence[Pod]) -> tuple
     if isinstance(spec.min_available, str):
         expected = await _expected(ctx, pods)
         return expected, scale(spec.min_available, expected, round_up=True)
-    return len(pods), spec.min_available or 0
+    return (0, 0) if spec.min_available is None else (len(pods), spec.min_available)
 
 
 async def _expected(ctx: Context[PodDisruptionBudget], pods: Sequence[Pod]) -> int:
