@@ -1,4 +1,4 @@
-"""What a Service sees of pods, how slices are planned, and which changes concern which Service: case by case."""
+"""What a Service sees of pods, and how slices are planned: case by case."""
 
 from __future__ import annotations
 
@@ -11,9 +11,8 @@ from konverge.kube.endpoints import controller as endpoints
 from konverge.kube.endpoints import publish, service_pods
 from konverge.kube.endpoints.subsets import of_service, repack
 from konverge.objects.codec import from_dict, to_dict
-from konverge.objects.kinds.core_v1 import Endpoints, EndpointSubset, Node, Pod, Service, ServicePort
+from konverge.objects.kinds.core_v1 import EndpointSubset, Pod, Service, ServicePort
 from konverge.objects.kinds.discovery_v1 import Endpoint, EndpointPort, EndpointSlice
-from tests.kube.triggers import Triggers
 
 pytestmark = pytest.mark.spec("R-38")
 
@@ -252,49 +251,3 @@ def test_the_time_of_a_change_is_that_of_the_oldest_one_not_yet_seen() -> None:
     triggers.forget(endpoints.Request("default", "web"))
     assert triggers.changed(web, old) == "T0"
     triggers.forget(endpoints.Request("default", "none"))
-
-
-# ------------------------------------------------------------------ which changes matter
-
-
-def test_which_changes_concern_which_service() -> None:
-    trigger = Triggers(endpoints.controllers()[0])
-    both = service("both", selector={"app": "web", "tier": "front"})
-    far = service("far")
-    far.metadata.namespace = "elsewhere"
-    cached: list[Any] = [service(), both, service("other", selector={"app": "x"}), far, service("bare", selector={})]
-    web = {"endpoints default/web"}
-    plain, front = pod("a", "10.0.0.1"), pod("a", "10.0.0.1", labels={"app": "web", "tier": "front"})
-    assert trigger.of(None, plain, cached=cached) == web
-    assert trigger.of(plain, front, cached=cached) == web | {"endpoints default/both"}
-    assert trigger.of(plain, pod("a", "10.0.0.1", annotations={"x": "y"}), cached=cached) == set()
-    assert trigger.of(plain, None, cached=cached) == web
-    node, zoned = Node(metadata=ObjectMeta(name="n1")), Node(metadata=ObjectMeta(name="n1", labels={"zone": "z"}))
-    assert trigger.of(None, node, cached=[*cached, plain]) == web
-    assert trigger.of(None, node, cached=[*cached, plain], initial=True) == set()
-    assert trigger.of(node, zoned, cached=[*cached, plain]) == web
-    assert trigger.of(node, node, cached=[*cached, plain]) == set()
-    assert trigger.of(node, None, cached=[*cached, plain]) == web
-    assert trigger.of(Node(metadata=ObjectMeta(name="n2")), None, cached=[*cached, plain]) == set()
-    made = Endpoints(metadata=ObjectMeta(name="web", namespace="default"))
-    assert trigger.of(made, None) == web
-    piece = slice_("web-x", 80)
-    piece.metadata.namespace = "default"
-    assert trigger.of(piece, None) == set()
-    piece.metadata.labels = {"kubernetes.io/service-name": "web"}
-    assert trigger.of(piece, None) == web
-
-
-def test_what_concerns_endpoints_that_are_left_over_or_mirrored() -> None:
-    _, leftover, mirroring = endpoints.controllers()
-    made = Endpoints(metadata=ObjectMeta(name="web", namespace="default"))
-    assert Triggers(leftover).of(None, made) == {"endpoints-leftover default/web"}
-    assert Triggers(leftover).of(made, made) == set()
-    assert Triggers(leftover).of(service(), None) == {"endpoints-leftover default/web"}
-    assert Triggers(leftover).of(None, service()) == set()
-    mirror = {"endpointslice-mirroring default/web"}
-    assert Triggers(mirroring).of(made, made) == mirror
-    assert Triggers(mirroring).of(None, service()) == mirror
-    piece = slice_("web-x", 80)
-    piece.metadata.namespace, piece.metadata.labels = "default", {"kubernetes.io/service-name": "web"}
-    assert Triggers(mirroring).of(piece, None) == mirror
