@@ -98,9 +98,10 @@ async def test_an_error_of_the_block_stops_the_task_and_is_raised() -> None:
         ended.append(now())
 
     stop, ended = asyncio.Event(), []  # type: ignore[var-annotated]
-    with pytest.raises(ZeroDivisionError):
+    with pytest.raises(ZeroDivisionError) as caught:
         async with alongside(asyncio.create_task(work()), stop.set):
             raise ZeroDivisionError
+    assert not hasattr(caught.value, "__notes__")
     assert ended == [0]
 
 
@@ -113,6 +114,8 @@ async def test_an_error_at_the_end_of_the_task_is_raised_after_the_block() -> No
     with pytest.raises(LookupError, match="cannot stop"):
         async with alongside(asyncio.create_task(work()), stop.set):
             await asyncio.sleep(1)
+    await asyncio.sleep(0)
+    assert asyncio.current_task().cancelling() == 0  # type: ignore[union-attr]
 
 
 async def test_a_task_that_ends_well_lets_the_block_go_on() -> None:
@@ -141,6 +144,36 @@ async def test_a_caller_that_is_cancelled_at_the_same_moment_stays_cancelled() -
     with pytest.raises(asyncio.CancelledError):
         await task
     assert task.cancelled()
+
+
+async def test_a_caller_that_is_cancelled_ends_the_task_and_stays_cancelled() -> None:
+    async def caller() -> None:
+        async with alongside(asyncio.create_task(stop.wait()), stop.set):  # type: ignore[arg-type]
+            await asyncio.sleep(60)
+
+    stop = asyncio.Event()
+    task = asyncio.create_task(caller())
+    await asyncio.sleep(1)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert stop.is_set()
+    assert now() == 1
+
+
+async def test_an_earlier_cancellation_of_the_caller_is_its_own_business() -> None:
+    async def caller() -> int:
+        try:
+            await asyncio.sleep(60)
+        except asyncio.CancelledError:
+            async with alongside(asyncio.create_task(asyncio.sleep(1)), lambda: None):
+                await asyncio.sleep(2)
+        return asyncio.current_task().cancelling()  # type: ignore[union-attr]
+
+    task = asyncio.create_task(caller())
+    await asyncio.sleep(1)
+    task.cancel()
+    assert await task == 1
 
 
 async def test_a_block_that_turns_the_cancellation_into_its_own_error_names_the_cause() -> None:
@@ -192,3 +225,8 @@ async def test_of_a_group_the_first_error_is_raised_alone() -> None:
     with pytest.raises(LookupError, match="first") as caught:
         await ungrouped(work())
     assert caught.value.__context__ is None
+
+
+async def test_work_without_an_error_raises_nothing() -> None:
+    await ungrouped(asyncio.sleep(1))
+    assert now() == 1

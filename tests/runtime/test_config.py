@@ -189,3 +189,101 @@ def test_errors_in_the_environment_name_the_variable() -> None:
 def test_a_missing_file_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError, match="cannot be read"):
         load_configuration(tmp_path / "absent.yaml", environment={})
+
+
+@pytest.mark.parametrize(
+    ("variable", "text", "value"),
+    [
+        ("ENABLE_INCREMENTAL_SYNC", "TRUE", True),
+        ("ENABLE_INCREMENTAL_SYNC", "1", True),
+        ("ENABLE_INCREMENTAL_SYNC", "False", False),
+        ("ENABLE_INCREMENTAL_SYNC", "0", False),
+        ("LIST_TIMEOUT", "90", 90.0),
+        ("LIST_TIMEOUT", "1.5", 1.5),
+        ("LIST_TIMEOUT", "1m30s", 90.0),
+        ("KONVERGE_WORKERS", "1", 1),
+        ("KONVERGE_QUEUE_MAX_RETRIES", "0", 0),
+        ("KONVERGE_QUEUE_RATE_LIMITER_BURST", "1", 1),
+        ("KONVERGE_QUEUE_RATE_LIMITER_QPS", "0.5", 0.5),
+        ("INFORMER_CACHE_SIZE", "0", 0),
+    ],
+)
+def test_the_forms_of_a_value_in_the_environment(variable: str, text: str, value: Any) -> None:
+    (key,) = (key for key in KEYS if key[3] == variable)
+    read = getattr(getattr(load_configuration(environment={variable: text}), key[0]), key[1])
+    assert (read, type(read)) == (value, type(value))
+
+
+@pytest.mark.parametrize(
+    ("variable", "text"),
+    [
+        ("ENABLE_INCREMENTAL_SYNC", "yes"),
+        ("LIST_TIMEOUT", "0"),
+        ("LIST_TIMEOUT", "1 day"),
+        ("LIST_TIMEOUT", "-5"),
+        ("KONVERGE_WORKERS", "0"),
+        ("KONVERGE_WORKERS", "1.5"),
+        ("KONVERGE_QUEUE_MAX_RETRIES", "-1"),
+        ("KONVERGE_QUEUE_RATE_LIMITER_BURST", "0"),
+        ("KONVERGE_QUEUE_RATE_LIMITER_QPS", "fast"),
+        ("INFORMER_CACHE_SIZE", "-1"),
+    ],
+)
+def test_impossible_values_in_the_environment_are_refused(variable: str, text: str) -> None:
+    with pytest.raises(ConfigurationError, match=f"^{variable} must be .*, not {text!r}$"):
+        load_configuration(environment={variable: text})
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("{queue: {rateLimiterQPS: true}}", "queue.rateLimiterQPS must be a number, not True"),
+        ("{queue: {rateLimiterQPS: [1]}}", "queue.rateLimiterQPS must be a number"),
+        ("{workers: 1.5}", "workers must be a whole number, not 1.5"),
+        ("{workers: [1]}", "workers must be a whole number"),
+        ("{cache: {listTimeout: true}}", "cache.listTimeout must be a duration"),
+        ("{cache: {listTimeout: [1]}}", "cache.listTimeout must be a duration"),
+        ("{cache: {other: 1}}", "unknown key cache.other"),
+        ("{workers: {a: 1}}", "unknown key workers.a"),
+        ("{1: 2}", "unknown key 1"),
+    ],
+)
+def test_values_of_the_wrong_type_in_a_file_are_refused(tmp_path: Path, text: str, message: str) -> None:
+    with pytest.raises(ConfigurationError, match=message):
+        load_configuration(write(tmp_path, text), environment={})
+
+
+def test_numbers_in_a_file_may_be_texts_and_durations_may_be_numbers(tmp_path: Path) -> None:
+    file = write(tmp_path, "{workers: '7', queue: {rateLimiterQPS: '2', baseDelay: 0.5, maxDelay: 2}}")
+    settings = load_configuration(file, environment={}).controller
+    assert (settings.workers, settings.rate_limiter_qps) == (7, 2.0)
+    assert (settings.base_delay, settings.max_delay) == (0.5, 2.0)
+
+
+@pytest.mark.parametrize(
+    "text", ["{workers: 2, reconcile: {maxConcurrent: 3}}", "{reconcile: {maxConcurrent: 3}, workers: 2}"]
+)
+def test_of_several_names_of_a_key_the_plain_one_counts(tmp_path: Path, text: str) -> None:
+    assert load_configuration(write(tmp_path, text), environment={}).controller.workers == 2
+    other = write(tmp_path, "{reconcile: {maxConcurrent: 3}}")
+    assert load_configuration(other, environment={}).controller.workers == 3
+
+
+def test_an_empty_file_and_empty_variables_say_nothing(tmp_path: Path) -> None:
+    environment = {"KONVERGE_CONFIG": "", "KONVERGE_WORKERS": "", "LIST_TIMEOUT": ""}
+    assert load_configuration(write(tmp_path, ""), environment=environment) == Configuration()
+    assert load_configuration(environment=environment) == Configuration()
+    assert load_configuration(environment={}).loaded
+    assert not Configuration().loaded
+
+
+def test_a_named_file_goes_before_that_of_the_environment(tmp_path: Path) -> None:
+    named = write(tmp_path, "{workers: 2}")
+    assert load_configuration(named, environment={"KONVERGE_CONFIG": "/absent"}).controller.workers == 2
+
+
+def test_settings_of_the_cache_in_code_are_checked_too() -> None:
+    with pytest.raises(ConfigurationError, match=r"list_timeout .* must be greater than 0"):
+        load_configuration(environment={}, code=Configuration(cache=CacheSettings(list_timeout=0)))
+    equal = Configuration(controller=Settings(base_delay=5, max_delay=5))
+    assert load_configuration(environment={}, code=equal).controller.max_delay == 5

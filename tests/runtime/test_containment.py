@@ -8,7 +8,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from konverge.runtime.containment import first_difference
+from konverge.objects import ObjectMeta
+from konverge.objects.codec import from_json
+from konverge.objects.kinds.apps_v1 import Deployment
+from konverge.objects.kinds.core_v1 import ConfigMap
+from konverge.runtime.containment import first_difference, our_fields, plain
 from tests.sizes import examples
 
 
@@ -65,6 +69,69 @@ pytestmark = pytest.mark.spec("R-25")
         ({"limits": {"cpu": "1000m"}}, {"limits": {"cpu": "1"}}, {"f:limits": {"f:cpu": {}}}, ""),
         ({"metadata": {"name": "a", "labels": {"l": "1"}}}, {}, {"f:data": {"f:a": {}}}, ".metadata.labels"),
         ({"labels": {"cpu": "1000m"}}, {"labels": {"cpu": "1"}}, {"f:labels": {"f:cpu": {}}}, ".labels.cpu"),
+        ({"limits": {"a.dev/x": "1000m"}}, {"limits": {"a.dev/x": "1"}}, {"f:limits": {"f:a.dev/x": {}}}, ""),
+        ({"limits": {"cpu": "1000m"}}, {"limits": {"cpu": "2"}}, {"f:limits": {"f:cpu": {}}}, ".limits.cpu"),
+        ({"limits": {"cpu": "many"}}, {"limits": {"cpu": "2"}}, None, ".limits.cpu"),
+        ({"limits": {"cpu": {"a": 1}}}, {"limits": {"cpu": "2"}}, None, ".limits.cpu"),
+        # what identifies the object, and what the server writes, is never compared
+        ({"kind": "Y", "metadata": {"name": "b", "uid": "u", "generation": 3}}, {}, None, ""),
+        ({"metadata": {"name": "a"}}, {}, {"f:data": {"f:a": {}}}, ".data"),
+        ({"metadata": {"name": "a"}}, {}, {}, ""),
+        ({"spec": {"name": "a"}}, {"spec": {"name": "b"}}, None, ".spec.name"),
+        ({"spec": {"metadata": {"x": "1"}}}, {"spec": {"metadata": {"x": "1"}}}, {"f:spec": {}}, ""),
+        (
+            {"spec": {"metadata": {"x": "1"}}},
+            {"spec": {"metadata": {"x": "1"}}},
+            {"f:spec": {"f:other": {}}},
+            ".spec.metadata",
+        ),
+        ({"data": {"a": "1"}}, {"data": {"a": "1"}}, {"f:other": {}}, ".data"),
+        (
+            {"metadata": {"name": "a", "labels": {"l": "1"}}},
+            {"metadata": {"name": "a", "labels": {"l": "1", "m": "2"}}},
+            None,
+            "",
+        ),
+        ({"limits": {"cpu": "1000m", "memory": "2"}}, {"limits": {"cpu": "1", "memory": "3"}}, None, ".limits.memory"),
+        # nothing is desired: that is the same as leaving it out
+        ({"data": None}, {"data": {"a": "1"}}, None, ""),
+        ({"data": None}, {"data": {"a": "1"}}, {"f:data": {"f:a": {}}}, ".data"),
+        ({"data": {"a": None}}, {"data": {"b": "1"}}, None, ""),
+        # other types
+        ({"args": ["a"]}, {"args": "a"}, None, ".args"),
+        ({"args": "a"}, {"args": ["a"]}, None, ".args"),
+        ({"data": "a"}, {"data": {"a": "1"}}, None, ".data"),
+        ({"args": ("a", "b")}, {"args": ["a", "b"]}, None, ""),
+        ({"data": {"a": "1"}}, {"data": ["a"]}, None, ".data"),
+        ({"args": ["a"]}, {"args": ["a", "b"]}, None, ".args"),
+        ({"args": ["a", "b"]}, {"args": ["a"]}, None, ".args"),
+        ({"l": [{"a": 1}, {"b": 2}]}, {"l": [{"a": 1, "x": 1}, {"b": 3}]}, None, ".l[1].b"),
+        # sets: all of ours, and none that is no longer desired
+        ({"items": ["a", "b"]}, {"items": ["a", "b"]}, {"f:items": {'v:"a"': {}}}, ".items"),
+        ({"items": ["a"]}, {"items": ["a", "b"]}, {"f:items": {'v:"a"': {}, 'v:"b"': {}}}, ".items"),
+        ({"items": ["b", "a"]}, {"items": ["a", "b"]}, {"f:items": {'v:"a"': {}, 'v:"b"': {}, ".": {}}}, ""),
+        ({"items": ["a"]}, {"items": []}, {"f:items": {'v:"a"': {}}}, ".items"),
+        # by key: all of them, another manager removed it, changed it, or it holds something else
+        ({"l": [{"k": 1}]}, {"l": [{"k": 2}]}, {"f:l": {'k:{"k":1}': {"f:k": {}}}}, '.l[{"k":1}]'),
+        (
+            {"l": [{"k": 1, "v": 1}]},
+            {"l": [{"k": 1, "v": 2}]},
+            {"f:l": {'k:{"k":1}': {"f:k": {}, "f:v": {}}}},
+            '.l[{"k":1}].v',
+        ),
+        (
+            {"l": [{"k": 1, "p": "UDP"}]},
+            {"l": [{"k": 1, "p": "TCP"}, {"k": 1, "p": "UDP"}]},
+            {"f:l": {'k:{"k":1,"p":"UDP"}': {"f:k": {}, "f:p": {}}}},
+            "",
+        ),
+        ({"l": ["k"]}, {"l": ["k"]}, {"f:l": {'k:{"k":1}': {"f:k": {}}}}, '.l[{"k":1}]'),
+        (
+            {"l": [{"k": 2}, {"k": 1}]},
+            {"l": [{"k": 1}, {"k": 2}]},
+            {"f:l": {'k:{"k":1}': {"f:k": {}}, 'k:{"k":2}': {"f:k": {}}, ".": {}}},
+            "",
+        ),
     ],
 )
 def test_the_first_difference_is_reported_by_its_path(
@@ -87,3 +154,55 @@ def test_an_apply_is_skipped_only_when_it_would_change_nothing(
     after = {name: value for name, value in present.items() if name not in owned} | wanted
     would_change = after != present or (bool(fields) and set(owned) != set(wanted))
     assert bool(difference) == would_change
+
+
+def managed(**entry: Any) -> dict[str, Any]:
+    return {"manager": "me", "operation": "Apply", "fieldsV1": {"f:a": {}}, **entry}
+
+
+@pytest.mark.parametrize(
+    ("entries", "ours"),
+    [
+        ([], None),
+        ([managed()], {"f:a": {}}),
+        ([managed(manager="another")], None),
+        ([managed(operation="Update")], None),
+        ([managed(subresource="status")], None),
+        ([managed(subresource="status", fieldsV1={"f:b": {}}), managed()], {"f:a": {}}),
+        ([managed(manager="another", fieldsV1={"f:b": {}}), managed()], {"f:a": {}}),
+        ([{"manager": "me", "operation": "Apply"}], {}),
+    ],
+)
+def test_what_we_own_is_our_apply_to_the_object_itself(entries: list[Any], ours: dict[str, Any] | None) -> None:
+    assert our_fields({"metadata": {"managedFields": entries}}, "me") == ours
+
+
+def test_an_object_without_metadata_has_no_managers() -> None:
+    assert our_fields({}, "me") is None
+    assert our_fields({"metadata": {}}, "me") is None
+
+
+def test_a_desired_object_as_plain_data_has_no_empty_status() -> None:
+    made = Deployment(metadata=ObjectMeta(name="a", labels={"b": "c"}))
+    assert plain(made)["metadata"] == {"name": "a", "labels": {"b": "c"}}
+    assert "status" not in plain(made)
+    made.status.replicas = 3
+    assert plain(made)["status"] == {"replicas": 3}
+
+
+def test_our_labels_are_compared_with_what_we_own() -> None:
+    ours = desired(metadata={"name": "a", "labels": {"l": "1"}})
+    theirs = live({"f:metadata": {"f:labels": {"f:l": {}}}})
+    theirs["metadata"]["labels"] = {"l": "1", "other": "2"}
+    assert first_difference(ours, theirs, "me") == ""
+    theirs["metadata"]["labels"]["l"] = "2"
+    assert first_difference(ours, theirs, "me") == ".metadata.labels.l"
+
+
+def test_an_object_that_was_read_is_plain_data_with_its_managers() -> None:
+    read = from_json(
+        ConfigMap, b'{"metadata": {"name": "a", "managedFields": [{"manager": "me"}]}, "data": {"a": "1"}}'
+    )
+    data = plain(read)
+    assert data["data"] == {"a": "1"}
+    assert data["metadata"]["managedFields"] == [{"manager": "me"}]

@@ -108,5 +108,6 @@ def test_a_record_is_read_as_it_is_written_and_absent_fields_are_empty() -> None
 
 def test_a_timing_at_the_edge() -> None:
     Timing(lease_duration=10.1, renew_deadline=10, retry_period=8.3)
+    Timing(lease_duration=0.9, renew_deadline=0.6, retry_period=0.1)
     with pytest.raises(ValueError, match="lease_duration"):
         Timing(lease_duration=15, renew_deadline=12, retry_period=10)

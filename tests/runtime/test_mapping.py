@@ -101,13 +101,17 @@ def named(cm: ConfigMap) -> Iterable[Request]:
 
 
 class Mapped:
-    def __init__(self, predicate: Any = None) -> None:
+    def __init__(self, predicate: Any = None, **watch: Any) -> None:
         self.cache = Cache()
         self.names: list[str] = []
+        self.enqueued: list[tuple[Any, ...]] = []
         self.calls = 0
-        watch = Watch(kind=ConfigMap, requests=self._map, predicate=predicate)
-        enqueue = lambda request, *_: self.names.append(request.name)  # noqa: E731
-        self.mapper = WatchMapper("c", watch, self.cache, None, enqueue)  # type: ignore[arg-type]
+        self.watch = Watch(kind=ConfigMap, predicate=predicate, **(watch or {"requests": self._map}))
+        self.mapper = WatchMapper("c", self.watch, self.cache, "caches", self._enqueue)  # type: ignore[arg-type]
+
+    def _enqueue(self, request: Request, *why: Any) -> None:
+        self.names.append(request.name)
+        self.enqueued.append(why)
 
     def _map(self, cm: ConfigMap) -> Iterable[Request]:
         self.calls += 1
@@ -137,6 +141,41 @@ async def test_old_and_new_state_are_mapped_once_each() -> None:
 
 
 @pytest.mark.virtual
+async def test_a_request_comes_with_the_kind_the_change_and_its_writer() -> None:
+    mapped = Mapped()
+    what = change(None, of("a"))
+    mapped.mapper(what, Request("ns", "writer"))
+    assert mapped.enqueued == [("ConfigMap", what, Request("ns", "writer"))]
+
+
+@pytest.mark.virtual
+async def test_a_lookup_gets_the_caches_and_a_watch_without_a_mapping_queues_nothing() -> None:
+    def lookup(cm: ConfigMap, caches: Any) -> Iterable[Request]:
+        return [Request("ns", f"{name}-{caches}") for name in cm.data["for"].split()]
+
+    assert Mapped(lookup=lookup).see(None, of("a b")) == ["a-caches", "b-caches"]
+    mapped = Mapped(label_selector="x")
+    assert mapped.see(None, of("a b")) == []
+    assert mapped.quarantined == 0
+
+
+@pytest.mark.virtual
+async def test_a_retry_comes_about_a_minute_later_as_a_change_of_the_present_state() -> None:
+    delays = []
+    for _ in range(20):
+        mapped = Mapped()
+        mapped.see(None, of("!"))
+        mapped.cache.records[KEY] = present = of("a", 2)
+        began = asyncio.get_running_loop().time()
+        while not mapped.names:
+            await asyncio.sleep(0.5)
+        delays.append(asyncio.get_running_loop().time() - began)
+        assert mapped.enqueued == [("ConfigMap", Change(ChangeType.UPDATED, KEY, present, present), None)]
+    assert 54 <= min(delays) < max(delays) <= 66.5
+    assert max(delays) - min(delays) > 3
+
+
+@pytest.mark.virtual
 async def test_the_predicate_is_asked_first() -> None:
     mapped = Mapped(predicate=lambda change: change.latest.version == 2)
     assert mapped.see(None, of("a")) == []
@@ -156,6 +195,27 @@ async def test_a_state_that_cannot_be_mapped_is_reported_when_it_is_the_latest()
     assert mapped.see(of("!", 4), None) == []
     assert mapped.cache.quarantine.reported == 3
     mapped.mapper.stop()
+
+
+@pytest.mark.virtual
+async def test_an_old_state_that_cannot_be_mapped_is_no_news() -> None:
+    mapped = Mapped()
+    assert mapped.see(of("!"), of("c", 2)) == ["c"]
+    assert mapped.cache.quarantine.reported == 0
+    for _ in range(2):
+        assert mapped.see(of("c", 2), of("!", 3)) == ["c"]
+    assert (mapped.quarantined, mapped.cache.quarantine.reported) == (1, 1)
+    mapped.mapper.stop()
+
+
+@pytest.mark.virtual
+async def test_a_mapper_that_first_fails_after_the_end_is_not_called_again() -> None:
+    mapped = Mapped()
+    mapped.cache.records[KEY] = of("!")
+    mapped.mapper.stop()
+    mapped.see(None, of("!"))
+    await asyncio.sleep(600)
+    assert mapped.calls == 1
 
 
 @pytest.mark.virtual
@@ -198,3 +258,18 @@ def test_a_predicate_that_fails_says_yes_and_is_reported() -> None:
     assert [(entry.key, entry.stage, entry.version) for entry in quarantine] == [(KEY, "fails", 1)]
     assert predicate(change(None, of("a", 3))) is False
     assert quarantine.count == 0
+
+
+@pytest.mark.virtual
+async def test_a_failure_names_what_failed_and_for_which_controller() -> None:
+    def picky(change: Change) -> bool:
+        raise ValueError("no")
+
+    mapped = Mapped(predicate=picky)
+    assert mapped.see(None, of("!")) == []
+    assert sorted(entry.stage for entry in mapped.cache.quarantine) == [
+        "cannot be judged by the predicate of c",
+        "cannot be mapped to requests of c",
+    ]
+    assert {(entry.key, entry.version, entry.uid) for entry in mapped.cache.quarantine} == {(KEY, 1, "u")}
+    mapped.mapper.stop()

@@ -184,7 +184,7 @@ def _read(path: Path) -> Any:
     import yaml  # only a program with a file needs it
 
     try:
-        return yaml.safe_load(path.read_text(encoding="utf-8")) or {}
+        return yaml.safe_load(path.read_bytes()) or {}
     except OSError as error:
         raise ConfigurationError(f"{path}: cannot be read: {error.strerror}") from error
     except yaml.YAMLError as error:

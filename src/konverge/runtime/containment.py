@@ -41,7 +41,7 @@ _QUANTITIES = {"requests", "limits", "hard", "capacity", "allocatable", "max", "
 def plain(desired: Object) -> dict[str, Any]:
     """A desired object as plain data, for `first_difference`. An empty status is left out, as it is not sent."""
     try:
-        data: dict[str, Any] = msgspec.to_builtins(desired, str_keys=True, enc_hook=encode_hook)
+        data: dict[str, Any] = msgspec.to_builtins(desired, enc_hook=encode_hook)
     except TypeError:  # a part is raw JSON: an object that was read from the server holds its managedFields that way
         return to_dict(desired)
     if data.get("status") == {}:
@@ -64,19 +64,18 @@ def first_difference(desired: dict[str, Any], live: dict[str, Any], manager: str
 
 
 def _difference(desired: Any, live: Any, fields: Fields | None, path: str) -> str:
-    if desired == live and not fields:
-        return ""
     if isinstance(desired, dict) and isinstance(live, dict):
         return _map_difference(desired, live, fields, path)
     if isinstance(desired, (list, tuple)) and isinstance(live, list):
         return _list_difference(desired, live, fields, path)
-    return "" if desired == live or _same_quantity(desired, live, path) else path
+    return "" if desired == live else path
 
 
 def _map_difference(desired: dict[str, Any], live: dict[str, Any], fields: Fields | None, path: str) -> str:
     # A leaf in our fields is an atomic map: we own it as a whole, and its content is compared by value alone.
     inside = fields or None
     unowned = _UNOWNED.get(path, frozenset())
+    amounts = path.rpartition(".")[2] in _QUANTITIES
     for name, value in desired.items():
         if name in unowned:
             continue
@@ -86,7 +85,9 @@ def _map_difference(desired: dict[str, Any], live: dict[str, Any], fields: Field
         if value is None or name not in live or (inside is not None and owned is None):
             if value is not None or owned is not None:
                 return f"{path}.{name}"
-        elif (owned or value != live[name]) and (inner := _difference(value, live[name], owned, f"{path}.{name}")):
+        elif amounts and _same_quantity(value, live[name]):
+            continue
+        elif inner := _difference(value, live[name], owned, f"{path}.{name}"):
             return inner
     for name in inside or ():
         if name.startswith("f:") and name[2:] not in desired:
@@ -104,10 +105,9 @@ def _list_difference(desired: Sequence[Any], live: list[Any], fields: Fields | N
         return "" if same else path
     if len(desired) != len(live):
         return path
-    for index, (wanted, present) in enumerate(zip(desired, live, strict=True)):
-        if inner := _difference(wanted, present, None, f"{path}[{index}]"):
-            return inner
-    return ""
+    pairs = enumerate(zip(desired, live, strict=True))
+    differences = (_difference(wanted, present, None, f"{path}[{index}]") for index, (wanted, present) in pairs)
+    return next(filter(None, differences), "")
 
 
 def _keyed_difference(desired: Sequence[Any], live: list[Any], keyed: dict[str, Fields], path: str) -> str:
@@ -115,11 +115,11 @@ def _keyed_difference(desired: Sequence[Any], live: list[Any], keyed: dict[str, 
     for name, owned in keyed.items():
         keys: dict[str, Any] = msgspec.json.decode(name[2:])
         here = f"{path}[{name[2:]}]"
-        wanted, present = _find(left, keys), _find(live, keys)
-        if wanted is None or present is None:
-            return here  # owned but no longer desired, or removed by another manager
+        wanted = _find(left, keys)
+        if wanted is None:
+            return here  # owned but no longer desired
         left.remove(wanted)
-        if inner := _difference(wanted, present, owned, here):
+        if inner := _difference(wanted, _find(live, keys), owned, here):
             return inner
     return path if left else ""  # desired, but not owned by us yet
 
@@ -132,10 +132,7 @@ def _find(items: list[Any], keys: dict[str, Any]) -> dict[str, Any] | None:
     return None
 
 
-def _same_quantity(desired: Any, live: Any, path: str) -> bool:
-    parts = path.rsplit(".", 2)
-    if len(parts) < 3 or parts[1] not in _QUANTITIES:
-        return False
+def _same_quantity(desired: Any, live: Any) -> bool:
     try:
         return Quantity(desired) == Quantity(live)
     except (ValueError, TypeError):

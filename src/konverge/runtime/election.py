@@ -111,7 +111,7 @@ class Election(msgspec.Struct):
         record = self.observed
         if record is None or record.holder != self.identity:
             return None
-        return LeaseRecord(holder="", duration=1, acquired=wall, renewed=wall, transitions=record.transitions)
+        return LeaseRecord(duration=1, acquired=wall, renewed=wall, transitions=record.transitions)
 
     def released(self) -> None:
         self.observed = None

@@ -61,7 +61,7 @@ class OwnedMapper:
         request = self._controller(change.meta)
         if request is not None:
             self._enqueue(request, self._kind, change, writer)
-        if change.old is not None and change.new is not None:
+        if change.old is not None:
             before = self._controller(change.old.meta)
             if before is not None and before != request:
                 self._enqueue(before, self._kind, change, writer)
@@ -103,10 +103,8 @@ class WatchMapper:
             return
         requests: dict[Request, None] = {}
         # The old state failed when it was the new one, if it fails; of a deleted object it is the only one.
-        if change.old is not None:
-            self._map(change.key, change.old, requests, report=change.new is None)
-        if change.new is not None:
-            self._map(change.key, change.new, requests, report=True)
+        for record in filter(None, (change.old, change.new)):
+            self._map(change.key, record, requests, report=record is change.latest)
         for request in requests:
             self._enqueue(request, self._watch.kind.__name__, change, writer)
 

@@ -29,7 +29,7 @@ _log = logging.getLogger("konverge.controller")
 async def listen(source: Source, add: Callable[[Request], None], numbers: ControllerNumbers) -> None:
     """Pass the requests of a source on. Ends only by cancellation."""
     loop = asyncio.get_running_loop()
-    failures = 0
+    pause = FIRST_DELAY / 2
     while True:
         began = loop.time()
         problem = "it ended"
@@ -39,8 +39,8 @@ async def listen(source: Source, add: Callable[[Request], None], numbers: Contro
         except Exception as error:  # the author's code, or what it speaks to
             problem = str(error) or type(error).__name__
             _log.error("%s: the source %s failed", numbers.name, source.name, exc_info=error)
-        failures = 1 if loop.time() - began > HEALTHY_AFTER else failures + 1
-        delay = min(FIRST_DELAY * 2.0 ** min(failures - 1, 10), MAX_DELAY) * (1 + JITTER * clock.rng().random())
+        pause = FIRST_DELAY if loop.time() - began > HEALTHY_AFTER else min(2 * pause, MAX_DELAY)
+        delay = pause * (1 + JITTER * clock.rng().random())
         numbers.source_restarts[source.name] = numbers.source_restarts.get(source.name, 0) + 1
         numbers.sources_down[source.name] = problem
         _log.warning("%s: the source %s is started again in %.1f s: %s", numbers.name, source.name, delay, problem)

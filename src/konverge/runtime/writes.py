@@ -57,29 +57,26 @@ class _Cached:
 
     informer: Informer
     objects: dict[Key, _Object] = field(default_factory=dict)
-    selector: Selector | None = None
+    selector: Selector = field(init=False)
 
     def __post_init__(self) -> None:
-        if self.informer.spec.label_selector:
-            self.selector = labels.parse(self.informer.spec.label_selector)
+        self.selector = labels.parse(self.informer.spec.label_selector)
 
     def shows(self, key: Key, answer: bytes, meta: _VersionMeta) -> bool:
         """Whether a write comes back at all: an object that is not selected, and was not before, has no events."""
-        if not self.informer.spec.selective or self.informer.get(key) is not None:
+        if self.informer.get(key) is not None:
             return True
-        if self.selector is not None and not self.selector.matches(meta.labels):
-            return False
-        return selected_by_fields(self.informer.spec.field_selector, answer)
+        return self.selector.matches(meta.labels) and selected_by_fields(self.informer.spec.field_selector, answer)
 
     def version(self, key: Key) -> int:
         known = self.informer.get(key)
         return known.version if known else 0
 
     def tidy(self, key: Key, state: _Object) -> None:
-        if state.written:
-            for version in [version for version in state.written if version <= state.base]:
-                del state.written[version]
-        if not state.written and not state.in_flight:
+        """Forget what has come back, or never will: a write that changed nothing has no event."""
+        for version in [version for version in state.written if version <= state.base]:
+            del state.written[version]
+        if not state.written:
             self.objects.pop(key, None)
 
 
@@ -115,8 +112,7 @@ class Writes:
             if meta is not None and cached.shows(key, answer, meta):
                 version = number(meta.resource_version)
                 self._wrote(cached, key, request, version)
-                if version > state.base:  # a write that changed nothing has no echo
-                    state.written[version] = request
+                state.written[version] = request
             if state.in_flight == 0:
                 held, state.held = state.held, []
                 for change, deliver in held:
@@ -173,7 +169,7 @@ class Writes:
     # -------------------------------------------------------------- waiting
 
     def has_written(self, request: Request) -> bool:
-        return any(noted and request in noted for noted in (self._versions, self._deleted, self._unknown))
+        return request in self._versions or request in self._deleted or request in self._unknown
 
     async def caught_up(self, request: Request) -> None:
         """Wait until every cache shows what the last reconcile of this request wrote. It can be cancelled and
@@ -208,8 +204,8 @@ class Writes:
 def _deliver(state: _Object, change: Change, deliver: Deliver) -> None:
     before = change.old.version if change.old else 0
     now = change.new.version if change.new else 0
-    writer = state.written.pop(now, None) if now else None
-    echo = writer is not None and before == state.base and not change.listed
+    writer = state.written.pop(now, None)
+    echo = before == state.base and not change.listed
     state.base = now
     deliver(change, writer if echo else None)
 
@@ -233,8 +229,10 @@ def selected_by_fields(selector: str, obj: bytes) -> bool:
     >>> selected_by_fields("metadata.name=a,type!=Opaque", b'{"metadata": {"name": "a"}}')
     True
     """
-    content = msgspec.json.decode(obj) if selector else None
-    for term in selector.split(",") if selector else ():
+    if not selector:
+        return True
+    content = msgspec.json.decode(obj)
+    for term in selector.split(","):
         path, operator, wanted = term.partition("!=") if "!=" in term else term.replace("==", "=").partition("=")
         value = content
         for step in path.split("."):
@@ -285,8 +283,6 @@ class TrackedCalls:
             return await self._create(call, call.resource, writes, request)
         key = Key(call.namespace, call.name)
         caches = writes.begin(call.resource, key)
-        if not caches:
-            return await self._inner.call(call)
         answer = b""
         try:
             response = await self._inner.call(call)
