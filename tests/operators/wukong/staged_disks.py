@@ -29,7 +29,7 @@ def storage(*, grows: bool = True, mode: str = "Immediate") -> StorageClass:
     )
 
 
-def claim(phase: str = "Bound", size: str = "10Gi", **more: Any) -> PersistentVolumeClaim:
+def claim(phase: str | None = "Bound", size: str = "10Gi", **more: Any) -> PersistentVolumeClaim:
     """As it would have been made, unless `more` says otherwise."""
     desired = to_dict(claim_for(wukong(), wukong().spec.disks[0]))
     meta = {"labels": desired["metadata"]["labels"], "annotations": MINE, **more.pop("meta", {})}

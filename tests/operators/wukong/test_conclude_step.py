@@ -162,6 +162,10 @@ async def test_what_was_not_looked_at_stays_as_it_was_known() -> None:
         await run(stage, Trouble("VirtualMachineReady", "Refused", "no", failed=True))
         assert stage.said("VolumesBound") == expected
     stage = staged(*RUNS)
+    stage.state.networks = []
+    await run(stage)
+    assert stage.said("NetworksConfigured") == ("Unknown", "NotReached")
+    stage = staged(*RUNS)
     stage.state.networks, stage.state.volumes = [], []
     await run(stage, Trouble("NetworksConfigured", "Bad", "bad"))
     assert stage.said("NetworksConfigured") == ("False", "Bad")

@@ -48,7 +48,9 @@ BYSTANDER = controlled_by("Thing", "x") | {"controller": False}
 
 def leaving(given: Spec | None = None, *objects: Any, **more: Any) -> Stage:
     meta = {"deletionTimestamp": OLD, "finalizers": [FINALIZER], **more.pop("meta", {})}
-    return Stage(given, *objects, meta=meta, **more)
+    stage = Stage(given, *objects, meta=meta, **more)
+    stage.state.wukong = None  # it is read by the step
+    return stage
 
 
 def released(stage: Stage) -> bool:
@@ -161,6 +163,9 @@ async def test_a_machine_of_others_is_left_and_not_waited_for() -> None:
         assert await delete(stage.state) is None
         assert stage.deleted() == []
         assert released(stage)
+    asks = {"annotations": {"konverge.dev/adopt-by": "Wukong/web"}}
+    stage = leaving(None, vm(owners=(), meta=asks), vmi(meta={"labels": {}}))
+    assert await delete(stage.state) is None, "nor is its instance"
 
 
 async def test_without_kubevirt_there_is_no_machine() -> None:
@@ -250,6 +255,8 @@ async def test_the_claim_of_an_import_shares_its_fate() -> None:
     strange = made(DataVolume, "web-system", owners=(), meta={"uid": "another"})
     assert await fate(image, strange, claim(owners=[cdi], meta=mark)) == []
     assert await fate(image, claim(owners=[cdi], meta=mark), known={}) == [], "not on record"
+    second = {"volumes": [{"name": "gone", "pvcName": "web-gone", "type": "DataVolume"}, *status["volumes"]]}
+    assert await fate(image, claim(owners=[cdi], meta=mark), known=second) == gone
     plain = {"volumes": [{"name": "system", "pvcName": "web-system", "type": "PersistentVolumeClaim"}]}
     assert await fate(image, claim(owners=[cdi], meta=mark), known=plain) == []
     assert await fate(image, claim(owners=[controlled_by("Pod", "web-system")], meta=mark)) == []

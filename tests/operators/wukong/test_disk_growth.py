@@ -39,6 +39,11 @@ async def test_a_claim_grows_to_the_size_that_is_asked_for() -> None:
     same = await run(disk(storageClassName="fast", size="10240Mi"), claim(meta={"labels": {}}), storage())
     assert same.sent[0].body["spec"]["resources"]["requests"] == {"storage": "10Gi"}
     assert same.events == []
+    pending = await run(disk(storageClassName="fast", size="20Gi"), claim("Pending", meta={"labels": {}}), storage())
+    assert pending.sent[0].body["spec"]["resources"]["requests"] == {"storage": "10Gi"}, "not before it has a volume"
+    unsaid = await run(spec(disks=[{"name": "system"}]), claim(meta={"labels": {}}), storage())
+    assert unsaid.sent[0].body["spec"]["resources"]["requests"] == {"storage": "10Gi"}
+    assert entry(unsaid).size == ""
 
 
 @pytest.mark.spec("W-06")

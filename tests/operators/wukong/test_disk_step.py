@@ -7,13 +7,14 @@ from typing import Any
 import pytest
 
 from konverge.objects.kinds.core_v1 import PersistentVolumeClaim
+from konverge.operators.wukong.definitions import ANYTHING, Fields
 from konverge.operators.wukong.kinds import DataVolume
 from konverge.operators.wukong.names import LABEL
 from konverge.operators.wukong.status import VolumeStatus
 from konverge.operators.wukong.steps.disks import _progress, disks
 from konverge.operators.wukong.steps.machine import look
 from tests.operators.wukong.specs import disk, spec
-from tests.operators.wukong.stage import OWNER, UID, Stage, controlled_by, made, vm
+from tests.operators.wukong.stage import OWNER, UID, Stage, condition, controlled_by, made, vm
 from tests.operators.wukong.staged_disks import (
     ADOPT,
     CDI,
@@ -118,6 +119,7 @@ async def test_without_cdi_nothing_is_filled_but_what_was_filled_is_there() -> N
     stage = await run(disk(**IMAGE), without=[DataVolume])
     assert (stage.sent, stage.reasons()) == ([], ["CDIMissing"])
     assert entry(stage).message == "disk system: the cluster has no CDI to fill it: install it, or leave the image out"
+    assert not entry(stage).bound
     assert (await run(disk(), without=[DataVolume])).applied("PersistentVolumeClaim") == ["web-system"]
     later = await run(
         disk(**IMAGE), filled(owners=[OWNER]), storage(), without=[DataVolume], status=known(phase="Bound", bound=True)
@@ -131,6 +133,8 @@ async def test_the_entry_of_an_import_has_its_progress_and_its_restarts() -> Non
     assert (shown.phase, shown.progress, shown.restarts) == ("ImportInProgress", "40.00%", 2)
     assert (shown.requested, shown.capacity, shown.bound) == ("11Gi", "11Gi", False)
     assert shown.message == "disk system: ImportInProgress"
+    early = await run(disk(**IMAGE), volume("ImportScheduled"))
+    assert (early.reasons(), entry(early).phase, entry(early).requested) == (["Importing"], "ImportScheduled", "")
 
 
 @pytest.mark.parametrize(
@@ -140,7 +144,8 @@ async def test_the_entry_of_an_import_has_its_progress_and_its_restarts() -> Non
         (("Importing", "1.0%"), "3.0%", "1.0%"),
         (("Importing", "1.0%"), "5.9%", "1.0%"),
         (("Importing", "1.0%"), "6.0%", "6.0%"),
-        (("Importing", "1.0%"), "1.0%", "1.0%"),
+        (("Importing", "1.0%"), "1.00%", "1.0%"),
+        (("Importing", "1.0%"), "1.5%", "1.0%"),
         (("Importing", "7.0%"), "3.0%", "3.0%"),
         (("Other", "1.0%"), "3.0%", "3.0%"),
         (("Importing", "N/A"), "3.0%", "3.0%"),
@@ -207,6 +212,7 @@ async def test_a_claim_whose_data_is_gone_is_a_loss_until_there_is_one_again() -
     for before in (known(phase="Bound", bound=True), known(phase="Lost")):
         stage = await run(disk(**IMAGE), status=before)
         assert (stage.sent, stage.reasons(), entry(stage).phase) == ([], ["ClaimLost"], "Lost")
+        assert not entry(stage).bound
         assert stage.state.trouble[0].failed
     for before in (known(phase="Pending"), known(bound=True), {}):
         assert (await run(disk(**IMAGE), status=before)).applied("DataVolume") == ["web-system"], before
@@ -224,6 +230,8 @@ async def test_a_claim_whose_data_volume_was_deleted_before_it_was_filled_is_no_
     assert not stage.state.trouble[0].failed
     assert entry(stage).message == "disk system: its DataVolume is gone and is being recreated"
     assert (await run(disk(**IMAGE), filled(), storage(), status=known(phase="Bound"))).reasons() == ["ClaimPending"]
+    ours = await run(disk(**IMAGE), filled(owners=[OWNER]), storage())
+    assert (ours.reasons(), entry(ours).bound) == ([], True), "it is no claim of CDI's"
     tidied = await run(disk(**IMAGE), filled(), storage(), status=known(phase="Succeeded", bound=True))
     assert (tidied.sent, tidied.reasons()) == ([], [])
     with_one = await run(disk(**IMAGE), volume(), filled(), storage())
@@ -250,10 +258,11 @@ async def test_a_claim_whose_data_volume_was_deleted_before_it_was_filled_is_no_
     ],
 )
 async def test_whose_a_claim_is(live: Any, before: dict[str, Any], ours: bool) -> None:
-    stage = await run(disk(storageClassName="fast", size="20Gi"), live, storage(), status=before)
+    stage = await run(disk(storageClassName="fast", size="20Gi"), live, storage(), vm(), status=before)
     assert [sent.kind for sent in stage.sent] == (["PersistentVolumeClaim"] if ours else [])
     assert stage.reasons() == ([] if ours else ["ClaimNotOurs"])
     assert entry(stage).phase == ("Bound" if ours else ""), "nothing is on record about what is not ours"
+    assert entry(stage).bound == ours
     assert stage.state.failed is None or stage.state.failed.reason == "ClaimNotOurs"
     assert (stage.state.failed is None) == ours
 
@@ -264,6 +273,9 @@ async def test_whose_a_data_volume_and_its_claim_are() -> None:
     stage = await run(disk(**IMAGE), foreign, filled(), storage())
     assert (stage.sent, stage.reasons()) == ([], ["ClaimNotOurs"])
     assert "DataVolume web-system" in entry(stage).message
+    assert entry(stage).phase == ""
+    empty = await run(disk(storageClassName="fast"), foreign, claim(), storage())
+    assert (empty.reasons(), entry(empty).phase) == ([], "Bound"), "a disk that begins empty has none"
     of_another = filled(owners=[controlled_by("DataVolume", "web-system", "another-uid")])
     stage = await run(disk(**IMAGE), volume(), of_another, storage())
     assert (stage.sent, stage.reasons()) == ([], ["ClaimNotOurs"])
@@ -289,3 +301,29 @@ async def test_a_claim_that_a_restore_gave_to_the_machine_is_taken_back() -> Non
     for objects in ((other, vm()), (given,)):
         stage = await run(disk(storageClassName="fast"), *objects, storage())
         assert (stage.sent, stage.reasons()) == ([], ["ClaimNotOurs"])
+
+
+@pytest.mark.spec("W-17")
+async def test_an_import_that_cdi_cannot_do_is_not_begun() -> None:
+    given = disk(**IMAGE, checksum="md5:aa")
+    stage = Stage(given)
+    http = Fields(names={"url": Fields()})
+    source = Fields(names={"http": http})
+    spec = Fields(names={"source": source, "storage": ANYTHING})
+    stage.state.definitions._known["datavolumes.cdi.kubevirt.io"] = (1e9, Fields(names={"spec": spec}))
+    await disks(stage.state)
+    assert (stage.sent, stage.reasons()) == ([], ["CDITooOld"])
+    (trouble,) = stage.state.trouble
+    assert (trouble.condition, trouble.failed) == ("VolumesBound", True)
+    assert "spec.source.http.checksum (CDI 1.65 has it)" in trouble.message
+
+
+async def test_a_volume_whose_claim_is_lost_says_so_and_keeps_its_own_phase() -> None:
+    lost = volume("Pending", status={"conditions": [condition("Bound", "False", "ClaimLost")]})
+    stage = await run(disk(**IMAGE), lost, filled(), storage())
+    assert (stage.reasons(), entry(stage).phase) == (["ClaimLost"], "Pending")
+
+
+async def test_a_claim_that_was_not_looked_at_yet_has_no_phase() -> None:
+    stage = await run(disk(storageClassName="fast"), claim(None), storage())
+    assert (stage.reasons(), entry(stage).phase) == (["ClaimPending"], "")

@@ -8,7 +8,7 @@ own uid does not control is neither changed nor deleted.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from contextlib import suppress
 from typing import TypeVar
 
@@ -130,19 +130,22 @@ async def _claims_of(state: ReconcileState, volumes: Iterable[DataVolume]) -> li
     """Claims that CDI made for DataVolumes of ours; also of one that is gone, where the claim has our mark; and those
     that no controller looks after any more, where we are an owner."""
     ours = {volume.metadata.uid for volume in volumes}
-    uid = state.ctx.obj.metadata.uid
     claims: list[PersistentVolumeClaim] = []
     for entry in state.status.volumes:
         claim = await state.ctx.get(PersistentVolumeClaim, entry.pvc_name) if entry.type == "DataVolume" else None
-        owner = controller_of(claim) if claim is not None else None
-        if claim is not None and owner is None and any(entry.uid == uid for entry in claim.metadata.owner_references):
-            claims.append(claim)
-        if claim is None or owner is None or owner.kind != "DataVolume":
-            continue
-        volume = await state.ctx.get(DataVolume, owner.name) if state.ctx.serves(DataVolume) else None
-        if owner.uid in ours or (volume is None and is_marked(state.name, claim)):
+        if claim is not None and await _goes_with(state, claim, ours):
             claims.append(claim)
     return claims
+
+
+async def _goes_with(state: ReconcileState, claim: PersistentVolumeClaim, ours: Collection[str]) -> bool:
+    """`ours` are the uids of our DataVolumes."""
+    owner = controller_of(claim)
+    if owner is None:
+        return any(entry.uid == state.ctx.obj.metadata.uid for entry in claim.metadata.owner_references)
+    if owner.kind != "DataVolume":
+        return False
+    return owner.uid in ours or (await state.ctx.get(DataVolume, owner.name) is None and is_marked(state.name, claim))
 
 
 async def _reclaim(state: ReconcileState, vm: VirtualMachine) -> None:
@@ -192,8 +195,7 @@ async def _bridge(state: ReconcileState, network: Network) -> list[str]:
 
 def _is_shared(state: ReconcileState, bridge: str) -> bool:
     users = state.ctx.indexed(AnyWukong, BRIDGES, names.policy(bridge))
-    own = state.ctx.obj.metadata.uid
-    return any(user.metadata.uid != own and not user.metadata.deletion_timestamp for user in users)
+    return any(not user.metadata.deletion_timestamp for user in users)  # we are being deleted ourselves
 
 
 # ------------------------------------------------------------------ one object

@@ -138,8 +138,9 @@ def _crashing(vm: VirtualMachine) -> View:
 
 def _times(vm: VirtualMachine) -> str:
     failure = vm.status.start_failure
-    count = failure.consecutive_fail_count if failure is not None else 0
-    return f" {count} times in a row" if count > 1 else ""
+    if failure is None or failure.consecutive_fail_count < 2:
+        return ""
+    return f" {failure.consecutive_fail_count} times in a row"
 
 
 def _starting(vm: VirtualMachine, vmi: VirtualMachineInstance, grace: float) -> View:
@@ -176,7 +177,7 @@ async def conclude(state: ReconcileState) -> Result | None:
     shown = report(state)
     state.status.observed_generation = state.generation
     await state.ctx.save_status()
-    if state.failed is not None or state.status.phase == "Error":
+    if state.status.phase == "Error":
         return Result(requeue_after=state.options.error)
     if state.trouble or state.refusals or state.restoring or shown.moving or state.again:
         return Result(requeue_after=state.options.wait)
@@ -241,7 +242,7 @@ def _machine(state: ReconcileState, view: View) -> None:
     clash = next((trouble for trouble in state.trouble if trouble.reason in CLASHES), None)
     if clash is not None:
         _say(state, READY, False, clash.reason, clash.message)
-    elif view.ready or state.vm is not None or not state.trouble:
+    elif state.vm is not None or not state.trouble:
         _say(state, READY, view.ready, view.reason, view.message)
     else:
         first = state.failed or state.trouble[0]
@@ -284,7 +285,7 @@ def _phase(state: ReconcileState, view: View) -> None:
         status.phase = view.phase
         status.message = view.message if view.ready or not state.trouble else state.trouble[0].message
     known = worst is None or state.reasons.get(worst.condition) == worst.reason
-    if status.phase == before and (status.phase != "Error" or known):
+    if status.phase == before and known:
         return
     if status.phase == "Error":
         state.ctx.warning((worst.reason if worst is not None else view.reason), status.message)

@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from typing import Literal
 
-from msgspec.structs import replace
-
 from konverge.client import MergePatch
 from konverge.objects import Object, Quantity, to_dict
 from konverge.objects.kinds.core_v1 import PersistentVolumeClaim
@@ -53,7 +51,7 @@ async def _disk(state: ReconcileState, disk: Disk) -> Standing:
     filled = effective_spec.source_of(state.spec.spec, disk) is not None
     if filled and claim is None and not ctx.serves(DataVolume):
         return _no(state, disk, "CDIMissing", "the cluster has no CDI to fill it: install it, or leave the image out")
-    volume = await ctx.get(DataVolume, name) if filled and ctx.serves(DataVolume) else None
+    volume = await ctx.get(DataVolume, name) if filled else None
     if claim is not None and await _reclaim(state, claim):
         state.again = True  # the cache still shows its former owner: whatever else it needs comes with the next look
         return _judge(state, disk, volume, claim, await _storage(state, claim))
@@ -138,7 +136,7 @@ async def _grow(
         await _apply_some(state, marks, claim)
         state.ctx.event("DiskGrows", f"disk {disk.name} grows from {before} to {disk.size}")
     else:
-        await _mark(state, replace(disk, size=before), claim, present)
+        await _mark(state, disk, claim, present)
     return None
 
 
@@ -313,15 +311,14 @@ def _note(
         size=disk.size or "",
         type=_type(state, disk),
     )
+    recorded = reason != "ClaimNotOurs"  # nothing is on record about what is not ours
     if lost:
         entry.phase = LOST
-    elif reason == "ClaimNotOurs":
-        entry.phase = ""  # nothing is on record about what is not ours
-    elif volume is not None:
+    elif volume is not None and recorded:
         entry.phase = volume.status.phase
         entry.progress = _progress(known, entry.phase, volume.status.progress)
         entry.restarts = volume.status.restart_count
-    elif claim is not None:
+    elif claim is not None and recorded:
         entry.phase = claim.status.phase or ""
     if claim is not None:
         entry.requested, entry.capacity = requested(claim), capacity(claim)
