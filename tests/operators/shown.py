@@ -99,6 +99,7 @@ class Shown:
         """Verb and kind -> the object that is answered, where it is not what was sent."""
         self.calls: list[Call] = []
         self.events: list[tuple[str, str]] = []
+        self.messages: list[str] = []
         self.client = Client.__new__(Client)
         self.client._use_caller(self, SimpleNamespace())  # type: ignore[arg-type]
 
@@ -133,6 +134,7 @@ class Shown:
 
     def event(self, about: Object, type: str, reason: str, message: str) -> None:
         self.events.append((type, reason))
+        self.messages.append(message)
 
     def lister(self, kind: type[K]) -> Lister[K]:
         return Lister(_Informer(self, kind), decoder(kind).decode)  # type: ignore[arg-type]

@@ -13,7 +13,15 @@ from konverge.operators.wukong.kinds import NetworkAttachmentDefinition, Virtual
 from konverge.operators.wukong.names import LABEL
 from konverge.operators.wukong.status import Trouble
 from konverge.operators.wukong.steps.machine import PARTS, look, machine
-from konverge.operators.wukong.steps.power import ASKED, HALTED_FROM, INSTANCE, halt_mark, restart_marks, strategy_for
+from konverge.operators.wukong.steps.power import (
+    ASKED,
+    HALTED_FROM,
+    INSTANCE,
+    halt_mark,
+    overruled,
+    restart_marks,
+    strategy_for,
+)
 from tests.operators.wukong.specs import Spec, net, spec, wukong
 from tests.operators.wukong.stage import NAME, OLD, Sent, Stage, condition, controlled_by, made, refused, vm, vmi
 
@@ -72,6 +80,8 @@ async def test_which_machine_and_which_instance_are_ours() -> None:
     assert await seen(unlabelled) == (False, False)
     assert await seen(vm(meta={"uid": "newer"}), vmi()) == (True, True)
     assert await seen(vm(meta={"uid": "newer"}), other) == (True, False)
+    alone = made(VirtualMachineInstance, "web-vm", owners=(), meta={"labels": {LABEL: NAME}})
+    assert await seen(vm(), alone) == (True, True)
     assert await seen(vm(), vmi(), without=[VirtualMachine]) == (False, True)
     assert await seen(vm(), vmi(), without=[VirtualMachineInstance]) == (True, False)
 
@@ -103,6 +113,9 @@ async def test_trouble_keeps_a_machine_from_being_made_but_not_one_that_is_there
     stage = await run(spec(powerState="Stopped"), vm(), before=trouble(disk, missing={"system"}))
     assert applied(stage).body["spec"]["runStrategy"] == "Halted"
     assert (await run(None, vm(volumes=["other"]), before=trouble(disk, missing={"system"}))).sent == []
+    bare = vm()
+    bare.spec.template.spec.volumes = None
+    assert (await run(None, bare, before=trouble(disk, missing={"system"}))).sent == []
     assert (await run(None, vm(), before=trouble(network))).sent == []
     assert (await run(None, vm(), before=trouble(disk, network))).sent == []
 
@@ -118,6 +131,9 @@ async def test_secrets_of_the_user_must_be_there_first() -> None:
     stage = await run(given, keys, made(Secret, "login", owners=(), data={"pw": "eA=="}))
     assert stage.applied("Secret") == ["web-cloudinit"]
     assert stage.applied("VirtualMachine") == ["web-vm"]
+    users = [{"name": name, "sshKeySecret": f"of-{name}"} for name in "cfbeda"]
+    missing = "of-a, of-b, of-c, of-d, of-e, of-f"
+    assert (await run(spec(users=users))).state.trouble[0].message == f"there is no Secret {missing}", "in order"
     mounted = spec(bootstrap={"type": "sysprep", "sysprepSecret": "answers"}, guest="windows")
     assert (await run(mounted)).reasons() == ["SecretNotFound"]
 
@@ -163,6 +179,8 @@ async def test_what_others_plugged_in_is_applied_along() -> None:
     live = vm(volumes=["system", "hot", "old"], meta={"annotations": {PARTS: "system,old"}})
     volumes = applied(await run(None, live)).body["spec"]["template"]["spec"]["volumes"]
     assert [volume["name"] for volume in volumes] == ["system", "cloudinitdisk", "hot"]
+    unmarked = applied(await run(None, vm(volumes=["system", "hot"]))).body["spec"]["template"]["spec"]["volumes"]
+    assert [volume["name"] for volume in unmarked] == ["system", "cloudinitdisk", "hot"], "ours is there once"
 
 
 # ------------------------------------------------------------------ who owns power
@@ -173,6 +191,9 @@ async def test_a_power_state_that_was_changed_elsewhere_is_put_back_with_a_warni
     stage = await run(spec(powerState="Running"), vm("Halted"), status=acted)
     assert applied(stage).body["spec"]["runStrategy"] == "Always"
     assert stage.events == [("Warning", "PowerReverted")]
+    assert "spec.powerState" in stage.messages[0]
+    stage = await run(spec(running=True), vm("Halted"), status=acted)
+    assert "spec.running" in stage.messages[0]
     for given, live, status in (
         (spec(powerState="Running"), vm("Halted"), {"observedGeneration": 1}),
         (spec(powerState="Running"), vm("Always"), acted),
@@ -188,6 +209,14 @@ async def test_a_power_state_that_was_changed_elsewhere_is_put_back_with_a_warni
     stage = await run(spec(powerState="Running"), vm("Always"), status=acted, before=restoring)
     assert (applied(stage).body["spec"]["runStrategy"], stage.events) == ("Halted", [])
     assert applied(stage).body["metadata"]["annotations"][HALTED_FROM] == "Always"
+
+
+def test_who_overrules_what_is_declared() -> None:
+    off, on = wukong(spec(powerState="Stopped")).spec, wukong(spec(powerState="Running")).spec
+    assert overruled(on, vm("Halted"), "Always")
+    assert overruled(off, vm("Always"), "Halted")
+    assert not overruled(wukong().spec, vm("Halted"), "Always"), "nothing is declared"
+    assert not overruled(off, vm(""), "Halted"), "nothing is said yet"
 
 
 def test_a_machine_that_was_off_for_a_restore_is_on_again_as_before() -> None:
@@ -294,6 +323,8 @@ async def test_a_restart_is_the_deletion_of_that_very_instance() -> None:
     assert marks.items() >= DUE.items()
     kinds = [sent.kind for sent in stage.sent]
     assert kinds.index("VirtualMachine") < kinds.index("VirtualMachineInstance"), "the mark is written before"
+    assert asked(await run(spec(restartAt="now"), with_marks(DUE))) == []
+    assert asked(await run(spec(updatePolicy="Automatic"), vmi())) == [], "of the machine before"
     later = await run(spec(restartAt="now"), with_marks(DUE), vmi(meta={"uid": "next"}))
     assert (asked(later), later.events, later.state.again) == ([], [], False)
     assert (await run(None, vm(), vmi(), status={"lastRestart": "now"})).state.status.last_restart == ""

@@ -85,6 +85,7 @@ async def test_a_bridge_is_made_and_waited_for() -> None:
         (net(), ALLOWED, [], []),
         (net(physicalInterface="ens224", nodeNetwork={"manage": False}), ALLOWED, [], []),
         (LAN, Options(), [], []),
+        (net(physicalInterface="ens224", nodeNetwork={}), Options(), [], []),
         (net(physicalInterface="ens224", nodeNetwork={"manage": True}), Options(), [], ["NodeNetworksNotAllowed"]),
         (net(physicalInterface="eth0"), ALLOWED, [], ["InterfaceNotAllowed"]),
         (LAN, ALLOWED, [NodeNetworkConfigurationPolicy], ["NMStateMissing"]),
@@ -178,8 +179,9 @@ async def test_a_bridge_that_all_nodes_have_needs_no_policy() -> None:
         stage = await run(LAN, node_state(has), other)
         assert written(stage) == [BRIDGE]
     assert written(await run(LAN, node_state(has), without=[NodeNetworkState])) == [BRIDGE]
-    empty = made(NodeNetworkState, "node-2", owners=(), status={})
-    assert written(await run(LAN, empty)) == [BRIDGE]
+    for status in ({}, {"currentState": {}}):
+        empty = made(NodeNetworkState, "node-2", owners=(), status=status)
+        assert written(await run(LAN, empty)) == [BRIDGE]
 
 
 async def test_an_interface_that_is_in_another_bridge_stays_there() -> None:
@@ -200,9 +202,13 @@ async def test_of_two_policies_over_one_interface_the_older_one_counts() -> None
         ({}, {"creationTimestamp": NEWER}, []),
         ({"creationTimestamp": NEWER}, {}, ["InterfaceInUse"]),
         ({}, {}, []),
+        ({"creationTimestamp": None}, {"creationTimestamp": NEWER}, []),
     ):
         stage = await run(LAN, nncp(meta=ours), nncp("br-other", meta=theirs))
         assert stage.reasons() == reasons, (ours, theirs)
+    ours, newest = nncp(meta={"creationTimestamp": NEWER}), {"creationTimestamp": "2022-01-01T00:00:00Z"}
+    stage = await run(LAN, ours, nncp("br-a", meta=newest), nncp("br-z"))
+    assert stage.state.trouble[0].message == "network lan: ens224 is in bridge br-z already: use that one"
     first = nncp("br-a", meta={})
     assert (await run(LAN, nncp(), first)).reasons() == ["InterfaceInUse"], "by name, when they are of the same age"
 

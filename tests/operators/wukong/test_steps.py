@@ -87,6 +87,7 @@ def test_what_others_plugged_in_stays_and_what_was_ours_goes() -> None:
     assert [disk["name"] for disk in made["domain"]["devices"]["disks"]] == ["system", "hot"]
     assert made["networks"] == [{"name": "plugged", "multus": {"networkName": "x"}}]
     assert with_foreign(desired, None).spec == to_dict(desired)["spec"]
+    assert "networks" not in with_foreign(desired, template("system")).spec["template"]["spec"]
 
 
 @pytest.mark.spec("W-08")

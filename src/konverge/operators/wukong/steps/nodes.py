@@ -178,10 +178,10 @@ async def _own_traffic(state: ReconcileState, states: Iterable[NodeNetworkState]
     return ""
 
 
-def _default_routes(node_state: NodeNetworkState) -> set[str]:
+def _default_routes(node_state: NodeNetworkState) -> set[str | None]:
     current = node_state.status.current_state
     routes = current.routes.running if current is not None and current.routes is not None else []
-    return {route.next_hop_interface or "" for route in routes if route.destination in _EVERYWHERE}
+    return {route.next_hop_interface for route in routes if route.destination in _EVERYWHERE}
 
 
 def _addresses(node_state: NodeNetworkState, interface: str) -> set[str]:

@@ -115,7 +115,7 @@ async def restart(state: ReconcileState) -> None:
     """End the instance that is to be restarted, if it is still there. After the marks are written."""
     vm, vmi, token = state.vm, state.vmi, state.spec.spec.restart_at
     due = restart_marks(state).get(INSTANCE, "")
-    if vmi is not None and due and vmi.metadata.uid == due:
+    if vmi is not None and vmi.metadata.uid == due:
         await _end(state, vmi, f"restartAt is {token}")
     elif vm is not None and vmi is not None and _outdated(state, vm, vmi):
         await _end(state, vmi, "a change needs it")
