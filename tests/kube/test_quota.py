@@ -11,6 +11,7 @@ from konverge import ObjectMeta
 from konverge.client import Client, MergePatch
 from konverge.kube import quota
 from konverge.objects import crd
+from konverge.objects.codec import from_dict
 from konverge.objects.kinds.core_v1 import (
     ConfigMap,
     PersistentVolumeClaim,
@@ -18,8 +19,10 @@ from konverge.objects.kinds.core_v1 import (
     ResourceQuota,
     Service,
 )
-from tests.kube.conftest import Run, make_ready
+from tests.kube.conftest import Run, make_ready, running
+from tests.kube.interposed import Interposed
 from tests.kube.objects import Widget, WidgetSpec
+from tests.kube.triggers import Triggers
 
 virtual = pytest.mark.virtual
 pytestmark = [pytest.mark.spec("R-43")]
@@ -126,3 +129,66 @@ async def test_claims_are_counted_by_storage_class(client: Client, run: Run) -> 
         await client.patch(PersistentVolumeClaim, "b", MergePatch({"metadata": {"finalizers": None}}), "default")
         await client.delete(PersistentVolumeClaim, "b", "default")
         assert (await used(client))["requests.storage"] == "1Gi"
+
+
+@virtual
+async def test_names_that_are_no_kind_keep_what_they_have(client: Client, run: Run) -> None:
+    """Of a kind that is no longer served, of a kind without a namespace, and of another controller."""
+    names = {"count/gone.example.com": "4", "count/nodes": "5", "example.com/points": "6"}
+    await create_quota(client, hard={**dict.fromkeys(names, "9"), "pods": "1"})
+    status = {"status": {"hard": dict.fromkeys(names, "9"), "used": names}}
+    await client.patch(ResourceQuota, "q", MergePatch(status), "default", subresource="status")
+    async with run(quota):
+        assert await used(client) == {**names, "pods": "0"}
+
+
+@virtual
+async def test_counts_of_kinds_without_a_scope_are_zero_in_a_scoped_quota(client: Client, run: Run) -> None:
+    """The server refuses such a name in a scoped quota today, but for pods."""
+    async with run(quota):
+        await create_quota(client, hard={"count/pods": "5"}, scopes=["Terminating"])
+        await create_pod(client, "a")
+        await create_pod(client, "b", activeDeadlineSeconds=60)
+        assert await used(client) == {"count/pods": "1"}
+
+
+@virtual
+async def test_a_quota_that_is_being_deleted_or_settled_is_not_written(client: Client) -> None:
+    interposed = Interposed(client)
+    async with running(interposed, quota):
+        await create_quota(client, hard={"pods": "5"})
+        await used(client)
+        before = len(interposed.writes())
+        await client.patch(ResourceQuota, "q", MergePatch({"metadata": {"labels": {"a": "b"}}}), "default")
+        await asyncio.sleep(400)
+        assert interposed.writes()[before:] == []
+        kept = MergePatch({"metadata": {"finalizers": ["tests.konverge.dev/kept"]}})
+        await client.patch(ResourceQuota, "q", kept, "default")
+        await client.delete(ResourceQuota, "q", "default")
+        await create_pod(client, "a")
+        await asyncio.sleep(5)
+        assert interposed.writes()[before:] == []
+
+
+def test_which_changes_concern_a_quota() -> None:
+    trigger = Triggers(*quota.controllers())
+    cached = [
+        ResourceQuota(metadata=ObjectMeta(name="q", namespace="default")),
+        ResourceQuota(metadata=ObjectMeta(name="far", namespace="elsewhere")),
+    ]
+    mine = {"resourcequota default/q"}
+
+    def pod(generation: int = 1, phase: str = "Running", **labels: str) -> Pod:
+        meta = {"name": "p", "namespace": "default", "generation": generation, "uid": "u", "labels": labels}
+        return from_dict(Pod, {"metadata": meta, "spec": {"containers": []}, "status": {"phase": phase}})
+
+    assert trigger.of(None, pod(), cached=cached) == mine
+    assert trigger.of(pod(), None, cached=cached) == mine
+    assert trigger.of(pod(), pod(a="b"), cached=cached) == set()
+    assert trigger.of(pod(), pod(2), cached=cached) == mine
+    assert trigger.of(pod(), pod(phase="Failed"), cached=cached) == mine
+    assert trigger.of(pod(phase="Succeeded"), pod(phase="Failed"), cached=cached) == set()
+    for kind in (Service, PersistentVolumeClaim):
+        obj = kind(metadata=ObjectMeta(name="x", namespace="default"))
+        assert trigger.of(obj, None, cached=cached) == mine
+        assert trigger.of(None, obj, cached=cached) == mine

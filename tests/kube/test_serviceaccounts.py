@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
+from typing import Any
 
 import pytest
 
@@ -11,7 +12,9 @@ from konverge import ApiServer, ObjectMeta
 from konverge.client import Client, MergePatch, NotFound, Static
 from konverge.kube import serviceaccounts
 from konverge.objects.kinds.core_v1 import ConfigMap, Namespace, Secret, ServiceAccount
-from tests.kube.conftest import Run
+from tests.kube.conftest import Run, running
+from tests.kube.interposed import Interposed
+from tests.kube.triggers import Triggers
 
 pytestmark = [pytest.mark.virtual, pytest.mark.spec("R-43")]
 
@@ -98,3 +101,89 @@ async def test_a_secret_of_a_deleted_account_of_the_same_name_is_deleted(client:
         await asyncio.sleep(1)
         with pytest.raises(NotFound):
             await client.get(Secret, "key", "default")
+
+
+async def fill(client: Client, run: Run, module: Any = WithAuthority, **secret: Any) -> Secret:
+    """A secret of the account `robot`, after the controller has seen it."""
+    await client.create(ServiceAccount(metadata=ObjectMeta(name="robot", namespace="default")))
+    meta = ObjectMeta(name="key", namespace="default", annotations={serviceaccounts.ACCOUNT_NAME: "robot"})
+    kind = secret.pop("type", serviceaccounts.TOKEN)
+    await client.create(Secret(metadata=meta, type=kind, **secret))
+    async with run(module):
+        await asyncio.sleep(5)
+        return await client.get(Secret, "key", "default")
+
+
+async def test_a_token_that_is_there_is_kept(client: Client, run: Run) -> None:
+    secret = await fill(client, run, data={"token": "dG9rZW4=", "mine": "eA=="})
+    assert secret.data["token"] == "dG9rZW4="
+    assert set(secret.data) == {"token", "mine", "namespace", "ca.crt"}
+    again = await fill_again(client, run)
+    assert again == secret
+
+
+async def fill_again(client: Client, run: Run) -> Secret:
+    async with run(WithAuthority):
+        await asyncio.sleep(5)
+        return await client.get(Secret, "key", "default")
+
+
+async def test_an_old_certificate_is_replaced_and_without_one_none_is_written(client: Client, run: Run) -> None:
+    secret = await fill(client, run, data={"ca.crt": "b2xk", "namespace": "b3RoZXI="})
+    assert base64.b64decode(secret.data["ca.crt"]) == b"PEM\n"
+    assert secret.data["namespace"] == "b3RoZXI="
+
+
+async def test_without_a_certificate_none_is_written(client: Client, run: Run) -> None:
+    secret = await fill(client, run, serviceaccounts)
+    assert set(secret.data) == {"token", "namespace"}
+
+
+async def test_secrets_of_other_types_are_left_alone(client: Client, run: Run) -> None:
+    assert (await fill(client, run, type="Opaque")).data == {}
+
+
+async def test_a_secret_that_is_being_deleted_is_left_alone(client: Client, run: Run) -> None:
+    await client.create(ServiceAccount(metadata=ObjectMeta(name="robot", namespace="default")))
+    meta = ObjectMeta(name="key", namespace="default", annotations={serviceaccounts.ACCOUNT_NAME: "robot"})
+    meta.finalizers = ["tests.konverge.dev/kept"]
+    await client.create(Secret(metadata=meta, type=serviceaccounts.TOKEN))
+    await client.delete(Secret, "key", "default")
+    async with run(WithAuthority):
+        await asyncio.sleep(5)
+        assert (await client.get(Secret, "key", "default")).data == {}
+
+
+async def test_the_description_alone_is_repaired_and_a_right_map_is_not_written(client: Client) -> None:
+    interposed = Interposed(client)
+    async with running(interposed, WithAuthority):
+        await asyncio.sleep(1)
+        before = len(interposed.writes())
+        labels = MergePatch({"metadata": {"labels": {"a": "b"}}})
+        await client.patch(ConfigMap, "kube-root-ca.crt", labels, "default")
+        await asyncio.sleep(1)
+        assert interposed.writes()[before:] == []
+        await client.patch(ConfigMap, "kube-root-ca.crt", MergePatch({"metadata": {"annotations": None}}), "default")
+        await asyncio.sleep(1)
+        assert interposed.writes()[before:] == [("patch", "kube-root-ca.crt")]
+        live = await client.get(ConfigMap, "kube-root-ca.crt", "default")
+        assert serviceaccounts.DESCRIPTION in live.metadata.annotations
+
+
+def test_which_changes_concern_whom() -> None:
+    accounts, authority, tokens = serviceaccounts.controllers()
+    account = ServiceAccount(metadata=ObjectMeta(name="robot", namespace="shop"))
+    assert Triggers(accounts).of(account, None) == {"serviceaccount shop"}
+    assert Triggers(accounts).of(None, account) == set()
+    assert [watch.field_selector for watch in accounts.watches] == ["metadata.name=default"]
+    config_map = ConfigMap(metadata=ObjectMeta(name="kube-root-ca.crt", namespace="shop"))
+    assert Triggers(authority).of(config_map, config_map) == {"root-ca-certificate-publisher shop"}
+    assert [watch.field_selector for watch in authority.watches] == ["metadata.name=kube-root-ca.crt"]
+    assert tokens.field_selector == f"type={serviceaccounts.TOKEN}"
+
+    def secret(name: str, owner: str, namespace: str = "shop") -> Secret:
+        notes = {serviceaccounts.ACCOUNT_NAME: owner}
+        return Secret(metadata=ObjectMeta(name=name, namespace=namespace, annotations=notes))
+
+    cached = [secret("a", "robot"), secret("b", "other"), secret("c", "robot", "elsewhere")]
+    assert Triggers(tokens).of(account, None, cached=cached) == {"serviceaccount-token shop/a"}

@@ -5,12 +5,17 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
+import msgspec
 import pytest
 
 from konverge.client import Client, MergePatch, NotFound
 from konverge.kube import volume_protection
+from konverge.objects.codec import from_dict, to_dict
 from konverge.objects.kinds.core_v1 import PersistentVolume, PersistentVolumeClaim, Pod
-from tests.kube.conftest import Run, make_ready
+from konverge.wire.message import Response
+from tests.kube.conftest import Run, make_ready, running
+from tests.kube.interposed import Interposed
+from tests.kube.triggers import Triggers, record
 
 pytestmark = [pytest.mark.virtual, pytest.mark.spec("R-43")]
 
@@ -120,3 +125,78 @@ async def test_a_volume_stays_while_it_is_bound(client: Client, run: Run) -> Non
         await asyncio.sleep(1)
         with pytest.raises(NotFound):
             await client.get(PersistentVolume, "pv")
+
+
+def made_pod(*volumes: dict[str, Any], on: str = "node-1", phase: str = "Running", uid: str = "u") -> Pod:
+    spec = {"containers": [], "volumes": list(volumes), "nodeName": on}
+    metadata = {"name": "user", "namespace": "default", "uid": uid}
+    return from_dict(Pod, {"metadata": metadata, "spec": spec, "status": {"phase": phase}})
+
+
+DATA = {"name": "v", "persistentVolumeClaim": {"claimName": "data"}}
+OWN = {"name": "v", "ephemeral": {"volumeClaimTemplate": {"spec": {}}}}
+PLAIN = {"name": "v", "emptyDir": {}}
+
+
+@pytest.mark.parametrize(
+    ("volumes", "claims"),
+    [([DATA], {"data"}), ([OWN], {"user-v"}), ([PLAIN], set()), ([PLAIN, DATA, OWN], {"data", "user-v"}), ([], set())],
+)
+def test_which_claims_a_pod_concerns(volumes: list[dict[str, Any]], claims: set[str]) -> None:
+    (of_claims, _) = volume_protection.controllers()
+    trigger, seen = Triggers(of_claims), made_pod(*volumes)
+    expected = {f"pvc-protection default/{name}" for name in claims}
+    assert trigger.of(None, seen) == trigger.of(seen, None) == trigger.of(seen, seen) == expected
+    found = record(seen)
+    assert set(volume_protection.by_claim(found, found.meta)) == {f"default/{name}" for name in claims}
+
+
+async def test_the_server_is_asked_before_a_claim_is_released(client: Client) -> None:
+    """The cache may be behind: a pod that uses the claim has just been bound."""
+    await claim(client)
+    await client.patch(PersistentVolumeClaim, "data", MergePatch({"metadata": {"labels": {"a": "b"}}}), "default")
+    interposed = Interposed(client)
+    listed = {"apiVersion": "v1", "kind": "PodList", "metadata": {}, "items": [to_dict(made_pod(DATA))]}
+    answer = Response(200, body=msgspec.json.encode(listed))
+    interposed.rules.append(lambda call: answer if call.verb == "list" and "/pods" in call.target() else None)
+    async with running(interposed, volume_protection):
+        await client.delete(PersistentVolumeClaim, "data", "default")
+        assert not await is_gone(client)
+        interposed.rules.clear()
+        await client.patch(PersistentVolumeClaim, "data", MergePatch({"metadata": {"labels": {"a": "c"}}}), "default")
+        assert await is_gone(client)
+
+
+async def test_only_claims_that_are_bound_report_their_use_and_only_changes_of_it(client: Client) -> None:
+    interposed = Interposed(client)
+    async with running(interposed, volume_protection):
+        await claim(client)
+        await pod(client)
+        await asyncio.sleep(1)
+        assert (await client.get(PersistentVolumeClaim, "data", "default")).status.conditions == []
+        bound = MergePatch({"status": {"phase": "Bound", "conditions": [{"type": "Resizing", "status": "True"}]}})
+        await client.patch(PersistentVolumeClaim, "data", bound, "default", subresource="status")
+        await asyncio.sleep(1)
+        live = await client.get(PersistentVolumeClaim, "data", "default")
+        assert [(c.type, c.status, c.reason) for c in live.status.conditions] == [
+            ("Resizing", "True", None),
+            ("Unused", "False", "PodUsingPVC"),
+        ]
+        assert live.status.conditions[1].last_transition_time
+        before = len(interposed.writes())
+        await client.patch(PersistentVolumeClaim, "data", MergePatch({"metadata": {"labels": {"a": "b"}}}), "default")
+        await asyncio.sleep(1)
+        assert interposed.writes()[before:] == []
+        await make_ready(client, await client.get(Pod, "user", "default"), phase="Succeeded")
+        await asyncio.sleep(1)
+        live = await client.get(PersistentVolumeClaim, "data", "default")
+        assert [(c.type, c.status) for c in live.status.conditions] == [("Resizing", "True"), ("Unused", "True")]
+
+
+async def test_an_ephemeral_volume_of_another_pod_of_that_name_holds_nothing(client: Client, run: Run) -> None:
+    template = {"spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}}
+    async with run(volume_protection):
+        await claim(client, "user-v")
+        await pod(client, volume={"ephemeral": {"volumeClaimTemplate": template}})
+        await client.delete(PersistentVolumeClaim, "user-v", "default")
+        assert await is_gone(client, "user-v")
