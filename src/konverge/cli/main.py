@@ -23,6 +23,7 @@ COMMANDS = (
     "service",
     "new",
     "doctor",
+    "store",
     "manifests",
     "sim",
     "control_plane",

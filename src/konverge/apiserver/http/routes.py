@@ -56,9 +56,13 @@ SPECIALS = {
 CHECKS = ("ping", "log", "etcd", "poststarthook/bootstrap-controller", "poststarthook/crd-informer-synced")
 """The names of the health checks."""
 
+BACKUP = "/konverge/v1/backup"
+"""Not a path of Kubernetes; `konverge store backup` asks for it."""
+
 PATHS = {
     "/version": "http.health:version",
     "/metrics": "http.health:metrics",
+    BACKUP: "http.backup:backup",
     **{
         path: handler
         for root in ("/healthz", "/livez", "/readyz")

@@ -26,6 +26,12 @@ def packed(group: Iterable[Entry]) -> bytes:
     return msgspec.msgpack.encode([_change(table, event) for table, event in group])
 
 
+def unpacked(row: bytes) -> list[Change]:
+    """The changes of a row, in their order. Raises msgspec.MsgspecError."""
+    changes: list[Change] = _changes.decode(row)
+    return changes
+
+
 def events(store: Store, state: State) -> Iterator[Entry]:
     """The history, newest first: the state before a change is the result of the change before it."""
     after: dict[tuple[str, str], Record | None] = {}
@@ -43,9 +49,9 @@ def events(store: Store, state: State) -> Iterator[Entry]:
 def _logged(state: State) -> Iterator[Change]:
     """The changes that the log holds, newest first."""
     compacted = state.seal.compacted
-    for revision, packed, _ in reversed(state.log):
+    for revision, row, _ in reversed(state.log):
         if revision > compacted:
-            yield from (change for change in reversed(_changes.decode(packed)) if change[0] > compacted)
+            yield from (change for change in reversed(unpacked(row)) if change[0] > compacted)
 
 
 def _change(table: str, event: Event) -> Change:

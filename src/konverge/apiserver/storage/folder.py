@@ -9,11 +9,13 @@ process, however that ends; the process id in the file is only for messages.
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import logging
 import os
 import stat
 import weakref
+from collections.abc import Iterator
 from pathlib import Path
 
 PRIVATE_FOLDER, PRIVATE_FILE = 0o700, 0o600
@@ -27,6 +29,10 @@ log = logging.getLogger("konverge.storage")
 
 class FolderError(Exception):
     """A data folder that cannot be used; the message says what to do."""
+
+
+class FolderInUse(FolderError):
+    """Another process uses the folder."""
 
 
 class DataFolder:
@@ -61,7 +67,7 @@ def _create(path: Path) -> None:
 def _refuse_others(path: Path) -> None:
     """What another user owns, that user can read and replace at any time, whatever its mode."""
     ours = os.geteuid()
-    for entry in (path, *_secrets(path)):
+    for entry in (path, *secret_files(path)):
         owner = entry.lstat().st_uid if entry != path else entry.stat().st_uid
         if owner != ours:
             raise FolderError(
@@ -69,13 +75,14 @@ def _refuse_others(path: Path) -> None:
             )
 
 
-def _secrets(path: Path) -> list[Path]:
+def secret_files(path: Path) -> list[Path]:
+    """The state, keys, tokens and certificates in a folder."""
     return [entry for pattern in _SECRET for entry in sorted(path.glob(pattern)) if not entry.is_symlink()]
 
 
 def _make_private(path: Path) -> None:
     """Folders and files of an earlier version, or of another umask, were open to others."""
-    open_to_others = [entry for entry in _secrets(path) if stat.S_IMODE(entry.stat().st_mode) & 0o077]
+    open_to_others = [entry for entry in secret_files(path) if stat.S_IMODE(entry.stat().st_mode) & 0o077]
     for entry in open_to_others:
         entry.chmod(PRIVATE_FILE)
     if stat.S_IMODE(path.stat().st_mode) & 0o077 and _is_ours_alone(path):
@@ -97,21 +104,41 @@ def _is_ours_alone(path: Path) -> bool:
 
 def _locked(path: Path) -> int:
     descriptor = os.open(path / LOCK, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, PRIVATE_FILE)
+    _take_lock(path, descriptor, fcntl.LOCK_EX)
+    os.ftruncate(descriptor, 0)
+    os.write(descriptor, f"{os.getpid()}\n".encode())
+    return descriptor
+
+
+def _take_lock(path: Path, descriptor: int, kind: int) -> None:
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        fcntl.flock(descriptor, kind | fcntl.LOCK_NB)
     except BlockingIOError:
         holder = os.read(descriptor, 32).decode("ascii", "replace").strip()
         os.close(descriptor)
         who = f"process {holder}" if holder.isdecimal() else "another process"
-        raise FolderError(
+        raise FolderInUse(
             f"the data folder {path} is in use by {who}: end that one first, or give another data folder"
         ) from None
     except OSError:
         os.close(descriptor)
         raise
-    os.ftruncate(descriptor, 0)
-    os.write(descriptor, f"{os.getpid()}\n".encode())
-    return descriptor
+
+
+@contextlib.contextmanager
+def unused(path: Path) -> Iterator[None]:
+    """While a folder is only read, no server may begin to use it. Raises FolderInUse; changes nothing."""
+    if not path.is_dir():
+        raise FolderError(f"the data folder {path} does not exist: give the folder of --data-dir")
+    if not (path / LOCK).exists():
+        yield
+        return
+    descriptor = os.open(path / LOCK, os.O_RDONLY | os.O_NOFOLLOW)
+    _take_lock(path, descriptor, fcntl.LOCK_SH)
+    try:
+        yield
+    finally:
+        os.close(descriptor)
 
 
 def create_private(path: Path) -> None:

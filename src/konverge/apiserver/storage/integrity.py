@@ -1,6 +1,6 @@
 """Whether a state on disk is exactly what was acknowledged: everything is read, and everything is checked.
 
-    state = read_state(Path("data/state.db"))
+    state = existing_state(Path("data/state.db"))
     print(state.seal.revision, len(state.rows))
 
 The server reads its state so when it starts, `konverge store check` when somebody asks. A state that fails is refused
@@ -78,6 +78,13 @@ def _exists(path: Path) -> bool:
     if any(path.with_name(path.name + suffix).exists() for suffix in ("-wal", "-journal")):
         raise Damaged(path, f"it is {'empty' if path.exists() else 'missing'}, but its log is there")
     return False
+
+
+def existing_state(path: Path) -> State:
+    """Read a state that must be there. Raises as `read_state`."""
+    if not _exists(path):
+        raise FolderError(f"there is no state in {path.parent}: give the folder of --data-dir")
+    return read_state(path)
 
 
 def read_state(path: Path) -> State:
