@@ -65,6 +65,8 @@ class Served:
     """Makes the stored form of an object that is about to be written, where a conversion webhook has to be asked."""
     prepare: Callable[[str], Awaitable[None]] | None = None
     """Awaited before the object under a key, or all of them (an empty key), can be shown in this version."""
+    definition: Obj | None = None
+    """What a custom kind was made of."""
     weight: int = 0
     """Bytes of a custom kind's schema: with a large one, writing a small object takes long as well."""
     entries: list[dict[str, Any]] = field(default_factory=list)

@@ -186,6 +186,7 @@ class ApiServer:
     async def stop(self) -> None:
         """End watches, finish requests that have begun, and make sure that everything is on disk."""
         self._expiry.stop()
+        await self.definitions.stop()
         for stream in tuple(self.streams):
             stream.end()
         if self._listener is not None:

@@ -26,9 +26,6 @@ _SCALE = "io.k8s.api.autoscaling."
 _INT_OR_STRING = [{"type": "integer"}, {"type": "string"}]
 _COMBINATORS = ("allOf", "anyOf", "oneOf", "not")
 
-Definitions = dict[str, Obj]
-"""Stored definitions by name."""
-
 
 def served_in(registry: Registry, group: str, version: str) -> list[Served]:
     """The custom kinds of a group-version."""
@@ -43,14 +40,13 @@ def group_versions(registry: Registry) -> Iterator[tuple[str, str]]:
                 yield group, version
 
 
-def document(registry: Registry, definitions: Definitions, group: str, version: str) -> bytes:
-    """The v3 document of a group-version."""
-    kinds = served_in(registry, group, version)
+def document(kinds: list[Served]) -> bytes:
+    """The v3 document of a group-version with these custom kinds."""
     schemas: dict[str, Any] = {}
     paths: dict[str, Any] = {}
     for served in kinds:
         paths |= operations(served, "v3")
-        schemas |= models(served, definitions, v2=False)
+        schemas |= models(served, v2=False)
     common = builtin.schemas(name for name in builtin.index().custom if _needed(name, kinds))
     elsewhere = builtin.index().elsewhere
     common = builtin.restricted(common, lambda listed: listed not in elsewhere)
@@ -115,10 +111,10 @@ def _reversed(group: str) -> str:
 # --- schemas
 
 
-def models(served: Served, definitions: Definitions, *, v2: bool) -> dict[str, Any]:
+def models(served: Served, *, v2: bool) -> dict[str, Any]:
     """The schemas of a kind and of its list."""
-    resource = served.resource
-    definition = definitions[f"{resource.plural}.{resource.group}"]
+    resource, definition = served.resource, served.definition
+    assert definition is not None
     version = next(v for v in definition["spec"]["versions"] if v["name"] == resource.version)
     prefix = f"{_reversed(resource.group)}.{resource.version}."
     schema = (version.get("schema") or {}).get("openAPIV3Schema") or {"type": "object"}

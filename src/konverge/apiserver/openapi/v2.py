@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from functools import cache
-from typing import Any
+from typing import NamedTuple
 
 import msgspec
 
 from konverge.apiserver.kubernetes_version import MINOR_VERSION
 from konverge.apiserver.openapi import builtin, custom, gnostic
-from konverge.apiserver.openapi.custom import Definitions
-from konverge.apiserver.registry import Registry
+from konverge.apiserver.registry import Served
 from konverge.apiserver.strategy import Obj
 
 _HEAD = {"swagger": "2.0", "info": {"title": "Kubernetes", "version": MINOR_VERSION}}
@@ -27,46 +26,45 @@ _SECURITY = {
 }
 
 
-def document(registry: Registry, definitions: Definitions) -> bytes:
+class Piece(NamedTuple):
+    """What a custom kind adds to the document: members of `paths` and of `definitions`, as JSON objects or, all in the
+    first, as protobuf."""
+
+    paths: bytes
+    definitions: bytes = b""
+
+
+def document(pieces: list[Piece]) -> bytes:
     """Everything: the built-in kinds and the custom ones."""
     schemas, paths, parameters = _builtin()
-    more = _custom(registry, definitions)
     parts = {
         **_HEAD,
-        "paths": msgspec.Raw(_joined(paths, more["paths"])),
-        "definitions": msgspec.Raw(_joined(schemas, more["definitions"])),
+        "paths": msgspec.Raw(_joined([paths, *(piece.paths for piece in pieces)])),
+        "definitions": msgspec.Raw(_joined([schemas, *(piece.definitions for piece in pieces)])),
         "parameters": msgspec.Raw(parameters),
         **_SECURITY,
     }
     return msgspec.json.encode(parts)
 
 
-def protobuf(registry: Registry, definitions: Definitions) -> bytes:
+def protobuf(pieces: list[Piece]) -> bytes:
     """The same as protobuf. The parts of a message may come in several pieces: those of custom kinds come last."""
-    return _builtin_protobuf() + gnostic.message("Document", _custom(registry, definitions))
+    return b"".join([_builtin_protobuf(), *(piece.paths for piece in pieces)])
 
 
-def prepare(*, as_protobuf: bool) -> None:
-    """Compute the part that takes long and does not change: to be called in a thread."""
-    if as_protobuf:
-        _builtin_protobuf()
-    else:
-        _builtin()
+def json_piece(served: Served) -> Piece:
+    paths, schemas = custom.operations(served, "v2"), custom.models(served, v2=True)
+    return Piece(msgspec.json.encode(paths), msgspec.json.encode(schemas))
 
 
-def _custom(registry: Registry, definitions: Definitions) -> dict[str, dict[str, Any]]:
-    """The paths and schemas of custom kinds."""
-    parts: dict[str, dict[str, Any]] = {"paths": {}, "definitions": {}}
-    for group, version in custom.group_versions(registry):
-        for served in custom.served_in(registry, group, version):
-            parts["paths"] |= custom.operations(served, "v2")
-            parts["definitions"] |= custom.models(served, definitions, v2=True)
-    return parts
+def protobuf_piece(served: Served) -> Piece:
+    paths, schemas = custom.operations(served, "v2"), custom.models(served, v2=True)
+    return Piece(gnostic.message("Document", {"paths": paths, "definitions": schemas}))
 
 
-def _joined(data: bytes, more: dict[str, Any]) -> bytes:
-    """A JSON object with more entries."""
-    return data[:-1] + b"," + msgspec.json.encode(more)[1:] if more else data
+def _joined(objects: list[bytes]) -> bytes:
+    """JSON objects as one."""
+    return b"{" + b",".join(part[1:-1] for part in objects) + b"}"
 
 
 @cache

@@ -21,6 +21,11 @@ EMPTY_NAMES: Obj = {"plural": "", "kind": ""}
 FINALIZER = "customresourcecleanup.apiextensions.k8s.io"
 
 
+def copied(obj: Obj) -> Obj:
+    """A definition whose metadata and status can be changed; the spec, which may be large, is shared."""
+    return {**obj, "metadata": dict(obj["metadata"]), "status": deepcopy(obj.get("status") or {})}
+
+
 def condition(obj: Obj, kind: str) -> Obj | None:
     conditions = (obj.get("status") or {}).get("conditions") or ()
     return next((entry for entry in conditions if entry["type"] == kind), None)
@@ -58,8 +63,8 @@ def accept(obj: Obj, others: Iterable[Obj], now: str) -> Obj | None:  # upstream
     reason, message = (reason, message) if reason else ("NoConflicts", "no conflicts found")
     if names == had and old is not None and (old["status"], old["reason"], old["message"]) == (status, reason, message):
         return None
-    fresh = deepcopy(obj)
-    fresh.setdefault("status", {})["acceptedNames"] = names
+    fresh = copied(obj)
+    fresh["status"]["acceptedNames"] = names
     set_condition(fresh, "NamesAccepted", status, reason, message, now)
     if not is_true(fresh, "Established"):
         if status == "True":
@@ -73,7 +78,7 @@ def establish(obj: Obj, now: str) -> Obj | None:
     """The definition as established; None when its names are not accepted or it is established already."""
     if not is_true(obj, "NamesAccepted") or is_true(obj, "Established"):
         return None
-    fresh = deepcopy(obj)
+    fresh = copied(obj)
     set_condition(fresh, "Established", "True", "InitialNamesAccepted", "the initial names have been accepted", now)
     return fresh
 

@@ -5,14 +5,16 @@ Upstream: pkg/controller/finalizer/crd_finalizer.go.
 
 from __future__ import annotations
 
-from copy import deepcopy
+from collections.abc import Iterator
 
-from konverge.apiserver.crd.definition.naming import FINALIZER, condition, is_true, set_condition
+from konverge.apiserver.crd.definition.naming import FINALIZER, condition, copied, is_true, set_condition
 from konverge.apiserver.meta.system import timestamp
 from konverge.apiserver.storage import Store
 from konverge.apiserver.storage.table import Table
 from konverge.apiserver.strategy import Context, Obj
 
+_STEP = 100
+"""Instances that are deleted at a time: other requests get their turn in between."""
 _PENDING = "CustomResourceDefinition marked for deletion; CustomResource deletion will begin soon"
 
 
@@ -43,7 +45,7 @@ def begin(obj: Obj, now: str) -> Obj | None:
     terminating = condition(obj, "Terminating")
     if terminating is not None and terminating["reason"] == "InstanceDeletionInProgress":
         return None
-    fresh = deepcopy(obj)
+    fresh = copied(obj)
     text = "CustomResource deletion is in progress"
     set_condition(fresh, "Terminating", "True", "InstanceDeletionInProgress", text, now)
     return fresh
@@ -51,7 +53,7 @@ def begin(obj: Obj, now: str) -> Obj | None:
 
 def finish(obj: Obj, now: str) -> Obj:
     """The definition without our finalizer: the last state that watchers see."""
-    fresh = deepcopy(obj)
+    fresh = copied(obj)
     if is_true(obj, "Established"):
         set_condition(fresh, "Terminating", "False", "InstanceDeletionCompleted", "removed all instances", now)
     else:
@@ -63,10 +65,14 @@ def finish(obj: Obj, now: str) -> Obj:
     return fresh
 
 
-def delete_all(store: Store, table: Table) -> None:
-    """Delete every instance: those with finalizers are marked, the others removed."""
-    for key in list(table.keys()):
-        record = table.records[key]
+def delete_all(store: Store, table: Table) -> Iterator[None]:
+    """Delete every instance, some with each step: those with finalizers are marked, the others removed."""
+    for number, key in enumerate(list(table.keys()), 1):
+        if number % _STEP == 0:
+            yield
+        record = table.records.get(key)
+        if record is None:
+            continue
         obj = record.decode()
         metadata = obj["metadata"]
         if not metadata.get("finalizers"):

@@ -5,21 +5,26 @@ what needs a write of its own (names, conditions, deleting instances) happens in
 upstream these are controllers that act after the response. While the disk fails it waits; when the disk works again,
 every definition is looked at, as writes of the manager itself may have been taken back. Upstream: crdHandler
 (pkg/apiserver/customresource_handler.go).
+
+A definition that is large, or has many stored objects, is compiled aside (`aside.py`). Until that is done its kind is
+served as before, and a new one is not established.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Iterable
+from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import msgspec
 
+from konverge.apiserver import aside
 from konverge.apiserver.crd.definition import naming, termination
 from konverge.apiserver.meta.system import timestamp
 from konverge.apiserver.registry import Registry, Served
-from konverge.apiserver.storage import Event, Mismatch, Missing, Release, Store, Table
+from konverge.apiserver.storage import Event, Mismatch, Missing, Record, Release, Store, Table
 from konverge.apiserver.storage.failures import Failed
 from konverge.apiserver.storage.records import encode
 from konverge.apiserver.strategy import Obj
@@ -30,6 +35,37 @@ if TYPE_CHECKING:
 
 GROUP, PLURAL = "apiextensions.k8s.io", "customresourcedefinitions"
 TABLE = f"{GROUP}/{PLURAL}"
+_PER_OBJECT = 200
+"""Bytes of a definition that take as long to compile as it takes to encode one stored object again."""
+_PASSES = 3
+"""How often the objects that were written meanwhile are encoded aside, before the rest is done on the loop."""
+
+Restated = dict[str, tuple[Record | None, Record | None]]
+"""Stored objects by key: as they were, and as a changed schema shows them."""
+_NONE = (None, None)
+
+
+@dataclass(slots=True)
+class _Compiled:
+    """What a definition is served by."""
+
+    definition: Obj
+    shape: bytes
+    made: list[CustomServed]
+
+    @property
+    def stored(self) -> CustomServed | None:
+        return _stored_version(self.made, self.definition)
+
+
+def _restated(custom: CustomServed, record: Record) -> Record:
+    """A stored object as the schema shows it."""
+    data = encode(custom.kind.present(record.decode()))
+    return record if data == record.data else msgspec.structs.replace(record, data=data)
+
+
+def _all_restated(custom: CustomServed, records: list[tuple[str, Record]]) -> Restated:
+    return {key: (record, _restated(custom, record)) for key, record in records}
 
 
 class Manager:
@@ -45,6 +81,8 @@ class Manager:
         """What was compiled for a definition, to see whether a write changes any of it."""
         self._pending: set[str] = set()
         self._watched: set[str] = set()
+        self._deleting: dict[str, Iterator[None]] = {}
+        self._compiling: dict[str, asyncio.Task[None]] = {}
 
     def start(self) -> None:
         """Serve the stored definitions, and follow their changes."""
@@ -52,13 +90,20 @@ class Manager:
         self._store.on_recovery(self._settle_all)
         self._store.on_revert(self._restate_reverted)
         for record in list(self._store.table(TABLE).records.values()):
-            definition = record.decode()
-            self._serve(definition)
+            self._serve(record)
             self._later(record.name)
 
     def _settle_all(self) -> None:
         for name in self._store.table(TABLE).records:
             self._later(name)
+
+    async def stop(self) -> None:
+        """End what is being compiled."""
+        tasks = list(self._compiling.values())
+        for task in tasks:
+            task.cancel()
+        if tasks:
+            await asyncio.wait(tasks)
 
     def find(self, served: Served) -> CustomServed | None:
         """What was compiled for a served custom resource."""
@@ -67,9 +112,6 @@ class Manager:
             if custom.served is served:
                 return custom
         return None
-
-    def definitions(self) -> Iterable[Obj]:
-        return (record.decode() for record in self._store.table(TABLE).records.values())
 
     # --- following
 
@@ -80,7 +122,10 @@ class Manager:
             for other in self._in_group(group):
                 self._later(other["metadata"]["name"])
             return
-        self._serve(event.record.decode())
+        if self._is_long(event.record):
+            self._serve_later(event.key)
+        elif event.key not in self._compiling:  # which sees this write as well
+            self._serve(event.record)
         self._later(event.key)
 
     def _later(self, name: str) -> None:
@@ -88,25 +133,82 @@ class Manager:
             self._pending.add(name)
             asyncio.get_running_loop().call_soon(self._settle, name)
 
-    def _serve(self, definition: Obj) -> None:
-        name = definition["metadata"]["name"]
+    def _is_long(self, record: Record) -> bool:
+        group, plural = record.name.partition(".")[2], record.name.partition(".")[0]
+        objects = len(self._store.table(f"{group}/{plural}").records)
+        return len(record.data) + _PER_OBJECT * objects >= aside.FROM
+
+    def _serve(self, record: Record) -> None:
+        compiled = self._compiled(record)
+        if compiled is not None:
+            self._install(compiled, {})
+
+    def _serve_later(self, name: str) -> None:
+        if name not in self._compiling:
+            self._compiling[name] = asyncio.create_task(self._serve_aside(name), name=f"compile {name}")
+
+    async def _serve_aside(self, name: str) -> None:
+        """Serve a definition as it is when this begins, then as it has become, until it does not change any more."""
+        record = None
+        try:
+            while (present := self._store.durable_record(TABLE, name)) is not None and present is not record:
+                record = present
+                compiled = await aside.run(aside.FROM, self._compiled, record)
+                if compiled is not None:
+                    restated = await self._restated_aside(compiled)
+                    self._install(compiled, restated)
+        finally:
+            if self._compiling.get(name) is asyncio.current_task():
+                del self._compiling[name]
+        self._later(name)
+
+    async def _restated_aside(self, compiled: _Compiled) -> Restated:
+        custom, restated = compiled.stored, Restated()
+        for _ in range(0 if custom is None else _PASSES):
+            assert custom is not None
+            present = self._store.table(custom.served.table).records
+            fresh = [(key, record) for key, record in present.items() if restated.get(key, _NONE)[0] is not record]
+            restated |= await aside.run(_PER_OBJECT * len(fresh), _all_restated, custom, fresh)
+        return restated
+
+    def _compiled(self, record: Record) -> _Compiled | None:
+        """None where the definition is not to be served, or is served like this already."""
+        definition = record.decode()
         if not (naming.is_true(definition, "NamesAccepted") or naming.is_true(definition, "Established")):
-            return
+            return None
         accepted = definition["status"]["acceptedNames"]
         shape = encode([definition["spec"], accepted, bool(definition["metadata"].get("deletionTimestamp"))])
-        if self._shapes.get(name) == shape:
-            return
+        if self._shapes.get(record.name) == shape:
+            return None
         # It imports schemas, rules and CEL, which a server without definitions does not need.
         from konverge.apiserver.crd.serving.resources import serve
 
-        self._shapes[name] = shape
+        return _Compiled(definition, shape, serve(definition, self._store, self._call))
+
+    def _install(self, compiled: _Compiled, restated: Restated) -> None:
+        """Serve what was compiled. Stored objects are encoded again under a changed schema, so that reads cost nothing
+        more; `restated` has those that were encoded aside."""
+        name = compiled.definition["metadata"]["name"]
+        self._shapes[name] = compiled.shape
         before = self._served.get(name, [])
-        self._served[name] = made = serve(definition, self._store, self._call)
+        self._served[name] = compiled.made
         for custom in before:
             resource = custom.served.resource
             self._registry.remove(resource.group, resource.version, resource.plural)
-        self._restate(made, definition)
-        self._register(definition["spec"]["group"])
+        stored = compiled.stored
+        if stored is not None:
+            self._restate(stored, restated)
+        self._register(compiled.definition["spec"]["group"])
+
+    def _restate(self, custom: CustomServed, restated: Restated) -> None:
+        """Only what was written since it was encoded aside is encoded here."""
+        records = self._store.table(custom.served.table).records
+        for key, record in records.items():
+            before, shown = restated.get(key, _NONE)
+            if before is not record:
+                shown = _restated(custom, record)
+            if shown is not None and shown is not record:
+                records[key] = shown
 
     def _register(self, group: str) -> None:
         """Register all kinds of a group again: the first version of a group is the preferred one."""
@@ -122,14 +224,9 @@ class Manager:
             resource = custom.served.resource
             self._registry.remove(resource.group, resource.version, resource.plural)
         self._shapes.pop(name, None)
-
-    def _restate(self, made: list[CustomServed], definition: Obj) -> None:
-        """Encode the stored objects again under a changed schema, once, so that reads cost nothing more."""
-        custom = _stored_version(made, definition)
-        if custom is not None:
-            table = self._store.table(custom.served.table)
-            for key in table.records:
-                _restate_one(table, key, custom)
+        compiling = self._compiling.pop(name, None)
+        if compiling is not None:
+            compiling.cancel()
 
     def _restate_reverted(self, table: Table, key: str) -> None:
         """An object that was taken back to a state from before the schema changed."""
@@ -138,7 +235,7 @@ class Manager:
         if record is not None and key in table.records:
             custom = _stored_version(self._served.get(record.name, []), record.decode())
             if custom is not None:
-                _restate_one(table, key, custom)
+                table.records[key] = _restated(custom, table.records[key])
 
     # --- settling
 
@@ -149,7 +246,7 @@ class Manager:
 
     def _settle_now(self, name: str) -> None:
         record = self._store.table(TABLE).records.get(name)
-        if record is None:
+        if record is None or name in self._compiling:  # which comes back here
             return
         definition = record.decode()
         group = definition["spec"]["group"]
@@ -167,7 +264,8 @@ class Manager:
             self._terminate(definition, record.revision)
 
     def _in_group(self, group: str) -> list[Obj]:
-        return [definition for definition in self.definitions() if definition["spec"]["group"] == group]
+        records = self._store.table(TABLE).records
+        return [record.decode() for name, record in records.items() if name.partition(".")[2] == group]
 
     def _write(self, definition: Obj, revision: int) -> None:
         naming.record_manager(definition, timestamp())
@@ -183,17 +281,21 @@ class Manager:
             self._write(begun, revision)
             return
         table = self._store.table(f"{definition['spec']['group']}/{definition['spec']['names']['plural']}")
+        name = definition["metadata"]["name"]
         if naming.is_true(definition, "Established"):
-            termination.delete_all(self._store, table)
+            deleting = self._deleting.pop(name, None) or termination.delete_all(self._store, table)
+            for _ in deleting:
+                self._deleting[name] = deleting
+                self._later(name)
+                return
         if table.records:
-            self._watch_instances(definition["metadata"]["name"], table.name)
+            self._watch_instances(name, table.name)
             return
         final = termination.finish(definition, timestamp())
         if final["metadata"].get("finalizers"):
             self._write(final, revision)
         else:
             release = Release((naming.FINALIZER,), by_update=True)
-            name = definition["metadata"]["name"]
             self._store.remove(self._store.table(TABLE), name, expected=revision, final=final, release=release)
 
     def _watch_instances(self, name: str, table: str) -> None:
@@ -216,10 +318,3 @@ def _stored_version(made: list[CustomServed], definition: Obj) -> CustomServed |
     storage = {version["name"] for version in definition["spec"]["versions"] if version.get("storage")}
     custom = next((custom for custom in made if custom.kind.version in storage), None)
     return custom if custom is not None and custom.served.conversion is None else None
-
-
-def _restate_one(table: Table, key: str, custom: CustomServed) -> None:
-    record = table.records[key]
-    data = encode(custom.kind.present(record.decode()))
-    if data != record.data:
-        table.records[key] = msgspec.structs.replace(record, data=data)

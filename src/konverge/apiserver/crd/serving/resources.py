@@ -80,6 +80,7 @@ def _serve(definition: Obj, version: Obj, kind: CustomKind) -> CustomServed:
         list_kind=names.get("listKind") or "",
         reader=kind.read,
         entries=entries,
+        definition=definition,
         weight=len(msgspec.json.encode(version.get("schema"))),
     )
     strategy = kind.strategy()
