@@ -100,3 +100,64 @@ async def test_a_deleted_revision_is_created_again(client: Client, run: Run) -> 
         await client.patch(DaemonSet, "agent", MergePatch(patch), "default")
         await asyncio.sleep(5)
         assert [revision.revision for revision in await live_revisions(client)] == [1, 2]
+
+
+@virtual
+async def test_a_template_that_comes_back_gets_the_highest_number(client: Client, run: Run) -> None:
+    async with run(daemonset, Kubelet()):
+        await add_node(client, "a")
+        agent = agent_daemonset()
+        agent.metadata.annotations = {"team": "a"}
+        await client.create(agent)
+        await asyncio.sleep(5)
+        (first,) = await live_revisions(client)
+        assert first.metadata.annotations["team"] == "a"
+        assert first.metadata.namespace == "default"
+        await set_image(client, DaemonSet, "agent", "app:2")
+        await asyncio.sleep(5)
+        await set_image(client, DaemonSet, "agent", "app:1")
+        await asyncio.sleep(5)
+        numbers = {revision.metadata.name: revision.revision for revision in await live_revisions(client)}
+        assert numbers[first.metadata.name] == 3
+        assert sorted(numbers.values()) == [2, 3]
+        again = await client.get(ControllerRevision, first.metadata.name, "default")
+        assert (again.metadata.uid, again.data) == (first.metadata.uid, first.data)
+        await client.patch(DaemonSet, "agent", MergePatch({"metadata": {"labels": {"look": "again"}}}), "default")
+        await asyncio.sleep(5)
+        assert {r.metadata.name: r.revision for r in await live_revisions(client)} == numbers
+
+
+@virtual
+async def test_only_matching_orphans_are_adopted_and_revisions_of_others_ignored(client: Client, run: Run) -> None:
+    def revision(name: str, **labels: str) -> ControllerRevision:
+        return ControllerRevision(
+            metadata=ObjectMeta(name=name, namespace="default", labels=labels), data={"other": 1}, revision=7
+        )
+
+    await client.create(revision("mine", app="web"))
+    await client.create(revision("other", app="other"))
+    going = revision("going", app="web")
+    going.metadata.finalizers = ["tests.konverge.dev/kept"]
+    await client.create(going)
+    await client.delete(ControllerRevision, "going", "default")
+    async with run(daemonset):
+        await client.create(agent_daemonset())
+        await asyncio.sleep(5)
+        owners = {r.metadata.name: [o.name for o in r.metadata.owner_references] for r in await live_revisions(client)}
+        made = set(owners) - {"mine", "other", "going"}
+        assert owners["mine"] == ["agent"]
+        assert owners["other"] == owners["going"] == []
+        (name,) = made
+        assert (await client.get(ControllerRevision, name, "default")).revision == 8
+
+
+@virtual
+async def test_the_name_of_a_revision_is_cut(client: Client, run: Run) -> None:
+    agent = agent_daemonset()
+    agent.metadata.name = "a" * 240
+    async with run(daemonset):
+        await client.create(agent)
+        await asyncio.sleep(5)
+        (revision,) = await live_revisions(client)
+    digest = revision.metadata.labels["controller-revision-hash"]
+    assert revision.metadata.name == "a" * 223 + f"-{digest}"
