@@ -70,6 +70,8 @@ def pairs() -> dict[str, tuple[dict[str, Any], dict[str, Any]]]:
         "ready since no known time": ({"ready": 0}, {"ready": 1, "restarts": 9}),
         "more restarts": ({"restarts": 3, "created": 2 * DAY}, {"restarts": 2, "created": 1, "sidecar": 9}),
         "more restarts of a sidecar": ({"sidecar": 3, "created": 2 * DAY}, {"sidecar": 2, "created": 1}),
+        "more restarts while not ready": ({"ready": None, "restarts": 3}, {"ready": None, "restarts": 2, "created": 1}),
+        "not ready and younger": ({"ready": None, "created": DAY}, {"ready": None, "created": 3 * DAY}),
         "younger": ({"created": DAY}, {"created": 3 * DAY}),
         "created at no known time": ({"created": None}, {"created": 1}),
     }

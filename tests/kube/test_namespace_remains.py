@@ -108,7 +108,8 @@ def test_each_kind_is_deleted_once_in_its_first_version() -> None:
 
     every = [
         served("", "v1", "pods"), served("", "v1", "nodes", namespaced=False),
-        served("", "v1", "bindings", verbs="create"), served("", "v1", "logs", verbs="list"), served("", "v1", "events"), served("events.k8s.io", "v1", "events"),
+        served("", "v1", "bindings", verbs="create"),
+        served("", "v1", "logs", verbs="list"), served("", "v1", "events"), served("events.k8s.io", "v1", "events"),
         served("x", "v2", "things"), served("x", "v1", "things"), served("y", "v1", "things"),
     ]  # fmt: skip
     chosen = [(item.resource.group, item.resource.version, item.resource.plural) for item in deletable(every)]

@@ -112,8 +112,6 @@ def _by_time(time_of: Callable[[Pod], str | None], now: datetime | None = None) 
         if not before or not after:
             return -1 if not before else 1
         times = parse_time(before), parse_time(after)
-        if times[0] == times[1]:
-            return 0
         if now is None:
             return -1 if times[0] > times[1] else 1
         difference = _magnitude(now, times[0]) - _magnitude(now, times[1])

@@ -102,6 +102,7 @@ async def test_what_is_noted_about_a_set_follows_the_deployment(client: Client, 
         assert found["app:1"].metadata.annotations[f"{OWN}revision"] == "5"
         assert found["app:1"].metadata.annotations[f"{OWN}revision-history"] == "1,3"
         assert found["app:2"].metadata.annotations[f"{OWN}revision-history"] == "2"
+        assert {event[:2] for event in await events(client)} == {("Normal", "ScalingReplicaSet")}
         messages = [message for _, _, message in await events(client)]
         name = found["app:1"].metadata.name
         assert f"Scaled down replica set {name} from 1 to 0" in messages

@@ -14,6 +14,7 @@ import msgspec
 
 from konverge import clock
 from konverge.cache import Change
+from konverge.cache.record import Record
 from konverge.client import ClientError
 from konverge.kube import pods as podlib
 from konverge.kube import revisions
@@ -29,7 +30,6 @@ from konverge.objects.kinds.apps_v1 import ControllerRevision, DaemonSet, Daemon
 from konverge.objects.kinds.core_v1 import Node, Pod, PodTemplateSpec, Taint
 from konverge.runtime import Context, Controller, Reconciler, Request, Result, Watch, controller_of
 from konverge.runtime.context import Caches
-from konverge.runtime.predicates import labels_changed
 
 FIRST_DELAY, LONGEST_DELAY = 1.0, 900.0
 """Seconds between deletions of pods that fail on a node: a kubelet may reject them as fast as they are created.
@@ -182,9 +182,14 @@ _head = msgspec.json.Decoder(_Head)
 # upstream: shouldIgnoreNodeUpdate
 def _matters(change: Change) -> bool:
     """Nodes report heartbeats all the time; only labels and taints decide where daemons run."""
-    if change.old is None or change.new is None or labels_changed(change):
+    old, new = change.old, change.new
+    if old is None or new is None:
         return True
-    return _head.decode(change.old.raw).spec.taints != _head.decode(change.new.raw).spec.taints
+    return old.meta.labels != new.meta.labels or _taints(old) != _taints(new)
+
+
+def _taints(record: Record) -> list[Taint]:
+    return _head.decode(record.raw).spec.taints
 
 
 # upstream: syncNodeUpdate
