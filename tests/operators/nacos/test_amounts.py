@@ -12,7 +12,7 @@ from msgspec import Meta
 from konverge.apiserver.crd.cel.rules import RuleValidator
 from konverge.apiserver.crd.schema import structural
 from konverge.objects import Quantity, from_dict, to_dict
-from konverge.operators.nacos.resource import definition
+from konverge.operators.nacos.resource import definition, keeps_size
 from konverge.operators.nacos.spec import NacosSpec
 from konverge.operators.nacos.spec_amounts import (
     above,
@@ -128,6 +128,48 @@ def test_numbers_of_a_probe() -> None:
     assert refused(rules, {}) == []
     for number in numbers:
         assert [detail for _, detail in refused(rules, {number: -1})] == ["the numbers of a probe cannot be negative"]
+
+
+# ------------------------------------------------------------------ volumes do not shrink
+
+
+def resource(size: Any, applied: Any = None, *, status: bool = True) -> dict[str, Any]:
+    """A Nacos with this size of its volumes; `applied` is that of the claims."""
+    volume = {} if size is None else {"persistentVolumeSize": size}
+    made: dict[str, Any] = {"apiVersion": "nacos.io/v1alpha1", "kind": "Nacos", "metadata": {"name": "n"}}
+    made["spec"] = {"volume": volume}
+    if status:
+        made["status"] = {} if applied is None else {"applied": {"size": applied} if applied else {}}
+    return made
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "accepted"),
+    [
+        (resource("10Gi", "10Gi"), resource("20Gi"), True),
+        (resource("20Gi", "10Gi"), resource("10Gi"), True),  # the larger size was never in force
+        (resource("10Gi", "10Gi"), resource("10Gi"), True),
+        (resource("10Gi", "10Gi"), resource("10240Mi"), True),
+        (resource("10Gi", "10Gi"), resource("9Gi"), False),
+        (resource(None, "10Gi"), resource("9Gi"), False),
+        (resource("5Gi", "10Gi"), resource("5Gi"), True),  # as before: nothing new to refuse
+        (resource("10Gi", "10Gi"), resource(None), True),
+        (resource("10Gi", "10Gi"), resource("much"), True),  # refused by its pattern
+        (resource("10Gi", status=False), resource("1Gi"), True),
+        (resource("10Gi"), resource("1Gi"), True),
+        (resource("10Gi", ""), resource("1Gi"), True),
+    ],
+)
+def test_volumes_do_not_shrink(old: dict[str, Any], new: dict[str, Any], accepted: bool) -> None:
+    schema = copy.deepcopy(to_dict(definition())["spec"]["versions"][0]["schema"]["openAPIV3Schema"])
+    size = "self.spec.volume.persistentVolumeSize"
+    schema["x-kubernetes-validations"] = [{"rule": keeps_size(f"has(self.spec) && has({size})", size), "message": "m"}]
+    del schema["properties"]["spec"]["x-kubernetes-validations"]
+    del schema["properties"]["spec"]["properties"]["volume"]["x-kubernetes-validations"]
+    rules = RuleValidator.of(structural.build(schema))
+    assert rules is not None
+    errors, _ = rules.validate(new, old)
+    assert [error.detail for error in errors] == ([] if accepted else ["m"])
 
 
 @pytest.mark.parametrize(

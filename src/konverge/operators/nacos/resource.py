@@ -156,7 +156,7 @@ _MYSQL_JOB = (
 )
 
 
-def _keeps_size(has: str, size: str) -> str:
+def keeps_size(has: str, size: str) -> str:
     """A size that changes is not below that of the claims; the spec before may never have been in force."""
     old_has, old = has.replace("self.", "oldSelf."), size.replace("self.", "oldSelf.")
     applied = "oldSelf.status.applied"
@@ -191,12 +191,12 @@ class Nacos(
         ),
         Rule(f"!({_MYSQL_JOB}) || size(self.metadata.name) <= {LONGEST_NAME_WITH_JOB}", message=NAME_WITH_JOB),
         Rule(
-            _keeps_size(f"has(self.spec) && has({_REQUESTS}) && 'storage' in {_REQUESTS}", f"{_REQUESTS}['storage']"),
+            keeps_size(f"has(self.spec) && has({_REQUESTS}) && 'storage' in {_REQUESTS}", f"{_REQUESTS}['storage']"),
             message="volumes cannot shrink: status.applied.size is the least",
             field_path=".spec.volume.requests",
         ),
         Rule(
-            _keeps_size(f"has(self.spec) && has({_SIZE})", _SIZE),
+            keeps_size(f"has(self.spec) && has({_SIZE})", _SIZE),
             message="volumes cannot shrink: status.applied.size is the least",
             field_path=".spec.volume.persistentVolumeSize",
         ),

@@ -117,6 +117,10 @@ class BenchContext:
         self.client = objects
         self.events: list[tuple[str, str, str]] = []
 
+    @property
+    def deleting(self) -> bool:
+        return self.obj.metadata.deletion_timestamp is not None
+
     async def get(self, kind: type[K], name: str) -> K | None:
         return self.client.find(kind, name)
 
@@ -142,6 +146,10 @@ class BenchContext:
         written = copy.deepcopy(child)
         written.metadata.managed_fields = [ManagedFieldsEntry(manager="nacos-operator", operation="Apply")]
         self.client.put(written)
+        return True
+
+    async def save_status(self) -> bool:
+        self.client.record("status", AnyNacos, self.obj.metadata.name)
         return True
 
     async def save_metadata(self) -> bool:
