@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import socket
 import ssl
+from collections.abc import Callable
 
 import pytest
 from hypothesis import given
@@ -89,6 +90,60 @@ def test_errors_of_the_network_have_a_reason_and_advice(error: OSError, reason: 
     fault = errors.network_error(error, POSTGRES)
     assert fault.reason == reason
     assert text in fault.message
+
+
+def test_the_longest_prefix_of_a_code_counts() -> None:
+    assert errors.postgres_error("57P03", "a", POSTGRES).reason == "Unreachable"
+    assert errors.postgres_error("57P02", "a", POSTGRES).reason == "Interrupted"
+    assert errors.postgres_error("28P01", "pg_hba.conf", POSTGRES).message.endswith("choose another TLS mode")
+    assert "pg_hba.conf does not let" not in errors.postgres_error("42501", "pg_hba.conf", POSTGRES).message
+
+
+def test_errors_of_tls_say_what_the_certificate_lacks() -> None:
+    refused = ssl.SSLCertVerificationError(1, "certificate verify failed")
+    refused.verify_message = "self-signed certificate."
+    fault = errors.network_error(refused, POSTGRES)
+    assert fault.reason == "TlsFailed"
+    assert "refused (self-signed certificate): give the CA" in fault.message
+    assert "(wrong version)" in errors.network_error(ssl.SSLError(1, "wrong version"), POSTGRES).message
+    assert "a text alone" in errors.network_error(ssl.SSLError("a text alone"), POSTGRES).message
+    assert "(a text alone)" in errors.network_error(OSError("a text alone"), POSTGRES).message
+
+
+@pytest.mark.parametrize(
+    ("make", "reason", "text"),
+    [
+        (lambda: errors.no_tls(POSTGRES), "TlsFailed", "the mode is prefer"),
+        (lambda: errors.standby(POSTGRES), "ReadOnly", "the primary"),
+        (lambda: errors.read_only_transactions(POSTGRES), "ReadOnly", "default_transaction_read_only"),
+        (lambda: errors.read_only_server(MYSQL, "super_read_only"), "ReadOnly", "SET GLOBAL super_read_only = OFF"),
+        (lambda: errors.too_old(MYSQL, "MySQL 5.6", "5.7"), "ServerTooOld", "MySQL 5.6 is too old: 5.7 or newer"),
+        (lambda: errors.occupied(MYSQL), "Timeout", "another operator"),
+    ],
+)
+def test_what_sessions_find_out(make: Callable[[], DatabaseError], reason: str, text: str) -> None:
+    fault = make()
+    assert fault.reason == reason
+    assert text in fault.message
+    assert str(fault) == fault.message
+    assert fault.message.startswith(("postgresql://", "mysql://"))
+
+
+@pytest.mark.parametrize(("length", "cut"), [(299, False), (300, False), (301, True)])
+def test_long_answers_are_cut(length: int, cut: bool) -> None:
+    message = errors.postgres_error("XX000", "x" * length, POSTGRES).message
+    assert message.endswith(f"({'x' * 300}…)" if cut else f"({'x' * length})")
+
+
+def test_a_password_in_an_answer_is_hidden() -> None:
+    assert "(no *** here)" in errors.postgres_error("XX000", "no\n s3cret!  here", POSTGRES).message
+    nameless = Target(engine="mysql", host="h", port=1, database="d", username="u", password="")
+    assert "(what it said)" in errors.mysql_error(9999, "what it said", nameless).message
+
+
+@pytest.mark.parametrize(("number", "text"), [(1044, "GRANT ALL ON `na``cos`.* to the user"), (1142, "to `op`")])
+def test_rights_in_mysql(number: int, text: str) -> None:
+    assert text in errors.mysql_error(number, "a", MYSQL).message
 
 
 @given(st.text(min_size=4), st.text(), st.text(), st.sampled_from(["28P01", "42501", "XX000"]))

@@ -32,6 +32,36 @@ async def test_costs_are_bounded() -> None:
     assert cost_of(NACOS) == 10
 
 
+async def test_the_highest_cost(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[object] = []
+
+    class Package:
+        @staticmethod
+        def gensalt(cost: int) -> int:
+            asked.append(cost)
+            return cost
+
+        @staticmethod
+        def hashpw(password: bytes, salt: int) -> bytes:
+            return password + b" salted"
+
+        @staticmethod
+        def checkpw(password: bytes, hashed: bytes) -> int:
+            asked.append(hashed)
+            return 1
+
+    monkeypatch.setitem(drivers._loaded, "bcrypt", Package)  # type: ignore[arg-type]
+    for cost in (4, 10, 15, 16):
+        assert await bcrypt_hash("é", cost=cost) == "é salted"
+    assert await Bcrypt().hash("x") == "x salted"
+    assert asked == [4, 10, 15, 15, 10]
+    asked.clear()
+    assert await Bcrypt().matches("x", NACOS.replace("$10$", "$15$")) is True
+    assert not await Bcrypt().matches("x", NACOS.replace("$10$", "$16$"))
+    assert not await Bcrypt().matches("x", "no hash")
+    assert len(asked) == 1
+
+
 async def test_a_hash_that_would_take_for_ever_is_not_checked() -> None:
     assert not await Bcrypt().matches("nacos", NACOS.replace("$10$", "$31$"))
 
