@@ -35,7 +35,10 @@ WORKERS = 20
 
 _log = logging.getLogger("konverge.kube.gc")
 
+_CHECK: Literal["check"] = "check"
+_ORPHAN: Literal["orphan"] = "orphan"
 Work = tuple[Literal["check", "orphan"], str]
+"""What to do, and the uid of the object."""
 
 
 class GarbageCollector:
@@ -74,7 +77,7 @@ class GarbageCollector:
         """Its objects are checked when the kind is served again: those that are gone by then were not seen to go."""
         for uid, node in self._graph.nodes.items():
             if (node.identity.api_version, node.identity.kind) == (resource.api_version, resource.kind):
-                self._queue.add(("check", uid))
+                self._queue.add((_CHECK, uid))
 
     def _on_discovered(self) -> None:
         unserved, self._unserved = self._unserved, set()
@@ -84,11 +87,11 @@ class GarbageCollector:
 
     def _follow(self, effects: Effects) -> None:
         for uid in effects.attempt:
-            self._queue.add(("check", uid))
+            self._queue.add((_CHECK, uid))
         for uid in effects.attempt_later:
-            self._queue.add_rate_limited(("check", uid))
+            self._queue.add_rate_limited((_CHECK, uid))
         for uid in effects.orphan:
-            self._queue.add(("orphan", uid))
+            self._queue.add((_ORPHAN, uid))
         for invalid in effects.invalid:
             self._report(invalid)
 
@@ -125,7 +128,7 @@ class GarbageCollector:
         if node is None:
             return True
         try:
-            if action == "orphan":
+            if action == _ORPHAN:
                 await self._orphan_dependents(node)
                 return True
             return await self._check(node)
@@ -211,7 +214,7 @@ class GarbageCollector:
             await self._operations.drop_finalizer(node.identity, FOREGROUND)
         for dependent in blocking:
             if not dependent.deletes_dependents:
-                self._queue.add(("check", dependent.identity.uid))
+                self._queue.add((_CHECK, dependent.identity.uid))
 
     # upstream: orphanDependents
     async def _orphan_dependents(self, node: Node) -> None:
