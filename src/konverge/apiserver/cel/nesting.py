@@ -7,8 +7,8 @@ alone passes through every rule of the grammar.
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
+from threading import Lock
 
 from konverge.apiserver.cel.nodes import Call, Node, children
 
@@ -19,15 +19,34 @@ _FRAMES = 6000
 """Calls that the deepest expression takes: measured, with room to spare."""
 
 
-@contextmanager
-def room() -> Iterator[None]:
+class _Room:
+    """The limit of the stack is one for all threads: it is raised while any of them needs it."""
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._users = 0
+        self._before = 0
+
+    def __enter__(self) -> None:
+        with self._lock:
+            if self._users == 0:
+                self._before = sys.getrecursionlimit()
+                sys.setrecursionlimit(self._before + _FRAMES)
+            self._users += 1
+
+    def __exit__(self, *error: object) -> None:
+        with self._lock:
+            self._users -= 1
+            if self._users == 0:
+                sys.setrecursionlimit(self._before)
+
+
+_room = _Room()
+
+
+def room() -> AbstractContextManager[None]:
     """Enough stack for every expression within the limits."""
-    before = sys.getrecursionlimit()
-    sys.setrecursionlimit(before + _FRAMES)
-    try:
-        yield
-    finally:
-        sys.setrecursionlimit(before)
+    return _room
 
 
 def nesting(tree: Node) -> int:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import gzip
 from functools import cache
 from pathlib import Path
+from threading import RLock
 from typing import Any, Literal, cast
 
 import msgspec
@@ -29,6 +30,9 @@ _GO_NAMES = {
     "fieldsV1": "v1.FieldsV1",
 }
 _structs: dict[str, TypeNode] = {}
+_unfinished: dict[str, TypeNode] = {}
+_making = RLock()
+"""Held while structs are made: large bodies are decoded on threads (`aside.py`), which must not see half of one."""
 
 
 def lookup(group: str, version: str, kind: str) -> TypeNode | None:
@@ -70,17 +74,29 @@ def _lines(chunk: str) -> dict[str, tuple[int, bytes]]:
 
 
 def _struct(ref: str) -> TypeNode:
-    """The struct `chunk.Name`; made before its fields are, since types may contain themselves."""
+    """The struct `chunk.Name`."""
     node = _structs.get(ref)
-    if node is None:
-        chunk, _, name = ref.partition(".")
-        flags, line = _lines(chunk)[name]
-        package = chunk.rpartition("_")[2]
-        node = _structs[ref] = TypeNode(Kind.STRUCT, go=f"{package}.{name}", atomic=bool(flags & _ATOMIC))
-        for entry in msgspec.json.decode(line)[1]:
-            node.fields[entry[0]] = _field(entry)
-        if not node.fields:
-            node.element = DEDUCED
+    if node is not None:
+        return node
+    with _making:
+        node = _structs.get(ref) or _unfinished.get(ref)
+        return _make(ref) if node is None else node
+
+
+def _make(ref: str) -> TypeNode:
+    """A struct is there before its fields are, since types may contain themselves."""
+    chunk, _, name = ref.partition(".")
+    flags, line = _lines(chunk)[name]
+    package = chunk.rpartition("_")[2]
+    outermost = not _unfinished
+    node = _unfinished[ref] = TypeNode(Kind.STRUCT, go=f"{package}.{name}", atomic=bool(flags & _ATOMIC))
+    for entry in msgspec.json.decode(line)[1]:
+        node.fields[entry[0]] = _field(entry)
+    if not node.fields:
+        node.element = DEDUCED
+    if outermost:
+        _structs.update(_unfinished)
+        _unfinished.clear()
     return node
 
 

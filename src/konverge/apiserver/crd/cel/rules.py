@@ -10,17 +10,19 @@ from __future__ import annotations
 from contextlib import suppress
 from dataclasses import dataclass, field
 from hashlib import sha256
+from threading import Lock
 from typing import Any
 
 import msgspec
 
+from konverge.apiserver import aside
 from konverge.apiserver.cel import cel_types as t
 from konverge.apiserver.cel.checker import Environment
 from konverge.apiserver.cel.program import CALL_LIMIT, InstantiationError, Program, compile_expression
 from konverge.apiserver.cel.source import CompileError
 from konverge.apiserver.cel.values import NONE, CostExceeded, EvalError, Optional
 from konverge.apiserver.crd.cel.decl_types import Decl, declare, escape
-from konverge.apiserver.crd.schema.correlation import UNKNOWN, old_item, old_member, unchanged
+from konverge.apiserver.crd.schema.correlation import UNKNOWN, old_items, old_member, unchanged
 from konverge.apiserver.crd.schema.field_path import FieldPathError, resolve
 from konverge.apiserver.crd.schema.structural import Schema, Structural, has
 from konverge.apiserver.field_errors import OMIT, FieldError, duplicate, forbidden, invalid, required
@@ -60,6 +62,7 @@ class Rule:
 
 
 _compiled: dict[tuple[bytes, str, bool], list[Rule]] = {}
+_remembering = Lock()
 
 
 def compile_rules(raw: Schema, decl: Decl) -> list[Rule]:
@@ -74,9 +77,11 @@ def compile_rules(raw: Schema, decl: Decl) -> list[Rule]:
     key = (sha256(msgspec.json.encode(raw)).digest(), str(decl.type), decl.resource)
     compiled = _compiled.get(key)
     if compiled is None:
-        if len(_compiled) >= _REMEMBERED:
-            del _compiled[next(iter(_compiled))]
-        compiled = _compiled[key] = [_compile(rule, raw, decl) for rule in rules]
+        compiled = [_compile(rule, raw, decl) for rule in rules]
+        with _remembering:  # large definitions are compiled on threads
+            if len(_compiled) >= _REMEMBERED:
+                del _compiled[next(iter(_compiled))]
+            _compiled[key] = compiled
     return compiled
 
 
@@ -120,6 +125,8 @@ class _Run:
     """One validation of one object: what is left of the budget, and the errors so far."""
 
     budget: int
+    limit: int
+    """Of one rule."""
     errors: list[FieldError] = field(default_factory=list)
     forgiven: list[FieldError] = field(default_factory=list)
 
@@ -146,7 +153,7 @@ class RuleValidator:
 
     def validate(self, obj: Obj, old: Obj | None) -> tuple[list[FieldError], list[FieldError]]:
         """The errors, and those of parts that have not changed."""
-        run = _Run(BUDGET)
+        run = _Run(BUDGET, aside.MOVES if aside.is_movable() else CALL_LIMIT)
         with suppress(OutOfBudget):
             self._walk(obj, UNKNOWN if old is None else old, "", run, False)
         return run.errors, run.forgiven
@@ -154,7 +161,7 @@ class RuleValidator:
     def validate_default(self, value: Any, path: str) -> list[FieldError]:
         """A default must be valid as a change from itself, and as a new value."""
         for old in (value, UNKNOWN):
-            run = _Run(BUDGET)
+            run = _Run(BUDGET, aside.MOVES if aside.is_movable() else CALL_LIMIT)
             with suppress(OutOfBudget):
                 self._walk(value, old, path, run, False, ratchet=False)
             if run.errors:
@@ -170,9 +177,9 @@ class RuleValidator:
             self._evaluate(value, None if old is UNKNOWN else old, path, run, same)
         if isinstance(value, list):
             if self.items is not None:
+                old_item = old_items(old, self.node)
                 for index, item in enumerate(value):
-                    before = old_item(item, old, self.node)
-                    self.items._walk(item, before, f"{path}[{index}]", run, same, ratchet=ratchet)
+                    self.items._walk(item, old_item(item), f"{path}[{index}]", run, same, ratchet=ratchet)
         elif isinstance(value, dict):
             self._members(value, old, path, run, same, ratchet)
 
@@ -214,8 +221,9 @@ class RuleValidator:
         assert rule.program is not None
         kind = self.node.type
         try:
-            result, cost = rule.program.measured(variables, CALL_LIMIT)
+            result, cost = rule.program.measured(variables, run.limit)
         except CostExceeded as error:
+            aside.expect(CALL_LIMIT)
             reason = "no further validation rules will be run due to call cost exceeds limit for rule"
             run.errors.append(invalid(at, kind, f"'{error}': {reason}: {rule.text}"))
             raise OutOfBudget from None
@@ -226,6 +234,7 @@ class RuleValidator:
             run.errors.append(invalid(at, kind, _OUT_OF_BUDGET))
             raise OutOfBudget
         run.budget -= cost
+        aside.expect(BUDGET - run.budget)
         return result is True
 
     def _fail(self, rule: Rule, value: Any, variables: dict[str, Any], path: str, run: _Run, *, forgiven: bool) -> None:
@@ -238,8 +247,9 @@ class RuleValidator:
     def _message(self, rule: Rule, variables: dict[str, Any], run: _Run) -> str:
         if rule.message is not None:
             try:
-                text, cost = rule.message.measured(variables, CALL_LIMIT)
-            except EvalError:
+                text, cost = rule.message.measured(variables, run.limit)
+            except EvalError as error:
+                aside.expect(CALL_LIMIT if isinstance(error, CostExceeded) else 0)
                 text, cost = "", 0
             run.budget -= cost
             text = text.strip()

@@ -7,6 +7,8 @@ Upstream: CorrelatedObject (apiserver/pkg/cel/common/equality.go).
 
 from __future__ import annotations
 
+import json
+from collections.abc import Callable, Hashable
 from typing import Any
 
 from konverge.apiserver.crd.schema.structural import Structural
@@ -29,19 +31,38 @@ def unchanged(new: Any, old: Any, node: Structural | None) -> bool:
         )
     if node.list_type != "map":
         return same(new, old)
-    return all(unchanged(item, old_item(item, old, node), node.items) for item in new)
+    old_item = old_items(old, node)
+    return all(unchanged(item, old_item(item), node.items) for item in new)
 
 
 def old_member(key: str, old: Any) -> Any:
     return old.get(key, UNKNOWN) if isinstance(old, dict) else UNKNOWN
 
 
-def old_item(item: Any, old: Any, node: Structural) -> Any:
-    """The item of an old map list with the same keys."""
-    if node.list_type != "map" or not isinstance(old, list) or not isinstance(item, dict):
-        return UNKNOWN
-    keys = [item.get(key) for key in node.list_keys]
+def old_items(old: Any, node: Structural | None) -> Callable[[Any], Any]:
+    """A function that finds the item of an old map list with the same keys as a new item."""
+    if node is None or node.list_type != "map" or not isinstance(old, list):
+        return _unknown
+    names = node.list_keys
+    by_keys: dict[Hashable, Any] = {}
     for candidate in old:
-        if isinstance(candidate, dict) and same([candidate.get(key) for key in node.list_keys], keys):
-            return candidate
+        if isinstance(candidate, dict):
+            by_keys.setdefault(_keys(candidate, names), candidate)
+
+    def old_item(item: Any) -> Any:
+        return by_keys.get(_keys(item, names), UNKNOWN) if isinstance(item, dict) else UNKNOWN
+
+    return old_item
+
+
+def _unknown(item: Any) -> Any:
     return UNKNOWN
+
+
+def _keys(item: dict[str, Any], names: tuple[str, ...]) -> Hashable:
+    return tuple([_comparable(item.get(name)) for name in names])
+
+
+def _comparable(value: Any) -> Hashable:
+    """Equal for values that are the same in JSON: 1, 1.0 and true are three."""
+    return (dict, json.dumps(value, sort_keys=True)) if isinstance(value, (dict, list)) else (type(value), value)

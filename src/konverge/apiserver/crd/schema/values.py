@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from konverge.apiserver.crd.schema.correlation import UNKNOWN, old_item, old_member, unchanged
+from konverge.apiserver.crd.schema.correlation import UNKNOWN, old_items, old_member, unchanged
 from konverge.apiserver.crd.schema.structural import Schema, Structural, types_of
 from konverge.apiserver.crd.schema.value_errors import Issue, invalid_type, ordered, plain
 from konverge.apiserver.field_errors import FieldError, duplicate, invalid
@@ -207,12 +207,11 @@ def _array_checks(raw: Schema, node: Structural | None) -> list[Check]:
     items = raw.get("items")
     if isinstance(items, Mapping):
         each = compile_check(items, node.items if node else None)
-        correlated = node is not None and node.list_type == "map"
 
         def members(value: list[Any], path: str, issues: Issues, old: Any) -> None:
+            old_item = old_items(old, node)
             for index, item in enumerate(value):
-                before = old_item(item, old, node) if correlated and old is not UNKNOWN and node else UNKNOWN
-                each(item, f"{path}[{index}]", issues, before)
+                each(item, f"{path}[{index}]", issues, old_item(item))
 
         checks.append(members)
     return checks + _size_checks(raw, "items")

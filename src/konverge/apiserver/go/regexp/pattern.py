@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from functools import cached_property, lru_cache
+from functools import lru_cache
 
+from konverge.apiserver import aside
 from konverge.apiserver.go.regexp.automaton import Automaton, Span
 from konverge.apiserver.go.regexp.classes import invert
 from konverge.apiserver.go.regexp.syntax import Node, RegexError, parse
@@ -18,6 +19,11 @@ _HEAVIEST = 300
 """`re` takes some 8 µs to compile a range of characters: 5 ms for the 650 ranges of all letters."""
 _LARGEST = 20_000
 """An automaton of more instructions is refused, which Go does not do below 3.3 million: it would need 50 MB."""
+
+_AT_ONCE = 8
+"""Instructions that move together with a character."""
+_BUILD = 20
+"""How many moves of an instruction take as long as making it."""
 
 _ASSERTIONS = {
     "empty": "",
@@ -38,11 +44,15 @@ class Pattern:
         self._backtracks = not tree.nests and tree.height <= _DEEPEST and tree.weight <= _HEAVIEST
         anchored = (tree.parts[0] if tree.op == "cat" else tree).op == "begin"
         self._degree = tree.loops + (0 if anchored else 1)
+        self._written: re.Pattern[str] | None = None
+        self._built: Automaton | None = None
 
     def matches(self, text: str) -> bool:
         """Whether it is anywhere in the text."""
         if self._is_quick(text):
             return self._expression.search(text) is not None
+        aside.expect(_BUILD * self._tree.size if self._built is None else 0)
+        aside.expect(self._tree.size * len(text) // _AT_ONCE)
         return self._automaton.search(text)
 
     def find_all(self, text: str, limit: int = -1) -> list[str]:
@@ -63,6 +73,7 @@ class Pattern:
         if self._is_quick(text):
             match = self._expression.search(text, at)
             return None if match is None else match.span()
+        aside.expect(self._tree.size * len(text))
         if at == 0 and not self._automaton.search(text):
             return None  # threads cost much more than bits
         return self._automaton.find(text, at)
@@ -72,13 +83,17 @@ class Pattern:
         length = len(text)
         return self._backtracks and self._tree.choices * length**self._degree <= _STEPS * (length + 16)
 
-    @cached_property
+    @property
     def _expression(self) -> re.Pattern[str]:
-        return re.compile(_write(self._tree))
+        if self._written is None:
+            self._written = re.compile(_write(self._tree))
+        return self._written
 
-    @cached_property
+    @property
     def _automaton(self) -> Automaton:
-        return Automaton(self._tree)
+        if self._built is None:
+            self._built = Automaton(self._tree)
+        return self._built
 
 
 @lru_cache(maxsize=4096)
