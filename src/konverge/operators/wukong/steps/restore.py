@@ -24,7 +24,7 @@ TOO_OLD = "a restore into the claims of the machine needs KubeVirt 1.6 or newer"
 
 async def restore(state: ReconcileState) -> None:
     """Note that a restore goes on, or what keeps it from beginning."""
-    snapshot = state.spec.spec.restore_from_snapshot or ""
+    snapshot = state.spec.spec.restore_from_snapshot
     if not state.ctx.serves(VirtualMachineRestore):
         if snapshot and snapshot != state.status.last_restore:
             _no(state, "SnapshotsMissing", "the cluster has no snapshots of KubeVirt (snapshot.kubevirt.io)")

@@ -1,0 +1,165 @@
+"""One reconcile of a WukongSnapshot without a cluster: what is sent, and what its status says."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from konverge.client import BadRequest, Forbidden, Invalid, NotFound
+from konverge.objects.meta import Status, StatusCause, StatusDetails
+from konverge.operators.wukong.kinds import VirtualMachine, VirtualMachineSnapshot
+from konverge.operators.wukong.options import Options
+from konverge.operators.wukong.resource import WukongSnapshot
+from konverge.operators.wukong.snapshots import SnapshotReconciler
+from konverge.runtime import Result
+from tests.operators.wukong.stage import OLD, SPACE, Stage, condition, controlled_by, made, refused, vm
+
+pytestmark = [pytest.mark.virtual, pytest.mark.spec("W-13")]
+
+
+def kept(*, ready: bool = True, owner: str = "back") -> VirtualMachineSnapshot:
+    owners = [controlled_by("WukongSnapshot", owner)]
+    source = {"source": {"apiGroup": "kubevirt.io", "kind": "VirtualMachine", "name": "web-vm"}}
+    return made(VirtualMachineSnapshot, "back", owners=owners, spec=source, status={"readyToUse": ready},
+                meta={"uid": "uid-of-data"})  # fmt: skip
+
+
+async def take(*objects: Any, status: dict[str, Any] | None = None, error: Any = None, **more: Any) -> Any:
+    """One reconcile of a WukongSnapshot: the stage, its status, the result."""
+    meta = {"generation": 4, **more.pop("meta", {})}
+    snapshot = made(WukongSnapshot, "back", owners=(), spec={"wukongName": "web"}, status=status or {}, meta=meta)
+    stage = Stage(None, snapshot, *objects, **more)
+    if error is not None:
+        stage.errors["patch", "VirtualMachineSnapshot"] = error
+    ctx = stage.context(snapshot)
+    result = await SnapshotReconciler(Options()).reconcile(ctx)
+    return stage, ctx.obj.status, result
+
+
+def ready(status: Any) -> tuple[str, str, str, int | None]:
+    (condition,) = status.conditions
+    return condition.status, condition.reason, condition.message, condition.observed_generation
+
+
+SOON, LATER = Result(requeue_after=10.0), Result(requeue_after=30.0)
+
+
+async def test_a_snapshot_is_asked_for_by_its_name() -> None:
+    stage, status, result = await take(vm())
+    (sent,) = stage.sent
+    assert (sent.verb, sent.kind, sent.name, sent.namespace) == ("apply", "VirtualMachineSnapshot", "back", SPACE)
+    assert sent.body["spec"] == {"source": {"apiGroup": "kubevirt.io", "kind": "VirtualMachine", "name": "web-vm"}}
+    assert (status.phase, status.snapshot_name, status.error, result) == ("Creating", "back", "", SOON)
+    assert (ready(status), status.observed_generation) == (("False", "InProgress", "", 4), 4)
+    assert stage.events == [("Normal", "SnapshotStarted")]
+    assert [call.subresource for call in stage.calls] == ["", "status"]
+
+
+async def test_what_was_taken_and_what_goes_is_left_as_it_is() -> None:
+    for more in ({"status": {"phase": "Succeeded"}}, {"meta": {"deletionTimestamp": OLD, "finalizers": ["x"]}}):
+        stage, _, result = await take(vm(), **more)
+        assert (stage.calls, result) == ([], None)
+
+
+async def test_a_snapshot_waits_for_its_machine() -> None:
+    for objects in ((), (vm(owners=[controlled_by("X", "x")]),)):
+        stage, status, result = await take(*objects)
+        assert (stage.sent, status.phase, result) == ([], "Pending", SOON)
+        assert status.error == "Wukong web has no virtual machine yet"
+    _, status, _ = await take(vm(), without=[VirtualMachine])
+    assert status.phase == "Pending"
+
+
+async def test_what_cannot_be_taken_fails_with_one_event_and_is_tried_again() -> None:
+    for more, error in (
+        ({"without": [VirtualMachineSnapshot]}, "the cluster has no snapshots of KubeVirt (snapshot.kubevirt.io)"),
+        ({"error": refused(Invalid)}, "the API server refuses: no"),
+        ({"error": refused(BadRequest)}, "the API server refuses: no"),
+        ({"error": refused(Forbidden)}, "the API server refuses: no"),
+        ({"error": refused(NotFound)}, "the API server refuses: no"),
+    ):
+        stage, status, result = await take(vm(), **more)
+        assert (status.phase, status.error, result) == ("Failed", error, LATER)
+        assert ready(status)[:3] == ("False", "Failed", error)
+        assert stage.events == [("Warning", "SnapshotFailed")]
+        stage, _, _ = await take(vm(), status={"phase": "Failed", "error": error}, **more)
+        assert stage.events == []
+        stage, _, _ = await take(vm(), status={"phase": "Failed", "error": "another"}, **more)
+        assert stage.events == [("Warning", "SnapshotFailed")]
+
+
+async def test_a_snapshot_of_a_machine_that_there_is_not_fails() -> None:
+    stage = Stage(None, made(WukongSnapshot, "back", owners=(), spec={"wukongName": "nothing"}))
+    ctx = stage.context(stage.objects["WukongSnapshot", SPACE, "back"])
+    result = await SnapshotReconciler(Options()).reconcile(ctx)  # type: ignore[arg-type]
+    assert (ctx.obj.status.phase, result) == ("Failed", LATER)  # type: ignore[attr-defined]
+
+
+async def test_in_a_namespace_that_goes_nothing_is_to_be_said() -> None:
+    cause = StatusCause(reason="NamespaceTerminating")
+    error = Forbidden(Status(message="no", details=StatusDetails(causes=[cause])))
+    with pytest.raises(Forbidden):
+        await take(vm(), error=error)
+
+
+@pytest.mark.spec("W-16")
+async def test_a_snapshot_of_a_stranger_is_not_ours() -> None:
+    stage, status, result = await take(vm(), kept(owner="another"))
+    assert (stage.sent, status.phase, result) == ([], "Failed", LATER)
+
+
+def of_kubevirt(**status: Any) -> VirtualMachineSnapshot:
+    snapshot = kept()
+    return made(
+        VirtualMachineSnapshot,
+        "back",
+        owners=[controlled_by("WukongSnapshot", "back")],
+        spec={"source": {"apiGroup": "kubevirt.io", "kind": "VirtualMachine", "name": "web-vm"}},
+        status=status,
+        meta={"uid": snapshot.metadata.uid},
+    )
+
+
+async def test_a_snapshot_that_is_being_taken_is_followed() -> None:
+    stage, status, result = await take(of_kubevirt(phase="InProgress"))
+    assert (stage.sent, status.phase, status.snapshot_name, status.error, result) == ([], "Creating", "back", "", SOON)
+    assert status.creation_time is None
+    for trouble, error in (
+        ({"error": {"message": "no class"}}, "no class"),
+        ({"conditions": [condition("Failure", "True", "X", "no driver")]}, "no driver"),
+        ({"error": {"message": ""}, "conditions": [condition("Failure", "True", "X", "no driver")]}, "no driver"),
+        ({"error": {"message": "a"}, "conditions": [condition("Failure", "True", "X", "b")]}, "a"),
+    ):
+        _, status, result = await take(of_kubevirt(phase="InProgress", **trouble))
+        assert (status.phase, status.error, result) == ("Creating", error, SOON)
+        assert ready(status)[:3] == ("False", "InProgress", error)
+        stage, status, result = await take(of_kubevirt(phase="Failed", **trouble))
+        assert (status.phase, status.error, result) == ("Failed", error, None)
+        assert stage.events == [("Warning", "SnapshotFailed")]
+    _, status, _ = await take(of_kubevirt(phase="Failed"))
+    assert status.error == "KubeVirt does not say why"
+
+
+async def test_a_snapshot_that_is_taken_says_what_is_in_it() -> None:
+    volumes = {"includedVolumes": ["system", "data"], "excludedVolumes": ["scratch", "cloudinitdisk"]}
+    done = of_kubevirt(
+        phase="Succeeded",
+        readyToUse=True,
+        creationTime=OLD,
+        indications=["Online", "GuestAgent"],
+        snapshotVolumes=volumes,
+    )
+    stage, status, result = await take(done, status={"phase": "Creating", "error": "for a moment"})
+    assert (status.phase, status.error, status.creation_time, result) == ("Succeeded", "", OLD, None)
+    assert (status.volumes, status.excluded_volumes) == (["data", "system"], ["scratch"])
+    assert status.indications == ["GuestAgent", "Online"]
+    assert ready(status)[:3] == (
+        "True",
+        "Succeeded",
+        "not in it: scratch; their storage classes take no snapshots",
+    )
+    assert stage.events == [("Normal", "SnapshotTaken"), ("Warning", "SnapshotIncomplete")]
+    stage, status, _ = await take(of_kubevirt(readyToUse=True))
+    assert (status.volumes, status.excluded_volumes, ready(status)[2]) == ([], [], "")
+    assert stage.events == [("Normal", "SnapshotTaken")]
