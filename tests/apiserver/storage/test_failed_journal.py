@@ -50,6 +50,8 @@ async def test_a_full_disk_refuses_writes_until_there_is_room(tmp_path: Path) ->
             assert b"make room" in single.body
             assert (await api.send("GET", f"{path}/ping")).status == 200
         assert await names(api) == ["before"]
+        assert (await api.send("POST", CONFIG_MAPS, {"metadata": {"name": "before"}})).status == 409
+        assert (await api.send("POST", f"{CONFIG_MAPS}?dryRun=All", {"metadata": {"name": "dry"}})).status == 201
         disk.work()
         await asyncio.sleep(1)
         for path in HEALTH:

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from konverge.apiserver.storage import Event, Store
+from konverge.apiserver.storage import Event, HistoryLimits, Store
 from konverge.apiserver.storage import sqlite as journals
 from konverge.apiserver.storage.failures import Failed, InDoubt, Lost
 from konverge.apiserver.storage.folder import FolderError
@@ -230,6 +230,29 @@ async def test_a_try_that_fails_after_its_commit_takes_a_revision_of_its_own(tmp
     assert await put(store, "b") == durable + 1
     await store.close()
     assert await on_disk(tmp_path) == ({"b": ""}, durable + 1)
+
+
+async def test_the_history_goes_on_where_it_was(tmp_path: Path) -> None:
+    disk = FaultyDisk()
+    journal = SqliteJournal(tmp_path / "state.db", disk)
+    store = Store(history=HistoryLimits(events=3), journal=journal)
+    journal.load(store)
+    table = store.table("t")
+    await put(store, "a", "1")
+    disk.fail("commit")
+    for value in "234":
+        store.put(table, obj("a", value), expected=None)
+    with pytest.raises(Failed):
+        await store.settled(store.revision)
+    await healed(store, disk)
+    for value in "5678":
+        await put(store, "a", value)
+    kept = [event.revision for event in table.events]
+    assert kept == [
+        revision for revision in range(store.revision - 3, store.revision + 1) if revision > store.compacted
+    ]
+    assert [record.decode()["data"] for record in table.at(store.revision - 1)] == ["7"]
+    await store.close()
 
 
 async def test_subscribers_see_the_change_back(tmp_path: Path) -> None:

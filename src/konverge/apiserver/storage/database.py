@@ -14,6 +14,7 @@ from pathlib import Path
 from urllib.parse import quote
 
 from konverge.apiserver.storage.checksums import Seal, chained, changed_total, row_checksum, sealed
+from konverge.apiserver.storage.failures import disk_problem
 from konverge.apiserver.storage.folder import FolderError, create_private, sync_folder
 from konverge.apiserver.storage.witness import create as create_witness
 
@@ -111,7 +112,9 @@ def explained(path: Path, error: sqlite3.Error) -> FolderError:
     code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_CORRUPT) & 0xFF  # without the extended part
     if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
         return FolderError(f"the state {path} is open in another program: close it there, or give another data folder")
-    if code in (sqlite3.SQLITE_IOERR, sqlite3.SQLITE_FULL, sqlite3.SQLITE_PERM, sqlite3.SQLITE_READONLY):
+    if code in (sqlite3.SQLITE_IOERR, sqlite3.SQLITE_FULL):
+        return FolderError(disk_problem(path.parent, error))
+    if code in (sqlite3.SQLITE_PERM, sqlite3.SQLITE_READONLY):
         return FolderError(f"the state {path} cannot be opened ({error}): check the disk, or give another data folder")
     return Damaged(path, str(error), "is damaged or of another program")
 

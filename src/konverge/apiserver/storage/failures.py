@@ -7,9 +7,13 @@ Failed              nothing of the write is stored, and it can be sent again
 
 from __future__ import annotations
 
+import contextlib
+import os
 import sqlite3
 from errno import EDQUOT, ENOSPC
 from pathlib import Path
+
+_NO_ROOM = 64 * 1024
 
 
 class Failed(Exception):
@@ -40,6 +44,14 @@ def is_damage(error: BaseException) -> bool:
 def disk_problem(folder: Path, error: BaseException) -> str:
     """What is wrong with the disk of a data folder, and what to do."""
     cause = getattr(error, "strerror", None) or str(error)
-    if is_full(error):
+    if is_full(error) or _has_no_room(folder):
         return f"the disk of the data folder {folder} is full ({cause}): make room there"
     return f"the data folder {folder} cannot be written ({cause}): check the disk"
+
+
+def _has_no_room(folder: Path) -> bool:
+    """SQLite has more errors than one for that: it needs room for an index of its log, too."""
+    with contextlib.suppress(OSError):
+        disk = os.statvfs(folder)
+        return disk.f_bavail * disk.f_frsize < _NO_ROOM
+    return False

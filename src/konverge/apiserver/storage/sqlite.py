@@ -28,7 +28,7 @@ from konverge.apiserver.storage.changes import Entry, events, packed
 from konverge.apiserver.storage.checksums import BadSeal, Seal, chained, changed_total, row_checksum, sealed, unsealed
 from konverge.apiserver.storage.database import LOG, Damaged, explained
 from konverge.apiserver.storage.disk import Disk
-from konverge.apiserver.storage.failures import Failed, Lost, disk_problem, is_full
+from konverge.apiserver.storage.failures import Failed, Lost, disk_problem
 from konverge.apiserver.storage.folder import DataFolder, FolderError
 from konverge.apiserver.storage.integrity import State
 from konverge.apiserver.storage.records import Event, record_from
@@ -393,6 +393,4 @@ def _opened(path: Path, disk: Disk) -> sqlite3.Connection:
 
 def _refusal(path: Path, error: OSError | sqlite3.Error) -> FolderError:
     """Why a server does not start on this disk."""
-    if isinstance(error, OSError) or is_full(error):
-        return FolderError(disk_problem(path.parent, error))
-    return explained(path, error)
+    return FolderError(disk_problem(path.parent, error)) if isinstance(error, OSError) else explained(path, error)
