@@ -2,27 +2,34 @@
 
 What a request computes is done on the loop, where it costs least. A large object would hold up all other requests
 there: checking one of 3 MB takes seconds. Such work runs on a thread, and the loop takes turns with it: threads of
-Python give way to each other every few milliseconds.
+Python give way to each other. By default they do so every 5 ms, and a small write needs several turns; while there is
+work aside, they do so every half millisecond.
 
 Only work that touches nothing of the server but what cannot change (schemas, types, bytes of stored records) may run
-there: it reads and changes objects of its own request. Whatever the store or a watch must see is done on the loop
-afterwards, guarded by the revision that the request saw (`http/writes.py`).
+there: it reads and changes objects of its own request. What it needs of the store it asks by `on_loop`. Whatever the
+store or a watch must see is done on the loop afterwards, guarded by the revision that the request saw
+(`http/writes.py`).
 
 How long work takes does not always show in its size: rules and patterns of a few bytes can take seconds on a short
 text. Work that finds out calls `expect`, and begins again aside; so it must do the same when it is done twice.
 
-There are two threads for the whole process: more would only take the loop's turns. On a loop with virtual time the work
-is done at once.
+There is one thread for the whole process: more would only take the loop's turns. Measured with a journal, small creates
+beside one busy thread take 9 ms (at most 63 ms), beside three 92 ms (at most 938 ms); with the short interval and one
+thread 1 ms (at most 13 ms). On a loop with virtual time the work is done at once.
 """
 
 from __future__ import annotations
 
 import asyncio
+import gc
+import sys
 import threading
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from functools import cache
 from typing import TypeVar, TypeVarTuple, Unpack
+
+from konverge import clock
 
 T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
@@ -30,9 +37,10 @@ Ts = TypeVarTuple("Ts")
 FROM = 32 * 1024
 """Bytes from which work is done aside. The change to a thread and back costs some 200 µs; an object of this size takes
 5 to 50 ms."""
-_THREADS = 2
-
-
+_PATIENCE = 60.0
+"""Seconds after which work gives up a loop that does not answer: it has ended."""
+_SWITCH = 0.0005
+"""Seconds after which the thread gives way to the loop."""
 MOVES = 20_000
 """Steps of about 0.5 µs that may be done on the loop: 10 ms."""
 
@@ -44,6 +52,8 @@ class Long(Exception):
 class _Place(threading.local):
     on_loop = False
     """Whether this thread does work that can be moved aside."""
+    loop: asyncio.AbstractEventLoop | None = None
+    """The loop that waits for the work of this thread, which is aside."""
 
 
 _place = _Place()
@@ -62,7 +72,7 @@ def is_movable() -> bool:
 
 @cache
 def _threads() -> ThreadPoolExecutor:
-    return ThreadPoolExecutor(_THREADS, thread_name_prefix="konverge-aside")
+    return ThreadPoolExecutor(1, thread_name_prefix="konverge-aside")
 
 
 async def run(size: int, work: Callable[[Unpack[Ts]], T], *args: *Ts) -> T:
@@ -79,4 +89,72 @@ async def run(size: int, work: Callable[[Unpack[Ts]], T], *args: *Ts) -> T:
             pass
         finally:
             _place.on_loop = False
-    return await asyncio.get_running_loop().run_in_executor(_threads(), work, *args)
+    loop = asyncio.get_running_loop()
+    return await loop.run_in_executor(_threads(), _giving_way, loop, work, *args)
+
+
+def _giving_way(loop: asyncio.AbstractEventLoop, work: Callable[[Unpack[Ts]], T], *args: *Ts) -> T:
+    if asyncio._get_running_loop() is not None:  # virtual time has no threads
+        return work(*args)
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(_SWITCH)
+    _place.loop = loop
+    try:
+        return work(*args)
+    finally:
+        _place.loop = None
+        sys.setswitchinterval(before)
+
+
+class _Collector:
+    """Python's collector of cycles, which pauses while large requests are under way.
+
+    It stops all threads, and what a large request has decoded makes it walk over hundreds of thousands of objects,
+    several times: up to 200 ms each. They are freed without it when the request ends.
+    """
+
+    LONGEST = 10.0
+    """Seconds of one pause: under large requests without end, the collector gets its turn nevertheless."""
+
+    def __init__(self) -> None:
+        self._requests = 0
+        self._since: float | None = None
+
+    def __enter__(self) -> None:
+        self._requests += 1
+        if self._since is None and self._requests == 1 and gc.isenabled():
+            gc.disable()
+            self._since = clock.monotonic()
+        elif self._since is not None and clock.monotonic() - self._since > self.LONGEST:
+            self._resume()
+
+    def __exit__(self, *error: object) -> None:
+        self._requests -= 1
+        if not self._requests:
+            self._resume()
+
+    def _resume(self) -> None:
+        if self._since is not None:
+            self._since = None
+            gc.enable()
+
+
+collector_paused = _Collector()
+"""`with collector_paused:` around a large request, on the loop."""
+
+
+def on_loop(ask: Callable[[Unpack[Ts]], T], *args: *Ts) -> T:
+    """The result of `ask(*args)`, on the loop: how work aside reads what others may change."""
+    loop = _place.loop
+    if loop is None:
+        return ask(*args)
+    answer: Future[T] = Future()
+
+    def answer_it() -> None:
+        try:
+            answer.set_result(ask(*args))
+        except Exception as error:
+            answer.set_exception(error)
+
+    loop.call_soon_threadsafe(answer_it)
+    return answer.result(_PATIENCE)

@@ -79,6 +79,18 @@ class FieldError(msgspec.Struct, frozen=True):
         return f"{self.path}: {self.body}"
 
 
+MOST = 10_000
+"""Errors of one validation. They are more than an answer has room for, so there is no point in looking for others."""
+
+
+class TooManyErrors(Exception):
+    """A validation was given up."""
+
+    def __init__(self, errors: list[FieldError]) -> None:
+        super().__init__(f"{len(errors)} errors")
+        self.errors = errors
+
+
 def required(path: str, detail: str = "") -> FieldError:
     return FieldError(ErrorType.REQUIRED, path, "", detail)
 

@@ -124,7 +124,7 @@ _MOST_TEXT = 256 * 1024
 
 
 def _listed(errors: Sequence[FieldError]) -> dict[str, FieldError]:
-    """The distinct errors by their texts, as many as an answer has room for; the last one counts the others."""
+    """The distinct errors by their texts, as many as there is room for; the last one says that there are others."""
     distinct: dict[str, FieldError] = {}
     size = 0
     for index, error in enumerate(errors):
@@ -132,7 +132,7 @@ def _listed(errors: Sequence[FieldError]) -> dict[str, FieldError]:
         size += len(text)
         distinct[text] = error
         if size > _MOST_TEXT and index + 1 < len(errors):
-            more = FieldError(error.type, error.path, OMIT, f"and {len(errors) - index - 1} more errors")
+            more = FieldError(error.type, error.path, OMIT, "there are more errors")
             distinct[str(more)] = more
             break
     return distinct

@@ -134,8 +134,9 @@ class Strategy(msgspec.Struct, frozen=True, kw_only=True):
     """metadata.generation: 1 at creation, +1 when anything but metadata and status changes."""
     name_check: Callable[[str, bool], Sequence[str]] | None = None
     """(name, is a generateName prefix) -> messages; None is the RFC 1123 subdomain rule."""
-    allocates: bool = False
-    """Preparing an object takes something of the server (addresses, ports), which only the event loop may do."""
+    settle_claims: Callable[[Context], None] | None = None
+    """Of a kind whose preparation claims something of the server (addresses, ports), which only the event loop may do:
+    called when the write has ended, stored or not."""
     create_on_update: bool = False
     unconditional_update: bool = True
     """PUT without a resourceVersion is allowed."""

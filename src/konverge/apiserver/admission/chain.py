@@ -8,9 +8,11 @@ Upstream: AllOrderedPlugins (pkg/kubeapiserver/options/plugins.go).
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING
 
+from konverge.apiserver import aside
 from konverge.apiserver.admission import cluster_plugins as cluster
 from konverge.apiserver.admission import pod_plugins as pods
 from konverge.apiserver.admission.cluster_plugins import CERTIFICATES, REQUESTS
@@ -72,10 +74,45 @@ class Chain:
 
 
 async def _run(steps: tuple[Step, ...], request: AdmissionRequest) -> None:
+    large = len(request.call.request.body) >= aside.FROM
     for step in steps:
         waiting = step(request)
         if waiting is not None:
             await waiting
+        if large:  # others take their turn between two plugins, as they do while a webhook is waited for
+            await asyncio.sleep(0)
+
+
+_BESIDE = frozenset({"LimitRanger", "ServiceAccount", "PodSecurity"})
+"""Plugins that walk over all containers of a pod, and change nothing but the object of the request."""
+
+
+class Beside:
+    """A plugin whose work on a large object is done beside the loop."""
+
+    def __init__(self, plugin: Plugin) -> None:
+        self._plugin = plugin
+
+    def admit(self, kind: Kind) -> Step | None:
+        return self._beside(self._plugin.admit(kind))
+
+    def validate(self, kind: Kind) -> Step | None:
+        return self._beside(self._plugin.validate(kind))
+
+    def _beside(self, step: Step | None) -> Step | None:
+        if step is None:
+            return None
+
+        async def run(size: int, request: AdmissionRequest) -> None:
+            waiting = await aside.run(size, step, request)
+            if waiting is not None:
+                await waiting
+
+        def choose(request: AdmissionRequest) -> Awaitable[None] | None:
+            size = len(request.call.request.body)
+            return step(request) if size < aside.FROM else run(size, request)
+
+        return choose
 
 
 class OnDemand:
@@ -156,4 +193,6 @@ def chain(server: Backend, authorization: Authorization, webhooks: Callable[[], 
         "ResourceQuota": ResourceQuota(),
     }
     disabled = server.config.disabled_admission
-    return Chain([plugin for name, plugin in plugins.items() if name not in disabled])
+    return Chain(
+        [Beside(plugin) if name in _BESIDE else plugin for name, plugin in plugins.items() if name not in disabled]
+    )

@@ -14,7 +14,7 @@ from typing import Any, Generic, TypeVar
 
 import msgspec
 
-from konverge.apiserver import nesting, status
+from konverge.apiserver import aside, nesting, status
 from konverge.apiserver.http import respond
 from konverge.apiserver.http.bodies import BODY_LIMIT, yaml_parsed_in_thread
 from konverge.apiserver.http.routing import PageNotFound, route
@@ -70,7 +70,11 @@ async def _answer(call: Call) -> Response:
     if len(call.request.body) > _YAML_IN_THREAD and "yaml" in call.request.headers.get("content-type"):
         call.request.body = await yaml_parsed_in_thread(call.request.body)
     work = handler(call) if call.info.verb in _READS else _write(call, handler)
-    response = await within(seconds, work)
+    if len(call.request.body) < aside.FROM:
+        response = await within(seconds, work)
+    else:
+        with aside.collector_paused:
+            response = await within(seconds, work)
     if len(response.body) > respond.GZIP_FROM:
         response = await respond.compressed(call, response)
     return response

@@ -15,7 +15,7 @@ from typing import Protocol
 import msgspec
 
 from konverge.apiserver import aside, field_errors, status
-from konverge.apiserver.field_errors import FieldError
+from konverge.apiserver.field_errors import FieldError, TooManyErrors
 from konverge.apiserver.http import render, stored_size
 from konverge.apiserver.http.bodies import media_type
 from konverge.apiserver.http.listing import parse_version
@@ -26,7 +26,7 @@ from konverge.apiserver.registry import Served
 from konverge.apiserver.request.admission import AdmissionRequest
 from konverge.apiserver.request.call import Call
 from konverge.apiserver.storage import Exists, Mismatch, Missing, Record, Release
-from konverge.apiserver.storage.records import encode
+from konverge.apiserver.storage.records import draft_of, encode
 from konverge.apiserver.strategy import Obj, StatusRules
 
 _NAME_TRIES = 8  # upstream: maxNameGenerationCreateAttempts
@@ -111,6 +111,14 @@ async def _settled(served: Served, obj: Obj) -> Obj:
 
 async def create(call: Call, served: Served, obj: Obj, options: WriteOptions) -> Record:
     """Store a new object; `obj` is decoded, defaulted and in the version of the path."""
+    try:
+        return await _create(call, served, obj, options)
+    finally:
+        if served.strategy.settle_claims is not None:
+            served.strategy.settle_claims(call)
+
+
+async def _create(call: Call, served: Served, obj: Obj, options: WriteOptions) -> Record:
     call.operation, call.dry_run = "CREATE", options.dry_run
     metadata = obj["metadata"]
     name = metadata.get("name") or ""
@@ -140,7 +148,12 @@ async def _prepare_new(call: Call, served: Served, obj: Obj, request: AdmissionR
     call.name = metadata.get("name") or ""
     if strategy.generation:
         metadata["generation"] = 1
-    await aside.run(0 if strategy.allocates else weight(call), _check_new, call, served, obj)
+    size = weight(call)
+    if strategy.settle_claims is None:
+        await aside.run(size, strategy.prepare_create, obj, call)
+    else:
+        strategy.prepare_create(obj, call)
+    await aside.run(size, _check_new, call, served, obj)
     await call.server.admission.validate(request)
     if call.dry_run:  # the real server checks it in its storage, which a dry run does not reach
         return
@@ -151,12 +164,14 @@ async def _prepare_new(call: Call, served: Served, obj: Obj, request: AdmissionR
 
 def _check_new(call: Call, served: Served, obj: Obj) -> None:
     strategy = served.strategy
-    strategy.prepare_create(obj, call)
     namespaced = served.resource.namespaced
     errors = validate.on_create(
         obj["metadata"], namespaced=namespaced, name_check=strategy.name_check, builtin=not served.custom
     )
-    errors += strategy.validate_create(obj, call)
+    try:
+        errors += strategy.validate_create(obj, call)
+    except TooManyErrors as given_up:
+        errors += given_up.errors
     if errors:
         raise _invalid(served, call.name, errors)
     call.warn_all(strategy.warnings(obj, None, call))
@@ -165,29 +180,32 @@ def _check_new(call: Call, served: Served, obj: Obj) -> None:
 async def _store_new(call: Call, served: Served, obj: Obj) -> Record:
     store = call.server.store
     obj = await _settled(served, _narrowed(served, obj))
+    size = weight(call)
     if call.dry_run:
-        if store.get(served.table, unstored(obj).key) is not None:
+        unwritten = await aside.run(size, unstored, obj)
+        if store.get(served.table, unwritten.key) is not None:
             raise Exists
-        return unstored(obj)
-    record = put(call, served, obj, expected=0)
+        return unwritten
+    record = await put(call, served, obj, expected=0, size=size)
     await store.settled(record.revision)
     return record
 
 
-def put(call: Call, served: Served, obj: Obj, *, expected: int) -> Record:
+async def put(call: Call, served: Served, obj: Obj, *, expected: int, size: int) -> Record:
     """Write an object, if it is not larger than the real server's storage takes.
 
-    Without its managedFields it may fit. An apply needs them, and is refused.
+    Without its managedFields it may fit. An apply needs them, and is refused. `size` is the weight of the write.
     """
     store = call.server.store
-    store.require(call.reverts)
     table, check = store.table(served.table), stored_size.limit(served, expected)
-    try:
-        return store.put(table, obj, expected=expected, check=check)
-    except stored_size.TooLarge:
-        if media_type(call) == "application/apply-patch+yaml" or not obj["metadata"].pop("managedFields", None):
-            raise
-    return store.put(table, obj, expected=expected, check=check)
+    while True:
+        draft = await aside.run(size, draft_of, obj) if size >= aside.FROM else None
+        store.require(call.reverts)
+        try:
+            return store.put(table, obj, expected=expected, check=check, draft=draft)
+        except stored_size.TooLarge:
+            if media_type(call) == "application/apply-patch+yaml" or not obj["metadata"].pop("managedFields", None):
+                raise
 
 
 # upstream: rest.CheckGeneratedNameError
@@ -234,14 +252,18 @@ async def update(
     `lens` is for a subresource of another kind: admission sees the object through it.
     """
     call.dry_run = options.dry_run
-    while True:
-        record = call.server.store.get(served.table, call.key)
-        try:
-            if record is None:
-                return await _create_on_update(call, served, change, options, creates=creates)
-            return Written(await _update_once(call, served, record, change, options, rules, lens))
-        except (Mismatch, Missing, Exists):
-            continue
+    try:
+        while True:
+            record = call.server.store.get(served.table, call.key)
+            try:
+                if record is None:
+                    return await _create_on_update(call, served, change, options, creates=creates)
+                return Written(await _update_once(call, served, record, change, options, rules, lens))
+            except (Mismatch, Missing, Exists):
+                continue
+    finally:
+        if served.strategy.settle_claims is not None:
+            served.strategy.settle_claims(call)
 
 
 async def _create_on_update(
@@ -268,23 +290,30 @@ async def _update_once(
 ) -> Record:
     call.operation = "UPDATE"
     size = weight(call, record)
-    live = await aside.run(size, render.restored, served, record)
-    obj = await aside.run(size, change, live)
+    live, obj = await aside.run(size, _changed, served, record, change)
     _preconditions(call, served, record, obj, live)
     request = admission_request(call, served, obj, live, options.body(), call.info.name)
     if lens is not None:
         request.obj, request.old = lens.show(obj), lens.show(render.restored(served, record))
     await call.server.admission.admit(request)
     assert request.obj is not None
-    obj, old = (
-        stored_form(served, request.obj if lens is None else lens.take(obj, request.obj)),
-        _stored_object(served, record),
-    )
+    obj = stored_form(served, request.obj if lens is None else lens.take(obj, request.obj))
+    old = await aside.run(size, _stored_object, served, record)
     system.drop_duplicate_owners(obj["metadata"], call, after_admission=True)
-    await aside.run(0 if served.strategy.allocates else size, _prepare_changed, call, served, obj, old, rules)
+    if served.strategy.settle_claims is None:
+        await aside.run(size, _prepare_changed, call, served, obj, old, rules)
+    else:
+        _prepare_changed(call, served, obj, old, rules)
+    await aside.run(size, _check_changed, call, served, obj, old, rules)
     request.obj = obj if lens is None else lens.show(obj)
     await call.server.admission.validate(request)
     return await _store_changed(call, served, record, obj, old)
+
+
+def _changed(served: Served, record: Record, change: Change) -> tuple[Obj, Obj]:
+    """The present object and the new one."""
+    live = render.restored(served, record)
+    return live, change(live)
 
 
 def _preconditions(call: Call, served: Served, record: Record, obj: Obj, live: Obj) -> None:
@@ -332,8 +361,15 @@ def _prepare_changed(call: Call, served: Served, obj: Obj, old: Obj, rules: Stat
     else:
         rules.prepare(obj, old, call)
     system.keep(metadata, before)
+
+
+def _check_changed(call: Call, served: Served, obj: Obj, old: Obj, rules: StatusRules | None) -> None:
+    strategy, metadata, before = served.strategy, obj["metadata"], old["metadata"]
     errors = validate.on_update(metadata, before, namespaced=served.resource.namespaced, builtin=not served.custom)
-    errors += strategy.validate_update(obj, old, call) if rules is None else rules.validate(obj, old, call)
+    try:
+        errors += strategy.validate_update(obj, old, call) if rules is None else rules.validate(obj, old, call)
+    except TooManyErrors as given_up:
+        errors += given_up.errors
     if errors:
         raise _invalid(served, call.info.name, errors)
     if rules is None:
@@ -351,7 +387,7 @@ def _deletion_completes(metadata: Obj, before: Obj) -> bool:  # upstream: Should
 
 def dropped_finalizers(before: Obj, after: Obj) -> tuple[str, ...]:
     """The finalizers that a write removes."""
-    left = after.get("finalizers") or ()
+    left = set(after.get("finalizers") or ())
     return tuple(name for name in before.get("finalizers") or () if name not in left)
 
 
@@ -368,18 +404,25 @@ async def _store_changed(call: Call, served: Served, record: Record, obj: Obj, o
             await store.settled(last.revision)
             after_removal(call, served, obj)
         return unstored(await _settled(served, obj))
-    obj = _narrowed(served, obj)
-    obj["metadata"]["resourceVersion"] = str(record.revision)
-    keep_times(old, obj)
-    if obj == old:
+    size = weight(call, record)
+    obj, same = await aside.run(size, _compared, served, obj, old, record)
+    if same:
         await store.settled(record.revision)
         return record
     obj = await _settled(served, obj)
     if call.dry_run:
-        return unstored(obj)
-    written = put(call, served, obj, expected=record.revision)
+        return await aside.run(size, unstored, obj)
+    written = await put(call, served, obj, expected=record.revision, size=size)
     await store.settled(written.revision)
     return written
+
+
+def _compared(served: Served, obj: Obj, old: Obj, record: Record) -> tuple[Obj, bool]:
+    """The object as it is stored, and whether it is the one that is stored already."""
+    obj = _narrowed(served, obj)
+    obj["metadata"]["resourceVersion"] = str(record.revision)
+    keep_times(old, obj)
+    return obj, obj == old
 
 
 def is_held(served: Served, obj: Obj) -> bool:

@@ -77,6 +77,14 @@ def union(a: FieldSet, b: FieldSet) -> FieldSet:
     return out
 
 
+def union_all(sets: list[FieldSet]) -> FieldSet:
+    """The union of many sets, pairs first: adding them one by one to a growing set would copy it each time."""
+    while len(sets) > 1:
+        odd = sets[-1:] if len(sets) % 2 else []
+        sets = [union(a, b) for a, b in zip(sets[::2], sets[1::2], strict=False)] + odd
+    return sets[0] if sets else {}
+
+
 def _union_below(a: FieldSet, b: FieldSet) -> FieldSet:
     if a and b:
         return union(a, b)

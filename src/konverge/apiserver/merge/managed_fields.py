@@ -127,6 +127,7 @@ def _capped(managers: Managers) -> Managers:  # upstream: capManagersManager.cap
         return managers
     updates.sort(key=lambda identity: (managers[identity].time or "", identity))
     first_of_version: dict[str, str] = {}
+    merged: dict[str, list[field_set.FieldSet]] = {}
     for identity in updates:
         if excess <= 0:
             break
@@ -135,8 +136,12 @@ def _capped(managers: Managers) -> Managers:  # upstream: capManagersManager.cap
         first = first_of_version.setdefault(entry.api_version, identity)
         if first == identity:
             continue
-        merged = managers.get(bucket.identity) or managers.pop(first)
-        managers[bucket.identity] = bucket._replace(fields=field_set.union(entry.fields, merged.fields))
+        if bucket.identity not in merged:
+            merged[bucket.identity] = [(managers.get(bucket.identity) or managers.pop(first)).fields]
+        merged[bucket.identity].append(entry.fields)
+        managers[bucket.identity] = bucket
         del managers[identity]
         excess -= 1
+    for identity, sets in merged.items():
+        managers[identity] = managers[identity]._replace(fields=field_set.union_all(sets))
     return managers

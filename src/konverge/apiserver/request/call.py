@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import msgspec
 
+from konverge.apiserver import aside
 from konverge.apiserver.request.info import Query, RequestInfo
 from konverge.apiserver.request.user import User
 from konverge.apiserver.status import ApiError
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from konverge.apiserver.kinds.core.service.allocation import Allocators
     from konverge.apiserver.registry import Served
     from konverge.apiserver.request.protocols import Backend
+    from konverge.apiserver.storage import Record
 
 Form = Literal["", "Table", "PartialObjectMetadata", "PartialObjectMetadataList"]
 
@@ -85,15 +87,18 @@ class Call:
         return self.user.extra
 
     def lookup(self, group: str, plural: str, namespace: str, name: str) -> Obj | None:
-        return self.server.objects.get(group, plural, namespace, name)
+        return aside.on_loop(self.server.objects.get, group, plural, namespace, name)
 
     def scan(self, group: str, plural: str, namespace: str = "") -> Iterable[Obj]:
-        return self.server.objects.scan(group, plural, namespace)
+        return (record.decode() for record in aside.on_loop(self._records, group, plural, namespace))
+
+    def _records(self, group: str, plural: str, namespace: str) -> list[Record]:
+        return list(self.server.objects.records(group, plural, namespace))
 
     def refusal(self, verb: str, subresource: str, namespace: str, name: str) -> str:
         asked = {"verb": verb, "subresource": subresource, "namespace": namespace, "name": name, "field_selector": ""}
         try:
-            self.server.gate.authorize(self.user, msgspec.structs.replace(self.info, **asked))
+            aside.on_loop(self.server.gate.authorize, self.user, msgspec.structs.replace(self.info, **asked))
         except ApiError as error:
             return error.message
         return ""

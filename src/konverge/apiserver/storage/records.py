@@ -6,6 +6,7 @@ and invisible to the garbage collector: a store of a hundred thousand objects co
 
 from __future__ import annotations
 
+import secrets
 from typing import Any
 
 import msgspec
@@ -93,13 +94,36 @@ class _Head(msgspec.Struct, gc=False):
 _head = msgspec.json.Decoder(_Head)
 
 
-def record_of(obj: Obj, revision: int) -> Record:
-    """Encode an object at the revision of its write, which becomes its resourceVersion."""
-    metadata = obj["metadata"]
-    metadata["resourceVersion"] = str(revision)
+class Draft(msgspec.Struct, frozen=True, gc=False):
+    """A large object, encoded before its revision is known: the bytes before and after it."""
+
+    before: bytes
+    after: bytes
+
+
+_NO_REVISION = secrets.token_hex(16)
+"""In place of the revision in a draft. No client can know it, so it is nowhere else in an object."""
+
+
+def draft_of(obj: Obj) -> Draft:
+    """All of `record_of` that takes long. The object must not change any more."""
+    obj["metadata"]["resourceVersion"] = _NO_REVISION
+    before, _, after = _encoded(obj).partition(_NO_REVISION.encode())
+    return Draft(before, after)
+
+
+def _encoded(obj: Obj) -> bytes:
     data = encode({key: value for key, value in obj.items() if key not in ("kind", "apiVersion")})
     if is_too_deep(obj, data, MOST_STORED):
         raise RecursionError("an object is nested too deeply to be stored")
+    return data
+
+
+def record_of(obj: Obj, revision: int, draft: Draft | None = None) -> Record:
+    """Encode an object at the revision of its write, which becomes its resourceVersion."""
+    metadata = obj["metadata"]
+    metadata["resourceVersion"] = str(revision)
+    data = _encoded(obj) if draft is None else b"".join((draft.before, b"%d" % revision, draft.after))
     labels = metadata.get("labels")
     return Record(metadata.get("namespace", ""), metadata["name"], revision, data, dict(labels) if labels else None)
 

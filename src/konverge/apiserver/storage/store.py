@@ -17,7 +17,7 @@ import msgspec
 
 from konverge import clock
 from konverge.apiserver.storage.failures import Failed, InDoubt, Lost
-from konverge.apiserver.storage.records import Event, Obj, Record, Release, record_of, reverse
+from konverge.apiserver.storage.records import Draft, Event, Obj, Record, Release, record_of, reverse
 from konverge.apiserver.storage.table import Table
 
 
@@ -127,11 +127,18 @@ class Store:
         return None if existing is None else existing.get_at(self.durable, key)
 
     def put(
-        self, table: Table, obj: Obj, *, expected: int | None, check: Callable[[Record], None] | None = None
+        self,
+        table: Table,
+        obj: Obj,
+        *,
+        expected: int | None,
+        check: Callable[[Record], None] | None = None,
+        draft: Draft | None = None,
     ) -> Record:
         """Write an object. `expected` is the revision it must have now: 0 for none, None for any.
 
-        `check` raises for a record that may not be stored. Raises Failed at once while the disk fails;
+        `draft` is the object as `draft_of` has encoded it. `check` raises for a record that may not be stored. Raises
+        Failed at once while the disk fails;
         whether an accepted write is on disk is for `settled` to say.
         """
         metadata = obj["metadata"]
@@ -140,7 +147,7 @@ class Store:
         old = table.records.get(key)
         _guard(old, expected)
         revision = self.revision + 1
-        record = record_of(obj, revision)
+        record = record_of(obj, revision, draft)
         if check is not None:
             check(record)
         self._commit(table, Event(revision, key, clock.now(), record, old))

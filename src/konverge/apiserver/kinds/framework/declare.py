@@ -52,6 +52,8 @@ class Report:
 
     def add(self, error: FieldError) -> bool:
         self.errors.append(error)
+        if len(self.errors) > field_errors.MOST:
+            raise field_errors.TooManyErrors(self.errors)
         return False
 
     def required(self, path: str, detail: str = "") -> bool:

@@ -1,8 +1,8 @@
 """Cluster IPs and node ports: which are allocated, and to which Service.
 
 The stored Services hold them. `Allocators` keeps an index of that, so that a create need not read
-them all: a claim names its Service, and counts only as long as that Service is stored with the value. So a claim of a
-request that failed later is void by itself, and nothing has to be given back in time.
+them all: a claim names its Service, and counts only as long as that Service is stored with the value, or the request
+that claims is under way. So a claim of a request that failed later is void by itself.
 
 The server makes one (`Allocators(cidr, services=…)`) and offers it to strategies as `Context.service_allocators`;
 without it the index is built from the stored Services for each request that needs it.
@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import ipaddress
 from collections.abc import Iterable
+from itertools import chain
 from typing import Any, Generic, TypeVar
 
 from konverge import clock
@@ -21,6 +22,7 @@ from konverge.apiserver.strategy import Context, Obj
 
 DEFAULT_RANGE = "10.96.0.0/16"
 FIRST_PORT, LAST_PORT = 30000, 32767
+_TRIES = 8
 IP_TAKEN = "provided IP is already allocated"
 IP_OUTSIDE = "the provided network does not match the current range"
 PORT_TAKEN = "provided port is already allocated"
@@ -57,6 +59,8 @@ class _Claims(Generic[Value]):
     def __init__(self, values_of: Any) -> None:
         self._values_of = values_of
         self._owners: dict[Value, Owner] = {}
+        self._pending: dict[Value, Context] = {}
+        """The requests that have claimed a value and are not yet stored."""
 
     def add(self, service: Obj) -> None:
         self._owners.update(dict.fromkeys(self._values_of(service), owner_of(service)))
@@ -67,18 +71,26 @@ class _Claims(Generic[Value]):
             if self._owners.get(value) == owner:
                 del self._owners[value]
 
-    def taken(self, value: Value, context: Context) -> bool:
+    def taken(self, value: Value, request: Allocation) -> bool:
         owner = self._owners.get(value)
         if owner is None:
             return False
-        stored = context.lookup("", "services", *owner)
+        if self._pending.get(value, request.context) is not request.context:
+            return True
+        stored = request.stored(owner)
         if stored is not None and value in self._values_of(stored):
             return True
         del self._owners[value]
         return False
 
-    def claim(self, value: Value, owner: Owner) -> None:
+    def claim(self, value: Value, owner: Owner, context: Context) -> None:
         self._owners[value] = owner
+        self._pending[value] = context
+
+    def settle(self, context: Context) -> None:
+        """A request has ended: what it claimed is stored, or void."""
+        for value in [value for value, request in self._pending.items() if request is context]:
+            del self._pending[value]
 
 
 class Allocators:
@@ -92,6 +104,11 @@ class Allocators:
             self.ips.add(service)
             self.ports.add(service)
 
+    def settle(self, context: Context) -> None:
+        """The write of a Service has ended, well or not."""
+        self.ips.settle(context)
+        self.ports.settle(context)
+
     def release(self, service: Obj) -> None:  # upstream: releaseAllocatedResources
         """Forget what a removed Service had."""
         self.ips.drop(service)
@@ -102,11 +119,19 @@ class Allocation:
     """What one request allocates. A dry run claims nothing, and gets stand-ins that no real request could get."""
 
     def __init__(self, service: Obj, context: Context) -> None:
-        self._context = context
+        self.context = context
         self.dry_run = context.dry_run
         self._owner = owner_of(service)
         self._pools = allocators_of(context)
         self._fresh: set[int | str] = set()
+        self._stored: dict[Owner, Obj | None] = {}
+        self._rest = iter(range(FIRST_PORT, LAST_PORT + 1))
+
+    def stored(self, owner: Owner) -> Obj | None:
+        """A stored Service, read once: all that a request allocates, it allocates in one go."""
+        if owner not in self._stored:
+            self._stored[owner] = self.context.lookup("", "services", *owner)
+        return self._stored[owner]
 
     @property
     def network(self) -> ipaddress.IPv4Network | ipaddress.IPv6Network:
@@ -121,7 +146,7 @@ class Allocation:
             return f"the provided IP ({ip}) is not in the valid range. The range of valid IPs is {network}"
         if self.dry_run:
             return ""
-        if self._pools.ips.taken(ip, self._context):
+        if self._pools.ips.taken(ip, self):
             return IP_TAKEN
         self._keep(ip)
         return ""
@@ -132,7 +157,7 @@ class Allocation:
         size = self.network.num_addresses
         for offset in _spread(1, size - 1):
             ip = str(self.network[offset])
-            if not self._pools.ips.taken(ip, self._context):
+            if not self._pools.ips.taken(ip, self):
                 self._keep(ip)
                 return ip
         raise Full
@@ -141,7 +166,7 @@ class Allocation:
         """Why this port cannot be had, or "" when it is ours now."""
         if not self.dry_run and not FIRST_PORT <= port <= LAST_PORT:
             return PORT_OUTSIDE
-        if port in self._fresh or self._pools.ports.taken(port, self._context):
+        if port in self._fresh or self._pools.ports.taken(port, self):
             return PORT_TAKEN
         self._keep(port)
         return ""
@@ -151,20 +176,24 @@ class Allocation:
             stand_in = max((port for port in self._fresh if isinstance(port, int)), default=LAST_PORT + 1) + 1
             self._keep(stand_in)
             return stand_in
-        for port in _spread(FIRST_PORT, LAST_PORT + 1):
-            if port not in self._fresh and not self._pools.ports.taken(port, self._context):
+        for port in chain(self._random_ports(), self._rest):
+            if port not in self._fresh and not self._pools.ports.taken(port, self):
                 self._keep(port)
                 return port
         raise Full
+
+    def _random_ports(self) -> Iterable[int]:
+        """A few tries; when most ports are taken, one walk over all of them finds what is left for the request."""
+        return (clock.rng().randrange(FIRST_PORT, LAST_PORT + 1) for _ in range(_TRIES))
 
     def _keep(self, value: str | int) -> None:
         self._fresh.add(value)
         if self.dry_run:
             return
         if isinstance(value, str):
-            self._pools.ips.claim(value, self._owner)
+            self._pools.ips.claim(value, self._owner, self.context)
         else:
-            self._pools.ports.claim(value, self._owner)
+            self._pools.ports.claim(value, self._owner, self.context)
 
 
 def _spread(low: int, high: int) -> Iterable[int]:

@@ -180,6 +180,10 @@ def _release(service: Obj, context: Context) -> None:  # upstream: REST.afterDel
     allocators_of(context).release(service)
 
 
+def _settle_claims(context: Context) -> None:  # upstream: the transactions of alloc.go, committed or reverted
+    allocators_of(context).settle(context)
+
+
 SERVICE = Strategy(  # upstream: svcStrategy
     defaults=_defaults,
     prepare_create=_prepare_create,
@@ -189,7 +193,7 @@ SERVICE = Strategy(  # upstream: svcStrategy
     warnings=_warnings,
     status=StatusRules(validate=update(status_changes)),
     name_check=object_name(dns_label_errors),
-    allocates=True,
+    settle_claims=_settle_claims,
     create_on_update=True,
     returns_deleted=True,
     field_selectors=selectable("spec.clusterIP", "spec.type"),
