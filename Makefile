@@ -36,8 +36,8 @@ up: venv ## start a whole simulated Kubernetes and print how to reach it (Ctrl-C
 test: venv ## the fast suite: in process, deterministic
 	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal -m "not real and not long"
 
-seeds: venv ## the long suite: a thousand fault seeds of the simulated cluster (SEEDS=N for others), the operators' long stories, property tests with many examples
-	KONVERGE_SEEDS=$(SEEDS) $(BIN)/python -m pytest -n $(JOBS) --dist worksteal tests/sim/test_seeds.py
+seeds: venv ## the long suite: a thousand fault seeds of the simulated cluster and of the server's disk (SEEDS=N for others), the operators' long stories, property tests with many examples
+	KONVERGE_SEEDS=$(SEEDS) $(BIN)/python -m pytest -n $(JOBS) --dist worksteal tests/sim/test_seeds.py tests/apiserver/robustness/test_stories.py
 	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal -m "long and not real"
 	HYPOTHESIS_PROFILE=many $(BIN)/python -m pytest -n $(JOBS) --dist worksteal -m "hypothesis and not real"
 

@@ -27,6 +27,10 @@ class Operation(NamedTuple):
     answer: Any
 
 
+class TooManyOrders(Exception):
+    """The search was given up: too many operations had no known outcome."""
+
+
 class Verdict(NamedTuple):
     """`longest` is the longest order that could be explained: what is not in it is where to look."""
 
@@ -34,8 +38,12 @@ class Verdict(NamedTuple):
     longest: tuple[Operation, ...]
 
 
-def check(history: Sequence[Operation], initial: S, step: Callable[[S, Any, Any], S | None]) -> Verdict:
+def check(
+    history: Sequence[Operation], initial: S, step: Callable[[S, Any, Any], S | None], *, most: int = 1_000_000
+) -> Verdict:
     """`step(state, request, answer)` is the model: the next state, or None where the answer is impossible.
+
+    Raises TooManyOrders after trying `most` configurations.
 
     >>> write, read = Operation(0, 1, ("write", 5), "ok"), Operation(2, 3, ("read",), 4)
     >>> def step(state, request, answer):
@@ -65,6 +73,8 @@ def check(history: Sequence[Operation], initial: S, step: Callable[[S, Any, Any]
         if following is None or (taken, following) in seen:
             continue
         seen.add((taken, following))
+        if len(seen) > most:
+            raise TooManyOrders
         order.append(index)
         if len(order) > len(longest):
             longest = tuple(order)

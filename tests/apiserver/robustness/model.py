@@ -18,6 +18,8 @@ from typing import Any, NamedTuple
 from tests.apiserver.robustness.linearizability import Operation
 
 EXISTS, CONFLICT, MISSING, DELETED = "exists", "conflict", "missing", "deleted"
+NOT_STORED = "not stored"
+"""The server could not do it, and says that it has not."""
 
 
 class Create(NamedTuple):
@@ -101,20 +103,26 @@ def _refusal(request: Any, present: Object | None) -> str | None:
     return CONFLICT if request.expected and request.expected != present.revision else None
 
 
-def with_what_was_seen(history: Sequence[Operation], seen: dict[str, int]) -> list[Operation]:
-    """Writes whose outcome was not known, and whose value somebody saw with a revision, took effect at that revision.
+def with_what_was_seen(
+    history: Sequence[Operation], seen: dict[str, int], *, everything: bool = False
+) -> list[Operation]:
+    """The history without what tells nothing, and with what the values that were seen tell.
 
-    They are given that answer; when they returned stays unknown. Reads that did not succeed tell nothing.
+    A write without an answer whose value was seen with a revision took effect at that revision; when it returned stays
+    unknown. Where `everything` that happened was seen, the others had no effect. Nor may one that the server says is
+    not stored.
     """
     completed = []
     for operation in history:
-        if operation.answer is None:
-            if isinstance(operation.request, Get | List):
-                continue
-            if (value := getattr(operation.request, "value", None)) in seen:
-                completed.append(operation._replace(answer=Written(seen[value])))
-                continue
-        completed.append(operation)
+        value = getattr(operation.request, "value", None)
+        if operation.answer == NOT_STORED:
+            assert value not in seen, f"{operation} was seen at {seen[value]}"
+        elif operation.answer is not None:
+            completed.append(operation)
+        elif value in seen:
+            completed.append(operation._replace(answer=Written(seen[value])))
+        elif isinstance(operation.request, Delete) or (value is not None and not everything):
+            completed.append(operation)
     return completed
 
 

@@ -9,12 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.apiserver.robustness.linearizability import NEVER, Operation, check
+from tests.apiserver.robustness.linearizability import NEVER, Operation, TooManyOrders, check
 from tests.apiserver.robustness.model import (
     CONFLICT,
     DELETED,
     EXISTS,
     MISSING,
+    NOT_STORED,
     Create,
     Delete,
     Get,
@@ -159,6 +160,28 @@ MADE = (Create("a", "1"), Written(5))
 )
 def test_what_the_model_allows(good: bool, answers: list[tuple[Any, Any]]) -> None:
     assert run(*answers) == good
+
+
+@pytest.mark.spec("T-10")
+def test_what_the_server_says_is_not_stored_must_not_be_seen() -> None:
+    assert run((Create("a", "1"), NOT_STORED), (Get("a"), MISSING))
+    assert not run(MADE, (Delete("a", 0), NOT_STORED), (Get("a"), MISSING))
+    with pytest.raises(AssertionError, match="was seen at 5"):
+        run((Create("a", "1"), NOT_STORED), (Get("a"), Object(5, "1")))
+
+
+@pytest.mark.spec("T-10")
+def test_where_everything_was_seen_a_write_without_an_answer_had_no_effect() -> None:
+    history = [Operation(0, NEVER, Create("a", "1"), None), Operation(1, 2, Create("a", "2"), EXISTS)]
+    assert check(with_what_was_seen(history, {}), State(), step).linearizable
+    assert not check(with_what_was_seen(history, {}, everything=True), State(), step).linearizable
+
+
+@pytest.mark.spec("T-10")
+def test_a_search_without_end_is_given_up() -> None:
+    history = [Operation(0, NEVER, ("write", number), None) for number in range(12)]
+    with pytest.raises(TooManyOrders):
+        check([*history, Operation(1, 2, ("read",), 99)], 0, register, most=1000)
 
 
 @pytest.mark.spec("T-10")
