@@ -130,3 +130,93 @@ def test_memory_is_bounded_by_the_windows() -> None:
         history.scaled(float(moment), 5, 6, by)
     assert len(history.recommendations) <= 22
     assert len(history.ups) <= 2
+
+
+def test_windows_end_at_their_edges() -> None:
+    history = History([(0.0, 9)])
+    assert decided(9, 2, history=history, now=300).replicas == 9
+    history = History([(0.0, 9)])
+    assert decided(9, 2, history=history, now=300.1).replicas == 2
+    by = behavior(up={"stabilizationWindowSeconds": 60}, down={"stabilizationWindowSeconds": 30})
+    assert decided(5, 8, by=by, history=History([(0.0, 5)]), now=59.9).replicas == 5
+    assert decided(5, 8, by=by, history=History([(0.0, 5)]), now=60).replicas == 8
+    assert decided(5, 2, by=by, history=History([(0.0, 5)]), now=29.9).replicas == 5
+    assert decided(5, 2, by=by, history=History([(0.0, 5)]), now=30).replicas == 2
+    within = decided(5, 8, by=by, history=History([(0.0, 6)]), now=10)
+    assert (within.replicas, within.able[0]) == (6, "ScaleUpStabilized")
+    level = decided(5, 5, by=by, history=History([(0.0, 2), (0.0, 9)]), now=10)
+    assert (level.replicas, level.able[0]) == (5, "ReadyForNewScale")
+
+
+def test_what_is_remembered_is_what_a_window_may_ask_for() -> None:
+    history = History([(0.0, 1), (1.0, 2), (2.0, 3)])
+    history.recommend(11.0, 4, 10)
+    assert history.recommendations == [(1.0, 2), (2.0, 3), (11.0, 4)]
+    by = behavior(
+        up={
+            "policies": [
+                {"type": "Pods", "value": 1, "periodSeconds": 5},
+                {"type": "Pods", "value": 1, "periodSeconds": 10},
+            ]
+        }
+    )
+    history = History(ups=[(0.0, 1), (1.0, 1)], downs=[(0.0, 1)])
+    history.scaled(11.0, 3, 5, by)
+    assert (history.ups, history.downs) == ([(1.0, 1), (11.0, 2)], [(0.0, 1)])
+    history.scaled(11.0, 5, 2, by)
+    assert history.downs == [(0.0, 1), (11.0, 3)]
+    history.scaled(30.0, 5, 2, by)
+    assert history.downs == [(30.0, 3)]
+    history.scaled(40.0, 2, 9, None)
+    assert history.ups == [(1.0, 1), (11.0, 2)]
+    bare = from_dict(HorizontalPodAutoscalerBehavior, {})
+    history.scaled(40.0, 2, 9, bare)
+    assert history.ups == [(40.0, 7)]
+
+
+def test_the_period_of_a_policy_ends_at_its_edge() -> None:
+    up = {"policies": [{"type": "Pods", "value": 3, "periodSeconds": 60}]}
+    assert decided(8, 50, by=behavior(up=up), history=History(ups=[(0.0, 3)]), now=59.9).replicas == 8
+    assert decided(8, 50, by=behavior(up=up), history=History(ups=[(0.0, 3)]), now=60).replicas == 11
+    assert decided(8, 50, by=behavior(up=up), history=History(downs=[(0.0, 2)]), now=30).replicas == 13
+    percent = {"policies": [{"type": "Percent", "value": 50, "periodSeconds": 60}]}
+    assert decided(9, 50, by=behavior(up=percent), history=History(ups=[(0.0, 3)]), now=30).replicas == 9
+    assert decided(5, 50, by=behavior(up=percent)).replicas == 8
+    down = {**percent, "stabilizationWindowSeconds": 0}
+    assert decided(5, 1, by=behavior(down=down)).replicas == 2
+    assert decided(5, 1, by=behavior(down=down), history=History(ups=[(0.0, 1)]), now=30).replicas == 2
+    assert decided(3, 1, by=behavior(down=down), history=History(downs=[(0.0, 9)]), now=30).replicas == 3
+
+
+def test_without_policies_or_rules_nothing_moves() -> None:
+    empty: dict[str, Any] = {"policies": []}
+    assert decided(5, 9, by=behavior(up=empty)).replicas == 5
+    assert decided(5, 1, by=behavior(down=empty)).replicas == 5
+    bare = from_dict(HorizontalPodAutoscalerBehavior, {})
+    assert (decided(5, 9, by=bare).replicas, decided(5, 1, by=bare).replicas, decided(5, 5, by=bare).replicas) == (
+        5,
+        5,
+        5,
+    )
+    level = decided(5, 5, by=behavior())
+    assert (level.replicas, level.limited, level.limit[0]) == (5, False, "DesiredWithinRange")
+
+
+@pytest.mark.parametrize(
+    ("current", "desired", "least", "most", "replicas", "reason"),
+    [
+        (5, 7, 1, 7, 7, "DesiredWithinRange"),
+        (5, 8, 1, 7, 7, "TooManyReplicas"),
+        (5, 50, 1, 10, 10, "TooManyReplicas"),
+        (5, 50, 1, 11, 10, "ScaleUpLimit"),
+        (5, 3, 3, 9, 3, "DesiredWithinRange"),
+        (5, 2, 3, 9, 3, "TooFewReplicas"),
+        (5, 0, 0, 9, 0, "DesiredWithinRange"),
+    ],
+)
+def test_the_bounds_with_a_behavior(
+    current: int, desired: int, least: int, most: int, replicas: int, reason: str
+) -> None:
+    down = {"stabilizationWindowSeconds": 0}
+    made = decided(current, desired, least=least, most=most, by=behavior(down=down))
+    assert (made.replicas, made.limit[0], made.limited) == (replicas, reason, replicas != desired)

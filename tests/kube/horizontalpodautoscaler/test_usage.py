@@ -167,3 +167,74 @@ def test_metrics_of_a_pod_are_the_sum_of_its_containers_or_of_one() -> None:
     assert pod_metrics(items, "cpu") == {"a": PodMetric(1100, NOW, window)}
     assert pod_metrics(items, "cpu", "c1") == {"a": PodMetric(1000, NOW, window)}
     assert pod_metrics(items, "cpu", "c0") == {"a": PodMetric(100, NOW, window), "b": PodMetric(1000, NOW, window)}
+
+
+def test_tolerances_include_their_edges() -> None:
+    tolerances = Tolerances(down=0.25, up=0.5)
+    assert [tolerances.allow(ratio) for ratio in (0.74, 0.75, 1.0, 1.5, 1.51)] == [False, True, True, True, False]
+    assert Tolerances() == Tolerances(down=0.1, up=0.1)
+
+
+@pytest.mark.parametrize(
+    ("status", "counts"),
+    [
+        ({"conditions": []}, False),
+        ({"startTime": None}, False),
+        ({"conditions": [{"type": "Ready", "status": "True"}]}, False),
+        ({}, True),
+    ],
+)
+def test_a_pod_without_times_is_starting(status: dict[str, Any], counts: bool) -> None:
+    condition = {"type": "Ready", "status": "True", "lastTransitionTime": format_time(OLD)}
+    whole = {"phase": "Running", "startTime": format_time(OLD), "conditions": [condition], **status}
+    containers = [{"name": "main", "resources": {"requests": {"cpu": "1"}}}]
+    odd = from_dict(Pod, {"metadata": {"name": "p1"}, "spec": {"containers": containers}, "status": whole})
+    assert proposed([pod(0), odd], [500, 100], target=50).average == (300 if counts else 500)
+    metrics = {"p0": PodMetric(500, NOW), "p1": PodMetric(100, NOW)}
+    memory = propose(2, metrics, [pod(0), odd], "memory", Tolerances(), NOW, average(100), lambda _: 100)
+    assert memory.average == 300  # only the CPU of a start is not that of later
+
+
+@pytest.mark.parametrize(
+    ("age", "turned", "ready", "counts"),
+    [
+        (timedelta(minutes=5), timedelta(minutes=5, seconds=-1), True, True),  # no longer its first minutes
+        (timedelta(minutes=5, seconds=-1), timedelta(seconds=15), True, True),
+        (timedelta(minutes=5, seconds=-1), timedelta(seconds=14), True, False),
+        (timedelta(minutes=6), timedelta(minutes=5, seconds=30), False, True),
+        (timedelta(minutes=6), timedelta(minutes=5, seconds=31), False, False),
+    ],
+)
+def test_the_edges_of_the_first_minutes(age: timedelta, turned: timedelta, ready: bool, counts: bool) -> None:
+    pods = [pod(0), pod(1, ready=ready, started=NOW - age, turned=NOW - turned)]
+    assert proposed(pods, [500, 100], target=50).average == (300 if counts else 500)
+
+
+def test_a_change_that_the_damping_turns_or_overshoots_is_none() -> None:
+    """Two pods have metrics, two have none."""
+    assert replicas(running(4), [500, 500], target=50, current=4) == 4  # exactly at the target
+    assert replicas(running(4), [460, 460], target=50) == 4
+    assert replicas(running(5), [1200, 1200, 1200, 1200], target=50, current=5) == 10
+    assert replicas(running(4), [10, 10, 10], target=50, current=2) == 2  # more than there are
+    assert replicas(running(4), [900, 900, 900], target=50, current=9) == 9  # fewer than there are
+    waiting = [*running(2), pod(2, phase="Pending")]
+    assert replicas(waiting, [500, 500], target=50, current=3) == 3
+    assert replicas(waiting, [100, 100], target=50, current=3) == 1
+
+
+def test_requests_of_a_whole_pod_are_asked_by_name() -> None:
+    body = {"metadata": {"name": "x"}, "spec": {"containers": [], "resources": {"requests": {"memory": "1Mi"}}}}
+    with pytest.raises(MetricsError, match="missing pod-level request for cpu in Pod x"):
+        requests_of([from_dict(Pod, body)], "cpu")
+    with pytest.raises(MetricsError, match="container web not found"):
+        requests_of([from_dict(Pod, body)], "cpu", "web")
+
+
+def test_metrics_without_a_window_or_of_an_absent_container() -> None:
+    item = {"metadata": {"name": "a"}, "timestamp": "2026-01-01T12:00:00Z", "containers": [{"name": "c"}]}
+    assert pod_metrics([item], "cpu") == {}
+    used = {**item, "containers": [{"name": "c", "usage": {"cpu": "2"}}]}
+    assert pod_metrics([used], "cpu") == {"a": PodMetric(2000, NOW, timedelta())}
+    assert pod_metrics([used], "cpu", "other") == {}
+    assert pod_metrics([{**item, "containers": None}], "cpu") == {}
+    assert utilization({"a": 1000}, 50)({"a": PodMetric(1999, NOW), "b": PodMetric(1, NOW)}) == (3.98, 199, 1999)
