@@ -172,7 +172,9 @@ async def test_no_more_than_a_thousand_addresses_of_a_subset_are_mirrored(client
 
 async def test_an_election_record_and_notes_of_tools_are_not_mirrored(client: Client, run: Run) -> None:
     notes = {"kubectl.kubernetes.io/last-applied-configuration": "{}", "mine": "x"}
-    subset = {"addresses": [{"ip": "192.0.2.1", "hostname": "h", "nodeName": "n"}], "ports": [{"port": 80}]}
+    target = {"kind": "Pod", "namespace": "default", "name": "p", "uid": "u"}
+    address = {"ip": "192.0.2.1", "hostname": "h", "nodeName": "n", "targetRef": target}
+    subset = {"addresses": [address], "ports": [{"port": 80}]}
     async with run(endpoints):
         await service(client, "manual", selector=None)
         meta = {"name": "manual", "annotations": notes}
@@ -181,6 +183,7 @@ async def test_an_election_record_and_notes_of_tools_are_not_mirrored(client: Cl
         assert slice_.metadata.annotations == {"mine": "x"}
         (endpoint,) = slice_.endpoints
         assert (endpoint.hostname, endpoint.node_name) == ("h", "n")
+        assert to_dict(endpoint.target_ref) == target
         leader = MergePatch({"metadata": {"annotations": {"control-plane.alpha.kubernetes.io/leader": "x"}}})
         await client.patch(Endpoints, "manual", leader, "default")
         _, slices = await settled(client, "manual")
