@@ -188,3 +188,14 @@ async def test_an_election_record_and_notes_of_tools_are_not_mirrored(client: Cl
         await client.patch(Endpoints, "manual", leader, "default")
         _, slices = await settled(client, "manual")
         assert slices == []
+
+
+async def test_no_slice_is_created_for_a_service_that_is_being_deleted(client: Client, run: Run) -> None:
+    await service(client)
+    kept = MergePatch({"metadata": {"finalizers": ["tests.konverge.dev/kept"]}})
+    await client.patch(Service, "web", kept, "default")
+    await client.delete(Service, "web", "default")
+    async with run(endpoints):
+        await asyncio.sleep(2)
+        slices = (await client.list(EndpointSlice, "default", label_selector=f"{NAME}=web")).items
+    assert slices == []

@@ -89,6 +89,10 @@ async def test_references_are_dropped_and_others_kept(client: Client) -> None:
     assert [(o.uid, o.controller) for o in (await live(client)).owner_references] == [("y", True)]
     await operations.drop_references(identity, {"y"})
     assert (await live(client)).owner_references == []
+    await operations.drop_references(identity, {"y"})
+    await operations.unblock(identity)
+    await operations.drop_finalizer(identity, "none")
+    assert (await live(client)).owner_references == []
     await operations.drop_references(identity._replace(name="gone"), {"y"})
 
 
