@@ -64,6 +64,8 @@ async def test_a_machine_that_is_off_is_shown_without() -> None:
     (network,) = status.networks
     assert (network.ip_address, network.ip_addresses, network.interface) == ("", [], "")
     assert (await seen(status=before)).vm_name == ""
+    left = await seen(vmi(nodeName="node-1"), status=before)
+    assert (left.vm_name, left.power_state, left.node_name, left.pending_changes) == ("", "", "node-1", [])
 
 
 async def test_what_the_agent_does_not_say_for_a_moment_is_kept() -> None:

@@ -21,21 +21,21 @@ PowerSeen = Literal["", "Running", "Stopped", "Paused", "Starting", "Stopping"]
 async def observe(state: ReconcileState) -> None:
     """What KubeVirt reports, into the status."""
     status, vm, vmi = state.status, state.vm, state.vmi
-    running = vmi is not None and vmi.status.phase == "Running"
+    running = vmi if vmi is not None and vmi.status.phase == "Running" else None
     status.vm_name = vm.metadata.name if vm is not None else ""
     status.node_name = vmi.status.node_name if vmi is not None else ""
     status.power_state = _power(vm, vmi)
     status.agent_connected = vmi is not None and is_true(vmi.status.conditions, "AgentConnected")
     status.migratable = _migratable(vmi)
     status.guest_os = _guest_os(status, vmi)
-    status.console = _console(vmi) if vmi is not None and running else None
+    status.console = _console(running) if running is not None else None
     status.pending_changes = _pending(vm) if vmi is not None else []
     if state.wukong is not None:  # an interrupted reconcile knows only some of them
         if len(state.volumes) >= len(state.wukong.spec.disks):
             status.volumes = state.volumes
         if len(state.networks) >= len(attached(state.wukong.spec)):
             status.networks = state.networks
-    _interfaces(status, vmi if running else None)
+    _interfaces(status, running)
 
 
 def _power(vm: VirtualMachine | None, vmi: VirtualMachineInstance | None) -> PowerSeen:
@@ -83,9 +83,7 @@ def _pending(vm: VirtualMachine | None) -> list[str]:
 
 def _interfaces(status: WukongStatus, vmi: VirtualMachineInstance | None) -> None:
     """Of a running machine; without one there are no addresses."""
-    seen = (
-        {interface.name: interface for interface in vmi.status.interfaces if interface.name} if vmi is not None else {}
-    )
+    seen = {interface.name: interface for interface in vmi.status.interfaces} if vmi is not None else {}
     for network in status.networks:
         if vmi is None:
             network.ip_address, network.ip_addresses, network.interface = "", [], ""
