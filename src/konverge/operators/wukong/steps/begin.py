@@ -20,7 +20,7 @@ async def validate(state: ReconcileState) -> None:
     """Step 4: read the spec, and note what is wrong with it."""
     obj = state.ctx.obj
     try:
-        wukong = Wukong(metadata=obj.metadata, spec=from_dict(WukongSpec, obj.spec), status=obj.status)
+        wukong = Wukong(metadata=obj.metadata, spec=from_dict(WukongSpec, obj.spec))
     except msgspec.ValidationError as error:
         state.trouble.append(Trouble(SPEC_VALID, "Malformed", f"the spec cannot be read: {error}", failed=True))
         return
