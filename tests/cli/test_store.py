@@ -56,6 +56,18 @@ def test_check_says_whether_a_state_is_whole(folder: Path, capsys: pytest.Captur
     assert json.loads(capsys.readouterr().out)["ok"] is False
 
 
+@pytest.mark.spec("T-06")
+def test_a_server_does_not_start_on_a_damaged_state(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    damage(folder)
+    before = {path.name: path.read_bytes() for path in folder.glob("state.db*")}
+    assert main(["apiserver", "--data-dir", str(folder)]) == 1
+    printed = capsys.readouterr()
+    assert (printed.out, len(printed.err.splitlines())) == ("", 1)
+    assert "is damaged (the checksum of" in printed.err
+    assert f"konverge store salvage {folder} --to NEW_DIR" in printed.err
+    assert {path.name: path.read_bytes() for path in folder.glob("state.db*")} == before
+
+
 def test_what_cannot_be_checked_is_another_exit_status(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     async def check_while_it_is_used() -> int:
         used = opened(folder)

@@ -233,6 +233,27 @@ async def test_the_witness_is_written_before_a_write_is_acknowledged(tmp_path: P
     await store.close()
 
 
+async def test_the_newest_mark_stays_until_the_other_slot_is_written(tmp_path: Path) -> None:
+    """If the power fails in the middle of the first write after a start, one mark is left, and it is the newest."""
+    path = tmp_path / "state.db"
+    seal = create_database(path, Seal(id=bytes(16), revision=0))
+    for revision in range(1, 9):
+        witness = Witness(path)
+        before = [mark.revision for mark in marks(path) if mark is not None]
+        witness.write(msgspec.structs.replace(seal, revision=revision))
+        witness.close()
+        after = [mark.revision for mark in marks(path) if mark is not None]
+        assert sorted(after) == [max(before), revision]
+
+
+def test_a_state_that_may_not_be_read_is_not_said_to_be_damaged(tmp_path: Path) -> None:
+    (tmp_path / "state.db").mkdir()
+    (tmp_path / "state.db" / "x").touch()
+    with pytest.raises(FolderError, match="cannot be opened") as refused:
+        read_state(tmp_path / "state.db")
+    assert not isinstance(refused.value, Damaged)
+
+
 async def test_a_witness_that_cannot_be_written_fails_no_write(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:

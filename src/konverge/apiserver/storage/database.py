@@ -33,6 +33,9 @@ _ADD = "INSERT INTO current (tbl, key, data, checksum) VALUES (?, ?, ?, ?)"
 LOG = "INSERT INTO log (revision, changes, checksum) VALUES (?, ?, ?)"
 _SEAL = "INSERT INTO seal (only, data) VALUES (1, ?)"
 
+_DAMAGE = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_ERROR, sqlite3.SQLITE_MISMATCH)
+"""What SQLite says of a file with other content than it should have, and (ERROR) of a table that is not there."""
+
 Row = tuple[str, str, bytes]
 """Table, key and data."""
 Logged = tuple[int, bytes]
@@ -114,9 +117,12 @@ def explained(path: Path, error: sqlite3.Error) -> FolderError:
         return FolderError(f"the state {path} is open in another program: close it there, or give another data folder")
     if code in (sqlite3.SQLITE_IOERR, sqlite3.SQLITE_FULL):
         return FolderError(disk_problem(path.parent, error))
-    if code in (sqlite3.SQLITE_PERM, sqlite3.SQLITE_READONLY):
-        return FolderError(f"the state {path} cannot be opened ({error}): check the disk, or give another data folder")
-    return Damaged(path, str(error), "is damaged or of another program")
+    if code in _DAMAGE:
+        return Damaged(path, str(error), "is damaged or of another program")
+    return FolderError(
+        f"the state {path} cannot be opened ({error}): check the disk and who may read the file, or give another data "
+        f"folder; if it is damaged, `konverge store salvage {path.parent} --to NEW_DIR` saves what is intact"
+    )
 
 
 class Damaged(FolderError):

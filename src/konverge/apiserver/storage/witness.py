@@ -36,8 +36,9 @@ class Witness:
     """The open file of a server that runs."""
 
     def __init__(self, database: Path) -> None:
+        revisions = [-1 if mark is None else mark.revision for mark in marks(database)]
+        self._turn = revisions.index(max(revisions))  # the newest mark stays until the other slot is written
         self._file = os.open(witness_path(database), os.O_RDWR | os.O_NOFOLLOW)
-        self._turn = 0
 
     def write(self, seal: Seal) -> None:
         """Note a commit that is on disk; does not wait for the disk itself. Raises OSError."""
