@@ -125,7 +125,7 @@ async def test_an_earlier_version_refuses_this_format_and_leaves_it(tmp_path: Pa
     before = read_state(tmp_path / "state.db")
     with closing(sqlite3.connect(tmp_path / "state.db")) as connection:
         connection.executescript(OLD_SCHEMA)
-        with pytest.raises(sqlite3.OperationalError, match="written_by_a_newer_konverge"):
+        with pytest.raises(sqlite3.OperationalError, match="no such column: name"):
             connection.execute("SELECT name, value FROM state")
     assert read_state(tmp_path / "state.db") == before
 

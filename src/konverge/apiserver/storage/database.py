@@ -1,7 +1,8 @@
 """The file of a state: its tables, how a new one is made as a whole, and how an existing one is read without a change.
 
 `current` holds the present state, `log` the recent changes, `seal` one row over both (see checksums.py). `state` is
-what earlier versions of Konverge look for first: they must not take this file for an empty state of their own.
+where earlier versions of Konverge look first: without the columns they look for, they refuse this file and leave it. (A
+view that says more would end SQLite's own check of the file without a result.)
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ CREATE TABLE current (
 );
 CREATE TABLE log (revision INTEGER PRIMARY KEY, changes BLOB NOT NULL, checksum INTEGER NOT NULL);
 CREATE TABLE seal (only INTEGER PRIMARY KEY CHECK (only = 1), data BLOB NOT NULL);
-CREATE VIEW state AS SELECT name, value FROM written_by_a_newer_konverge;
+CREATE TABLE state (written_by_a_newer_konverge INTEGER);
 """
 _ADD = "INSERT INTO current (tbl, key, data, checksum) VALUES (?, ?, ?, ?)"
 LOG = "INSERT INTO log (revision, changes, checksum) VALUES (?, ?, ?)"
