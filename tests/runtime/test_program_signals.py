@@ -116,6 +116,22 @@ def test_an_orderly_end_is_no_error() -> None:
     assert served[0].is_closed()
 
 
+def test_a_program_runs_on_the_fast_loop(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def serve(stop: asyncio.Event) -> None:
+        served.append(asyncio.get_running_loop())
+
+    served: list[Any] = []
+    made: list[Any] = []
+
+    def loop() -> Any:
+        made.append(asyncio.new_event_loop())
+        return made[0]
+
+    monkeypatch.setattr("konverge.runtime.program.fast_loop", loop)
+    run_program(program(serve))
+    assert served == made
+
+
 def test_the_loop_is_the_fast_one_where_it_is_installed(monkeypatch: pytest.MonkeyPatch) -> None:
     made = object()
     module = types.ModuleType("uvloop")

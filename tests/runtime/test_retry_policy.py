@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import json
+import logging
 from typing import Any
 
 import pytest
 
 from konverge.cache.store import Change, ChangeType
+from konverge.client import ClientError
+from konverge.client.errors import error_from_answer
 from konverge.observe.metrics import ControllerNumbers
 from konverge.runtime import BlockedError, Request, Result, Retry, Settings, TerminalError, Timer, TransientError
 from konverge.runtime.result import DONE, Quarantined
@@ -16,6 +20,13 @@ from konverge.workqueue import Backoff, Item, RateLimiter, WorkQueue
 from tests.runtime.test_retries import PASSING, STAYING, _of
 
 pytestmark = [pytest.mark.virtual, pytest.mark.spec("R-18", "R-20")]
+
+
+def answer(code: int, reason: str, message: str = "no", cause: str = "") -> ClientError:
+    details = {"causes": [{"reason": cause, "message": message}]} if cause else {}
+    body = {"kind": "Status", "code": code, "reason": reason, "message": message, "details": details}
+    return error_from_answer(code, json.dumps(body).encode())
+
 
 A, B = Request("ns", "a"), Request("ns", "b")
 
@@ -111,10 +122,59 @@ async def test_a_transient_failure_backs_off_to_a_minute() -> None:
         world.end(TransientError("later"), priority=4)
         after = await world.after()
         assert after is not None
-        assert after[1].priority == 4
+        assert (after[1].priority, after[1].reasons) == (4, (Retry(len(delays) + 1, "later"),))
         delays.append(after[0])
     assert delays == [1, 2, 4, 8, 16, 32, 60, 60, 60]
     assert (world.events, world.numbers.panics, world.numbers.given_up) == ([], 0, 0)
+
+
+@pytest.mark.parametrize(("max_retries", "delays"), [(1, [1, 1000, 1000]), (2, [1, 2, 1000]), (0, [1, 2, 4])])
+async def test_past_the_limit_a_key_comes_at_the_slowest_pace(max_retries: int, delays: list[float]) -> None:
+    world = World(max_retries=max_retries)
+    waited = []
+    for _ in delays:
+        world.end(RuntimeError("no"))
+        after = await world.after()
+        assert after is not None
+        waited.append(after[0])
+    assert waited == delays
+    assert len(world.events) == world.numbers.given_up == int(max_retries > 0)
+
+
+@pytest.mark.parametrize(
+    ("error", "level"),
+    [
+        (answer(409, "Conflict"), logging.INFO),
+        (answer(403, "Forbidden", "namespace x because it is being terminated", "NamespaceTerminating"), logging.DEBUG),
+        (answer(403, "Forbidden"), logging.WARNING),
+        (answer(422, "Invalid"), logging.WARNING),
+        (TransientError("later"), logging.WARNING),
+        (RuntimeError("a defect"), logging.ERROR),
+    ],
+)
+async def test_what_passes_is_logged_quietly_and_a_defect_with_its_traceback(
+    error: Exception, level: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    world = World()
+    with caplog.at_level(logging.DEBUG, "konverge.controller"):
+        world.end(error)
+    (logged,) = caplog.records
+    assert logged.levelno == level
+    assert (logged.exc_info is not None) is (level == logging.ERROR)
+    assert world.numbers.panics == int(level == logging.ERROR)
+
+
+async def test_a_requeue_with_another_spec_starts_from_the_base_delay() -> None:
+    world = World()
+    for delay in (1, 2):
+        world.end(Result(requeue=True))
+        after = await world.after()
+        assert after is not None
+        assert after[0] == delay
+    assert A in world.retries.failing
+    world.retries.changed(Change(ChangeType.UPDATED, A, _of(1), _of(2)))
+    assert A not in world.retries.failing
+    assert world.queue.num_requeues(A) == 0
 
 
 async def test_a_terminal_error_does_not_come_again() -> None:
@@ -148,6 +208,7 @@ async def test_a_blocked_key_comes_about_every_minute() -> None:
         waits.add(after[0])
     assert all(54 <= wait <= 66 for wait in waits)
     assert len(waits) == 5  # with jitter
+    assert max(waits) - min(waits) > 1
     assert len(world.events) == 1
     assert world.numbers.terminal_errors == 0
 

@@ -107,3 +107,58 @@ async def test_a_reconcile_outside_of_any_task_has_no_limit() -> None:
     assert not watchdog.expired(None)
     watchdog.end(None)
     watchdog.stop()
+
+
+async def test_a_task_that_waits_for_its_next_reconcile_is_left_alone() -> None:
+    work = Work()
+    task = asyncio.create_task(work("a", 0, 1))
+    await task
+
+    async def worker() -> None:
+        own = asyncio.current_task()
+        work.watchdog.begin(own, now())
+        await asyncio.sleep(1)
+        work.watchdog.end(own)
+        await asyncio.sleep(60)
+
+    await worker()
+    assert now() == 62
+
+
+async def test_a_task_that_ignores_its_cancellation_is_cancelled_once() -> None:
+    work = Work()
+
+    async def stubborn() -> int:
+        own = asyncio.current_task()
+        assert own is not None
+        work.watchdog.begin(own, now())
+        try:
+            await asyncio.sleep(60)
+        except asyncio.CancelledError:
+            await asyncio.sleep(60)
+        times = own.cancelling()
+        work.watchdog.end(own)
+        return times
+
+    task = asyncio.create_task(stubborn())
+    await asyncio.gather(*(work(str(number), 5 * number, 60) for number in range(5)))
+    assert await task == 1
+    assert {outcome for outcome, _ in work.outcomes.values()} == {"overdue"}
+
+
+async def test_there_is_one_timer_however_many_reconciles_there_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    loop = asyncio.get_running_loop()
+    call_at, times = loop.call_at, []
+
+    def counted(when: float, *args: object, **options: object) -> asyncio.TimerHandle:
+        times.append(when)
+        return call_at(when, *args, **options)  # type: ignore[arg-type]
+
+    watchdog = Watchdog(10)
+    monkeypatch.setattr(loop, "call_at", counted)
+    for _ in range(100):
+        watchdog.begin(None, now())
+        watchdog.end(None)
+    monkeypatch.undo()
+    watchdog.stop()
+    assert times == [10]

@@ -273,7 +273,9 @@ class Context(Generic[T]):
         return written
 
     async def _write_status(self, before: dict[str, Any], wanted: dict[str, Any], keys: dict[str, Keys]) -> bool:
-        for attempt in range(1, STATUS_ATTEMPTS + 1):
+        attempt = 0
+        while True:
+            attempt += 1
             changes = changes_on(before, wanted, _read_status(self._record.raw).status or {}, keys)
             if not changes:
                 return False
@@ -288,7 +290,6 @@ class Context(Generic[T]):
                     return False
             else:
                 return True
-        return False
 
     async def _read_again(self) -> bool:
         """Take the present state as the one to write on; False when this object is gone."""

@@ -30,8 +30,7 @@ class Watchdog:
 
     def end(self, task: asyncio.Task[object] | None) -> None:
         del self._working[task]
-        if self._overdue:
-            self.expired(task)  # it may have ended in spite of the cancellation: the next reconcile has its full time
+        self.expired(task)  # it may have ended in spite of the cancellation: the next reconcile has its full time
 
     def expired(self, task: asyncio.Task[object] | None) -> bool:
         """Whether this task was cancelled because its time expired. If so, the cancellation is taken back."""
