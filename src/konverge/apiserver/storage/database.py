@@ -17,6 +17,7 @@ from urllib.parse import quote
 from konverge.apiserver.storage.checksums import Seal, chained, changed_total, row_checksum, sealed
 from konverge.apiserver.storage.failures import disk_problem
 from konverge.apiserver.storage.folder import FolderError, create_private, sync_folder
+from konverge.apiserver.storage.pages import PAGE
 from konverge.apiserver.storage.witness import create as create_witness
 
 FORMAT = 2
@@ -53,6 +54,7 @@ def create_database(path: Path, seal: Seal, rows: Iterable[Row] = (), log: Itera
     _remove(new)
     create_private(new)
     with contextlib.closing(sqlite3.connect(new, isolation_level=None)) as connection:
+        connection.execute(f"PRAGMA page_size = {PAGE}")
         connection.execute("PRAGMA synchronous = OFF")  # one sync of the whole file is enough
         connection.execute("PRAGMA journal_mode = OFF")
         connection.execute(f"PRAGMA application_id = {APPLICATION}")

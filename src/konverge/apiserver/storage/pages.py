@@ -15,7 +15,7 @@ from itertools import takewhile
 from pathlib import Path
 
 PAGE = 4096
-"""What SQLite uses unless it is told otherwise; read from no header, as that may be damaged."""
+"""The size of a page, which `create_database` sets; read from no header, as that may be damaged."""
 _FILE_HEADER = 100
 _LOG_HEADER, _FRAME_HEADER = 32, 24
 _TABLE_LEAF, _INDEX_LEAF, _INDEX_INNER = 0x0D, 0x0A, 0x02
