@@ -24,6 +24,7 @@ from konverge.apiserver.schema import lookup
 from konverge.apiserver.schema.decode import DecodeError, from_json
 from konverge.apiserver.storage import Mismatch, Missing, Record, Release
 from konverge.apiserver.storage.failures import Failed
+from konverge.apiserver.storage.records import Draft, draft_of
 from konverge.apiserver.strategy import Obj
 from konverge.objects.resource import Resource
 from konverge.wire.message import Response
@@ -104,7 +105,6 @@ async def remove(call: Call, served: Served, key: str, options: DeleteOptions, *
         try:
             if not admitted:
                 await _admit(call, served, record, options)
-            call.server.store.require(call.reverts)
             return await _remove_once(call, served, record, options)
         except (Mismatch, Missing):
             continue
@@ -112,9 +112,10 @@ async def remove(call: Call, served: Served, key: str, options: DeleteOptions, *
 
 async def _admit(call: Call, served: Served, record: Record, options: DeleteOptions) -> None:
     """Admission sees each object of a collection, but no name: the request has none."""
-    check_preconditions(served, record, record.decode(), options)
+    live = await aside.run(len(record.data), render.restored, served, record)
+    check_preconditions(served, record, live, options)
     name = "" if call.info.verb == "deletecollection" else record.name
-    request = writes.admission_request(call, served, None, render.restored(served, record), options.body(), name)
+    request = writes.admission_request(call, served, None, live, options.body(), name)
     request.namespace = record.namespace
     await call.server.admission.admit(request)
     await call.server.admission.validate(request)
@@ -122,7 +123,8 @@ async def _admit(call: Call, served: Served, record: Record, options: DeleteOpti
 
 # upstream: updateForGracefulDeletionAndFinalizers
 async def _remove_once(call: Call, served: Served, record: Record, options: DeleteOptions) -> Deleted:
-    obj = record.decode()
+    obj = await aside.run(len(record.data), record.decode)
+    call.server.store.require(call.reverts)
     check_preconditions(served, record, obj, options)
     if options.grace_period is not None and options.grace_period < 0:
         options = replace(options, grace_period=1)
@@ -230,7 +232,9 @@ async def _mark_and_remove(call: Call, served: Served, record: Record, obj: Obj)
         obj["metadata"]["resourceVersion"] = str(record.revision)
         return Deleted(writes.unstored(obj), gone=True)
     store = call.server.store
-    marked = store.put(store.table(served.table), obj, expected=record.revision)
+    draft = await _drafted(record, obj)
+    store.require(call.reverts)
+    marked = store.put(store.table(served.table), obj, expected=record.revision, draft=draft)
     return await _remove_record(call, served, marked, obj)
 
 
@@ -242,7 +246,10 @@ async def _remove_record(
         return Deleted(record, gone=True)
     store = call.server.store
     release = Release(dropped, by_update=False)
-    last = store.remove(store.table(served.table), record.key, expected=record.revision, release=release)
+    draft = await writes.removal_draft(record)
+    store.require(call.reverts)
+    table = store.table(served.table)
+    last = store.remove(table, record.key, expected=record.revision, release=release, draft=draft)
     writes.after_removal(call, served, obj)
     await store.settled(last.revision)
     return Deleted(last, gone=True)
@@ -256,14 +263,25 @@ async def _unchanged(call: Call, record: Record) -> Deleted:
 
 async def _store_marked(call: Call, served: Served, record: Record, obj: Obj) -> Deleted:
     obj["metadata"]["resourceVersion"] = str(record.revision)
-    if obj == record.decode():
+    if await aside.run(len(record.data), _is_stored, obj, record):
         return await _unchanged(call, record)
     if call.dry_run:
         return Deleted(writes.unstored(obj), gone=False)
     store = call.server.store
-    marked = store.put(store.table(served.table), obj, expected=record.revision)
+    draft = await _drafted(record, obj)
+    store.require(call.reverts)
+    marked = store.put(store.table(served.table), obj, expected=record.revision, draft=draft)
     await store.settled(marked.revision)
     return Deleted(marked, gone=False)
+
+
+def _is_stored(obj: Obj, record: Record) -> bool:
+    return obj == record.decode()
+
+
+async def _drafted(record: Record, obj: Obj) -> Draft | None:
+    """A large object, encoded beside the loop."""
+    return await aside.run(len(record.data), draft_of, obj) if len(record.data) >= aside.FROM else None
 
 
 # --- collections

@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import posixpath
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
 import msgspec
@@ -25,7 +25,6 @@ from konverge.apiserver.storage import Record, Store, Table
 from konverge.apiserver.strategy import Obj
 from konverge.objects import fields, labels
 
-S = TypeVar("S")
 T = TypeVar("T")
 
 BATCH = 256
@@ -42,12 +41,31 @@ CONTINUE_TOO_OLD = (
 )
 
 
-async def map_in_batches(make: Callable[[S], T], items: Sequence[S]) -> list[T]:
-    """`make` of each item; other requests get their turn between batches."""
-    made = [make(item) for item in items[:BATCH]]
-    for start in range(BATCH, len(items), BATCH):
-        await asyncio.sleep(0)
-        made += [make(item) for item in items[start : start + BATCH]]
+BATCH_BYTES = 256 * 1024
+"""Of the objects of a batch together, at most."""
+_TERM = 32
+"""Testing a term of a selector takes as long as decoding so many bytes."""
+
+
+def batches(records: Sequence[Record], each: int = 0) -> Iterator[Sequence[Record]]:
+    """The records in groups for one turn of the loop. `each`: what one costs besides its bytes."""
+    start = size = 0
+    for end, record in enumerate(records, 1):
+        size += len(record.data) + each
+        if size >= BATCH_BYTES or end - start >= BATCH:
+            yield records[start:end]
+            start, size = end, 0
+    if start < len(records):
+        yield records[start:]
+
+
+async def map_in_batches(make: Callable[[Record], T], records: Sequence[Record]) -> list[T]:
+    """`make` of each record; other requests get their turn between batches."""
+    made: list[T] = []
+    for batch in batches(records):
+        if made:
+            await asyncio.sleep(0)
+        made += [make(record) for record in batch]
     return made
 
 
@@ -160,10 +178,10 @@ async def _cut(records: list[Record], selection: Selection, revision: int, limit
             return Page(records, revision)
         return Page(records[:limit], revision, records[limit - 1].key, len(records) - limit)
     chosen: list[Record] = []
-    for start in range(0, len(records), BATCH):
-        if start:
+    for number, batch in enumerate(batches(records, selection.cost)):
+        if number:
             await asyncio.sleep(0)
-        chosen += [record for record in records[start : start + BATCH] if test(record)]
+        chosen += [record for record in batch if test(record)]
         if 0 < limit <= len(chosen):
             last = chosen[limit - 1]
             more = len(chosen) > limit or (not selection.indexed and last is not records[-1])
@@ -209,6 +227,8 @@ class Selection(msgspec.Struct, frozen=True):
     scope: str = ""
     test: Test | None = None
     indexed: bool = False
+    cost: int = 0
+    """Of one test, in bytes that are decoded in the same time."""
 
     @property
     def single(self) -> bool:
@@ -226,7 +246,8 @@ def select(served: Served, namespace: str, options: ListOptions) -> Selection:
         raise status.bad_request(str(error)) from None
     getters = _getters(served, by_field)
     indexed = any(by_field.exact(name) is not None for name in served.strategy.indexed_fields)
-    return Selection(_scope(served, namespace, by_field), _test(by_label, by_field, getters), indexed)
+    cost = _TERM * (options.label_selector.count(",") + options.field_selector.count(","))
+    return Selection(_scope(served, namespace, by_field), _test(by_label, by_field, getters), indexed, cost)
 
 
 def _scope(served: Served, namespace: str, by_field: fields.FieldSelector) -> str:

@@ -9,7 +9,7 @@ from konverge.apiserver.http import listing, negotiate, render, respond
 from konverge.apiserver.http.listing import select
 from konverge.apiserver.http.options import list_options
 from konverge.apiserver.registry import Served
-from konverge.apiserver.request.call import PLAIN_JSON, Call
+from konverge.apiserver.request.call import PLAIN_JSON, Accepted, Call
 from konverge.apiserver.storage import Record
 from konverge.apiserver.strategy import Obj
 from konverge.wire.message import Headers, Response
@@ -49,7 +49,7 @@ async def answer(call: Call, code: int, served: Served, record: Record) -> Respo
     """A record in the negotiated form."""
     if call.accepted == PLAIN_JSON and served.conversion is None:
         return respond.whole(call, code, render.plain(served, record))
-    return await aside.run(len(record.data), _in_form, call, code, served, record)
+    return await aside.run(_weight(call.accepted, len(record.data)), _in_form, call, code, served, record)
 
 
 def _in_form(call: Call, code: int, served: Served, record: Record) -> Response:
@@ -90,25 +90,34 @@ async def list_(call: Call) -> Response:
     if not accepted.form:
         return await plain_list(call, served, page.records, metadata)
     objects = await listing.map_in_batches(lambda record: render.internal(served, record), page.records)
+    size = sum(len(record.data) for record in page.records)
+    step = _rows_at_once(len(objects), size)
     if accepted.form == "Table":
-        objects = call.server.tables.ordered(served, objects)
-        return respond.answer(call, 200, await _table(call, served, objects, metadata))
-    return respond.answer(
-        call,
-        200,
-        {
-            "kind": "PartialObjectMetadataList",
-            "apiVersion": f"meta.k8s.io/{accepted.version}",
-            "metadata": metadata,
-            "items": await listing.map_in_batches(lambda obj: render.partial(obj, accepted.version), objects) or None,
-        },
-    )
+        in_form = await _table(call, served, call.server.tables.ordered(served, objects), metadata, step)
+    else:
+        in_form = {"kind": "PartialObjectMetadataList", "apiVersion": f"meta.k8s.io/{accepted.version}"}
+        in_form |= {"metadata": metadata, "items": [render.partial(obj, accepted.version) for obj in objects] or None}
+    return await aside.run(_weight(accepted, size), respond.answer, call, 200, in_form)
 
 
-async def _table(call: Call, served: Served, objects: list[Obj], metadata: Obj) -> Obj:
+def _rows_at_once(count: int, size: int) -> int:
+    """How many objects of a list are made into rows in one turn of the loop."""
+    return max(1, min(listing.BATCH, count * listing.BATCH_BYTES // max(size, 1)))
+
+
+_PER_STEP = 64
+"""Decoding and encoding so many bytes takes as long as a write takes for one of its bytes."""
+
+
+def _weight(accepted: Accepted, size: int) -> int:
+    """How large an answer is to `aside`: YAML takes long; JSON does not, and should not wait behind large writes."""
+    return size if accepted.media == negotiate.YAML else size // _PER_STEP
+
+
+async def _table(call: Call, served: Served, objects: list[Obj], metadata: Obj, step: int) -> Obj:
     """A list as a table, some rows in each turn of the loop."""
     include, version, tables = render.include_object(call), call.accepted.version, call.server.tables
-    first, *others = [objects[start : start + listing.BATCH] for start in range(0, len(objects), listing.BATCH)] or [[]]
+    first, *others = [objects[start : start + step] for start in range(0, len(objects), step)] or [[]]
     table = render.table(tables, served, first, metadata, version, include, listed=True)
     for batch in others:
         await asyncio.sleep(0)

@@ -26,7 +26,7 @@ from konverge.apiserver.registry import Served
 from konverge.apiserver.request.admission import AdmissionRequest
 from konverge.apiserver.request.call import Call
 from konverge.apiserver.storage import Exists, Mismatch, Missing, Record, Release
-from konverge.apiserver.storage.records import draft_of, encode
+from konverge.apiserver.storage.records import Draft, draft_of, encode, redrafted
 from konverge.apiserver.strategy import Obj, StatusRules
 
 _NAME_TRIES = 8  # upstream: maxNameGenerationCreateAttempts
@@ -400,7 +400,9 @@ async def _store_changed(call: Call, served: Served, record: Record, obj: Obj, o
     if deleting:
         if not call.dry_run:
             release = Release(dropped_finalizers(old["metadata"], obj["metadata"]), by_update=True)
-            last = store.remove(table, record.key, expected=record.revision, release=release)
+            draft = await removal_draft(record)
+            store.require(call.reverts)
+            last = store.remove(table, record.key, expected=record.revision, release=release, draft=draft)
             await store.settled(last.revision)
             after_removal(call, served, obj)
         return unstored(await _settled(served, obj))
@@ -415,6 +417,11 @@ async def _store_changed(call: Call, served: Served, record: Record, obj: Obj, o
     written = await put(call, served, obj, expected=record.revision, size=size)
     await store.settled(written.revision)
     return written
+
+
+async def removal_draft(record: Record) -> Draft | None:
+    """The last state of a large object that is about to be removed, encoded beside the loop."""
+    return await aside.run(len(record.data), redrafted, record) if len(record.data) >= aside.FROM else None
 
 
 def _compared(served: Served, obj: Obj, old: Obj, record: Record) -> tuple[Obj, bool]:

@@ -138,6 +138,7 @@ def _merge_list(node: TypeNode, field: Field, original: list[Any], patch: list[A
 def _special_items(original: list[Any], patch: list[Any], merge_key: str) -> tuple[list[Any], list[Any]]:
     """Deletions done and directives taken out; `$patch: replace` makes the rest the whole list."""
     rest, replace = [], False
+    deleted: list[Any] = []
     for item in patch:
         if _DIRECTIVE not in item:
             rest.append(item)
@@ -146,19 +147,23 @@ def _special_items(original: list[Any], patch: list[Any], merge_key: str) -> tup
             case "delete":
                 if merge_key not in item:
                     raise no_merge_key(item, merge_key)
-                bounded(original, patch)
-                original = [entry for entry in original if not _has_key(entry, merge_key, item[merge_key])]
+                deleted.append(item[merge_key])
             case "replace":
                 replace = True
             case "merge":
                 raise StrategicError("merging lists cannot yet be specified in the patch")
             case other:
                 raise _unknown_directive(other, item)
-    return (rest, []) if replace else (original, rest)
+    if replace:
+        return rest, []
+    if deleted:
+        keys = set(map(_hashable, deleted))
+        original = [entry for entry in original if not _has_key(entry, merge_key, keys)]
+    return original, rest
 
 
-def _has_key(entry: Any, merge_key: str, value: Any) -> bool:
-    return isinstance(entry, dict) and merge_key in entry and bool(entry[merge_key] == value)
+def _has_key(entry: Any, merge_key: str, keys: set[Any]) -> bool:
+    return isinstance(entry, dict) and merge_key in entry and _hashable(entry[merge_key]) in keys
 
 
 def _merge_items(node: TypeNode, original: list[Any], patch: list[Any], merge_key: str) -> list[Any]:

@@ -100,6 +100,10 @@ class Draft(msgspec.Struct, frozen=True, gc=False):
     before: bytes
     after: bytes
 
+    def at(self, revision: int) -> bytes:
+        """The object's bytes, with its revision."""
+        return b"".join((self.before, b"%d" % revision, self.after))
+
 
 _NO_REVISION = secrets.token_hex(16)
 """In place of the revision in a draft. No client can know it, so it is nowhere else in an object."""
@@ -110,6 +114,11 @@ def draft_of(obj: Obj) -> Draft:
     obj["metadata"]["resourceVersion"] = _NO_REVISION
     before, _, after = _encoded(obj).partition(_NO_REVISION.encode())
     return Draft(before, after)
+
+
+def redrafted(record: Record) -> Draft:
+    """A stored object, to be written again as it is."""
+    return draft_of(record.decode())
 
 
 def _encoded(obj: Obj) -> bytes:
@@ -123,7 +132,7 @@ def record_of(obj: Obj, revision: int, draft: Draft | None = None) -> Record:
     """Encode an object at the revision of its write, which becomes its resourceVersion."""
     metadata = obj["metadata"]
     metadata["resourceVersion"] = str(revision)
-    data = _encoded(obj) if draft is None else b"".join((draft.before, b"%d" % revision, draft.after))
+    data = _encoded(obj) if draft is None else draft.at(revision)
     labels = metadata.get("labels")
     return Record(metadata.get("namespace", ""), metadata["name"], revision, data, dict(labels) if labels else None)
 

@@ -154,18 +154,29 @@ class Store:
         return record
 
     def remove(
-        self, table: Table, key: str, *, expected: int | None, final: Obj | None = None, release: Release | None = None
+        self,
+        table: Table,
+        key: str,
+        *,
+        expected: int | None,
+        final: Obj | None = None,
+        release: Release | None = None,
+        draft: Draft | None = None,
     ) -> Record:
         """Remove an object; the result is its last state (`final`, if the removing write changed it).
 
-        `release` says what that write removed from the object, which its last state does not show.
+        `release` says what that write removed from the object, which its last state does not show. `draft` is the
+        stored object as `redrafted` has encoded it.
         """
         old = table.records.get(key)
         if old is None:
             raise Missing(key)
         _guard(old, expected)
         revision = self.revision + 1
-        last = record_of(old.decode() if final is None else final, revision)
+        if draft is None:
+            last = record_of(old.decode() if final is None else final, revision)
+        else:
+            last = Record(old.namespace, old.name, revision, draft.at(revision), old.labels)
         self._commit(table, Event(revision, key, clock.now(), None, old, last, release=release))
         return last
 
