@@ -49,6 +49,8 @@ async def test_a_machine_that_runs_is_shown_with_where_and_how() -> None:
     assert status.console.vnc == "virtctl vnc web-vm --namespace team-a"
     assert status.console.serial == "virtctl console web-vm --namespace team-a"
     assert status.pending_changes == []
+    for word, expected in (("True", True), ("Unknown", False)):
+        assert (await seen(vm(), vmi(conditions=[condition("LiveMigratable", word)]))).migratable is expected
 
 
 async def test_a_machine_that_is_off_is_shown_without() -> None:
@@ -178,6 +180,9 @@ async def test_a_new_wukong_gets_a_finalizer_then_a_status_and_then_its_parts() 
 
 
 async def test_a_spec_that_cannot_be_read_builds_nothing_but_is_looked_at() -> None:
+    stage = Stage({"disks": 7})
+    assert await reconcile(stage) == LATER, "it is not accepted first"
+    assert stage.ctx.obj.status.phase == "Error"
     stage = Stage({"disks": 7}, vm(), vmi(), status={"phase": "Running"})
     assert await reconcile(stage) == LATER
     assert (stage.sent, stage.ctx.obj.status.phase) == ([], "Error")

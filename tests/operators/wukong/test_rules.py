@@ -9,11 +9,11 @@ import pytest
 from msgspec import Meta
 
 from konverge.client import Forbidden
-from konverge.objects import Model
+from konverge.objects import Model, from_dict, to_dict
 from konverge.objects.kinds.apiextensions_v1 import CustomResourceDefinition
 from konverge.operators.wukong import effective_spec
 from konverge.operators.wukong.children.disks import data_volume_for
-from konverge.operators.wukong.children.virtualmachine import restore_for
+from konverge.operators.wukong.children.virtualmachine import restore_for, virtual_machine_for
 from konverge.operators.wukong.definitions import ANYTHING, Definitions, absent_fields, read_schema
 from konverge.operators.wukong.ownership import is_marked, may_write
 from konverge.operators.wukong.resource import problems
@@ -80,6 +80,11 @@ def test_which_rules_a_part_breaks_and_which_fields_it_gives() -> None:
         (net(ipConfig={"mode": "static", "address": "xxxx"}), ["spec.networks[lan].ipConfig: must be an address"]),
         (disk(name="x" * 60), ["spec.disks: claims are called NAME-DISK"]),
         (disk(name="x" * 59), []),
+        (spec(networks=[{"name": "default", "primary": True}], expose=[{"name": "a", "port": 1}]), []),
+        (
+            spec(sshKeySecret="k", sshKeyPropagation="guestAgent", bootstrap={"type": "none"}),
+            ["spec.sshKeyPropagation: "],
+        ),
         (disk(size="1Mi"), []),
     ],
 )
@@ -135,6 +140,14 @@ async def test_what_a_definition_lacks_is_said_with_the_version_that_has_it() ->
     said, reads = await lacking(definition(version({"type": "object", "properties": {"spec": inner}})))
     assert said == f"{start}spec.source.http.checksum (CDI 1.65 has it)"
     assert reads == 1
+    top = {"type": "object", "properties": {"spec": {"type": "object", "properties": {"template": {"type": "object"}}}}}
+    machine = to_dict(definition(version(top, "v1")))
+    machine["metadata"]["name"] = "virtualmachines.kubevirt.io"
+    stage = Stage(None, from_dict(CustomResourceDefinition, machine))
+    given_ = spec(instancetype={"name": "a"}, preference={"name": "b"}, cpu=None, memory=None)
+    said = await Definitions().lacking(stage.client, virtual_machine_for(wukong(given_)))
+    lacks = "spec.instancetype, spec.preference, spec.runStrategy, spec.template.metadata, spec.template.spec"
+    assert said == f"the installed definition of VirtualMachine lacks {lacks}"
 
 
 @pytest.mark.virtual
