@@ -108,27 +108,29 @@ async def is_allowed(api: Api) -> bool:
     return bool(answer["status"]["allowed"])
 
 
-async def test_nobody_has_rights_by_a_binding_or_a_role_that_was_not_stored(faulty: Faulty) -> None:
-    roles, bindings = f"{RBAC}/namespaces/default/roles", f"{RBAC}/namespaces/default/rolebindings"
-    rules = [{"apiGroups": [""], "resources": ["configmaps"], "verbs": ["get"]}]
-    role = {"metadata": {"name": "r"}, "rules": rules}
-    reference = {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "r"}
-    subject = {"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": "alice"}
-    binding = {"metadata": {"name": "b"}, "roleRef": reference, "subjects": [subject]}
+ROLES, BINDINGS = f"{RBAC}/namespaces/default/roles", f"{RBAC}/namespaces/default/rolebindings"
+ROLE = {"metadata": {"name": "r"}, "rules": [{"apiGroups": [""], "resources": ["configmaps"], "verbs": ["get"]}]}
+BINDING = {
+    "metadata": {"name": "b"},
+    "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "r"},
+    "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": "alice"}],
+}
+
+
+@pytest.mark.parametrize("lost", [(ROLES, ROLE), (BINDINGS, BINDING)], ids=["role", "binding"])
+async def test_no_user_has_rights_by_what_was_not_stored(faulty: Faulty, lost: tuple[str, Any]) -> None:
+    for path, obj in ((ROLES, ROLE), (BINDINGS, BINDING)):
+        if path != lost[0]:
+            await faulty.call("POST", path, obj)
     faulty.fail()
-    creating = [
-        asyncio.create_task(faulty.send("POST", path, obj)) for path, obj in ((roles, role), (bindings, binding))
-    ]
-    assert [answer.status for answer in await asyncio.gather(*creating)] == [504, 504]
+    assert (await faulty.send("POST", *lost)).status == 504
     assert not await is_allowed(faulty)
     await faulty.heal()
     assert not await is_allowed(faulty)
-    for path, obj in ((roles, role), (bindings, binding)):
-        await faulty.call("POST", path, obj)
+    await faulty.call("POST", *lost)
     assert await is_allowed(faulty)
-    for path in (f"{bindings}/b", f"{roles}/r"):
-        await faulty.lose(faulty.send("DELETE", path))
-        assert await is_allowed(faulty)
+    await faulty.lose(faulty.send("DELETE", f"{lost[0]}/{lost[1]['metadata']['name']}"))
+    assert await is_allowed(faulty)
 
 
 async def test_a_policy_that_was_not_stored_refuses_nothing(faulty: Faulty) -> None:
@@ -204,10 +206,24 @@ async def test_a_definition_goes_with_its_last_instance_when_the_disk_works_agai
     assert (await faulty.send("GET", f"{DEFINITIONS}/widgets.example.com")).status == 404
 
 
-async def test_events_expire_when_the_disk_works_again(faulty: Faulty) -> None:
+async def create_events(api: Api) -> None:
     about = {"kind": "Pod", "namespace": "default", "name": "p"}
     for name in "ab":
-        await faulty.call("POST", EVENTS, {"metadata": {"name": name}, "involvedObject": about, "reason": "R"})
+        await api.call("POST", EVENTS, {"metadata": {"name": name}, "involvedObject": about, "reason": "R"})
+
+
+async def test_events_expire_when_the_disk_works_again(faulty: Faulty) -> None:
+    await create_events(faulty)
+    faulty.fail_clearly()
+    assert (await faulty.send("POST", CONFIG_MAPS, {"metadata": {"name": "x"}})).status == 503
+    await asyncio.sleep(3700)
+    assert len((await faulty.call("GET", EVENTS))["items"]) == 2
+    await faulty.heal()
+    assert (await faulty.call("GET", EVENTS))["items"] == []
+
+
+async def test_events_whose_removal_was_not_stored_expire_later(faulty: Faulty) -> None:
+    await create_events(faulty)
     faulty.fail_clearly()
     await asyncio.sleep(3700)
     assert len((await faulty.call("GET", EVENTS))["items"]) == 2

@@ -15,6 +15,7 @@ from konverge.apiserver.storage import sqlite as journals
 from konverge.apiserver.storage.failures import Failed, InDoubt, Lost
 from konverge.apiserver.storage.folder import FolderError
 from konverge.apiserver.storage.sqlite import SqliteJournal
+from konverge.apiserver.storage.witness import marks
 from tests.apiserver.storage.faulty_disk import BROKEN, CORRUPT, FULL, Fault, FaultyDisk, Kind
 
 pytestmark = [pytest.mark.virtual, pytest.mark.spec("T-05")]
@@ -135,7 +136,7 @@ async def test_a_commit_that_reported_an_error_may_have_passed(tmp_path: Path, e
 
 
 @pytest.mark.parametrize("late", [True, False])
-@pytest.mark.parametrize("kind", ["connect", "rewrite", "statement"])
+@pytest.mark.parametrize("kind", ["connect", "rewrite", "statement", "sync"])
 async def test_a_disk_that_does_not_answer_leaves_writers_in_doubt(tmp_path: Path, kind: Kind, late: bool) -> None:
     disk = FaultyDisk()
     store = opened(tmp_path, disk)
@@ -192,6 +193,61 @@ async def test_the_space_of_the_log_is_part_of_the_recovery(tmp_path: Path) -> N
     await healed(store, disk)
     assert (tmp_path / "state.db-wal").stat().st_size >= journals.LOG_BYTES
     await put(store, "a")
+    await store.close()
+
+
+async def test_the_space_of_the_log_is_synced(tmp_path: Path) -> None:
+    disk = FaultyDisk()
+    store = opened(tmp_path, disk)
+    await put(store, "a")
+    syncs = 0
+
+    def plan(kind: Kind) -> Fault | None:
+        nonlocal syncs
+        syncs += kind == "sync"
+        if kind == "sync":
+            return Fault(BROKEN) if syncs % 2 == 0 else None  # first the folder, then the log
+        return Fault(BROKEN) if kind == "commit" and not syncs else None
+
+    disk.plan = plan
+    with pytest.raises(Failed):
+        await put(store, "b")
+    await asyncio.sleep(10)
+    assert store.failure is not None
+    await healed(store, disk)
+    await put(store, "b")
+    await store.close()
+
+
+async def test_a_broken_disk_is_opened_again_for_every_try(tmp_path: Path) -> None:
+    disk = FaultyDisk()
+    store = opened(tmp_path, disk)
+    await put(store, "a")
+    disk.fail("commit", "checkpoint", fault=Fault(BROKEN))
+    with pytest.raises(Failed):
+        await put(store, "b")
+    await asyncio.sleep(0.5)
+    disk.calls.clear()
+    await asyncio.sleep(10)
+    assert disk.calls.count("connect") == disk.calls.count("checkpoint") == 10
+    await healed(store, disk)
+    await store.close()
+
+
+async def test_the_witness_knows_what_watchers_see(tmp_path: Path) -> None:
+    """Also a commit that reported an error: a damage that takes it away would not show otherwise."""
+    disk = FaultyDisk()
+    store = opened(tmp_path, disk)
+    known: list[tuple[int, int]] = []
+
+    def changed(event: Event) -> None:
+        known.append((event.revision, max(mark.revision for mark in marks(tmp_path / "state.db") if mark)))
+
+    store.subscribe("t", changed)
+    revisions = [await put(store, "a")]
+    disk.fail_once("commit", Fault(BROKEN, late=True))
+    revisions.append(await put(store, "b"))
+    assert known == [(revision, revision) for revision in revisions]
     await store.close()
 
 
