@@ -13,15 +13,22 @@ from konverge.operators.nacos.database import DatabaseError, Databases, Target
 from konverge.operators.nacos.database.operations import AdminOutcome, SchemaOutcome
 from konverge.operators.nacos.database.passwords import Hasher
 from konverge.operators.nacos.database.plan import decide
-from konverge.operators.nacos.database.scripts import SENTINEL, Statement, schema
+from konverge.operators.nacos.database.scripts import SENTINEL, Schema, Statement, schema
 from konverge.operators.nacos.database.store import Connector, Store, User
 from tests.operators.nacos.database.contract import HASH, OTHER_HASH, refused
 
 pytestmark = [pytest.mark.virtual, pytest.mark.spec("N-05", "N-06")]
 TARGET = Target(engine="postgresql", host="h", port=1, database="d", username="u", password="p")
-WANTED = schema("postgresql", "since-2.5")
-WHOLE = WANTED.needs()
 MADE = {SENTINEL: frozenset({"version", "updated_at"})}
+
+
+def wanted() -> Schema:
+    return schema("postgresql", "since-2.5")
+
+
+def whole() -> dict[str, frozenset[str]]:
+    """All tables of Nacos, and not the operator's own."""
+    return wanted().needs()
 
 
 class Rows(Store):
@@ -64,6 +71,7 @@ class Rows(Store):
         self.done.append("default admin")
 
     async def user(self, name: str) -> User | None:
+        assert name, "no user without a name is looked for"
         return self.users.get(name)
 
     async def write_user(self, name: str, password_hash: str) -> None:
@@ -122,7 +130,7 @@ async def test_an_empty_database_gets_the_schema_under_the_lock() -> None:
     assert store.done[:2] == ["check", "lock"]
     assert store.done[-2:] == ["record 2", "unlock"], "the version is written last"
     assert set(store.done[2:-2]) == {"run"}
-    assert set(WHOLE) <= set(store.tables)
+    assert set(whole()) <= set(store.tables)
     assert await ensure(store) == SchemaOutcome(performed=False, version=2, message="schema version 2 is in place")
     assert store.done[-1] == "check", "no lock where there is nothing to do"
 
@@ -131,7 +139,7 @@ async def test_the_default_user_comes_with_its_table_only() -> None:
     store = Rows()
     await ensure(store, default_admin=True)
     assert store.done[-3:] == ["default admin", "record 2", "unlock"]
-    store = Rows({"users": WHOLE["users"]})
+    store = Rows({"users": whole()["users"]})
     await ensure(store, default_admin=True)
     assert "default admin" not in store.done
     store = Rows()
@@ -141,7 +149,7 @@ async def test_the_default_user_comes_with_its_table_only() -> None:
 
 async def test_another_operator_was_faster() -> None:
     store = Rows()
-    store.other = lambda: store.tables.update(WHOLE | MADE)
+    store.other = lambda: store.tables.update(whole() | MADE)
     store.version = 2
     outcome = await ensure(store)
     assert outcome == SchemaOutcome(performed=False, version=2, message="schema version 2 is in place")
@@ -152,7 +160,7 @@ async def test_the_line_decides_which_tables() -> None:
     old = Rows()
     await ensure(old, line="2.4")
     assert "config_info_aggr" in old.tables
-    assert "config_info_aggr" not in WHOLE
+    assert "config_info_aggr" not in whole()
 
 
 # ------------------------------------------------------------------ the administrator
@@ -308,63 +316,69 @@ async def test_a_call_has_its_time() -> None:
 @pytest.mark.parametrize(
     ("layout", "recorded", "policy", "performs", "version", "message"),
     [
-        (WHOLE, None, "Never", False, 0, "the policy is Never, and all tables exist"),
-        (WHOLE, 3, "Never", False, 3, "the policy is Never, and all tables exist"),
-        (WHOLE, None, "IfNotPresent", False, 0, "all tables exist, not created by this operator"),
-        (WHOLE | MADE, 1, "IfNotPresent", False, 1, "schema version 1 is in place"),
-        (WHOLE | MADE, 9, "IfNotPresent", False, 9, "schema version 9 is in place"),
-        (WHOLE | MADE, None, "IfNotPresent", True, 2, "the schema was applied again"),
-        (WHOLE | MADE, 2, "BumpVersion", False, 2, "schema version 2 is in place"),
-        (WHOLE | MADE, 1, "BumpVersion", True, 2, "the schema was applied again"),
-        (WHOLE | MADE, 2, "Always", True, 2, "the schema was applied again"),
-        ({}, None, "Always", True, 2, "the schema was created"),
-        (MADE, 9, "IfNotPresent", True, 9, "the schema was created"),
+        ("nacos", None, "Never", False, 0, "the policy is Never, and all tables exist"),
+        ("nacos", 3, "Never", False, 3, "the policy is Never, and all tables exist"),
+        ("nacos", None, "IfNotPresent", False, 0, "all tables exist, not created by this operator"),
+        ("both", 1, "IfNotPresent", False, 1, "schema version 1 is in place"),
+        ("both", 9, "IfNotPresent", False, 9, "schema version 9 is in place"),
+        ("both", None, "IfNotPresent", True, 2, "the schema was applied again"),
+        ("both", 2, "BumpVersion", False, 2, "schema version 2 is in place"),
+        ("both", 1, "BumpVersion", True, 2, "the schema was applied again"),
+        ("both", 2, "Always", True, 2, "the schema was applied again"),
+        ("", None, "Always", True, 2, "the schema was created"),
+        ("ours", 9, "IfNotPresent", True, 9, "the schema was created"),
     ],
 )
-def test_plans(layout: Any, recorded: int | None, policy: Any, performs: bool, version: int, message: str) -> None:
-    plan = decide(layout, recorded, WANTED, policy, 2)
+def test_plans(layout: str, recorded: int | None, policy: Any, performs: bool, version: int, message: str) -> None:
+    tables = {"nacos": whole(), "both": whole() | MADE, "ours": MADE, "": {}}[layout]
+    plan = decide(tables, recorded, wanted(), policy, 2)
     assert (bool(plan.statements), plan.version, plan.message) == (performs, version, message)
 
 
 @pytest.mark.parametrize("policy", ["BumpVersion", "Always"])
 def test_a_newer_database_is_not_changed(policy: Any) -> None:
     with pytest.raises(DatabaseError, match="set schemaVersion to 3 or more") as wrong:
-        decide(WHOLE | MADE, 3, WANTED, policy, 2)
+        decide(whole() | MADE, 3, wanted(), policy, 2)
     assert wrong.value.reason == "VersionMismatch"
 
 
 def without(*names: str) -> dict[str, frozenset[str]]:
-    return {table: columns for table, columns in WHOLE.items() if table not in names}
+    return {table: columns for table, columns in whole().items() if table not in names}
 
 
 def test_missing_tables_are_named() -> None:
     with pytest.raises(DatabaseError) as wrong:
-        decide(without("roles"), None, WANTED, "Never", 2)
+        decide(without("roles"), None, wanted(), "Never", 2)
     assert wrong.value.reason == "SchemaMissing"
     assert wrong.value.message.startswith("roles is missing, and the policy is Never")
     with pytest.raises(DatabaseError, match=r"^roles, permissions are missing"):
-        decide(without("roles", "permissions"), None, WANTED, "Never", 2)
+        decide(without("roles", "permissions"), None, wanted(), "Never", 2)
     with pytest.raises(DatabaseError, match=r" and [0-9]+ more are missing") as wrong:
-        decide({}, None, WANTED, "Never", 2)
+        decide({}, None, wanted(), "Never", 2)
     assert len(wrong.value.message.partition(" and ")[0].split(", ")) == 5
-    completed = decide(without("roles"), None, WANTED, "IfNotPresent", 2)
+    six = [*whole()][:6]
+    with pytest.raises(DatabaseError, match=r"^\w+(, \w+){4} are missing"):
+        decide(without(*six[:5]), None, wanted(), "Never", 2)
+    with pytest.raises(DatabaseError, match=r"^\w+(, \w+){4} and 1 more are missing"):
+        decide(without(*six), None, wanted(), "Never", 2)
+    completed = decide(without("roles"), None, wanted(), "IfNotPresent", 2)
     assert completed.message == "an incomplete schema was completed: roles is new"
     assert {statement.table for statement in completed.statements} == {SENTINEL, "roles"}
     assert not completed.first_users
-    assert decide(without("users"), None, WANTED, "IfNotPresent", 2).first_users
+    assert decide(without("users"), None, wanted(), "IfNotPresent", 2).first_users
 
 
 def test_tables_of_another_application_are_named() -> None:
-    layout = dict(WHOLE) | {"users": frozenset({"id"}), "roles": frozenset({"id"})}
+    layout = dict(whole()) | {"users": frozenset({"id"}), "roles": frozenset({"id"})}
     with pytest.raises(DatabaseError) as wrong:
-        decide(layout, None, WANTED, "Always", 2)
+        decide(layout, None, wanted(), "Always", 2)
     assert wrong.value.reason == "SchemaBroken"
     assert "in the place of roles, users" in wrong.value.message
 
 
 def test_columns_of_later_releases_are_added() -> None:
-    layout = dict(WHOLE)
+    layout = dict(whole())
     layout["his_config_info"] -= {"gray_name"}
-    plan = decide(layout, None, WANTED, "IfNotPresent", 2)
+    plan = decide(layout, None, wanted(), "IfNotPresent", 2)
     assert plan.message == "an incomplete schema was completed: his_config_info.gray_name is new"
     assert [statement.adds for statement in plan.statements if statement.table != SENTINEL] == ["gray_name"]

@@ -183,9 +183,17 @@ async def test_a_call_that_is_cancelled_ends_its_connection(made: list[Mysql]) -
             opened = made[0].connected
             assert opened is not None
             connection = _Connection(made[0], opened.dup(), target, ThreadPoolExecutor(1))
+            ended = threading.Event()
+
+            def ask(waiting: socket.socket) -> None:
+                waiting.recv(1)  # the server does not answer
+                ended.set()
+                raise ConnectionResetError
+
             with pytest.raises(TimeoutError):
                 async with asyncio.timeout(0.05):
-                    await connection.call(opened.recv, 1)  # a server that does not answer
+                    await connection.call(ask, opened)
+            assert ended.is_set(), "no thread keeps waiting for a server"
             connection.abort()
         await asyncio.wait_for(ends.get(), 10)
 

@@ -76,6 +76,13 @@ def test_texts_that_look_almost_like_hashes_are_refused(text: str) -> None:
     assert not is_bcrypt(text)
 
 
+@pytest.mark.parametrize("password", ["", "a\0b", "x" * 73])
+async def test_passwords_that_bcrypt_cannot_tell_apart(password: str) -> None:
+    with pytest.raises(DatabaseError) as caught:
+        await bcrypt_hash(password, cost=4)
+    assert caught.value.reason == "InvalidCredentials"
+
+
 async def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delitem(drivers._loaded, "bcrypt", raising=False)
     monkeypatch.setitem(sys.modules, "bcrypt", None)

@@ -112,3 +112,10 @@ def test_a_text_that_is_not_a_line_is_refused(line: str) -> None:
     with pytest.raises(DatabaseError) as caught:
         scripts.family_of(line)
     assert caught.value.reason == "InvalidTarget"
+
+
+def test_texts_of_guarded_statements_keep_their_quotes() -> None:
+    script = mysql_script("3.0")
+    assert "'ALTER TABLE his_config_info ADD COLUMN publish_type varchar(50) DEFAULT ''formal''', 'DO 0')" in script
+    assert "table_name = 'his_config_info' AND column_name = 'publish_type'" in script
+    assert "ADD COLUMN IF NOT EXISTS publish_type" in postgres_script("3.0")

@@ -31,11 +31,21 @@ class PostgresConnection:
         ((100023, "10.23", True, "on"), "ReadOnly"),
         ((170002, "17.2", True, "on"), "ReadOnly"),
         ((170002, "17.2", False, "on"), "ReadOnly"),
+        ((170002, "17.2", True, "off"), "ReadOnly"),
     ],
 )
 async def test_postgresql_servers_that_cannot_be_used(row: tuple[Any, ...], reason: str) -> None:
     session = PostgresSession(PostgresConnection(*row), target("postgresql"), 5)
     await refused(session.refuse_unless_writable(), reason, "a password")
+
+
+async def test_the_oldest_postgresql_server() -> None:
+    for number in (99999, 100000):
+        session = PostgresSession(PostgresConnection(number, "x", False, "off"), target("postgresql"), 5)
+        if number == 100000:
+            await session.refuse_unless_writable()
+        else:
+            assert "10 or newer is needed" in await refused(session.refuse_unless_writable(), "ServerTooOld")
 
 
 async def test_a_new_postgresql_server() -> None:

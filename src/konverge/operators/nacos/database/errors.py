@@ -116,7 +116,7 @@ def network_error(error: OSError, target: Target) -> DatabaseError:
         text = f"{target}: the server's certificate was refused ({error.verify_message.rstrip('.')})"
         return DatabaseError("TlsFailed", f"{text}: give the CA that signed it, and a server name that it has")
     if isinstance(error, ssl.SSLError):
-        return _error("TlsFailed", error.strerror or str(error), target)
+        return _error("TlsFailed", str(error), target)
     if isinstance(error, socket.gaierror):
         text = f"{target}: no address is known for the host ({error.strerror}): check its name, and DNS"
         return DatabaseError("Unreachable", text)
