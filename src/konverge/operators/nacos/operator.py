@@ -65,8 +65,7 @@ class NacosReconciler(Reconciler[AnyNacos]):
             return None
         state = ReconcileState(ctx, self.tools)
         outcome = await _run_steps(state)
-        if outcome is not DONE:
-            record_early_end(state, outcome)
+        record_early_end(state, outcome)
         record_progress(state, outcome)
         ctx.obj.status.observed_generation = ctx.obj.metadata.generation
         ctx.obj.status.publish_conditions()

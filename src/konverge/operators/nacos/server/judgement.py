@@ -162,8 +162,6 @@ def _elect(evidence: _Evidence) -> tuple[dict[str, Leader], bool, list[str]]:
         leaders[group] = best = max(claims.values(), key=lambda claim: (claim.term, bool(claim.address), claim.address))
         split = split or _is_split(evidence, claims, best)
         problems += _disagreements(evidence, group, claims, best)
-    if not groups and evidence.verified and not evidence.standalone:
-        problems.append("no raft group is known to any member")
     return leaders, split, problems
 
 

@@ -91,7 +91,7 @@ def _record_success(state: ReconcileState) -> None:
 
 
 def record_early_end(state: ReconcileState, outcome: Outcome) -> None:
-    """A step ended the reconcile before it was done."""
+    """What is to be said of a reconcile that a step ended before it was done; nothing of one that was."""
     status, message = state.status, outcome.message[:LONGEST_MESSAGE]
     if outcome.progress:
         status.failing_since = ""
