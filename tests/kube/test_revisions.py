@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
+import msgspec
 import pytest
 
 from konverge import ObjectMeta
@@ -14,8 +15,11 @@ from konverge.kube.daemonset import controller as daemonset
 from konverge.kube.gc.controller import GarbageCollector
 from konverge.kube.hashing import hash_of
 from konverge.kube.statefulset import controller as statefulset
+from konverge.objects.codec import to_dict
 from konverge.objects.kinds.apps_v1 import ControllerRevision, DaemonSet, StatefulSet
-from tests.kube.conftest import Run, pods
+from konverge.wire.message import Response
+from tests.kube.conftest import Run, pods, running
+from tests.kube.interposed import Interposed, reads
 from tests.kube.kubelet import Kubelet
 from tests.kube.objects import add_node, set_image, template
 from tests.kube.objects import daemonset as agent_daemonset
@@ -161,3 +165,24 @@ async def test_the_name_of_a_revision_is_cut(client: Client, run: Run) -> None:
         (revision,) = await live_revisions(client)
     digest = revision.metadata.labels["controller-revision-hash"]
     assert revision.metadata.name == "a" * 223 + f"-{digest}"
+
+
+@virtual
+@pytest.mark.parametrize("state", ["replaced", "deleting"])
+async def test_the_live_owner_is_asked_before_a_revision_is_adopted(client: Client, state: str) -> None:
+    """The cache may be behind: another object has the name, or the owner is being deleted."""
+    await client.create(agent_daemonset())
+    live = to_dict(await client.get(DaemonSet, "agent", "default"))
+    live["metadata"] |= {"uid": "other"} if state == "replaced" else {"deletionTimestamp": "2026-01-01T00:00:00Z"}
+    meta = ObjectMeta(name="lost", namespace="default", labels={"app": "web"})
+    await client.create(ControllerRevision(metadata=meta, data={"other": 1}, revision=7))
+    interposed = Interposed(client)
+    answer = Response(200, body=msgspec.json.encode(live))
+    interposed.rules.append(lambda call: answer if reads(call, "agent") else None)
+    async with running(interposed, daemonset):
+        await asyncio.sleep(5)
+        assert (await client.get(ControllerRevision, "lost", "default")).metadata.owner_references == []
+        interposed.rules.clear()
+        await asyncio.sleep(60)
+        owners = (await client.get(ControllerRevision, "lost", "default")).metadata.owner_references
+        assert [owner.name for owner in owners] == ["agent"]

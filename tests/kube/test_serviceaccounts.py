@@ -67,6 +67,15 @@ async def test_nothing_is_created_in_a_namespace_that_is_being_deleted(client: C
             await client.get(ServiceAccount, "default", "shop")
 
 
+async def test_nothing_is_tried_in_a_namespace_that_is_being_deleted(client: Client) -> None:
+    await client.create(Namespace(metadata=ObjectMeta(name="shop")))
+    await client.delete(Namespace, "shop")
+    interposed = Interposed(client)
+    async with running(interposed, WithAuthority):
+        await asyncio.sleep(5)
+    assert not [call for call in interposed.calls if call.writes and "/namespaces/shop/" in call.target()]
+
+
 async def test_a_token_secret_is_filled_and_deleted_with_its_account(
     server: ApiServer, client: Client, run: Run
 ) -> None:
@@ -118,14 +127,11 @@ async def test_a_token_that_is_there_is_kept(client: Client, run: Run) -> None:
     secret = await fill(client, run, data={"token": "dG9rZW4=", "mine": "eA=="})
     assert secret.data["token"] == "dG9rZW4="
     assert set(secret.data) == {"token", "mine", "namespace", "ca.crt"}
-    again = await fill_again(client, run)
-    assert again == secret
-
-
-async def fill_again(client: Client, run: Run) -> Secret:
-    async with run(WithAuthority):
+    interposed = Interposed(client)
+    async with running(interposed, WithAuthority):
         await asyncio.sleep(5)
-        return await client.get(Secret, "key", "default")
+    assert ("patch", "key") not in interposed.writes()
+    assert await client.get(Secret, "key", "default") == secret
 
 
 async def test_an_old_certificate_is_replaced_and_without_one_none_is_written(client: Client, run: Run) -> None:

@@ -68,7 +68,7 @@ def is_ready(pod: Pod) -> bool:
 
 
 # upstream: IsPodAvailable, nextPodAvailabilityCheck
-def available_in(pod: Pod, min_ready_seconds: int) -> float | None:
+def available_in(pod: Pod, min_ready_seconds: int | None) -> float | None:
     """Seconds until a ready pod counts as available: 0 when it does, None when it is not ready."""
     since = ready_since(pod)
     if since is None:

@@ -131,7 +131,7 @@ async def _write_status(
     """Write the counts; returns the seconds until another pod becomes available by age alone."""
     replicaset = ctx.obj
     template_labels = replicaset.spec.template.metadata.labels if replicaset.spec.template else {}
-    minimum = replicaset.spec.min_ready_seconds or 0
+    minimum = replicaset.spec.min_ready_seconds
     delays = [delay for pod in active if (delay := podlib.available_in(pod, minimum)) is not None]
     replicaset.status = form.status(
         replicas=len(active),

@@ -142,7 +142,7 @@ async def _write(
     live["metadata"].update(metadata)
     if number is not None:
         live["revision"] = number
-    return from_dict(ControllerRevision, await ctx.client.update(live, resource=ControllerRevision.resource))
+    return from_dict(ControllerRevision, await ctx.client.update(live))
 
 
 # upstream: truncateHistory, cleanupHistory

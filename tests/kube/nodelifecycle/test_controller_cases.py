@@ -13,7 +13,8 @@ from konverge.kube.nodelifecycle.controller import Health, may_evict, next_check
 from konverge.objects.codec import from_dict
 from konverge.objects.kinds.core_v1 import Event, Node, Pod
 from konverge.objects.times import now
-from tests.kube.conftest import Run, make_ready
+from tests.kube.conftest import Run, make_ready, running
+from tests.kube.interposed import Interposed
 from tests.kube.nodelifecycle.test_controller import renew, say
 from tests.kube.triggers import Triggers
 
@@ -323,6 +324,7 @@ async def test_pods_of_a_silent_node_that_are_gone_are_no_error(client: Client, 
     await client.create(node("a"))
     await say(client, "a")
     await renew(client, "a")
+    await client.create(pod("idle"))
     for name in ("p", "q"):
         await client.create(pod(name))
         await make_ready(client, await client.get(Pod, name, "default"))
@@ -336,3 +338,15 @@ async def test_pods_of_a_silent_node_that_are_gone_are_no_error(client: Client, 
             await client.get(Pod, "q", "default")
     events = [event for event in (await client.list(Event, "default")).items if event.reason == "NodeNotReady"]
     assert {(event.type, event.involved_object.name) for event in events} == {("Warning", "p"), ("Normal", "a")}
+
+
+async def test_a_node_as_it_should_be_is_not_written(client: Client) -> None:
+    await client.create(node("a", taints=[("mine", "NoSchedule")]))
+    await say(client, "a")
+    interposed = Interposed(client)
+    async with running(interposed, controller):
+        await asyncio.sleep(2)
+        before = len(interposed.writes())
+        await client.patch(Node, "a", MergePatch({"metadata": {"labels": {"x": "y"}}}))
+        await asyncio.sleep(2)
+        assert interposed.writes()[before:] == []

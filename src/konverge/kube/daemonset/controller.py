@@ -97,7 +97,7 @@ async def _write_status(ctx: Context[DaemonSet], view: View) -> list[float]:
     daemonset = ctx.obj
     desired = [name for name in view.nodes if view.fits(name)]
     oldest = [view.pods[name][0] for name in desired if name in view.pods]
-    minimum = daemonset.spec.min_ready_seconds or 0
+    minimum = daemonset.spec.min_ready_seconds
     delays = [delay for pod in oldest if (delay := podlib.available_in(pod, minimum)) is not None]
     available = sum(delay == 0 for delay in delays)
     daemonset.status = DaemonSetStatus(

@@ -50,7 +50,7 @@ class View:
     hash: str
 
     def available(self, pod: Pod) -> bool:
-        return podlib.available_in(pod, self.daemonset.spec.min_ready_seconds or 0) == 0
+        return podlib.available_in(pod, self.daemonset.spec.min_ready_seconds) == 0
 
     def is_updated(self, pod: Pod) -> bool:
         generation = self.daemonset.metadata.annotations.get(GENERATION)

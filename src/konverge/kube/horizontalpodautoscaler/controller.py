@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from operator import itemgetter
 from typing import Any
 
 from konverge import clock
@@ -151,6 +152,7 @@ class Autoscaler:
         selector = await self._selector(ctx, scale)
         pods = await ctx.list(Pod, selector=selector)
         failures: list[tuple[str, str, str]] = []
+        proposals: list[tuple[int, str]] = []
         for spec in hpa.spec.metrics:
             try:
                 proposal, metric, status = await propose_replicas(ctx, spec, current, selector, pods)
@@ -159,8 +161,8 @@ class Autoscaler:
                 failures.append((error.reason, error.message, error.prefix))
                 continue
             outcome.statuses.append(status)
-            if outcome.replicas == 0 or proposal.replicas > outcome.replicas:
-                outcome.replicas, outcome.metric = proposal.replicas, metric
+            proposals.append((proposal.replicas, metric))
+        outcome.replicas, outcome.metric = max(proposals, key=itemgetter(0), default=(0, ""))
         if failures and (len(failures) >= len(hpa.spec.metrics) or outcome.replicas < current):
             self._fail(ctx, current, outcome, failures)
         message = f"the HPA was able to successfully calculate a replica count from {outcome.metric}"

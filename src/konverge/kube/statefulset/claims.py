@@ -82,7 +82,7 @@ def owners_for(claim: PersistentVolumeClaim, statefulset: StatefulSet, pod: Pod)
     if any(ref.uid not in (statefulset.metadata.uid, pod.metadata.uid) for ref in ours):
         return None  # it belongs to a deleted set or pod of the same name: the garbage collector deletes it
     others = [ref for ref in present if ref not in ours]
-    foreign = any(ref.controller for ref in others) and _policy(statefulset) != ("Retain", "Retain")
+    foreign = any(ref.controller for ref in others)
     wanted = others if foreign else [*others, *_wanted(statefulset, pod)]
     return None if _roles(wanted) == _roles(present) else wanted
 

@@ -162,7 +162,7 @@ def status_of(
     """The counts; `deleted` has the uids of pods deleted in this reconcile. Upstream: computeReplicaStatus."""
     staying = [pod for pod in pods if pod.metadata.deletion_timestamp is None and pod.metadata.uid not in deleted]
     ready = [pod for pod in pods if is_running_and_ready(pod)]
-    minimum = statefulset.spec.min_ready_seconds or 0
+    minimum = statefulset.spec.min_ready_seconds
     status = StatefulSetStatus(
         observed_generation=statefulset.metadata.generation,
         replicas=len(pods),
@@ -192,7 +192,7 @@ def _is_complete(statefulset: StatefulSet, status: StatefulSetStatus) -> bool:
 
 def available_after(statefulset: StatefulSet, pods: list[Pod]) -> float:
     """Seconds until another pod becomes available by age alone; 0 when none will."""
-    minimum = statefulset.spec.min_ready_seconds or 0
+    minimum = statefulset.spec.min_ready_seconds
     delays = [delay for pod in pods if (delay := podlib.available_in(pod, minimum))]
     return min(delays, default=0.0)
 

@@ -53,7 +53,7 @@ class View:
         return (
             pod is not None
             and pod.metadata.deletion_timestamp is None
-            and podlib.available_in(pod, self.statefulset.spec.min_ready_seconds or 0) == 0
+            and podlib.available_in(pod, self.statefulset.spec.min_ready_seconds) == 0
         )
 
 
