@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import pytest
@@ -145,6 +146,7 @@ async def test_a_refusal_is_a_condition_and_one_event(error: Any, observed: int)
     if observed == 0:
         assert said(status, "Synced") == ("False", error.default_reason, 1)
     again = webapp(observed=observed, **{key: value for key, value in to_dict(status).items() if key != "phase"})
+    await asyncio.sleep(60)
     shown, later = await run(again, service(), errors=errors)
     assert (shown.events, later.last_reconcile_time) == ([], status.last_reconcile_time)
 
@@ -214,6 +216,10 @@ async def test_an_object_that_took_the_name_in_the_meantime_is_a_conflict() -> N
         await run(webapp(observed=0), deployment(replicas=5), service(), errors=errors)
     shown, status = await run(webapp(), deployment(replicas=5), service(), errors=errors)
     assert (shown.events, status.message) == ([], "")
+    for causes in ([], [StatusCause(field="spec.replicas")]):
+        errors = {("patch", "Deployment"): refused(Invalid, causes=causes)}
+        _, status = await run(webapp(), deployment(replicas=5), service(), errors=errors)
+        assert said(status, "Ready") == ("False", "Invalid", 1), "what is refused is no conflict"
 
 
 @pytest.mark.parametrize(

@@ -13,8 +13,11 @@ from konverge.objects import Quantity, to_dict
 from konverge.operators.wukong import effective_spec
 from konverge.operators.wukong.children.disks import claim_for, data_volume_for, grown, marks_for
 from tests.operators.wukong.specs import DISK, disk, spec, wukong
+from tests.operators.wukong.stage import SPACE, UID
 
 pytestmark = pytest.mark.spec("W-05")
+
+LABELS = {"vm.novasphere.dev/wukong": "web", "app.kubernetes.io/managed-by": "wukong-operator"}
 
 
 def volume(**given: Any) -> dict[str, Any]:
@@ -128,3 +131,66 @@ def test_a_claim_grows_in_proportion_and_never_less_than_asked(asked: int, large
     if larger_size >= asked:
         assert after >= request, "never a shrink"
     assert after.fraction - 1 < Quantity(larger_size).fraction * request.fraction / before.fraction
+
+
+def test_a_data_volume_whole() -> None:
+    given = wukong(
+        disk(
+            source={"registry": {"url": "docker://x", "certConfigMap": "ca"}},
+            secretRef="pull",
+            storageClassName="fast",
+            volumeMode="Block",
+            accessModes=["ReadWriteMany"],
+        )
+    )
+    result = to_dict(data_volume_for(given, given.spec.disks[0]))
+    metadata = {"name": "web-system", "namespace": SPACE, "labels": LABELS}
+    assert result["metadata"] == metadata | {"annotations": {"konverge.dev/adopt-by": "Wukong/web"}}
+    registry = {"url": "docker://x", "secretRef": "pull", "certConfigMap": "ca", "pullMethod": "pod"}
+    assert result["spec"] == {
+        "source": {"registry": registry},
+        "storage": {
+            "resources": {"requests": {"storage": "10Gi"}},
+            "storageClassName": "fast",
+            "volumeMode": "Block",
+            "accessModes": ["ReadWriteMany"],
+        },
+    }
+    s3 = wukong(disk(source={"s3": {"url": "s3://b/k", "certConfigMap": "ca"}}, secretRef="s"))
+    assert to_dict(data_volume_for(s3, s3.spec.disks[0]))["spec"]["source"] == {
+        "s3": {"url": "s3://b/k", "secretRef": "s", "certConfigMap": "ca"}
+    }
+    golden = wukong(disk(source={"dataSource": {"name": "g", "namespace": "images"}}))
+    assert to_dict(data_volume_for(golden, golden.spec.disks[0]))["spec"]["sourceRef"] == {
+        "kind": "DataSource",
+        "name": "g",
+        "namespace": "images",
+    }
+    with pytest.raises(ValueError, match="no source"):
+        data_volume_for(wukong(), wukong().spec.disks[0])
+
+
+@pytest.mark.spec("W-06")
+def test_marks_whole() -> None:
+    given = wukong()
+    result = to_dict(marks_for(given, given.spec.disks[0], Quantity("11Gi"), owned=True))
+    (owner,) = result["metadata"].pop("ownerReferences")
+    assert (owner["uid"], owner["kind"], owner["name"], "controller" in owner) == (UID, "Wukong", "web", False)
+    marks = {"vm.novasphere.dev/requested-size": "10Gi", "konverge.dev/adopt-by": "Wukong/web"}
+    assert result["metadata"] == {"name": "web-system", "namespace": SPACE, "annotations": marks}
+    assert result["spec"] == {"resources": {"requests": {"storage": "11Gi"}}}
+
+
+@pytest.mark.spec("W-06")
+@pytest.mark.parametrize(
+    ("request_", "asked", "desired", "expected"),
+    [
+        ("11Gi", "10Gi", "20Gi", "22Gi"),
+        ("10Gi", "10Gi", "20Gi", "20Gi"),
+        ("9Gi", "10Gi", "20Gi", "20Gi"),
+        ("10Gi", "0", "20Gi", "20Gi"),
+        ("4", "3", "7", "10"),
+    ],
+)
+def test_how_much_a_claim_asks_for(request_: str, asked: str, desired: str, expected: str) -> None:
+    assert grown(Quantity(request_), Quantity(asked), Quantity(desired)) == Quantity(expected)

@@ -74,3 +74,18 @@ def test_names_fit_where_they_go(wukong: str, snapshot: str) -> None:
     assert dns_subdomain_errors(names.restore(wukong, snapshot)) == []
     assert dns_subdomain_errors(names.cloud_init(wukong)) == []
     assert not any(label_value_errors(value) for value in names.labels(wukong).values())
+
+
+@pytest.mark.parametrize(
+    ("network", "interface"),
+    [
+        ("lan", "lan"),
+        ("default", "net_default"),
+        ("all", "net_all"),
+        ("lo", "net_lo"),
+        ("a" * 15, "a" * 15),
+        ("a" * 16, "aaaaaaaa_0c0bea"),
+    ],
+)
+def test_names_of_interfaces_in_a_guest(network: str, interface: str) -> None:
+    assert names.guest_interface(network) == interface

@@ -6,6 +6,7 @@ import json
 from typing import Any
 
 import pytest
+import yaml
 
 from konverge.objects import to_dict
 from konverge.operators.wukong.children.networks import RESOURCE_NAME, nad_for, policy_for, removed_policy_for
@@ -81,3 +82,50 @@ def test_the_way_back_says_absent_and_leaves_the_interface_up(kind: Any, word: s
     assert bridge == {"name": "br-lan", "type": word, "state": "absent"}
     assert (interface["name"], interface["state"]) == ("ens192", "up")
     assert removed_policy_for("br-lan", "ens192", kind).metadata.name == policy_for("br-lan", "ens192").metadata.name
+
+
+def test_policies_whole() -> None:
+    labels = {"app.kubernetes.io/managed-by": "wukong-operator", "vm.novasphere.dev/bridge": "br-lan"}
+    metadata = {"name": "wukong-br-br-lan", "labels": labels}
+    linux = to_dict(policy_for("br-lan", "ens224"))
+    vlan = {
+        "mode": "trunk",
+        "enable-native": True,
+        "tag": 1,
+        "trunk-tags": [{"id-range": {"min": 2, "max": 4094}}],
+    }
+    assert (linux["metadata"], linux["spec"]["desiredState"]) == (
+        metadata,
+        {
+            "interfaces": [
+                {
+                    "name": "br-lan",
+                    "type": "linux-bridge",
+                    "state": "up",
+                    "ipv4": {"enabled": False},
+                    "ipv6": {"enabled": False},
+                    "bridge": {"options": {"stp": {"enabled": False}}, "port": [{"name": "ens224", "vlan": vlan}]},
+                }
+            ]
+        },
+    )
+    ovs = to_dict(policy_for("br-lan", "ens224", "ovs"))
+    bridge = {"port": [{"name": "ens224"}]}
+    assert (ovs["metadata"], ovs["spec"]["desiredState"]) == (
+        metadata,
+        {"interfaces": [{"name": "br-lan", "type": "ovs-bridge", "state": "up", "bridge": bridge}]},
+    )
+
+
+def test_an_ovs_attachment_whole() -> None:
+    given = wukong(net(type="ovs", vlanId=7, mtu=9000))
+    nad = nad_for(given, given.spec.networks[0])
+    assert nad.metadata.annotations == {}
+    assert yaml.safe_load(nad.spec.config) == {
+        "cniVersion": "0.3.1",
+        "name": "web-lan-nad",
+        "type": "ovs",
+        "bridge": "br-lan",
+        "vlan": 7,
+        "mtu": 9000,
+    }

@@ -75,8 +75,8 @@ async def test_what_the_agent_does_not_say_for_a_moment_is_kept() -> None:
     for info in (None, {"version": "40"}, {}):
         status = await seen(vm(), vmi(**({} if info is None else {"guestOSInfo": info})), status=before)
         assert status.guest_os == GuestOs(name="Fedora")
-    status = await seen(vm(), vmi(guestOSInfo={"name": "Alpine"}), status=before)
-    assert status.guest_os == GuestOs(name="Alpine")
+    for info in ({"name": "Alpine"}, {"prettyName": "Alpine"}):
+        assert (await seen(vm(), vmi(guestOSInfo=info), status=before)).guest_os == GuestOs(name="Alpine")
 
 
 async def test_a_machine_that_is_not_up_yet_has_no_console_and_no_addresses() -> None:

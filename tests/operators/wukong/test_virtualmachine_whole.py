@@ -1,17 +1,13 @@
-"""Children, each compared as a whole: what is in it, and that nothing else is."""
+"""The VirtualMachine and what goes with it, each compared as a whole: what is in it, and that nothing else is."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import pytest
-import yaml
 
 from konverge.objects import to_dict
-from konverge.objects.quantity import Quantity
 from konverge.operators.wukong import names
-from konverge.operators.wukong.children.disks import data_volume_for, grown, marks_for
-from konverge.operators.wukong.children.networks import nad_for, policy_for
 from konverge.operators.wukong.children.virtualmachine import (
     restore_for,
     services_for,
@@ -19,7 +15,7 @@ from konverge.operators.wukong.children.virtualmachine import (
     virtual_machine_for,
 )
 from konverge.operators.wukong.resource import WukongSnapshot
-from tests.operators.wukong.specs import DISK, Spec, disk, net, spec, wukong
+from tests.operators.wukong.specs import DISK, Spec, spec, wukong
 from tests.operators.wukong.stage import SPACE, UID, made
 
 pytestmark = pytest.mark.spec("W-07")
@@ -196,137 +192,3 @@ def test_snapshots_and_restores_whole() -> None:
         "virtualMachineSnapshotName": "back",
         "volumeRestorePolicy": "InPlace",
     }
-
-
-# ------------------------------------------------------------------ networks
-
-
-@pytest.mark.spec("W-04")
-def test_policies_whole() -> None:
-    labels = {"app.kubernetes.io/managed-by": "wukong-operator", "vm.novasphere.dev/bridge": "br-lan"}
-    metadata = {"name": "wukong-br-br-lan", "labels": labels}
-    linux = to_dict(policy_for("br-lan", "ens224"))
-    vlan = {
-        "mode": "trunk",
-        "enable-native": True,
-        "tag": 1,
-        "trunk-tags": [{"id-range": {"min": 2, "max": 4094}}],
-    }
-    assert (linux["metadata"], linux["spec"]["desiredState"]) == (
-        metadata,
-        {
-            "interfaces": [
-                {
-                    "name": "br-lan",
-                    "type": "linux-bridge",
-                    "state": "up",
-                    "ipv4": {"enabled": False},
-                    "ipv6": {"enabled": False},
-                    "bridge": {"options": {"stp": {"enabled": False}}, "port": [{"name": "ens224", "vlan": vlan}]},
-                }
-            ]
-        },
-    )
-    ovs = to_dict(policy_for("br-lan", "ens224", "ovs"))
-    bridge = {"port": [{"name": "ens224"}]}
-    assert (ovs["metadata"], ovs["spec"]["desiredState"]) == (
-        metadata,
-        {"interfaces": [{"name": "br-lan", "type": "ovs-bridge", "state": "up", "bridge": bridge}]},
-    )
-
-
-@pytest.mark.spec("W-04")
-def test_an_ovs_attachment_whole() -> None:
-    given = wukong(net(type="ovs", vlanId=7, mtu=9000))
-    nad = nad_for(given, given.spec.networks[0])
-    assert nad.metadata.annotations == {}
-    assert yaml.safe_load(nad.spec.config) == {
-        "cniVersion": "0.3.1",
-        "name": "web-lan-nad",
-        "type": "ovs",
-        "bridge": "br-lan",
-        "vlan": 7,
-        "mtu": 9000,
-    }
-
-
-@pytest.mark.parametrize(
-    ("network", "interface"),
-    [
-        ("lan", "lan"),
-        ("default", "net_default"),
-        ("all", "net_all"),
-        ("lo", "net_lo"),
-        ("a" * 15, "a" * 15),
-        ("a" * 16, "aaaaaaaa_0c0bea"),
-    ],
-)
-def test_names_of_interfaces_in_a_guest(network: str, interface: str) -> None:
-    assert names.guest_interface(network) == interface
-
-
-# ------------------------------------------------------------------ disks
-
-
-@pytest.mark.spec("W-05")
-def test_a_data_volume_whole() -> None:
-    given = wukong(
-        disk(
-            source={"registry": {"url": "docker://x", "certConfigMap": "ca"}},
-            secretRef="pull",
-            storageClassName="fast",
-            volumeMode="Block",
-            accessModes=["ReadWriteMany"],
-        )
-    )
-    result = to_dict(data_volume_for(given, given.spec.disks[0]))
-    metadata = {"name": "web-system", "namespace": SPACE, "labels": LABELS}
-    assert result["metadata"] == metadata | {"annotations": {"konverge.dev/adopt-by": "Wukong/web"}}
-    registry = {"url": "docker://x", "secretRef": "pull", "certConfigMap": "ca", "pullMethod": "pod"}
-    assert result["spec"] == {
-        "source": {"registry": registry},
-        "storage": {
-            "resources": {"requests": {"storage": "10Gi"}},
-            "storageClassName": "fast",
-            "volumeMode": "Block",
-            "accessModes": ["ReadWriteMany"],
-        },
-    }
-    s3 = wukong(disk(source={"s3": {"url": "s3://b/k", "certConfigMap": "ca"}}, secretRef="s"))
-    assert to_dict(data_volume_for(s3, s3.spec.disks[0]))["spec"]["source"] == {
-        "s3": {"url": "s3://b/k", "secretRef": "s", "certConfigMap": "ca"}
-    }
-    golden = wukong(disk(source={"dataSource": {"name": "g", "namespace": "images"}}))
-    assert to_dict(data_volume_for(golden, golden.spec.disks[0]))["spec"]["sourceRef"] == {
-        "kind": "DataSource",
-        "name": "g",
-        "namespace": "images",
-    }
-    with pytest.raises(ValueError, match="no source"):
-        data_volume_for(wukong(), wukong().spec.disks[0])
-
-
-@pytest.mark.spec("W-06")
-def test_marks_whole() -> None:
-    given = wukong()
-    result = to_dict(marks_for(given, given.spec.disks[0], Quantity("11Gi"), owned=True))
-    (owner,) = result["metadata"].pop("ownerReferences")
-    assert (owner["uid"], owner["kind"], owner["name"], "controller" in owner) == (UID, "Wukong", "web", False)
-    marks = {"vm.novasphere.dev/requested-size": "10Gi", "konverge.dev/adopt-by": "Wukong/web"}
-    assert result["metadata"] == {"name": "web-system", "namespace": SPACE, "annotations": marks}
-    assert result["spec"] == {"resources": {"requests": {"storage": "11Gi"}}}
-
-
-@pytest.mark.spec("W-06")
-@pytest.mark.parametrize(
-    ("request_", "asked", "desired", "expected"),
-    [
-        ("11Gi", "10Gi", "20Gi", "22Gi"),
-        ("10Gi", "10Gi", "20Gi", "20Gi"),
-        ("9Gi", "10Gi", "20Gi", "20Gi"),
-        ("10Gi", "0", "20Gi", "20Gi"),
-        ("4", "3", "7", "10"),
-    ],
-)
-def test_how_much_a_claim_asks_for(request_: str, asked: str, desired: str, expected: str) -> None:
-    assert grown(Quantity(request_), Quantity(asked), Quantity(desired)) == Quantity(expected)
