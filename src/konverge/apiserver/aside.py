@@ -90,7 +90,8 @@ async def run(size: int, work: Callable[[Unpack[Ts]], T], *args: *Ts) -> T:
         finally:
             _place.on_loop = False
     loop = asyncio.get_running_loop()
-    return await loop.run_in_executor(_threads(), _giving_way, loop, work, *args)
+    with collector_paused:
+        return await loop.run_in_executor(_threads(), _giving_way, loop, work, *args)
 
 
 def _giving_way(loop: asyncio.AbstractEventLoop, work: Callable[[Unpack[Ts]], T], *args: *Ts) -> T:

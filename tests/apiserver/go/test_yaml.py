@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from konverge.apiserver import nesting
 from konverge.apiserver.go import yaml
 
 
@@ -48,3 +49,25 @@ def test_broken_yaml_gives_the_error_of_goyaml(text: str, message: str) -> None:
     with pytest.raises(yaml.YamlError) as failure:
         yaml.parse(text.encode())
     assert str(failure.value) == message
+
+
+@pytest.mark.parametrize(
+    "level",
+    ["[", "{a: ", "- ", "? ", "a:\n{}- ", "{}a:\n", "{}a:\r", "\u2028{}a:\u2028"],
+)
+def test_no_way_to_nest_goes_beyond_the_limit(level: str) -> None:
+    """Whether a body can be deep is estimated from its text; a body that is deeper must never pass."""
+    if "{}" in level:
+        body = "".join(level.format(" " * (2 * number)) for number in range(nesting.MOST + 1))
+    else:
+        body = level * (nesting.MOST + 1)
+    for text in (body.encode(), body.encode("utf-16")):
+        with pytest.raises(yaml.YamlError):
+            yaml.parse(text)
+
+
+def test_a_body_without_aliases_is_read_as_one_with_them() -> None:
+    text = "a: [1, {b: [x, z], c: ~}, [], {}]\nd:\n- e: 1.5\n  f: {g: yes}\n- - h\n"
+    value = yaml.parse(text.encode()).value
+    assert value == {"a": [1, {"b": ["x", "z"], "c": None}, [], {}], "d": [{"e": 1.5, "f": {"g": True}}, ["h"]]}
+    assert yaml.parse(f"{text}s: &s t\nu: *s\n".encode()).value == value | {"s": "t", "u": "t"}

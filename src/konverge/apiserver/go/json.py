@@ -145,7 +145,7 @@ def parse(body: bytes) -> tuple[dict[str, Any], str]:
         obj: Any = msgspec.json.decode(body)
     except (msgspec.DecodeError, RecursionError):
         return {}, syntax_error(body)
-    if nesting.is_too_deep(obj, body):
+    if nesting.is_too_deep(body):
         return {}, nesting.TOO_DEEP
     if obj is None:
         return {}, ""

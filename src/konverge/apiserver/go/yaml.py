@@ -50,6 +50,23 @@ class _Loader(_BASE):  # type: ignore[misc]
     def __init__(self, stream: bytes) -> None:
         super().__init__(stream)
         self.repeated: list[str] = []
+        self._frees = b"*" not in stream
+        """No part of the tree is used twice: each is given back when it has been read. All at once would take long."""
+
+    def construct_object(self, node: Any, deep: bool = False) -> Any:
+        if type(node) is yaml.ScalarNode and node.tag in self.yaml_constructors:
+            return self.yaml_constructors[node.tag](self, node)  # a scalar need not be remembered for its aliases
+        return super().construct_object(node, deep)
+
+    def construct_sequence(self, node: Any, deep: bool = False) -> list[Any]:
+        if not isinstance(node, yaml.SequenceNode):
+            return super().construct_sequence(node, deep)  # type: ignore[no-any-return]
+        values = []
+        for index, part in enumerate(node.value):
+            values.append(self.construct_object(part, deep=True))
+            if self._frees:
+                node.value[index] = None
+        return values
 
     def flatten_mapping(self, node: Any) -> None:
         written = len(node.value)
@@ -60,12 +77,14 @@ class _Loader(_BASE):  # type: ignore[misc]
     def construct_mapping(self, node: Any, deep: bool = False) -> dict[str, Any]:
         self.flatten_mapping(node)
         mapping: dict[str, Any] = {}
-        for key_node, value_node in node.value:
+        for index, (key_node, value_node) in enumerate(node.value):
             key = _key(self.construct_object(key_node, deep=True))
             if key in mapping:
                 line = key_node.start_mark.line + 1
                 self.repeated.append(f'line {line}: key "{key}" already set in map')
             mapping[key] = self.construct_object(value_node, deep=True)
+            if self._frees:
+                node.value[index] = None
         return mapping
 
 
@@ -164,7 +183,22 @@ def parse(body: bytes) -> Parsed:
         raise YamlError(f"yaml: {error}") from None
 
 
+_ODD_BREAKS = re.compile(rb"[\0\r]|\xc2\x85|\xe2\x80[\xa8\xa9]")
+"""Lines may end in other ways, and texts may be in UTF-16."""
+_INDENTED = re.compile(rb"\n[ \-?:]{%d}" % (nesting.MOST // 4))
+
+
+def _may_be_deep(body: bytes) -> bool:
+    """Whether a body can have too many levels at all: each takes a bracket, or a column of the indentation. A list may
+    begin in the column of its key, so that a column can be two levels."""
+    if body.count(b"[") + body.count(b"{") >= nesting.MOST // 4 or _ODD_BREAKS.search(body):
+        return True
+    return _INDENTED.search(b"\n" + body) is not None
+
+
 def _check_depth(body: bytes) -> None:
+    if not _may_be_deep(body):
+        return
     level = 0
     for event in yaml.parse(body, Loader=_BASE):
         if isinstance(event, yaml.CollectionStartEvent):

@@ -5,12 +5,11 @@ A body may leave out its kind and version; where it names them, they must be tho
 
 from __future__ import annotations
 
-import asyncio
 import codecs
 
 import msgspec
 
-from konverge.apiserver import field_errors, status
+from konverge.apiserver import aside, field_errors, status
 from konverge.apiserver.go.json import cannot_unmarshal, number_error, parse, summary
 from konverge.apiserver.go.strconv import quote
 from konverge.apiserver.http import negotiate, respond
@@ -119,11 +118,8 @@ def to_json(call: Call, media: str, body: bytes, expected: Resource) -> bytes:
 
 
 async def yaml_parsed_in_thread(body: bytes) -> bytes:
-    """The same body, with its value at hand for `go.yaml.parse`.
-
-    A thread parses it: pure Python takes seconds for a megabyte of YAML, and other requests would wait.
-    """
-    return await asyncio.to_thread(_yaml_parsed, body)
+    """The same body, with its value at hand for `go.yaml.parse`: a megabyte of YAML takes seconds."""
+    return await aside.run(aside.FROM, _yaml_parsed, body)
 
 
 def _yaml_parsed(body: bytes) -> bytes:

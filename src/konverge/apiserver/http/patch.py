@@ -180,7 +180,7 @@ def parsed(body: bytes) -> Any:
         value = msgspec.json.decode(body)
     except (msgspec.DecodeError, RecursionError):
         raise status.bad_request("invalid JSON patch") from None
-    if nesting.is_too_deep(value, body):
+    if nesting.is_too_deep(body):
         raise status.bad_request(f"invalid JSON patch: {nesting.TOO_DEEP}")
     return value
 

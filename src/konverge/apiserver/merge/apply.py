@@ -63,7 +63,7 @@ def _read_json(body: bytes) -> Obj | None:
         value: Obj = msgspec.json.decode(body)
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
         return None
-    return None if nesting.is_too_deep(value, body) or (may_repeat(body, value) and duplicates(body)) else value
+    return None if nesting.is_too_deep(body) or (may_repeat(body, value) and duplicates(body)) else value
 
 
 def warnings(configuration: Decoded, validation: str) -> list[str]:

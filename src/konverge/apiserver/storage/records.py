@@ -123,7 +123,7 @@ def redrafted(record: Record) -> Draft:
 
 def _encoded(obj: Obj) -> bytes:
     data = encode({key: value for key, value in obj.items() if key not in ("kind", "apiVersion")})
-    if is_too_deep(obj, data, MOST_STORED):
+    if is_too_deep(data, MOST_STORED):
         raise RecursionError("an object is nested too deeply to be stored")
     return data
 
