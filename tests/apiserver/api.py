@@ -82,6 +82,11 @@ class Watch:
         events = [await self.next() for _ in range(count)]
         return [(event["type"], event["object"]["metadata"].get("name", "")) for event in events]
 
+    async def until_end(self) -> None:
+        """Read on until the server ends it, and keep nothing."""
+        async for _ in self._lines:
+            pass
+
     async def rest(self, *, within: float = 60) -> list[Any]:
         async with asyncio.timeout(within):
             return [event async for event in self._lines]

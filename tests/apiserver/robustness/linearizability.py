@@ -85,13 +85,14 @@ def check(
 def _first(operations: Sequence[Operation], done: int) -> list[int]:
     """Those that no operation left precedes; the one that was called first is the last, which is tried first."""
     candidates, earliest = [], NEVER
-    for index, operation in enumerate(operations):
-        if done >> index & 1:
-            continue
-        if operation.called > earliest:
+    left = ~done & (1 << len(operations)) - 1
+    while left:
+        index = (left & -left).bit_length() - 1
+        left &= left - 1
+        if operations[index].called > earliest:
             break
         candidates.append(index)
-        earliest = min(earliest, operation.returned)
+        earliest = min(earliest, operations[index].returned)
     candidates.reverse()
     # One whose outcome is not known is rarely needed: it is tried after all others.
     candidates.sort(key=lambda index: operations[index].returned == NEVER, reverse=True)

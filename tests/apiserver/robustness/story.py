@@ -34,6 +34,8 @@ CODES = (
     apsw.SQLITE_IOERR_READ,
     apsw.SQLITE_IOERR_TRUNCATE,
 )
+MEMORY = "/dev/shm" if Path("/dev/shm").is_dir() else None
+"""A folder whose syncs take no time, where there is one."""
 JOURNAL_SECONDS = 0.02
 """How long a commit takes, at most: long enough for others to come in between."""
 
@@ -50,9 +52,8 @@ class Story:
 
     def run(self) -> None:
         """Raises AssertionError where a promise is broken."""
-        memory = "/dev/shm" if Path("/dev/shm").is_dir() else None
         with (
-            tempfile.TemporaryDirectory(dir=memory) as folder,
+            tempfile.TemporaryDirectory(dir=MEMORY) as folder,
             asyncio.Runner(loop_factory=lambda: VirtualLoop(self.seed)) as runner,
         ):
             runner.run(self._play(Path(folder) / "data"))
