@@ -74,7 +74,7 @@ class NodeAuthorizer:
         if attrs.resource == "pods":
             return self._pods.has_pod(node, f"{attrs.namespace}/{attrs.name}")
         if attrs.resource in ("volumeattachments", "resourceslices"):
-            record = self._store.get(f"{attrs.group}/{attrs.resource}", attrs.name)
+            record = self._store.durable_record(f"{attrs.group}/{attrs.resource}", attrs.name)
             return record is not None and (record.decode().get("spec") or {}).get("nodeName") == node
         return self._pods.uses(node, attrs.resource, attrs.namespace, attrs.name)
 
@@ -271,10 +271,10 @@ class NodePods:
         for key, used in pods.items():
             namespace = key.partition("/")[0]
             for plural, claim in used:
-                record = self._store.get("/persistentvolumeclaims", f"{namespace}/{claim}")
+                record = self._store.durable_record("/persistentvolumeclaims", f"{namespace}/{claim}")
                 if plural == "persistentvolumeclaims" and record is not None:
                     name = (record.decode().get("spec") or {}).get("volumeName", "")
-                    volume = self._store.get("/persistentvolumes", name)
+                    volume = self._store.durable_record("/persistentvolumes", name)
                     if volume is not None:
                         yield name, set(_secrets_of(volume.decode(), namespace))
 
