@@ -80,6 +80,8 @@ def test_which_rules_a_part_breaks_and_which_fields_it_gives() -> None:
         (net(ipConfig={"mode": "static", "address": "xxxx"}), ["spec.networks[lan].ipConfig: must be an address"]),
         (disk(name="x" * 60), ["spec.disks: claims are called NAME-DISK"]),
         (disk(name="x" * 59), []),
+        (spec(highAvailability={"restartPolicy": "Never"}, startStrategy={"runStrategy": "Manual"}), []),
+        (spec(highAvailability={"restartPolicy": "Never"}, startStrategy={"runStrategy": "Once"}), []),
         (spec(networks=[{"name": "default", "primary": True}], expose=[{"name": "a", "port": 1}]), []),
         (
             spec(sshKeySecret="k", sshKeyPropagation="guestAgent", bootstrap={"type": "none"}),
