@@ -10,7 +10,6 @@ import pytest
 from konverge.apiserver import ApiServer
 from konverge.apiserver.config import Config, WatchLimits
 from konverge.apiserver.storage.restore import restore
-from konverge.apiserver.storage.sqlite import SqliteJournal
 from konverge.cache import CacheSpec, Change, Informer
 from konverge.client import Client, Static
 from konverge.objects.kinds.core_v1 import ConfigMap, Secret
@@ -55,12 +54,9 @@ def client_of(address: Address) -> Client:
 
 
 async def restored(backup: Path, folder: Path) -> ApiServer:
-    """A server with the state of a backup. It keeps its writes in memory: virtual time knows no disk."""
+    """A server with the state of a backup."""
     restore(backup, folder)
-    server = ApiServer(token="admin", config=OFTEN)
-    journal = SqliteJournal(folder / "state.db")
-    journal.load(server.store)
-    journal.release()
+    server = ApiServer(token="admin", data_dir=folder, config=OFTEN)
     await server.start()
     return server
 

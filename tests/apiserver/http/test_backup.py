@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 
 from konverge.apiserver import ApiServer
+from konverge.apiserver.http.backup import _snapshot
+from konverge.apiserver.storage import Store
 from konverge.apiserver.storage.backup import backup_rows, check_backup
 from konverge.apiserver.storage.restore import restore
 from tests.apiserver.api import CONFIG_MAPS, Api
@@ -93,3 +95,20 @@ async def test_after_a_restore_watches_of_before_end_with_gone(tmp_path: Path) -
                 assert (await watch.next())["object"]["code"] == 410
         created = await api.create("new")
         assert int(created["metadata"]["resourceVersion"]) > seen
+
+
+async def test_a_snapshot_begins_again_when_history_that_it_needs_is_dropped() -> None:
+    store = Store()
+    for name in ("a", "b"):
+        store.put(store.table(name), {"metadata": {"name": "x"}}, expected=0)
+    snapshot = asyncio.create_task(_snapshot(store))
+    await asyncio.sleep(0)  # it has seen the first table
+    for name in ("a", "b"):
+        store.put(store.table(name), {"metadata": {"name": "y"}}, expected=0)
+    store.compact(store.revision)
+    revision, tables = await snapshot
+    assert revision == store.revision
+    assert {name: [record.name for record in records] for name, records in tables.items()} == {
+        "a": ["x", "y"],
+        "b": ["x", "y"],
+    }

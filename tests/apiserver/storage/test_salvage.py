@@ -204,3 +204,51 @@ def test_pages_are_read_as_sqlite_reads_them(tmp_path: Path) -> None:
     pages = Pages(tmp_path / "a.db")
     assert [columns for _, columns in pages.rows() if len(columns) == 2] == rows
     assert {columns[:2] for _, columns in pages.index_entries()} == {(value, number) for number, value in rows}
+
+
+def test_a_damaged_last_frame_costs_nothing_but_what_is_damaged(states: States, tmp_path: Path) -> None:
+    """The frame that ends the last group: the others of the group count, and so does its page, row by row."""
+    shutil.copytree(states.folder / "killed", tmp_path / "damaged")
+    path = tmp_path / "damaged" / LOG
+    data = bytearray(path.read_bytes())
+    frame = PAGE + 24
+    last = max(place for place in range(32, len(data) - frame, frame) if any(data[place : place + 24]))
+    data[last + 20] ^= 1  # its checksum
+    path.write_bytes(data)
+    assert not salvage(tmp_path / "damaged", tmp_path / "saved").lost
+    assert saved(tmp_path / "saved") == acknowledged(states)
+
+
+async def test_an_object_whose_newest_state_is_lost_is_saved_as_it_was_before(tmp_path: Path) -> None:
+    store = opened(tmp_path / "data")
+    table = store.table("/secrets")
+    for value in ("first", "second"):
+        record = store.put(table, {"metadata": {"name": "x"}, "data": value * 20}, expected=None)
+        await store.settled(record.revision)
+    await store.close()
+    path = tmp_path / "data" / "state.db"
+    data = path.read_bytes()
+    assert data.count(b"secondsecond") > 0
+    path.write_bytes(data.replace(b"secondsecond", b"sEcondsecond"))
+    report = salvage(tmp_path / "data", tmp_path / "saved")
+    assert (report.older, report.lost, report.complete) == ([("/secrets", "x", record.revision - 1)], [], False)
+    assert b"first" in saved(tmp_path / "saved")["/secrets", "x"]
+
+
+def test_with_the_witness_of_another_state_nothing_is_called_complete(states: States, tmp_path: Path) -> None:
+    shutil.copytree(states.folder / "stopped", tmp_path / "damaged")
+    shutil.copy(states.folder / "other" / "state.db-witness", tmp_path / "damaged" / "state.db-witness")
+    report = salvage(tmp_path / "damaged", tmp_path / "saved")
+    assert (report.complete, report.witnessed) == (False, True)
+    assert saved(tmp_path / "saved") == acknowledged(states)
+
+
+def test_what_is_on_free_pages_was_deleted(tmp_path: Path) -> None:
+    with closing(sqlite3.connect(tmp_path / "a.db")) as connection, connection:
+        connection.execute("PRAGMA secure_delete = OFF")
+        connection.execute("CREATE TABLE t (value TEXT)")
+        connection.executemany("INSERT INTO t VALUES (?)", [(f"{number} " * 900,) for number in range(20)])
+        connection.commit()
+        connection.execute("DELETE FROM t WHERE rowid > 2")
+    rows = [columns for _, columns in Pages(tmp_path / "a.db").rows() if len(columns) == 1]
+    assert len(rows) == 2
