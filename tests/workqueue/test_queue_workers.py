@@ -385,3 +385,35 @@ async def test_the_namespace_of_a_key_is_its_tenant() -> None:
         queue.add(Key((namespace, name)))
     items = [await queue.get() for _ in range(4)]
     assert ["".join(item.key) for item in items] == ["a1", "b1", "a2", "a3"]
+
+
+async def test_workers_that_stop_waiting_leave_nothing_behind() -> None:
+    queue: WorkQueue[str] = WorkQueue()
+    for _ in range(10):
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(1):
+                await queue.get()
+    assert len(queue._waiters) == 0
+    queue.shut_down()
+
+
+async def test_delayed_keys_share_one_timer(monkeypatch: pytest.MonkeyPatch) -> None:
+    loop = asyncio.get_running_loop()
+    call_at, times = loop.call_at, []
+
+    def counted(when: float, *args: object, **options: object) -> asyncio.TimerHandle:
+        times.append(when)
+        return call_at(when, *args, **options)  # type: ignore[arg-type]
+
+    queue: WorkQueue[int] = WorkQueue()
+    monkeypatch.setattr(loop, "call_at", counted)
+    for number in range(10, 20):
+        queue.add_after(number, float(number))
+    queue.add_after(5, 5.0)  # sooner than the timer
+    monkeypatch.undo()
+    assert times == [10, 5]
+    for expected in (5, 10, 11):
+        item = await queue.get()
+        queue.done(item.key)
+        assert (item.key, now()) == (expected, expected)
+    queue.shut_down()

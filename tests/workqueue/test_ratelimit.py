@@ -37,3 +37,21 @@ def test_the_longer_of_back_off_and_bucket_is_the_delay() -> None:
 def test_a_backoff_with_impossible_numbers_is_refused(base: float, maximum: float) -> None:
     with pytest.raises(ValueError, match="0 < base <= maximum"):
         Backoff(base, maximum)
+
+
+def test_a_limiter_counts_and_forgets_the_failures_of_each_key() -> None:
+    limiter = RateLimiter(Backoff(1, 60), None)
+    assert [limiter.when("a", 0.0) for _ in range(3)] == [1, 2, 4]
+    assert (limiter.failures("a"), limiter.failures("b")) == (3, 0)
+    limiter.forget("a")
+    limiter.forget("b")
+    assert limiter.failures("a") == 0
+    assert limiter.when("a", 0.0) == 1
+
+
+def test_a_delay_may_be_bounded_or_the_longest() -> None:
+    limiter = RateLimiter(Backoff(8, 60), None)
+    assert limiter.when("a", 0.0, at_most=5) == 5
+    assert limiter.when("a", 0.0, at_most=50) == 16
+    assert limiter.when("a", 0.0, slowest=True) == 60
+    assert limiter.failures("a") == 3
