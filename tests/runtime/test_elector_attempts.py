@@ -131,6 +131,19 @@ async def test_a_candidate_goes_on_while_the_server_cannot_be_asked(
     assert (await lease(client)).spec.holder_identity == "me"
 
 
+async def test_a_lease_of_another_that_was_deleted_is_free_at_once(server: ApiServer, client: Client) -> None:
+    theirs = Lease(metadata=ObjectMeta(name="op", namespace=SPACE))
+    theirs.spec.holder_identity, theirs.spec.lease_duration_seconds = "other", 15
+    await client.create(theirs)
+    candidate = Candidate(server)
+    waiting = asyncio.create_task(candidate.elector.acquire())
+    await asyncio.sleep(5)
+    await client.delete(Lease, "op", SPACE)
+    await waiting
+    assert now() <= 7.5
+    assert (await lease(client)).spec.lease_transitions == 0
+
+
 async def test_of_two_that_create_the_lease_at_once_one_leads(server: ApiServer, client: Client) -> None:
     def other_is_faster(request: Request) -> Any:
         if request.method != "POST":
