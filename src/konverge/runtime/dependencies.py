@@ -11,7 +11,6 @@ from urllib.parse import urlsplit
 
 from konverge import clock
 from konverge.wire import ConnectionPool
-from konverge.wire.errors import WireError
 from konverge.wire.message import Request
 
 RETRY = 1.0
@@ -49,7 +48,7 @@ async def _is_ready(dependency: str, controller_ready: Callable[[str], bool]) ->
     try:
         async with asyncio.timeout(ATTEMPT):
             return await (_connects(dependency) if dependency.startswith("tcp://") else _answers(dependency))
-    except (OSError, TimeoutError):
+    except (OSError, TimeoutError):  # errors of the wire are OSErrors
         return False
 
 
@@ -67,8 +66,6 @@ async def _answers(url: str) -> bool:
     pool = ConnectionPool(f"{parts.scheme}://{parts.netloc}")
     try:
         response = await pool.send(Request("GET", f"{target}?{parts.query}" if parts.query else target))
-    except WireError:
-        return False
     finally:
         await pool.aclose()
     return response.status < 400
