@@ -263,6 +263,7 @@ def test_what_is_watched_and_written() -> None:
     settings = controller.settings
     assert settings is not None
     assert settings.max_retries == 0, "nothing is given up"
+    assert settings.max_delay == 60.0
 
 
 def test_what_a_controller_works_with() -> None:

@@ -63,6 +63,7 @@ def test_a_standalone_needs_no_raft_metadata() -> None:
     )
     down = judge([View(pod="nacos-0", error="Timeout: late")], 1)
     assert down.problems == ("nacos-0: Timeout: late",)
+    assert not down.quorum
 
 
 def test_a_list_of_one_is_about_the_server_that_was_asked() -> None:
@@ -177,6 +178,14 @@ def test_the_highest_term_wins_and_an_address_over_none() -> None:
 def test_splits(claims: list[tuple[int, int]], split: bool) -> None:
     entries = [member(number, leader, term) for number, (leader, term) in enumerate(claims)]
     assert judge([view(asked, *entries) for asked in range(3)], 3).split is split
+
+
+def test_a_split_of_one_group_is_a_split() -> None:
+    entries = [member(number) for number in range(3)]
+    apart = [
+        replace(entry, leaders={"a": Leader(raft(i), 1), **(entry.leaders or {})}) for i, entry in enumerate(entries)
+    ]
+    assert judge([view(asked, *apart) for asked in range(3)], 3).split
 
 
 def test_each_group_has_its_own_claims() -> None:

@@ -120,7 +120,7 @@ async def test_a_healthy_database_is_checked_once_a_minute() -> None:
     bench, databases = bench_of(changed(pgInit={"timeoutSeconds": 9}))
     await pg_ensure(bench.state)
     await asyncio.sleep(59.0)
-    await pg_ensure(bench.state)
+    assert await pg_ensure(bench.state) is CONTINUE
     assert databases.questions == ["schema"]
     await asyncio.sleep(1.0)
     await pg_ensure(bench.state)

@@ -11,7 +11,9 @@ from konverge.objects.kinds.apps_v1 import StatefulSet
 from konverge.objects.kinds.core_v1 import (
     ConfigMapVolumeSource,
     EnvVar,
+    EnvVarSource,
     HostPathVolumeSource,
+    ObjectFieldSelector,
     PersistentVolumeClaimVolumeSource,
     PodSpec,
     Volume,
@@ -219,6 +221,11 @@ async def test_credentials_are_a_reference_only_where_both_are() -> None:
     database, _ = await present_database(bench.state, live.spec.template.spec, bench.state.desired)
     assert database.mysql_credentials_secret_ref is None
     assert database.mysql_password == "plain"
+    for variable in container.env:
+        if variable.name == "MYSQL_SERVICE_PASSWORD":
+            variable.value_from = EnvVarSource(field_ref=ObjectFieldSelector(field_path="metadata.name"))
+    database, _ = await present_database(bench.state, live.spec.template.spec, bench.state.desired)
+    assert database.mysql_credentials_secret_ref is None
 
 
 async def test_parameters_of_a_url_that_an_older_operator_wrote() -> None:

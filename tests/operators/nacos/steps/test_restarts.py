@@ -83,6 +83,7 @@ async def test_followers_go_from_the_last_to_the_first_and_then_the_leader() -> 
     assert bench.reasons == ["Normal RollingUpdate"] * 3
     messages = [message for _, _, message in bench.context.events]
     assert [message.rpartition("; ")[2] for message in messages] == ["2 to go", "1 to go", "0 to go"]
+    assert bench.condition("Ready") == "False RollingUpdate"
     assert bench.message("Ready") == "nacos-2 is being replaced, 0 after it"
 
 
