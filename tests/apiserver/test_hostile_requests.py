@@ -281,6 +281,18 @@ async def test_a_huge_number_in_metadata_is_refused(api: Api, number: str, field
     assert {code for code, _ in await to_all_writes(api, body)} == {400}
 
 
+async def test_an_exponent_that_no_float_holds_is_refused_in_json_and_a_text_in_yaml(api: Api) -> None:
+    path = await defined(api, {"x-kubernetes-preserve-unknown-fields": True})
+    code, refused = await answer(api, "POST", path, b'{"metadata":{"name":"x"},"spec":{"v":1e400}}')
+    assert code == 400
+    assert refused["message"].endswith("json: cannot unmarshal number 1e400 into Go value of type float64")
+    body = b"apiVersion: x.io/v1\nkind: Stack\nmetadata: {name: x}\nspec: {v: 1e400, w: -1e999, z: 1e3}"
+    made = await api.call("POST", path, body, content_type=YAML)
+    assert made["spec"] == {"v": "1e400", "w": "-1e999", "z": 1000}
+    applied = await api.call("PATCH", f"{path}/x?fieldManager=m&force=true", body, content_type=APPLY)
+    assert applied["spec"] == made["spec"]
+
+
 async def test_many_digits_in_a_text_or_behind_the_point_are_fine(api: Api) -> None:
     path = await defined(api, {"properties": {"v": {"type": "number"}, "text": {"type": "string"}}})
     body = '{{"metadata":{{"name":"x"}},"spec":{{"v":0.{},"text":"{}\\"{}"}}}}'.format("3" * 400, "4" * 400, "5" * 400)

@@ -79,13 +79,13 @@ _TOKENS = re.compile(rb'"(?:[^"\\]|\\.)*+"|(-?[0-9]++(?:\.[0-9]++)?(?:[eE][+-]?[
 _SHOWN_DIGITS = 400
 
 
-def number_error(body: bytes) -> str:
+def number_error(body: bytes, *, refused: bool = False) -> str:
     """Why a number of a JSON text cannot be read into a float64, or "". Upstream: convertNumber.
 
-    Only bodies with very many digits in a row are looked at closely: all others are read by a decoder that refuses
-    exponents which are too great.
+    Only bodies with very many digits in a row are looked at closely, and those that a decoder has `refused`, as it does
+    for exponents that are too great.
     """
-    if len(body) < len(_LONG) or _LONG not in body.translate(_ZEROS):
+    if not refused and (len(body) < len(_LONG) or _LONG not in body.translate(_ZEROS)):
         return ""
     for match in _TOKENS(body):
         literal = match[1]

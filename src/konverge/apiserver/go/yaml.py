@@ -9,6 +9,7 @@ is built (the library would exhaust the stack), aliases before they are written 
 
 from __future__ import annotations
 
+import math
 import re
 from typing import Any, NamedTuple
 
@@ -110,8 +111,11 @@ def _construct_int(loader: Any, node: Any) -> int | float:
     return sign * value if value < 1 << 63 else float(sign * value)
 
 
-def _construct_float(loader: Any, node: Any) -> float:
-    return float(loader.construct_scalar(node))
+def _construct_float(loader: Any, node: Any) -> float | str:
+    """A number that no float64 holds is a text. Upstream: resolve (goyaml resolve.go)."""
+    text: str = loader.construct_scalar(node)
+    value = float(text)
+    return text if math.isinf(value) else value
 
 
 def _construct_map(loader: Any, node: Any) -> Any:

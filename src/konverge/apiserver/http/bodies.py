@@ -9,7 +9,7 @@ import codecs
 
 import msgspec
 
-from konverge.apiserver import aside, field_errors, status
+from konverge.apiserver import aside, field_errors, nesting, status
 from konverge.apiserver.go.json import cannot_unmarshal, number_error, parse, summary
 from konverge.apiserver.go.strconv import quote
 from konverge.apiserver.http import negotiate, respond
@@ -140,6 +140,8 @@ def decode(call: Call, served: Served, body: bytes, validation: Validation) -> O
     """Check the kind of a JSON body and decode it by its type."""
     obj, error = parse(body)
     kind = served.resource.kind
+    if error == nesting.TOO_DEEP and (number := number_error(body, refused=True)):
+        raise schema.refused(kind, served.resource.version, number)
     if error:
         raise _unrecognized(served, f"couldn't get version/kind; json parse error: {error}", body)
     api_version = obj.get("apiVersion") or served.resource.api_version
