@@ -13,9 +13,8 @@ store or a watch must see is done on the loop afterwards, guarded by the revisio
 How long work takes does not always show in its size: rules and patterns of a few bytes can take seconds on a short
 text. Work that finds out calls `expect`, and begins again aside; so it must do the same when it is done twice.
 
-There is one thread for the whole process: more would only take the loop's turns. Measured with a journal, small creates
-beside one busy thread take 9 ms (at most 63 ms), beside three 92 ms (at most 938 ms); with the short interval and one
-thread 1 ms (at most 13 ms). On a loop with virtual time the work is done at once.
+There is one thread for the whole process: more would only take the loop's turns (measured in
+docs/architecture/apiserver.md). On a loop with virtual time the work is done at once.
 """
 
 from __future__ import annotations

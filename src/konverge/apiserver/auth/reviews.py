@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 
-from konverge.apiserver import field_errors, status
+from konverge.apiserver import aside, field_errors, status
 from konverge.apiserver.auth.rules import Attributes
 from konverge.apiserver.auth.service_account_tokens import Refused
 from konverge.apiserver.auth.well_known import kubelet_of
@@ -30,11 +30,11 @@ _ONE_OF = "exactly one of nonResourceAttributes or resourceAttributes must be sp
 async def _received(call: Call, check: Callable[[Obj], None] | None = None) -> Obj:
     """The review of a request, admitted; `check` raises for one that is not valid."""
     served = call.resource
-    review, options = bodies.receive(call, served, "CreateOptions")
+    review, options = await bodies.received(call, served, "CreateOptions")
     metadata = review["metadata"]
     system.wipe(metadata)
     system.match_namespace(metadata, call.info.namespace if served.resource.namespaced else "")
-    managed_fields.track(call, served, None, review, options)
+    await aside.run(len(call.request.body), managed_fields.track, call, served, None, review, options)
     return await writes.admit_unstored(call, review, options, metadata.get("name") or "", check)
 
 

@@ -38,7 +38,7 @@ Upstream: ExpirationExtensionSeconds."""
 
 async def create_token(call: Call) -> Response:
     kind = kind_alone(_GROUP, "v1", _KIND)
-    asked, options = bodies.receive(call, kind, "CreateOptions")
+    asked, options = await bodies.received(call, kind, "CreateOptions")
     system.match_namespace(asked["metadata"], call.info.namespace)
     spec = asked["spec"] = asked.get("spec") or {}
     if spec.get("expirationSeconds") is None:

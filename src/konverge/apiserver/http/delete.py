@@ -296,7 +296,7 @@ async def delete_collection(call: Call) -> Response:  # upstream: Store.DeleteCo
     asked = list_options(call.query, watch=False)
     namespace = call.info.namespace if served.resource.namespaced else ""
     selection = select(served, namespace, asked)
-    options = read_options(call)
+    options = await aside.run(len(call.request.body), read_options, call)
     store = call.server.store
     page = await listing.page(store, store.table(served.table), selection, asked)
     for start in range(0, len(page.records), _AT_ONCE):

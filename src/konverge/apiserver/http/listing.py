@@ -48,7 +48,7 @@ _TERM = 32
 
 
 def batches(records: Sequence[Record], each: int = 0) -> Iterator[Sequence[Record]]:
-    """The records in groups for one turn of the loop. `each`: what one costs besides its bytes."""
+    """The records in groups for one turn of the loop, each of which is decoded. `each`: what one costs besides."""
     start = size = 0
     for end, record in enumerate(records, 1):
         size += len(record.data) + each
@@ -57,6 +57,13 @@ def batches(records: Sequence[Record], each: int = 0) -> Iterator[Sequence[Recor
             start, size = end, 0
     if start < len(records):
         yield records[start:]
+
+
+def _tested_at_once(records: Sequence[Record], selection: Selection) -> Iterator[Sequence[Record]]:
+    if selection.decodes:
+        return batches(records, selection.cost)
+    step = max(1, min(BATCH, BATCH_BYTES // max(selection.cost, 1)))
+    return (records[start : start + step] for start in range(0, len(records), step))
 
 
 async def map_in_batches(make: Callable[[Record], T], records: Sequence[Record]) -> list[T]:
@@ -178,7 +185,7 @@ async def _cut(records: list[Record], selection: Selection, revision: int, limit
             return Page(records, revision)
         return Page(records[:limit], revision, records[limit - 1].key, len(records) - limit)
     chosen: list[Record] = []
-    for number, batch in enumerate(batches(records, selection.cost)):
+    for number, batch in enumerate(_tested_at_once(records, selection)):
         if number:
             await asyncio.sleep(0)
         chosen += [record for record in batch if test(record)]
@@ -229,6 +236,8 @@ class Selection(msgspec.Struct, frozen=True):
     indexed: bool = False
     cost: int = 0
     """Of one test, in bytes that are decoded in the same time."""
+    decodes: bool = False
+    """The test needs the object itself."""
 
     @property
     def single(self) -> bool:
@@ -247,7 +256,9 @@ def select(served: Served, namespace: str, options: ListOptions) -> Selection:
     getters = _getters(served, by_field)
     indexed = any(by_field.exact(name) is not None for name in served.strategy.indexed_fields)
     cost = _TERM * (options.label_selector.count(",") + options.field_selector.count(","))
-    return Selection(_scope(served, namespace, by_field), _test(by_label, by_field, getters), indexed, cost)
+    return Selection(
+        _scope(served, namespace, by_field), _test(by_label, by_field, getters), indexed, cost, bool(getters)
+    )
 
 
 def _scope(served: Served, namespace: str, by_field: fields.FieldSelector) -> str:

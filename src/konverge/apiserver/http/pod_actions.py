@@ -30,7 +30,7 @@ _MOST_PENDING = 2000
 async def bind(call: Call) -> Response:
     """Both `pods/NAME/binding` and the older `bindings`."""
     kind = kind_alone("", "v1", "Binding")
-    binding, options = bodies.receive(call, kind, "CreateOptions")
+    binding, options = await bodies.received(call, kind, "CreateOptions")
     name = binding["metadata"].get("name") or ""
     if call.info.subresource and name != call.info.name:
         raise status.bad_request("name in URL does not match name in Binding object")
@@ -121,7 +121,7 @@ def set_condition(pod_status: Obj, condition: Obj) -> None:
 async def evict(call: Call) -> Response:
     # policy/v1beta1 is no longer served as an API, but still accepted here
     version = "v1beta1" if b"policy/v1beta1" in call.request.body else "v1"
-    eviction, options = bodies.receive(call, kind_alone("policy", version, "Eviction"), "CreateOptions")
+    eviction, options = await bodies.received(call, kind_alone("policy", version, "Eviction"), "CreateOptions")
     if (eviction["metadata"].get("name") or "") != call.info.name:
         raise status.bad_request("name in URL does not match name in Eviction object")
     deletion = delete_options({}, eviction.get("deleteOptions") or {})

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import msgspec
 
-from konverge.apiserver import field_errors, status
+from konverge.apiserver import aside, field_errors, status
 from konverge.apiserver.http import bodies, managed_fields, negotiate, patch, reads, render, respond, writes
 from konverge.apiserver.http.options import WriteOptions
 from konverge.apiserver.merge import apply as applying
@@ -111,7 +111,7 @@ def _in_form(call: Call, scale: Obj) -> Obj:
 
 async def update(call: Call) -> Response:
     served, scale_kind = call.resource, kind_alone("autoscaling", "v1", "Scale")
-    body, options = bodies.receive(call, served, "UpdateOptions", sent=scale_kind)
+    body, options = await bodies.received(call, served, "UpdateOptions", sent=scale_kind)
     system.match_namespace(body["metadata"], call.info.namespace)
     system.match_name(body["metadata"], call.info.name)
     sent = msgspec.json.encode(body)
@@ -129,7 +129,7 @@ async def patch_scale(call: Call) -> Response:
     media, body, options = patch.receive(call, served)
     if media == patch.APPLY_PATCH:
         return await _apply(call, served, scale_kind, body, options)
-    sent = patch.read(scale_kind, media, body, options)
+    sent = await aside.run(len(body), patch.read, scale_kind, media, body, options)
 
     def change(old: Obj) -> Obj:
         new = patch.decoded(call, scale_kind, sent, old, options)
@@ -141,7 +141,7 @@ async def patch_scale(call: Call) -> Response:
 
 
 async def _apply(call: Call, served: Served, scale_kind: Served, body: bytes, options: WriteOptions) -> Response:
-    applied = applying.read(body)
+    applied = await aside.run(len(body), applying.read, body)
     owner = managed_fields.owner_of(call, scale_kind, options)
     assert owner is not None
 

@@ -59,12 +59,13 @@ def _allocate_each(service: Obj, allocation: Allocation) -> None:  # upstream: i
     spec = service["spec"]
     shared: dict[int, int] = {}
     ports = spec.get("ports") or ()
+    asked_for = {port.get("port") or 0: port["nodePort"] for port in reversed(ports) if port.get("nodePort")}
     for index, port in enumerate(ports):
         if not port.get("nodePort") and not _wants_ports(spec):
             continue
         number = port.get("port") or 0
         if number not in shared:
-            asked = next((p["nodePort"] for p in ports if (p.get("port") or 0) == number and p.get("nodePort")), 0)
+            asked = asked_for.get(number, 0)
             if asked:
                 _take(service, index, asked, allocation)
             shared[number] = asked or _next(allocation)
