@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import random
 import time
 
 import pytest
@@ -27,20 +28,20 @@ async def test_sees_a_callback_that_computes() -> None:
 
 
 async def test_sees_a_thread_that_keeps_the_lock_of_the_interpreter() -> None:
-    numbers = list(range(4_000_000, 0, -1))
-    shuffled = numbers[::2] + numbers[1::2]
+    generator = random.Random(0)
+    shuffled = [generator.random() for _ in range(700_000)]
 
     def sort() -> float:
         start = time.thread_time()
-        sorted(shuffled, key=None)
+        sorted(shuffled)
         return time.thread_time() - start
 
     async def work() -> float:
         return await asyncio.to_thread(sort)
 
     spent, (callback, _, gap) = await measured(work())
-    assert gap >= spent * 0.9
-    assert callback < spent * 0.9
+    assert gap >= spent * 0.8
+    assert callback < spent / 2
 
 
 async def test_a_thread_that_shares_is_no_stall() -> None:

@@ -1,7 +1,7 @@
 """Large requests hold the loop for at most 100 ms: each is sent beside a probe.
 
-The bodies are as large as a test has time for, below the 3 MB that are allowed. Of unknown fields there are 100,000: with
-200,000 of them the decoder alone, one call into C, comes near the limit.
+The bodies are as large as a test has time for, below the 3 MB that are allowed. Of unknown fields there are 100,000:
+with 200,000 of them the decoder alone, one call into C, comes near the limit.
 """
 
 from __future__ import annotations
