@@ -49,6 +49,7 @@ class ProcessWorld(World):
 
 @pytest.mark.long
 @pytest.mark.limit(900)
+@pytest.mark.blocking("the order of a few thousand operations is looked for in one go")
 @pytest.mark.spec("T-01", "T-10", "S-14")
 async def test_what_clients_saw_of_a_server_that_is_killed_is_linearizable(tmp_path: Path) -> None:
     world, rng = ProcessWorld(tmp_path / "data"), random.Random(1)
