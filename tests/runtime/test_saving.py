@@ -330,6 +330,8 @@ def test_every_writer_gets_its_changes_and_keeps_those_of_others(
         ({"l": [{"k": 1}]}, {"l": [{"k": 1}, {"k": 2}]}, {}, {"l": [{"k": 2}]}),
         ({"l": []}, {"l": [{"k": 1}]}, {"l": [{"k": 2}, {"k": 2}]}, {"l": [{"k": 1}]}),
         ({"l": []}, {"l": [{"k": 1}]}, {"l": [{"other": 2}]}, {"l": [{"k": 1}]}),
+        # without declared keys, only a list of conditions has keys
+        ({}, {"c": [{"type": "a"}]}, {"c": [{"type": "b", "status": "True"}]}, {"c": [{"type": "a"}]}),
         (
             {"c": [{"type": "a", "status": "True", "old": 1}]},
             {"c": [{"type": "a", "status": "False"}]},
