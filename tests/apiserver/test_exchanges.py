@@ -10,6 +10,9 @@ from konverge.wire.message import Headers, Request
 from tests.apiserver.api import Api
 from tests.apiserver.exchanges import Answer, Step, body_of, headers_of, replay
 
+# All of a replay is done within one second, as it was recorded: entries of managedFields are ordered by their time.
+pytestmark = pytest.mark.virtual
+
 
 async def _replayed(api: Api, module: str) -> list[str]:
     async def ask(step: Step, tokens: dict[str, str]) -> Answer:
