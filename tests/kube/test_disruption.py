@@ -14,6 +14,7 @@ from konverge.objects.kinds.apps_v1 import ReplicaSet
 from konverge.objects.kinds.core_v1 import Event, Pod, PodCondition
 from konverge.objects.kinds.policy_v1 import PodDisruptionBudget, PodDisruptionBudgetStatus
 from konverge.objects.times import now
+from konverge.wire.message import Response
 from tests.kube.conftest import Run, make_ready, pods, running
 from tests.kube.interposed import Interposed
 from tests.kube.triggers import Triggers
@@ -246,6 +247,19 @@ async def test_a_kind_without_a_scale_cannot_be_counted(client: Client, run: Run
         assert (condition.status, condition.reason) == ("False", "SyncFailed")
         assert condition.message == "ConfigMap web does not implement the scale subresource"
         assert condition.observed_generation in (None, 0)
+
+
+@pytest.mark.parametrize(("scale", "expected"), [(b'{"spec":{"replicas":6}}', 6), (b'{"spec":{}}', 0), (b"{}", 0)])
+async def test_the_scale_of_any_other_kind_counts(client: Client, scale: bytes, expected: int) -> None:
+    made = await client.create({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "web"}}, "default")
+    owner = {"apiVersion": "v1", "kind": "ConfigMap", "name": "web", "uid": made["metadata"]["uid"], "controller": True}
+    await make_pods(client, 1, ready=1, owner=owner)
+    interposed = Interposed(client)
+    answer = Response(200, body=scale)
+    interposed.rules.append(lambda call: answer if call.target().endswith("/configmaps/web/scale") else None)
+    async with running(interposed, disruption):
+        await budget(client, maxUnavailable=1)
+        assert numbers(await status(client)) == (expected, max(0, expected - 1), 1, 0)
 
 
 async def test_a_settled_budget_is_not_written_again(client: Client) -> None:

@@ -10,13 +10,16 @@ import pytest
 from konverge import ObjectMeta
 from konverge.apiserver import ApiServer
 from konverge.client import Client, MergePatch
+from konverge.client.call import Call
 from konverge.kube.daemonset import controller as daemonset
 from konverge.kube.daemonset.controller import FailedPodsBackoff
 from konverge.kube.daemonset.node_fit import target_of
 from konverge.objects.kinds.apps_v1 import ControllerRevision, DaemonSet, DaemonSetUpdateStrategy
 from konverge.objects.kinds.core_v1 import Event, Node, NodeStatus, Pod, PodSpec, Taint
 from konverge.runtime.owners import controller_reference
-from tests.kube.conftest import Run, pods
+from konverge.wire.message import Response
+from tests.kube.conftest import Run, pods, running
+from tests.kube.interposed import Interposed, refusing
 from tests.kube.kubelet import Kubelet
 from tests.kube.objects import add_node, node, set_image
 from tests.kube.objects import daemonset as agent_daemonset
@@ -201,3 +204,23 @@ def test_only_labels_and_taints_of_nodes_matter_and_only_to_those_who_act() -> N
     pod.spec.node_name = "b"
     assert concerned(soft, hard, pod) == set()
     assert concerned(plain, None) == {"agent"}
+
+
+async def test_a_refused_pod_is_tried_again_and_the_status_is_written_meanwhile(client: Client) -> None:
+    await add_node(client, "a")
+    interposed = Interposed(client)
+    pods_refused = refusing("", 500, verb="create")
+
+    def rule(call: Call) -> Response | None:
+        return pods_refused(call) if call.target().endswith("/pods") else None
+
+    interposed.rules.append(rule)
+    async with running(interposed, daemonset):
+        await client.create(agent_daemonset())
+        await asyncio.sleep(5)
+        live = await client.get(DaemonSet, "agent", "default")
+        assert live.status.observed_generation == live.metadata.generation
+        assert await status_of(client) == {"desiredNumberScheduled": 1, "numberUnavailable": 1}
+        interposed.rules.clear()
+        await asyncio.sleep(60)
+        assert len(await pods(client)) == 1
