@@ -63,6 +63,8 @@ class Rule:
 
 _compiled: dict[tuple[bytes, str, bool], list[Rule]] = {}
 _remembering = Lock()
+_COMPILE = 500
+"""Steps of `aside.expect` that a short rule takes."""
 
 
 def compile_rules(raw: Schema, decl: Decl) -> list[Rule]:
@@ -77,6 +79,7 @@ def compile_rules(raw: Schema, decl: Decl) -> list[Rule]:
     key = (sha256(msgspec.json.encode(raw)).digest(), str(decl.type), decl.resource)
     compiled = _compiled.get(key)
     if compiled is None:
+        aside.expect(_COMPILE * len(rules))
         compiled = [_compile(rule, raw, decl) for rule in rules]
         with _remembering:  # large definitions are compiled on threads
             if len(_compiled) >= _REMEMBERED:
