@@ -139,6 +139,7 @@ class ApiServer:
         bootstrap.create_all(self.objects, self.config.service_cluster_ips)
         bootstrap.create_policy(self.objects)
         self.definitions.start()
+        self.extensions.after[("apiextensions.k8s.io", "customresourcedefinitions")] = self.definitions.caught_up
         InternalControllers(self.store, self.objects).start()
         self._expiry.start()
         try:

@@ -89,6 +89,9 @@ async def _write(call: Call, handler: Handler) -> Response:
         raise
     if call.dry_run:
         await _present_is_durable(call)
+    after = call.server.extensions.after.get((call.info.group, call.info.plural))
+    if after is not None:
+        await after(call)
     return response
 
 

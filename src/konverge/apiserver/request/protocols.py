@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 Handler = Callable[["Call"], Awaitable[Response]]
 """Answers a request."""
 Hook = Callable[["Call"], Awaitable[None]]
-"""Awaited before a request is answered."""
+"""Awaited for a request."""
 LogSource = Callable[[Obj, str, Query], Producer]
 """(pod, container, query) -> what writes the container's log."""
 
@@ -61,6 +61,8 @@ class Extensions:
     """By group, plural and subresource: used in place of the server's own, if it has one."""
     before: dict[tuple[str, str], Hook] = field(default_factory=dict)
     """By group and plural: what has to be done before a request is answered."""
+    after: dict[tuple[str, str], Hook] = field(default_factory=dict)
+    """By group and plural: what the answer of a write that succeeded waits for."""
     logs: LogSource | None = None
 
 

@@ -32,6 +32,7 @@ from konverge.apiserver.strategy import Obj
 if TYPE_CHECKING:
     from konverge.apiserver.crd.serving.conversion_webhook import Caller
     from konverge.apiserver.crd.serving.resources import CustomServed
+    from konverge.apiserver.request.call import Call
 
 GROUP, PLURAL = "apiextensions.k8s.io", "customresourcedefinitions"
 TABLE = f"{GROUP}/{PLURAL}"
@@ -83,6 +84,7 @@ class Manager:
         self._watched: set[str] = set()
         self._deleting: dict[str, Iterator[None]] = {}
         self._compiling: dict[str, asyncio.Task[None]] = {}
+        self._is_stopped = False
 
     def start(self) -> None:
         """Serve the stored definitions, and follow their changes."""
@@ -97,13 +99,28 @@ class Manager:
         for name in self._store.table(TABLE).records:
             self._later(name)
 
+    async def caught_up(self, call: Call) -> None:
+        """Until what was written is served, large definitions included.
+
+        kube-apiserver answers earlier; who waits for the condition Established sees no difference.
+        """
+        names = self._pending | self._compiling.keys()
+        while names and not self._is_stopped:
+            tasks = [self._compiling[name] for name in names if name in self._compiling]
+            if tasks:
+                await asyncio.wait(tasks)
+            await asyncio.sleep(0)
+            names &= self._pending | self._compiling.keys()
+
     async def stop(self) -> None:
-        """End what is being compiled."""
+        """End what is being compiled, and compile nothing more."""
+        self._is_stopped = True
         tasks = list(self._compiling.values())
         for task in tasks:
             task.cancel()
         if tasks:
             await asyncio.wait(tasks)
+        self._compiling.clear()  # one that had not begun could not do so itself
 
     def find(self, served: Served) -> CustomServed | None:
         """What was compiled for a served custom resource."""
@@ -144,7 +161,7 @@ class Manager:
             self._install(compiled, {})
 
     def _serve_later(self, name: str) -> None:
-        if name not in self._compiling:
+        if name not in self._compiling and not self._is_stopped:
             self._compiling[name] = asyncio.create_task(self._serve_aside(name), name=f"compile {name}")
 
     async def _serve_aside(self, name: str) -> None:
