@@ -143,6 +143,22 @@ async def test_a_resource_that_the_server_does_not_have_is_answered_and_not_serv
         assert (informer.served, reflector.health.missing) == (True, False)
 
 
+async def test_any_other_refusal_is_no_answer() -> None:
+    script = Script(refused(TooManyRequests), end(3))
+    async with informed(script) as informer:
+        await asyncio.sleep(0.01)
+        assert (informer.answered.is_set(), informer.reflectors[0].health.missing) == (False, False)
+        await informer.synced.wait()
+
+
+@pytest.mark.spec("R-07")
+async def test_pages_of_whole_objects_are_asked_for_as_such() -> None:
+    script = Script(refused(BadRequest), page(5, "a"))
+    async with informed(script) as informer:
+        await informer.synced.wait()
+    assert [call.accept for call in script.calls[:2]] == ["application/json", "application/json"]
+
+
 @pytest.mark.spec("R-07")
 async def test_a_position_that_the_server_has_not_reached_is_given_up() -> None:
     ahead = refused(BadRequest, "Too large resource version: 9, current: 3")

@@ -226,6 +226,29 @@ def test_an_error_in_the_stream_says_whether_to_list_again() -> None:
     assert (caught.value.expired, caught.value.retry_after) == (False, 7)
 
 
+@pytest.mark.spec("R-07")
+@pytest.mark.parametrize(
+    ("code", "reason", "expired"),
+    [
+        (410, "", True),
+        (0, "Expired", True),
+        (0, "Gone", True),
+        (0, "ResourceExpired", True),
+        (500, "InternalError", False),
+    ],
+)
+def test_a_history_is_gone_by_its_code_or_its_reason(code: int, reason: str, expired: bool) -> None:
+    assert WatchError(code, reason, "").expired is expired
+
+
+@pytest.mark.spec("R-07")
+def test_an_event_of_what_the_list_had_is_no_change() -> None:
+    watching = Watching(Store())
+    feed(watching, listed("a", version=1))
+    assert feed(watching, line("MODIFIED", make("a", 1, "a"))) == []
+    assert [change.type for change in feed(watching, line("MODIFIED", make("a", 2, "a")))] == [ChangeType.UPDATED]
+
+
 def listed(*names: str, version: int = 10) -> bytes:
     objects = [{"metadata": {"name": n, "namespace": "ns", "uid": n, "resourceVersion": str(version)}} for n in names]
     return b"".join(line("ADDED", obj) for obj in objects) + bookmark(version, ends_list=True)
