@@ -398,3 +398,14 @@ async def test_any_path_gets_an_answer(path: str, query: dict[str, str]) -> None
             )
             for method in ("GET", "POST", "DELETE", "OPTIONS"):
                 await answer(api, method, target, b"{}")
+
+
+@pytest.mark.parametrize("metadata", ["x", 1, [], None, True])
+async def test_a_custom_resource_of_another_kind_whose_metadata_is_no_object(api: Api, metadata: Any) -> None:
+    await define(api, definition("widgets", "Widget"))
+    body = json.dumps({"apiVersion": "example.com/v1", "kind": "Other", "metadata": metadata}).encode()
+    code, refusal = await answer(api, "POST", "/apis/example.com/v1/namespaces/default/widgets", body)
+    assert (code, refusal["message"]) == (
+        422,
+        'Other.example.com "" is invalid: kind: Invalid value: "Other": must be Widget',
+    )

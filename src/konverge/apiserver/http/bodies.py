@@ -279,7 +279,8 @@ def _wrong_custom_kind(served: Served, given: str, api_version: str, obj: Obj) -
     resource = served.resource
     if api_version != resource.api_version:
         raise _wrong_version(served, api_version)
-    name = str((obj.get("metadata") or {}).get("name", ""))
+    metadata = obj.get("metadata")
+    name = str(metadata.get("name", "")) if isinstance(metadata, dict) else ""
     raise status.invalid(resource.group, given, name, [field_errors.invalid("kind", given, f"must be {resource.kind}")])
 
 
