@@ -63,7 +63,7 @@ class Story:
         with (
             mock.patch.object(journal, "CHECKPOINT_BYTES", 64 * 1024),
             mock.patch.object(journal, "LOG_BYTES", 128 * 1024),
-            mock.patch.object(Worker, "submit", _submit_late(self.rng)),
+            mock.patch.object(Worker, "submit", submit_late(self.rng)),
         ):
             world = SimulatedWorld(folder, disk)
             await world.start()
@@ -141,7 +141,7 @@ def _once(rng: random.Random, most: int) -> Plan:
     return plan
 
 
-def _submit_late(rng: random.Random) -> Callable[..., None]:
+def submit_late(rng: random.Random) -> Callable[..., None]:
     """Jobs of the journal take a while, one after the other."""
 
     def submit(self: Worker, job: Callable[[], Any], done: Callable[..., None]) -> None:

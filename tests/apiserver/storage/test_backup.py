@@ -134,6 +134,18 @@ def test_each_restore_begins_after_all_revisions_of_the_one_before(tmp_path: Pat
     assert (first.id, first.count) != (second.id, second.count)
 
 
+def test_restores_in_a_row_do_not_outrun_the_clock(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A later one elsewhere, which knows the backup alone, begins after what the clients of the first have seen."""
+    now = [clock.now()]
+    monkeypatch.setattr(clock, "now", lambda: now[0])
+    first = fresh_revision(1000)
+    for _ in range(3):
+        now[0] += 60
+        first = fresh_revision(first)
+    now[0] += 60
+    assert fresh_revision(1000) > first
+
+
 def test_a_fresh_revision_is_beyond_the_known_one_whatever_the_clock_says() -> None:
     now = int(clock.now() * 1_000_000)
     assert now <= fresh_revision(5) < now + 60_000_000

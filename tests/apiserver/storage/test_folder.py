@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from konverge.apiserver.server import ApiServer
+from konverge.apiserver.storage import folder
 from konverge.apiserver.storage.folder import DataFolder, FolderError
 from konverge.apiserver.storage.sqlite import SqliteJournal
 
@@ -128,3 +129,12 @@ def test_a_state_that_another_program_has_open_is_said_to_be(tmp_path: Path) -> 
         connection.execute("BEGIN IMMEDIATE")
         with pytest.raises(FolderError, match="open in another program"):
             SqliteJournal(tmp_path / "state.db")
+
+
+def test_the_name_of_a_new_folder_is_synced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    synced: list[Path] = []
+    monkeypatch.setattr(folder, "sync_folder", synced.append)
+    DataFolder(tmp_path / "data").close()
+    assert synced == [tmp_path]
+    DataFolder(tmp_path / "data").close()
+    assert synced == [tmp_path]

@@ -97,6 +97,38 @@ async def test_an_upgrade_that_was_interrupted_is_done_again(tmp_path: Path, mon
     await store.close()
 
 
+async def test_the_old_version_may_go_on_after_an_interrupted_upgrade(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await written(tmp_path / "new", 30)
+    make_old(tmp_path / "new", tmp_path / "old", killed=False)
+    interrupt(tmp_path / "old" / "state.db", "state.db", monkeypatch)
+    expected = await written(tmp_path / "new", 30)
+    make_old(tmp_path / "new", tmp_path / "later", killed=False)
+    shutil.copy(tmp_path / "later" / "state.db", tmp_path / "old" / "state.db")
+    store = opened(tmp_path / "old")
+    assert content(store) == expected
+    await store.close()
+
+
+async def test_an_upgraded_state_without_history_outlives_a_power_loss(tmp_path: Path) -> None:
+    """Its witness is then as the upgrade left it, while the database has gone on."""
+    await opened(tmp_path / "new").close()
+    make_old(tmp_path / "new", tmp_path / "old", killed=False)
+    with closing(sqlite3.connect(tmp_path / "old" / "state.db")) as connection, connection:
+        connection.execute("DELETE FROM state")  # killed before its first write
+    store = opened(tmp_path / "old")
+    witness = witness_path(tmp_path / "old" / "state.db")
+    before = witness.read_bytes()
+    await write(store, random.Random(3), 1)
+    expected = content(store)
+    await store.close()
+    witness.write_bytes(before)
+    store = opened(tmp_path / "old")
+    assert content(store) == expected
+    await store.close()
+
+
 async def test_an_old_copy_without_checksums_beside_a_newer_witness_is_refused(tmp_path: Path) -> None:
     await written(tmp_path / "new", 30)
     make_old(tmp_path / "new", tmp_path / "old", killed=False)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import random
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,8 @@ from konverge.apiserver.storage.failures import Failed, InDoubt, Lost
 from konverge.apiserver.storage.folder import FolderError
 from konverge.apiserver.storage.sqlite import SqliteJournal
 from konverge.apiserver.storage.witness import marks
+from konverge.apiserver.storage.worker import Worker
+from tests.apiserver.robustness.story import submit_late
 from tests.apiserver.storage.faulty_disk import BROKEN, CORRUPT, FULL, Fault, FaultyDisk, Kind
 
 pytestmark = [pytest.mark.virtual, pytest.mark.spec("T-05")]
@@ -419,3 +422,53 @@ async def test_the_end_says_what_is_not_known(tmp_path: Path, answers: bool, cap
     calls = len(disk.calls)
     await asyncio.sleep(60)
     assert len(disk.calls) == calls
+
+
+async def test_what_is_written_at_the_moment_of_recovery_is_stored_in_its_turn(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Worker, "submit", submit_late(random.Random(1)))
+    disk = FaultyDisk()
+    store = opened(tmp_path, disk)
+    written: list[int] = []
+
+    def write_at_once() -> None:
+        written.append(store.put(store.table("t"), obj("first", "1"), expected=None).revision)
+
+    store.on_recovery(write_at_once)
+    disk.fail("commit", "checkpoint", "preallocate")
+    with pytest.raises(Failed):
+        await put(store, "refused")
+    await asyncio.sleep(3)
+    disk.work()
+    while not written:
+        await asyncio.sleep(0.0001)
+    await put(store, "second", "2")
+    await put(store, "third", "3")
+    expected = state(store)
+    await store.close()
+    await asyncio.sleep(1)
+    assert (await on_disk(tmp_path))[0] == expected == {"first": "1", "second": "2", "third": "3"}
+
+
+async def test_a_state_of_others_does_not_get_our_witness(tmp_path: Path) -> None:
+    """The disk comes back with another state: this is the end, and the next start must notice it as well."""
+    disk = FaultyDisk()
+    store = opened(tmp_path / "ours", disk)
+    await put(store, "a")
+    others = opened(tmp_path / "others", FaultyDisk())
+    for number in range(5):
+        await put(others, f"b{number}")
+    await others.close()
+    before = marks(tmp_path / "ours" / "state.db")
+    disk.fail("statement")
+    with pytest.raises(Failed):
+        await put(store, "c")
+    disk.work()
+    for path in (tmp_path / "ours").glob("state.db-wal"):
+        path.unlink()
+    (tmp_path / "ours" / "state.db").write_bytes((tmp_path / "others" / "state.db").read_bytes())
+    await asyncio.sleep(5)
+    assert isinstance(store.failure, Lost)
+    assert marks(tmp_path / "ours" / "state.db") == before
+    await store.close()

@@ -62,6 +62,9 @@ def _create(path: Path) -> None:
     if not path.exists():
         path.parent.mkdir(parents=True, exist_ok=True)
         path.mkdir(mode=PRIVATE_FOLDER, exist_ok=True)
+        sync_folder(
+            path.parent
+        )  # without its name the folder is gone after a power loss, with all that is synced in it
 
 
 def _refuse_others(path: Path) -> None:

@@ -203,7 +203,7 @@ def _upgrade(path: Path) -> None:
     seal, rows, logged = _read_old(path)
     with contextlib.suppress(FileNotFoundError):
         known = {mark.revision for mark in marks(path) if mark is not None}
-        if known != {seal.revision}:  # else an upgrade was interrupted
+        if not known or max(known) > seal.revision:  # else an upgrade was interrupted, and the old version went on
             raise Damaged(path, "it is older than its witness: it was replaced")
     _merge_log(path)
     create_database(path, seal, rows, logged)
@@ -221,8 +221,13 @@ def _read_old(path: Path) -> tuple[Seal, list[Row], list[Logged]]:
             logged: list[Logged] = connection.execute("SELECT revision, changes FROM log ORDER BY revision").fetchall()
     except sqlite3.Error as error:
         raise explained(path, error) from error
-    seal = Seal(id=new_identity(), revision=state.get("revision", 1), compacted=state.get("compacted", 0))
-    return seal, rows, logged
+    revision = state.get("revision", 1)
+    base = 0 if logged else revision  # where the log begins
+    return (
+        Seal(id=new_identity(), revision=revision, compacted=state.get("compacted", 0), base_revision=base),
+        rows,
+        logged,
+    )
 
 
 def _merge_log(path: Path) -> None:

@@ -20,8 +20,9 @@ from konverge.apiserver.storage.folder import DATABASE, PRIVATE_FOLDER, DataFold
 from konverge.apiserver.storage.integrity import new_identity
 from konverge.apiserver.storage.witness import marks, witness_path
 
-BUMP = 1_000_000_000
-"""As etcd's documents advise: more writes than a cluster does between a backup and its loss."""
+BUMP = 1_000_000
+"""Between a revision that is known and the first after a restore, where the clock is behind. A second, as revisions
+that begin at a time count microseconds: more would outrun the clock, and a restore elsewhere would begin below it."""
 STATE_FILES = tuple(DATABASE + suffix for suffix in ("", "-wal", "-shm", "-journal", "-witness"))
 
 

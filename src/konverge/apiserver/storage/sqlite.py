@@ -311,6 +311,7 @@ class SqliteJournal:
         self._given = self._durable = self._in_flight
         self._in_flight, self._seal = 0, self._sealing
         log.warning("the data folder %s can be written again: writes are accepted", self._path.parent)
+        self._busy = True  # what the listener writes at once waits for the `_next` below, and begins none of its own
         self._listener.on_recovered(self._durable)
         self._next()
 
@@ -356,7 +357,7 @@ class SqliteJournal:
         self._connection = _opened(self._path, self._disk)
         self._disk.sync(self._path.parent)  # a log that was deleted must not come back after a power loss
         seal = self._seal_on_disk()
-        if seal.revision >= self._seal.revision:
+        if seal in (self._seal, self._sealing):  # any other is not ours, and must not look so at the next start
             self._testify(self._witness.write, seal)
         return seal
 
