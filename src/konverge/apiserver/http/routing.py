@@ -44,6 +44,21 @@ def route(call: Call) -> Handler:
     return _custom(call, served) if served.custom else _builtin(call, served)
 
 
+def require_served(call: Call, served: Served) -> None:
+    """Refuses to store an object of a custom kind by a definition that changed or went while the write was computed.
+
+    The object would be kept as the old schema has it, or without a definition.
+    """
+    resource = served.resource
+    present = call.server.registry.find(resource.group, resource.version, resource.plural)
+    if present is served:
+        return
+    if present is None:
+        raise PageNotFound
+    message = f"the definition of {resource.plural}.{resource.group} changed during the request, please send it again"
+    raise status.unavailable(message, 1)
+
+
 def _nonresource(call: Call) -> Handler:
     path = call.info.path
     target = PATHS.get(path.rstrip("/") or "/") or PATHS.get(path)

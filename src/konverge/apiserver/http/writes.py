@@ -20,6 +20,7 @@ from konverge.apiserver.http import render, stored_size
 from konverge.apiserver.http.bodies import media_type
 from konverge.apiserver.http.listing import parse_version
 from konverge.apiserver.http.options import WriteOptions
+from konverge.apiserver.http.routing import require_served
 from konverge.apiserver.merge.managed_entries import keep_times
 from konverge.apiserver.meta import system, validate
 from konverge.apiserver.registry import Served
@@ -201,6 +202,8 @@ async def put(call: Call, served: Served, obj: Obj, *, expected: int, size: int)
     while True:
         draft = await aside.run(size, draft_of, obj) if size >= aside.FROM else None
         store.require(call.reverts)
+        if served.custom:
+            require_served(call, served)
         try:
             return store.put(table, obj, expected=expected, check=check, draft=draft)
         except stored_size.TooLarge:

@@ -1,0 +1,92 @@
+"""What others write while a large request is computed beside the loop."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import threading
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+
+from konverge.apiserver.http import writes
+from konverge.apiserver.storage.records import Draft, draft_of
+from konverge.wire.message import Response
+from tests.apiserver.api import Api
+from tests.apiserver.definitions import DEFINITIONS, define, definition, undefine
+
+pytestmark = pytest.mark.spec("T-08")
+WIDGETS = "/apis/example.com/v1/namespaces/default/widgets"
+LARGE = {f"k{number}": "v" * 50 for number in range(1_000)}
+
+
+class Gate:
+    """Holds the first large write right before it is stored."""
+
+    def __init__(self) -> None:
+        self.arrived, self._open = threading.Event(), threading.Event()
+
+    def draft(self, obj: Any) -> Draft:
+        self.arrived.set()
+        assert self._open.wait(60)
+        return draft_of(obj)
+
+    @asynccontextmanager
+    async def holding(self, api: Api, method: str, path: str, body: Any, **more: Any) -> AsyncIterator[list[Response]]:
+        """Inside, the request waits; afterwards the list has its answer."""
+        answers: list[Response] = []
+        sending = asyncio.create_task(api.send(method, path, body, **more))
+        try:
+            while not self.arrived.is_set() and not sending.done():
+                await asyncio.sleep(0)
+            assert not sending.done()
+            yield answers
+        finally:
+            self._open.set()
+            answers.append(await sending)
+
+
+@pytest.fixture
+def gate(monkeypatch: pytest.MonkeyPatch) -> Gate:
+    gate = Gate()
+    monkeypatch.setattr(writes, "draft_of", gate.draft)
+    return gate
+
+
+def with_fields(**properties: Any) -> Any:
+    spec = {"type": "object", "properties": properties}
+    return definition("widgets", "Widget", schema={"type": "object", "properties": {"spec": spec}})
+
+
+MAP = {"type": "object", "additionalProperties": {"type": "string"}}
+
+
+async def test_a_write_is_not_stored_by_a_definition_that_changed(api: Api, gate: Gate) -> None:
+    await define(api, with_fields(a=MAP, old={"type": "string"}))
+    path = f"{DEFINITIONS}/widgets.example.com"
+    widget = {"metadata": {"name": "x"}, "spec": {"a": LARGE, "old": "o"}}
+    async with gate.holding(api, "POST", WIDGETS, widget) as answers:
+        await api.patch(path, {"spec": with_fields(a=MAP)["spec"]})
+    assert (answers[0].status, answers[0].headers.get("retry-after")) == (503, "1")
+    await api.call("GET", f"{WIDGETS}/x", expect=404)
+    assert (await api.call("POST", WIDGETS, widget))["spec"] == {"a": LARGE}
+
+
+async def test_a_write_is_not_stored_after_its_definition_is_gone(api: Api, gate: Gate) -> None:
+    await define(api, with_fields(a=MAP))
+    widget = {"metadata": {"name": "x"}, "spec": {"a": LARGE}}
+    async with gate.holding(api, "POST", WIDGETS, widget) as answers:
+        await undefine(api, "widgets.example.com")
+    unknown = await api.send("POST", WIDGETS, widget)
+    assert (answers[0].status, answers[0].body) == (404, unknown.body)
+    assert not api.server.store.table("example.com/widgets").records
+
+
+async def test_a_write_goes_on_when_another_definition_changes(api: Api, gate: Gate) -> None:
+    await define(api, with_fields(a=MAP))
+    async with gate.holding(api, "POST", WIDGETS, {"metadata": {"name": "x"}, "spec": {"a": LARGE}}) as answers:
+        await define(api, definition("gadgets", "Gadget"))
+    assert answers[0].status == 201
+    assert json.loads(answers[0].body)["spec"] == {"a": LARGE}
