@@ -12,9 +12,10 @@ from typing import Any
 import pytest
 
 from konverge.apiserver.http import writes
+from konverge.apiserver.meta import system
 from konverge.apiserver.storage.records import Draft, draft_of
 from konverge.wire.message import Response
-from tests.apiserver.api import Api
+from tests.apiserver.api import CONFIG_MAPS, Api
 from tests.apiserver.definitions import DEFINITIONS, define, definition, undefine
 
 pytestmark = pytest.mark.spec("T-08")
@@ -90,3 +91,12 @@ async def test_a_write_goes_on_when_another_definition_changes(api: Api, gate: G
         await define(api, definition("gadgets", "Gadget"))
     assert answers[0].status == 201
     assert json.loads(answers[0].body)["spec"] == {"a": LARGE}
+
+
+async def test_a_generated_name_that_is_taken_is_generated_again(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+    await api.create("taken")
+    names = iter(["taken", "taken", "free"])
+    monkeypatch.setattr(system, "generate_name", lambda base: next(names))
+    made = await api.call("POST", CONFIG_MAPS, {"metadata": {"generateName": "x-"}, "data": LARGE})
+    assert made["metadata"]["name"] == "free"
+    assert await api.call("GET", f"{CONFIG_MAPS}/free") == made

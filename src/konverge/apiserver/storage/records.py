@@ -110,9 +110,9 @@ _NO_REVISION = secrets.token_hex(16)
 
 
 def draft_of(obj: Obj) -> Draft:
-    """All of `record_of` that takes long. The object must not change any more."""
-    obj["metadata"]["resourceVersion"] = _NO_REVISION
-    before, _, after = _encoded(obj).partition(_NO_REVISION.encode())
+    """All of `record_of` that takes long. The object stays as it is, and must not change any more."""
+    unwritten = {**obj, "metadata": {**obj["metadata"], "resourceVersion": _NO_REVISION}}
+    before, _, after = _encoded(unwritten).partition(_NO_REVISION.encode())
     return Draft(before, after)
 
 
