@@ -15,7 +15,7 @@ from konverge.apiserver.http import writes
 from konverge.apiserver.meta import system
 from konverge.apiserver.storage.records import Draft, draft_of
 from konverge.wire.message import Response
-from tests.apiserver.api import CONFIG_MAPS, Api
+from tests.apiserver.api import APPLY, CONFIG_MAPS, Api
 from tests.apiserver.definitions import DEFINITIONS, define, definition, undefine
 
 pytestmark = pytest.mark.spec("T-08")
@@ -100,3 +100,21 @@ async def test_a_generated_name_that_is_taken_is_generated_again(api: Api, monke
     made = await api.call("POST", CONFIG_MAPS, {"metadata": {"generateName": "x-"}, "data": LARGE})
     assert made["metadata"]["name"] == "free"
     assert await api.call("GET", f"{CONFIG_MAPS}/free") == made
+
+
+async def test_an_apply_that_begins_again_owns_what_was_applied(api: Api, gate: Gate) -> None:
+    inner = {"type": "object", "properties": {"sent": {"type": "string"}, "filled": {"type": "string", "default": "d"}}}
+    await define(api, with_fields(a=MAP, inner=inner))
+    await api.create("x", WIDGETS)
+    head = {"apiVersion": "example.com/v1", "kind": "Widget", "metadata": {"name": "x"}}
+    applied = {**head, "spec": {"a": LARGE, "inner": {"sent": "s"}}}
+    path = f"{WIDGETS}/x"
+    query = {"fieldManager": "m"}
+    async with gate.holding(api, "PATCH", path, applied, content_type=APPLY, query=query) as answers:
+        await api.patch(path, {"metadata": {"labels": {"other": "writer"}}})
+    assert answers[0].status == 200
+    made = json.loads(answers[0].body)
+    assert made["metadata"]["labels"] == {"other": "writer"}
+    assert made["spec"]["inner"] == {"sent": "s", "filled": "d"}
+    [fields] = [entry["fieldsV1"] for entry in made["metadata"]["managedFields"] if entry["manager"] == "m"]
+    assert fields["f:spec"]["f:inner"] == {"f:sent": {}}

@@ -138,13 +138,27 @@ def check_identity(call: Call, served: Served, obj: Obj, live: Obj | None) -> No
         keep_all_but_status(obj, live)
 
 
+class Configuration:
+    """What is applied. The object that comes of it shares parts with it, and defaults and admission change them: when
+    another write came between, the apply begins again with the body as it was sent."""
+
+    def __init__(self, body: bytes) -> None:
+        self._body = body
+        self._unused: Decoded | None = applying.read(body)
+
+    def as_sent(self) -> Decoded:
+        unused, self._unused = self._unused, None
+        return applying.read(self._body) if unused is None else unused
+
+
 async def _apply(call: Call, served: Served, body: bytes, options: WriteOptions) -> Response:
-    applied = await aside.run(len(body), applying.read, body)
+    configuration = await aside.run(len(body), Configuration, body)
     owner = managed_fields.owner_of(call, served, options)
     if owner is None:
         raise status.unsupported_media_type("415: Unsupported Media Type", details={})
 
     def change(live: Obj | None) -> Obj:
+        applied = configuration.as_sent()
         obj = applying.apply(live, applied.obj, owner, force=bool(options.force))
         call.warn_all(applying.warnings(applied, options.field_validation))
         uid = obj["metadata"].get("uid")

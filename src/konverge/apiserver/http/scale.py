@@ -141,11 +141,12 @@ async def patch_scale(call: Call) -> Response:
 
 
 async def _apply(call: Call, served: Served, scale_kind: Served, body: bytes, options: WriteOptions) -> Response:
-    applied = await aside.run(len(body), applying.read, body)
+    configuration = await aside.run(len(body), patch.Configuration, body)
     owner = managed_fields.owner_of(call, scale_kind, options)
     assert owner is not None
 
     def change(old: Obj) -> Obj:
+        applied = configuration.as_sent()
         new = applying.apply(old, applied.obj, owner, force=bool(options.force))
         call.warn_all(applying.warnings(applied, options.field_validation))
         patch.check_identity(call, served, new, old)
