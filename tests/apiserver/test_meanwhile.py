@@ -13,6 +13,7 @@ import pytest
 
 from konverge.apiserver.http import writes
 from konverge.apiserver.meta import system
+from konverge.apiserver.registry import Served
 from konverge.apiserver.storage.records import Draft, draft_of
 from konverge.wire.message import Response
 from tests.apiserver.api import APPLY, CONFIG_MAPS, Api
@@ -118,3 +119,44 @@ async def test_an_apply_that_begins_again_owns_what_was_applied(api: Api, gate: 
     assert made["spec"]["inner"] == {"sent": "s", "filled": "d"}
     [fields] = [entry["fieldsV1"] for entry in made["metadata"]["managedFields"] if entry["manager"] == "m"]
     assert fields["f:spec"]["f:inner"] == {"f:sent": {}}
+
+
+# --- what is served is asked for on the loop: definitions come and go there
+
+
+@pytest.fixture
+def asked_aside(api: Api, monkeypatch: pytest.MonkeyPatch) -> list[bool]:
+    """For each question about a kind, whether it was asked beside the loop."""
+    asked: list[bool] = []
+    by_kind = api.server.registry.by_kind
+
+    def noted(group: str, version: str, kind: str) -> Served | None:
+        asked.append(asyncio._get_running_loop() is None)
+        return by_kind(group, version, kind)
+
+    monkeypatch.setattr(api.server.registry, "by_kind", noted)
+    return asked
+
+
+async def test_managers_of_other_versions_are_looked_up_on_the_loop(api: Api, asked_aside: list[bool]) -> None:
+    path = "/apis/autoscaling/{}/namespaces/default/horizontalpodautoscalers"
+    spec = {"maxReplicas": 2, "scaleTargetRef": {"kind": "Deployment", "name": "x", "apiVersion": "apps/v1"}}
+    await api.call(
+        "POST", path.format("v2"), {"metadata": {"name": "x"}, "spec": spec}, query={"fieldManager": "first"}
+    )
+    asked_aside.clear()
+    change = {"metadata": {"annotations": LARGE}}
+    made = await api.patch(path.format("v1") + "/x", change, query={"fieldManager": "second"})
+    assert {entry["manager"] for entry in made["metadata"]["managedFields"]} == {"first", "second"}
+    assert asked_aside
+    assert not any(asked_aside)
+
+
+async def test_the_kind_of_a_body_is_looked_up_on_the_loop(api: Api, asked_aside: list[bool]) -> None:
+    await define(api, with_fields(a=MAP))
+    asked_aside.clear()
+    widget = {"apiVersion": "example.com/v1", "kind": "Widget", "metadata": {"name": "x"}, "data": LARGE}
+    refused = await api.call("POST", CONFIG_MAPS, widget, expect=400)
+    assert "unknown conversion" in refused["message"]
+    assert asked_aside
+    assert not any(asked_aside)

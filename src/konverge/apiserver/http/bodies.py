@@ -15,7 +15,7 @@ from konverge.apiserver.go.json import cannot_unmarshal, number_error, parse, su
 from konverge.apiserver.go.strconv import quote
 from konverge.apiserver.http import negotiate, respond
 from konverge.apiserver.http.options import Validation, WriteOptions, write_options
-from konverge.apiserver.registry import Served
+from konverge.apiserver.registry import Registry, Served
 from konverge.apiserver.request.call import Call
 from konverge.apiserver.schema import decode as schema
 from konverge.apiserver.schema import lookup
@@ -240,9 +240,12 @@ _CORE_KINDS |= {"ServiceProxyOptions", "PodStatusResult", "RangeAllocation", "Se
 
 def _is_registered(call: Call, group: str, version: str, kind: str) -> bool:
     """Whether the real server's scheme knows a kind, served or not."""
-    registry = call.server.registry
     if lookup(group, version, kind) is not None:
         return True
+    return aside.on_loop(_is_served, call.server.registry, group, version, kind)
+
+
+def _is_served(registry: Registry, group: str, version: str, kind: str) -> bool:
     if version not in registry.versions(group):
         return False
     if kind in _COMMON_KINDS or (not group and kind in _CORE_KINDS):

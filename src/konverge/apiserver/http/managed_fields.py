@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import msgspec
 
+from konverge.apiserver import aside
 from konverge.apiserver.http.options import WriteOptions
 from konverge.apiserver.merge.managed_fields import update
 from konverge.apiserver.merge.owner import Owner, manager_of
@@ -36,10 +37,13 @@ def owner_of(call: Call, served: Served, options: WriteOptions) -> Owner | None:
 
 def _converter(call: Call, served: Served) -> Callable[[Obj, str], tuple[TypeNode, Obj] | None]:
     """An object in the version of another manager's entry."""
+    others: dict[str, Served | None] = {}
 
     def convert(obj: Obj, api_version: str) -> tuple[TypeNode, Obj] | None:
         group, _, version = api_version.rpartition("/")
-        other = call.server.registry.by_kind(group, version, served.resource.kind)
+        if api_version not in others:
+            others[api_version] = aside.on_loop(call.server.registry.by_kind, group, version, served.resource.kind)
+        other = others[api_version]
         if other is None or other.table != served.table or other.typing is None:
             return None
         if other is not served:
