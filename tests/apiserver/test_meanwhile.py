@@ -14,6 +14,7 @@ import pytest
 from konverge.apiserver.http import writes
 from konverge.apiserver.meta import system
 from konverge.apiserver.registry import Served
+from konverge.apiserver.storage import Event
 from konverge.apiserver.storage.records import Draft, draft_of
 from konverge.wire.message import Response
 from tests.apiserver.api import APPLY, CONFIG_MAPS, Api
@@ -21,6 +22,7 @@ from tests.apiserver.definitions import DEFINITIONS, define, definition, undefin
 
 pytestmark = pytest.mark.spec("T-08")
 WIDGETS = "/apis/example.com/v1/namespaces/default/widgets"
+PODS = "/api/v1/namespaces/default/pods"
 LARGE = {f"k{number}": "v" * 50 for number in range(1_000)}
 
 
@@ -119,6 +121,31 @@ async def test_an_apply_that_begins_again_owns_what_was_applied(api: Api, gate: 
     assert made["spec"]["inner"] == {"sent": "s", "filled": "d"}
     [fields] = [entry["fieldsV1"] for entry in made["metadata"]["managedFields"] if entry["manager"] == "m"]
     assert fields["f:spec"]["f:inner"] == {"f:sent": {}}
+
+
+async def test_a_pod_without_grace_is_gone_even_if_its_request_ends_between(api: Api) -> None:
+    """A graceful deletion is two writes: none waits for anything after the first."""
+    await api.create("default", "/api/v1/namespaces/default/serviceaccounts")
+    spec = {"containers": [{"name": "c", "image": "i"}]}
+    await api.create("p", PODS, metadata={"annotations": LARGE}, spec=spec)
+    deleting = asyncio.create_task(api.send("DELETE", f"{PODS}/p"))
+    marks: list[Any] = []
+
+    def ended(event: Event) -> None:
+        if event.record is not None:
+            marks.append(event.record.decode()["metadata"])
+            deleting.cancel()
+
+    async with api.watch(PODS, resourceVersion=str(api.server.store.revision)) as watch:
+        api.server.store.subscribe("/pods", ended)
+        await asyncio.wait([deleting])
+        assert [mark["deletionGracePeriodSeconds"] for mark in marks] == [0]
+        assert not api.server.store.table("/pods").records
+        marked, gone = (await watch.next()), (await watch.next())
+    assert (marked["type"], gone["type"]) == ("MODIFIED", "DELETED")
+    later = gone["object"]["metadata"].pop("resourceVersion")
+    assert int(later) == int(marked["object"]["metadata"].pop("resourceVersion")) + 1
+    assert gone["object"] == marked["object"]
 
 
 # --- what is served is asked for on the loop: definitions come and go there

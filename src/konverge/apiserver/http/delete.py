@@ -226,7 +226,10 @@ def _mark(obj: Obj, grace: int, *, graceful: bool) -> None:  # upstream: rest.Be
 
 
 async def _mark_and_remove(call: Call, served: Served, record: Record, obj: Obj) -> Deleted:
-    """A graceful kind without time left: watchers see that it is being deleted, then that it is gone."""
+    """A graceful kind without time left: watchers see that it is being deleted, then that it is gone.
+
+    Nothing is waited for between the two: a request that ends there would leave the object marked.
+    """
     _mark(obj, 0, graceful=True)
     if call.dry_run:
         obj["metadata"]["resourceVersion"] = str(record.revision)
@@ -235,7 +238,7 @@ async def _mark_and_remove(call: Call, served: Served, record: Record, obj: Obj)
     draft = await _drafted(record, obj)
     store.require(call.reverts)
     marked = store.put(store.table(served.table), obj, expected=record.revision, draft=draft)
-    return await _remove_record(call, served, marked, obj)
+    return await _remove_drafted(call, served, marked, obj, Release((), by_update=False), draft)
 
 
 async def _remove_record(
@@ -244,9 +247,15 @@ async def _remove_record(
     """`dropped`: finalizers of the stored object that the deletion's own policy removes."""
     if call.dry_run:
         return Deleted(record, gone=True)
-    store = call.server.store
-    release = Release(dropped, by_update=False)
     draft = await writes.removal_draft(record)
+    return await _remove_drafted(call, served, record, obj, Release(dropped, by_update=False), draft)
+
+
+async def _remove_drafted(
+    call: Call, served: Served, record: Record, obj: Obj, release: Release, draft: Draft | None
+) -> Deleted:
+    """Removes the record before it waits for anything. `draft` is its object."""
+    store = call.server.store
     store.require(call.reverts)
     table = store.table(served.table)
     last = store.remove(table, record.key, expected=record.revision, release=release, draft=draft)
