@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Any
 
 import pytest
 
@@ -35,3 +36,27 @@ async def test_nothing_goes_on_in_a_server_that_ends_while_it_compiles() -> None
             await asyncio.sleep(0)
     await writing
     assert not server.definitions._compiling
+
+
+@pytest.mark.spec("T-08")
+@pytest.mark.parametrize("stopped_first", [True, False])
+async def test_a_manager_that_has_ended_writes_nothing(api: Api, stopped_first: bool) -> None:
+    """The store is closed next: what is written then may not reach the disk."""
+    table = "apiextensions.k8s.io/customresourcedefinitions"
+    store, manager = api.server.store, api.server.definitions
+    if stopped_first:
+        await manager.stop()
+    written: list[int] = []
+    store.subscribe(table, lambda event: written.append(event.revision))
+    store.put(store.table(table), unsettled(), expected=0)
+    await manager.stop()
+    for _ in range(5):
+        await asyncio.sleep(0)
+    assert written == [store.revision]
+    assert not manager._pending
+
+
+def unsettled() -> dict[str, Any]:
+    made = definition("widgets", "Widget")
+    status = {"conditions": [], "storedVersions": ["v1"], "acceptedNames": {"plural": "", "kind": ""}}
+    return {**made, "metadata": {**made["metadata"], "uid": "u", "generation": 1}, "status": status}

@@ -113,7 +113,7 @@ class Manager:
             names &= self._pending | self._compiling.keys()
 
     async def stop(self) -> None:
-        """End what is being compiled, and compile nothing more."""
+        """End what is being compiled; compile and write nothing more: the store is about to be closed."""
         self._is_stopped = True
         tasks = list(self._compiling.values())
         for task in tasks:
@@ -146,7 +146,7 @@ class Manager:
         self._later(event.key)
 
     def _later(self, name: str) -> None:
-        if name not in self._pending:
+        if name not in self._pending and not self._is_stopped:
             self._pending.add(name)
             asyncio.get_running_loop().call_soon(self._settle, name)
 
@@ -258,6 +258,8 @@ class Manager:
 
     def _settle(self, name: str) -> None:
         self._pending.discard(name)
+        if self._is_stopped:
+            return
         with contextlib.suppress(Failed):  # `_settle_all` comes when the disk works again
             self._settle_now(name)
 
