@@ -268,3 +268,32 @@ async def test_the_collector_does_not_pause_for_ever() -> None:
         with aside.collector_paused:
             assert gc.isenabled()
     assert gc.isenabled()
+
+
+FORKED = """
+import asyncio, gc, os, signal, sys
+from konverge.apiserver import aside
+
+def compute():
+    assert asyncio.run(aside.run(aside.FROM, sorted, [2, 1])) == [1, 2]
+
+compute()
+with aside.collector_paused:
+    child = os.fork()
+    if not child:
+        signal.alarm(30)  # ends a child that waits for ever
+        assert gc.isenabled()
+        with aside.collector_paused:
+            assert not gc.isenabled()
+        assert gc.isenabled()
+        compute()
+        os._exit(7)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
+    assert not gc.isenabled()
+compute()
+"""
+
+
+async def test_a_forked_process_has_a_thread_of_its_own() -> None:
+    process = await asyncio.create_subprocess_exec(sys.executable, "-W", "ignore", "-c", FORKED)
+    assert await process.wait() == 0

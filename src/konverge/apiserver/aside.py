@@ -21,6 +21,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import os
 import sys
 import threading
 from collections.abc import Callable
@@ -138,9 +139,23 @@ class _Collector:
             self._since = None
             gc.enable()
 
+    def forget(self) -> None:
+        """There is no request any more: the collector works."""
+        self._requests = 0
+        self._resume()
+
 
 collector_paused = _Collector()
 """`with collector_paused:` around a large request, on the loop."""
+
+
+def _begin_in_child() -> None:
+    """A process that was forked has neither the thread nor the requests of its parent."""
+    _threads.cache_clear()
+    collector_paused.forget()
+
+
+os.register_at_fork(after_in_child=_begin_in_child)
 
 
 def on_loop(ask: Callable[[Unpack[Ts]], T], *args: *Ts) -> T:
