@@ -11,7 +11,6 @@ from __future__ import annotations
 import struct
 from collections import Counter
 from collections.abc import Iterator
-from itertools import takewhile
 from pathlib import Path
 
 PAGE = 4096
@@ -167,12 +166,10 @@ class _Log:
             (log[place : place + _FRAME_HEADER], log[place + _FRAME_HEADER : place + _FRAME_HEADER + PAGE])
             for place in range(_LOG_HEADER, len(log) - PAGE - _FRAME_HEADER + 1, PAGE + _FRAME_HEADER)
         ]
-        # The header is not needed: frames of this use of the file come first, and all have the same salts.
-        salts = Counter(head[8:16] for head, _ in frames[:3]).most_common(1)
-        if salts:
-            used = list(takewhile(lambda frame: any(frame[0]), frames))
-            last = max(number for number, (head, _) in enumerate(used) if head[8:16] == salts[0][0])
-            self._apply(used[: last + 1], struct.unpack_from(">II", log, 24))
+        salts = _salts(log, [head[8:16] for head, _ in frames])
+        matching = [number for number, (head, _) in enumerate(frames) if head[8:16] == salts]
+        if matching:  # others in between are damaged, later ones are of an earlier use of the file, or zeros
+            self._apply(frames[: matching[-1] + 1], struct.unpack_from(">II", log, 24))
 
     def _apply(self, frames: list[tuple[bytes, bytes]], before: tuple[int, int]) -> None:
         pending: dict[int, bytes] = {}
@@ -190,6 +187,17 @@ class _Log:
                 pending = {}
         if not whole:  # that may have been a commit
             self.pages |= pending
+
+
+def _salts(log: bytes, frames: list[bytes]) -> bytes | None:
+    """What all frames of this use of the file have in common; None if it has no frames, as in a log of zeros.
+
+    If the header is damaged, its first frames tell: those of an earlier use come after them.
+    """
+    used = [salts for salts in frames if any(salts)]
+    if log[16:24] in used:
+        return log[16:24]
+    return Counter(used[:3]).most_common(1)[0][0] if used else None
 
 
 def _checksum(order: str, data: bytes, before: tuple[int, int]) -> tuple[int, int]:

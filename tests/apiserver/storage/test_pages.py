@@ -1,0 +1,57 @@
+"""Pages of damaged files: what is damaged costs itself, and no intact page or frame besides."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from konverge.apiserver.storage.pages import PAGE
+from konverge.apiserver.storage.salvage import salvage
+from tests.apiserver.storage.corruptions import LOG, States
+from tests.apiserver.storage.test_salvage import acknowledged, saved
+
+FRAME = PAGE + 24
+
+
+@pytest.fixture(scope="module")
+def states(tmp_path_factory: pytest.TempPathFactory) -> States:
+    return States(tmp_path_factory.mktemp("states"))
+
+
+@pytest.mark.spec("T-06")
+def test_a_log_of_zeros_has_no_frames(states: States, tmp_path: Path) -> None:
+    """A server that has not written since its start leaves one."""
+    shutil.copytree(states.folder / "stopped", tmp_path / "damaged")
+    (tmp_path / "damaged" / LOG).write_bytes(bytes(32 + 9 * FRAME))
+    assert salvage(tmp_path / "damaged", tmp_path / "saved").complete
+    assert saved(tmp_path / "saved") == acknowledged(states)
+
+
+@pytest.mark.spec("T-06")
+@pytest.mark.parametrize("block", [0, 1, 5])
+def test_the_frames_after_a_block_of_zeros_count(states: States, tmp_path: Path, block: int) -> None:
+    shutil.copytree(states.folder / "killed", tmp_path / "damaged")
+    path = tmp_path / "damaged" / LOG
+    data = bytearray(path.read_bytes())
+    data[block * PAGE : (block + 1) * PAGE] = bytes(PAGE)
+    path.write_bytes(data)
+    report = salvage(tmp_path / "damaged", tmp_path / "saved")
+    assert report.reached == states.expected["killed"][0]
+    truth = acknowledged(states)
+    same = [where for where, data in saved(tmp_path / "saved").items() if truth.get(where) == data]
+    assert len(same) >= len(truth) - 2 * PAGE // 250
+
+
+@pytest.mark.spec("T-06")
+def test_frames_of_an_earlier_use_of_the_log_do_not_count(states: States, tmp_path: Path) -> None:
+    """They come after those of this use, and may be more; without the header, too."""
+    shutil.copytree(states.folder / "killed", tmp_path / "damaged")
+    path = tmp_path / "damaged" / LOG
+    data = path.read_bytes()
+    used = [place for place in range(32, len(data) - FRAME + 1, FRAME) if any(data[place : place + 24])]
+    old = b"".join(data[place : place + 8] + b"old salt" + data[place + 16 : place + FRAME] for place in used[:9])
+    path.write_bytes(bytes(24) + data[24 : used[-1] + FRAME] + len(used) * old)
+    assert salvage(tmp_path / "damaged", tmp_path / "saved").complete
+    assert saved(tmp_path / "saved") == acknowledged(states)
