@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import shutil
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
-from konverge.apiserver.storage.pages import PAGE
+from konverge.apiserver.storage.pages import PAGE, Pages
 from konverge.apiserver.storage.salvage import salvage
 from tests.apiserver.storage.corruptions import LOG, States
 from tests.apiserver.storage.test_salvage import acknowledged, saved
@@ -55,3 +57,53 @@ def test_frames_of_an_earlier_use_of_the_log_do_not_count(states: States, tmp_pa
     path.write_bytes(bytes(24) + data[24 : used[-1] + FRAME] + len(used) * old)
     assert salvage(tmp_path / "damaged", tmp_path / "saved").complete
     assert saved(tmp_path / "saved") == acknowledged(states)
+
+
+def with_free_pages(path: Path, tables: int) -> set[str]:
+    """A database with a free list, whose pages keep what they held; returns what is not deleted."""
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute(f"PRAGMA page_size = {PAGE}")
+        connection.execute("PRAGMA secure_delete = OFF")
+        for table in range(tables):
+            connection.execute(f"CREATE TABLE t{table} (value TEXT)")
+        for table in range(tables):
+            rows = [(f"{table} {number} " * 300,) for number in range(20)]
+            connection.executemany(f"INSERT INTO t{table} VALUES (?)", rows)
+        connection.commit()
+        for table in range(tables):
+            connection.execute(f"DELETE FROM t{table} WHERE rowid > ?", (1 if table == 0 else 14,))
+        left = [connection.execute(f"SELECT value FROM t{table}").fetchall() for table in range(tables)]
+    return {value for rows in left for (value,) in rows}
+
+
+def values(path: Path) -> set[str]:
+    return {str(columns[0]) for _, columns in Pages(path).rows() if len(columns) == 1}
+
+
+@pytest.mark.spec("T-06")
+def test_a_damaged_free_list_hides_no_page_that_is_used(tmp_path: Path) -> None:
+    """Its start, its count, and each of its entries, bit by bit; one of the tables has a single page."""
+    path = tmp_path / "a.db"
+    left = with_free_pages(path, 3)
+    assert values(path) == left
+    data = path.read_bytes()
+    trunk = (int.from_bytes(data[32:36], "big") - 1) * PAGE
+    entries = int.from_bytes(data[trunk + 4 : trunk + 8], "big")
+    assert entries > 5
+    places = [*range(32, 40), *range(trunk, trunk + 8 + 4 * entries)]
+    for place in places:
+        for bit in range(8):
+            damaged = bytearray(data)
+            damaged[place] ^= 1 << bit
+            path.write_bytes(damaged)
+            assert values(path) >= left, (place - trunk, bit)
+
+
+def test_a_free_list_that_ends_in_itself_is_no_list(tmp_path: Path) -> None:
+    path = tmp_path / "a.db"
+    left = with_free_pages(path, 1)
+    data = bytearray(path.read_bytes())
+    trunk = (int.from_bytes(data[32:36], "big") - 1) * PAGE
+    data[trunk : trunk + 4] = data[32:36]
+    path.write_bytes(data)
+    assert values(path) > left

@@ -8,6 +8,7 @@ https://www.sqlite.org/fileformat2.html
 
 from __future__ import annotations
 
+import contextlib
 import struct
 from collections import Counter
 from collections.abc import Iterator
@@ -17,8 +18,11 @@ PAGE = 4096
 """The size of a page, which `create_database` sets; read from no header, as that may be damaged."""
 _FILE_HEADER = 100
 _LOG_HEADER, _FRAME_HEADER = 32, 24
-_TABLE_LEAF, _INDEX_LEAF, _INDEX_INNER = 0x0D, 0x0A, 0x02
+_TABLE_LEAF, _TABLE_INNER, _INDEX_LEAF, _INDEX_INNER = 0x0D, 0x05, 0x0A, 0x02
+_TREE = (_TABLE_LEAF, _TABLE_INNER, _INDEX_LEAF, _INDEX_INNER)
 _MOST_COLUMNS = 8
+_NO_RECORD = (IndexError, ValueError, KeyError, struct.error, RecursionError)
+"""What reading a damaged cell ends in."""
 _SIZES = (0, 1, 2, 3, 4, 6, 8)
 """Bytes of the integers of serial types 0 to 6."""
 
@@ -56,23 +60,49 @@ class Pages:
             for place in _cells(page, start, kind):
                 try:
                     record = self._record(page, place, kind)
-                except (IndexError, ValueError, KeyError, struct.error, RecursionError):
+                except _NO_RECORD:
                     continue  # what is left of a cell
                 if record is not None:
                     yield record
 
     def _free(self) -> set[int]:
-        """The pages of the free list: what they held was deleted."""
-        free: set[int] = set()
-        (trunk,) = struct.unpack(">I", self._pages.get(1, b"").ljust(_FILE_HEADER, b"\0")[32:36])
-        while trunk in self._pages and trunk not in free and len(self._pages[trunk]) == PAGE:
-            free.add(trunk)
-            following, count = struct.unpack_from(">II", self._pages[trunk])
+        """The pages of the free list: what they held was deleted. A list that contradicts itself says nothing."""
+        trunk, total = struct.unpack_from(">II", self._pages.get(1, b"").ljust(PAGE, b"\0"), 32)
+        trunks: set[int] = set()
+        leaves: list[int] = []
+        while trunk != 0:
+            page = self._pages.get(trunk, b"")
+            if trunk in trunks or len(page) < PAGE or page[0] in _TREE:
+                return set()
+            trunks.add(trunk)
+            trunk, count = struct.unpack_from(">II", page)
             if count > PAGE // 4 - 2:
-                break
-            free.update(struct.unpack_from(f">{count}I", self._pages[trunk], 8))
-            trunk = following
-        return free
+                return set()
+            leaves += struct.unpack_from(f">{count}I", page, 8)
+        free = trunks.union(leaves)
+        if not free or not len(trunks) + len(leaves) == len(free) == total:
+            return set()
+        return free - self._referred(free)
+
+    def _referred(self, free: set[int]) -> set[int]:
+        """The pages that others of the tables and indexes lead to: in a free list by damage only.
+
+        What they begin with does not tell: SQLite leaves a page as it was when it frees it.
+        """
+        referred: set[int] = set()
+        for number, page in self._pages.items():
+            start = _FILE_HEADER if number == 1 else 0
+            if number in free or len(page) < PAGE or page[start] not in (_TABLE_INNER, _INDEX_INNER):
+                continue
+            places = [start + 8, *_cells(page, start, page[start])]
+            referred.update(struct.unpack_from(">I", page, place)[0] for place in places if place <= PAGE - 4)
+        schema = self._pages[1].ljust(PAGE, b"\0")
+        for place in _cells(schema, _FILE_HEADER, _TABLE_LEAF):
+            with contextlib.suppress(*_NO_RECORD):
+                match self._record(schema, place, _TABLE_LEAF):
+                    case _, (str(), str(), str(), int(root), _):
+                        referred.add(root)
+        return referred
 
     def _record(self, page: bytes, place: int, kind: int) -> Record | None:
         if kind == _INDEX_INNER:
@@ -110,7 +140,7 @@ def _exactly(data: bytes, size: int) -> bytes:
 
 def _cells(page: bytes, start: int, kind: int) -> Iterator[int]:
     (count,) = struct.unpack_from(">H", page, start + 3)
-    first = start + (12 if kind == _INDEX_INNER else 8)
+    first = start + (12 if kind in (_TABLE_INNER, _INDEX_INNER) else 8)
     for number in range(min(count, (PAGE - first) // 2)):
         (place,) = struct.unpack_from(">H", page, first + 2 * number)
         yield place
