@@ -107,3 +107,19 @@ def test_a_free_list_that_ends_in_itself_is_no_list(tmp_path: Path) -> None:
     data[trunk : trunk + 4] = data[32:36]
     path.write_bytes(data)
     assert values(path) > left
+
+
+@pytest.mark.parametrize("size", [2 * PAGE + 600, 1 << 26])
+def test_a_row_whose_pages_have_no_end_is_left_out(tmp_path: Path, size: int) -> None:
+    """A page that names itself as the next, with a size that two pages could hold, and one that no file of four can."""
+    place = 100
+    cell = bytes([0x80 | size >> 21, 0x80 | size >> 14 & 0x7F, 0x80 | size >> 7 & 0x7F, size & 0x7F, 1])
+    local = 489 + (size - 489) % (PAGE - 4)
+    local = local if local <= PAGE - 35 else 489
+    leaf = bytes([0x0D, 0, 0, 0, 1, 0, 0, 0, 0, place]).ljust(place, b"\0") + cell + bytes(local) + b"\0\0\0\3"
+    path = tmp_path / "a.db"
+    path.write_bytes(bytes(PAGE) + leaf.ljust(PAGE, b"\0") + b"\0\0\0\4".ljust(PAGE, b"\0") + bytes(PAGE))
+    if size < 4 * PAGE:
+        assert list(Pages(path).rows()) == [(1, ())]
+    path.write_bytes(bytes(PAGE) + leaf.ljust(PAGE, b"\0") + b"\0\0\0\3".ljust(PAGE, b"\0") + bytes(PAGE))
+    assert list(Pages(path).rows()) == []

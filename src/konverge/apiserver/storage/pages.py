@@ -119,12 +119,18 @@ class Pages:
         most = PAGE - 35 if kind == _TABLE_LEAF else (PAGE - 12) * 64 // 255 - 23
         if size <= most:
             return _exactly(page[place : place + size], size)
+        if size > PAGE * len(self._pages):
+            raise ValueError("larger than the file")
         least = (PAGE - 12) * 32 // 255 - 23
         local = least + (size - least) % (PAGE - 4)
         local = local if local <= most else least
         parts, left = [_exactly(page[place : place + local], local)], size - local
         (following,) = struct.unpack_from(">I", page, place + local)
+        seen: set[int] = set()
         while left > 0:
+            if following in seen:
+                raise ValueError("a chain that ends in itself")
+            seen.add(following)
             page = self._pages[following]
             (following,) = struct.unpack_from(">I", page)
             parts.append(_exactly(page[4 : 4 + min(left, PAGE - 4)], min(left, PAGE - 4)))
