@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import random
+import shutil
+import sqlite3
 from pathlib import Path
 
 import pytest
@@ -10,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from konverge import clock
+from konverge.apiserver.storage import database
 from konverge.apiserver.storage.backup import BackupError, backup_rows, check_backup, encoded, new_backup
 from konverge.apiserver.storage.folder import DataFolder, FolderError, FolderInUse
 from konverge.apiserver.storage.integrity import existing_state
@@ -171,8 +175,126 @@ def test_keys_of_the_folder_stay_and_only_the_state_is_moved(tmp_path: Path) -> 
     DataFolder(tmp_path / "data").close()  # the lock is free
 
 
+def files(folder: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+async def killed_state(folder: Path) -> dict[str, bytes]:
+    """A state whose newest writes are only in its write-ahead log."""
+    store = opened(folder / "running")
+    await write(store, random.Random(3), 30)
+    shutil.copytree(folder / "running", folder / "data")
+    await store.close()
+    assert any(files(folder / "data")["state.db-wal"])
+    return files(folder / "data")
+
+
+@pytest.mark.spec("T-07")
+@pytest.mark.parametrize("error", [KeyboardInterrupt(), OSError(errno.ENOSPC, "No space left on device")])
 @pytest.mark.parametrize("name", ["state.db-witness", "state.db"])
-def test_a_restore_that_is_interrupted_leaves_no_empty_folder(
+async def test_a_restore_that_fails_leaves_the_folder_as_it_was(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, error: BaseException
+) -> None:
+    """The log as well, without which the state would be older than what was acknowledged."""
+    make_backup(tmp_path / "a")
+    before = await killed_state(tmp_path)
+    old = existing_state(tmp_path / "data" / "state.db")
+    replace = Path.replace
+    failed: list[Path] = []
+
+    def fails(new: Path, to: Path) -> Path:
+        if to.name == name and not failed:
+            failed.append(to)
+            raise error
+        return replace(new, to)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Path, "replace", fails)
+        with pytest.raises(KeyboardInterrupt if isinstance(error, KeyboardInterrupt) else FolderError):
+            restore(tmp_path / "a", tmp_path / "data", replace=True)
+    assert failed
+    assert {**files(tmp_path / "data"), "lock": b""} == {**before, "lock": b""}
+    assert existing_state(tmp_path / "data" / "state.db") == old
+    restore(tmp_path / "a", tmp_path / "data", replace=True)
+    assert existing_state(tmp_path / "data" / "state.db").seal.count == len(ROWS)
+
+
+@pytest.mark.spec("T-07")
+async def test_nothing_is_moved_before_the_new_state_is_complete(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """SQLite's error for a full disk; a power loss then must not find the folder changed either."""
+    make_backup(tmp_path / "a")
+    before = await killed_state(tmp_path)
+
+    def full(*_: object) -> None:
+        now = files(tmp_path / "data")
+        assert {name: now.get(name) for name in before if name != "lock"} == {
+            name: data for name, data in before.items() if name != "lock"
+        }
+        full_disk = sqlite3.OperationalError("database or disk is full")
+        full_disk.sqlite_errorcode = sqlite3.SQLITE_FULL
+        raise full_disk
+
+    monkeypatch.setattr(database, "_filled", full)
+    with pytest.raises(FolderError, match="is full"):
+        restore(tmp_path / "a", tmp_path / "data", replace=True)
+    assert {**files(tmp_path / "data"), "lock": b""} == {**before, "lock": b""}
+
+
+async def test_what_is_moved_aside_is_on_disk_before_it_is_removed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make_backup(tmp_path / "a")
+    before = await killed_state(tmp_path)
+    synced: list[Path] = []
+
+    def sync(folder: Path) -> None:
+        if (tmp_path / "data" / "state.db-wal").exists():
+            synced.append(folder)
+            assert files(folder).items() >= {name: data for name, data in before.items() if name != "lock"}.items()
+
+    monkeypatch.setattr("konverge.apiserver.storage.restore.sync_folder", sync)
+    _, _, aside = restore(tmp_path / "a", tmp_path / "data", replace=True)
+    assert synced == [aside, tmp_path / "data"]
+
+
+async def test_a_state_that_cannot_be_put_back_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    make_backup(tmp_path / "a")
+    before = await killed_state(tmp_path)
+
+    def fails(new: Path, to: Path) -> Path:
+        raise OSError(errno.EIO, "Input/output error")
+
+    monkeypatch.setattr(Path, "replace", fails)
+    with pytest.raises(FolderError, match=r"the state that was there is in .*replaced-"):
+        restore(tmp_path / "a", tmp_path / "data", replace=True)
+    (aside,) = (tmp_path / "data").glob("replaced-*")
+    assert files(aside) == {name: data for name, data in before.items() if name != "lock"}
+
+
+@pytest.mark.parametrize("name", ["state.db-witness", "state.db"])
+def test_a_failed_restore_into_a_new_folder_leaves_no_part_of_a_state(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    make_backup(tmp_path / "a")
+    replace = Path.replace
+
+    def fails(new: Path, to: Path) -> Path:
+        if to.name == name:
+            raise OSError(errno.EIO, "Input/output error")
+        return replace(new, to)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Path, "replace", fails)
+        with pytest.raises(FolderError, match="check the disk"):
+            restore(tmp_path / "a", tmp_path / "data")
+    assert list(files(tmp_path / "data")) == ["lock"]
+    restore(tmp_path / "a", tmp_path / "data")
+
+
+@pytest.mark.parametrize("name", ["state.db-witness", "state.db"])
+def test_a_restore_that_a_crash_ends_leaves_no_empty_folder(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
     """A server that starts then must not begin with nothing."""
@@ -188,6 +310,7 @@ def test_a_restore_that_is_interrupted_leaves_no_empty_folder(
 
     with monkeypatch.context() as patched:
         patched.setattr(Path, "replace", ends)
+        patched.setattr("konverge.apiserver.storage.restore._Room.put_back", lambda *_: None)  # the process is gone
         with pytest.raises(KeyboardInterrupt):
             restore(tmp_path / "a", tmp_path / "data", replace=True)
     if name == "state.db":

@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import os
 import sqlite3
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from urllib.parse import quote
 
@@ -44,14 +44,33 @@ Logged = tuple[int, bytes]
 """Revision and changes."""
 
 
-def create_database(path: Path, seal: Seal, rows: Iterable[Row] = (), log: Iterable[Logged] = ()) -> Seal:
+def create_database(
+    path: Path,
+    seal: Seal,
+    rows: Iterable[Row] = (),
+    log: Iterable[Logged] = (),
+    make_room: Callable[[], None] = lambda: None,
+) -> Seal:
     """Make a state with these rows, and its witness; `seal` gives its identity, revision and where its log begins.
 
     The state is there as a whole or not at all, whenever the machine stops. It takes the place of a file of that name,
-    whose write-ahead log must be gone.
+    whose write-ahead log must be gone; `make_room` is called when the new file is complete, and before it is in place.
     """
     new = path.with_name(f"{path.name}.new")
     _remove(new)
+    try:
+        seal = _build(new, seal, rows, log)
+        make_room()
+        create_witness(path, seal)
+        new.replace(path)
+    except BaseException:
+        _remove(new)
+        raise
+    sync_folder(path.parent)
+    return seal
+
+
+def _build(new: Path, seal: Seal, rows: Iterable[Row], log: Iterable[Logged]) -> Seal:
     create_private(new)
     with contextlib.closing(sqlite3.connect(new, isolation_level=None)) as connection:
         connection.execute(f"PRAGMA page_size = {PAGE}")
@@ -66,9 +85,6 @@ def create_database(path: Path, seal: Seal, rows: Iterable[Row] = (), log: Itera
         connection.execute("COMMIT")
         connection.execute("PRAGMA journal_mode = WAL")
     sync_file(new)
-    create_witness(path, seal)
-    new.replace(path)
-    sync_folder(path.parent)
     return seal
 
 

@@ -9,14 +9,16 @@ begins at a revision that no client has seen, and all before it counts as compac
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterable
+import sqlite3
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from konverge import clock
 from konverge.apiserver.storage.backup import Head, backup_rows, check_backup
 from konverge.apiserver.storage.checksums import Seal
-from konverge.apiserver.storage.database import Row, create_database
-from konverge.apiserver.storage.folder import DATABASE, PRIVATE_FOLDER, DataFolder, FolderError
+from konverge.apiserver.storage.database import Row, create_database, explained, sync_file
+from konverge.apiserver.storage.failures import disk_problem
+from konverge.apiserver.storage.folder import DATABASE, PRIVATE_FOLDER, DataFolder, FolderError, sync_folder
 from konverge.apiserver.storage.integrity import new_identity
 from konverge.apiserver.storage.witness import marks, witness_path
 
@@ -44,17 +46,27 @@ def restore(backup: Path, folder: Path, *, replace: bool = False) -> tuple[Head,
     lock = DataFolder(folder)
     try:
         known = max([head.revision, *_known_revisions(folder)])
-        aside = _make_room(folder, known, replace)
-        return head, create_fresh(folder, known, backup_rows(backup)), aside
+        room = _Room(folder, known, replace)
+        try:
+            seal = create_fresh(folder, known, backup_rows(backup), room.make)
+        except BaseException as error:
+            room.put_back(error)
+            raise
+        return head, seal, room.aside
     finally:
         lock.close()
 
 
-def create_fresh(folder: Path, known: int, rows: Iterable[Row]) -> Seal:
+def create_fresh(folder: Path, known: int, rows: Iterable[Row], make_room: Callable[[], None] = lambda: None) -> Seal:
     """A state of these rows whose revisions are beyond those that are known. The caller holds the folder's lock."""
     revision = fresh_revision(known)
     start = Seal(id=new_identity(), revision=revision, compacted=revision, base_revision=revision)
-    return create_database(folder / DATABASE, start, rows)
+    try:
+        return create_database(folder / DATABASE, start, rows, make_room=make_room)
+    except sqlite3.Error as error:
+        raise explained(folder / DATABASE, error) from error
+    except OSError as error:
+        raise FolderError(disk_problem(folder, error)) from error
 
 
 def _known_revisions(folder: Path) -> list[int]:
@@ -64,25 +76,66 @@ def _known_revisions(folder: Path) -> list[int]:
         return []
 
 
-def _make_room(folder: Path, revision: int, replace: bool) -> Path | None:
-    present = [folder / name for name in STATE_FILES if (folder / name).exists()]
-    if not present:
-        return None
-    if not replace:
-        raise FolderError(
-            f"the folder {folder} has a state already: give another folder, or --force to move that state aside"
-        )
-    number = 0
-    while (aside := folder / f"replaced-{revision}{f'-{number}' if number else ''}").exists():
-        number += 1
-    aside.mkdir(mode=PRIVATE_FOLDER)
-    for path in present:
-        _keep(path, aside / path.name)
-    # The database goes when the new one takes its place: if this ends in between, no server finds an empty folder.
-    for path in present:
-        if path.name != DATABASE and path != witness_path(folder / DATABASE):
-            path.unlink()
-    return aside
+class _Room:
+    """The place of a new state: what is there is kept in another folder, and comes back if the new one fails."""
+
+    def __init__(self, folder: Path, revision: int, replace: bool) -> None:
+        self._folder, self._revision = folder, revision
+        paths = [folder / name for name in STATE_FILES]
+        self._present = {path: path.stat().st_ino for path in paths if path.exists()}
+        self.aside: Path | None = None
+        if self._present and not replace:
+            raise FolderError(
+                f"the folder {folder} has a state already: give another folder, or --force to move that state aside"
+            )
+
+    def make(self) -> None:
+        """Called when the new state is complete: a disk that is full is noticed before, while nothing is changed."""
+        if not self._present:
+            return
+        number = 0
+        while (aside := self._folder / f"replaced-{self._revision}{f'-{number}' if number else ''}").exists():
+            number += 1
+        aside.mkdir(mode=PRIVATE_FOLDER)
+        try:
+            for path in self._present:
+                _keep(path, aside / path.name)
+            sync_folder(aside)
+            sync_folder(self._folder)
+        except BaseException:
+            shutil.rmtree(aside, ignore_errors=True)
+            raise
+        self.aside = aside
+        # The database goes when the new one takes its place: if this ends in between, no server finds an empty folder.
+        for path in self._present:
+            if path.name != DATABASE and path != witness_path(self._folder / DATABASE):
+                path.unlink()
+
+    def put_back(self, cause: BaseException) -> None:
+        """Make the folder as it was. Raises FolderError if that fails, too; then what was there is only aside."""
+        try:
+            for path in (self._folder / name for name in STATE_FILES):
+                if path not in self._present:
+                    path.unlink(missing_ok=True)
+                elif self.aside is not None and not _is_same(path, self._present[path]):
+                    _put(self.aside / path.name, path)
+            sync_folder(self._folder)
+        except OSError as error:
+            where = f"; the state that was there is in {self.aside}: move its files back" if self.aside else ""
+            raise FolderError(f"{cause}, and {disk_problem(self._folder, error)}{where}") from cause
+        if self.aside is not None:  # its files are those of the folder again, which a server would change
+            shutil.rmtree(self.aside, ignore_errors=True)
+
+
+def _is_same(path: Path, inode: int) -> bool:
+    return path.exists() and path.stat().st_ino == inode
+
+
+def _put(kept: Path, path: Path) -> None:
+    new = path.with_name(f"{path.name}.new")
+    new.unlink(missing_ok=True)
+    _keep(kept, new)
+    new.replace(path)
 
 
 def _keep(path: Path, other: Path) -> None:
@@ -90,3 +143,4 @@ def _keep(path: Path, other: Path) -> None:
         other.hardlink_to(path)
     except OSError:  # not every file system has links
         shutil.copy2(path, other)
+        sync_file(other)

@@ -64,13 +64,16 @@ def create(database: Path, seal: Seal) -> None:
     """Put a witness on disk that knows nothing but this point. It takes the place of another one at once."""
     path = witness_path(database)
     new = path.with_name(f"{path.name}.new")
-    descriptor = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, PRIVATE_FILE)
     try:
-        os.write(descriptor, _slot(seal).ljust(_SLOT, b"\0") * _SLOTS)
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
-    new.replace(path)
+        descriptor = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, PRIVATE_FILE)
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(_slot(seal).ljust(_SLOT, b"\0") * _SLOTS)
+            file.flush()
+            os.fsync(descriptor)
+        new.replace(path)
+    except BaseException:
+        new.unlink(missing_ok=True)
+        raise
     sync_folder(path.parent)
 
 
