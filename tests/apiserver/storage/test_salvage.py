@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from konverge.apiserver.storage.checksums import Seal
 from konverge.apiserver.storage.folder import FolderError
 from konverge.apiserver.storage.integrity import existing_state
 from konverge.apiserver.storage.pages import PAGE, Pages
@@ -146,6 +147,36 @@ def test_keys_and_tokens_come_along_and_a_target_is_never_replaced(states: State
     for target in ("saved", "damaged"):
         with pytest.raises(FolderError, match="has a state already"):
             salvage(tmp_path / "damaged", tmp_path / target)
+
+
+@pytest.mark.spec("T-06")
+def test_keys_are_copied_privately_and_before_there_is_a_state(
+    states: States, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A server that finds the state without them would make others, and all credentials would end."""
+    shutil.copytree(states.folder / "stopped", tmp_path / "damaged")
+    (tmp_path / "damaged" / "token").write_text("secret")
+    for name in ("state.db.new", "state.db-witness.new", "state.db.new-journal"):
+        (tmp_path / "damaged" / name).write_text("left by a crash")
+
+    def fails(folder: Path, *_: object) -> Seal:
+        assert (folder / "token").read_text() == "secret"
+        raise FolderError("full")
+
+    created: list[int] = []
+    replace = Path.replace
+
+    def replaced(new: Path, to: Path) -> Path:
+        created.append(new.stat().st_mode & 0o077)
+        assert not to.exists()
+        return replace(new, to)
+
+    monkeypatch.setattr("konverge.apiserver.storage.salvage.create_fresh", fails)
+    monkeypatch.setattr(Path, "replace", replaced)
+    with pytest.raises(FolderError, match="full"):
+        salvage(tmp_path / "damaged", tmp_path / "saved")
+    assert created == [0]
+    assert {path.name for path in (tmp_path / "saved").iterdir()} == {"lock", "token"}
 
 
 def test_from_nothing_nothing_is_made(tmp_path: Path) -> None:

@@ -10,18 +10,17 @@ revision that no client has seen, as after a restore (see restore.py).
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import msgspec
 
+from konverge.apiserver.private_files import write_private
 from konverge.apiserver.storage.changes import unpacked
 from konverge.apiserver.storage.checksums import BadSeal, Seal, chained, changed_total, row_checksum, unsealed
 from konverge.apiserver.storage.database import Row
 from konverge.apiserver.storage.folder import (
     DATABASE,
-    PRIVATE_FILE,
     PRIVATE_FOLDER,
     DataFolder,
     FolderError,
@@ -147,8 +146,8 @@ def salvage(source: Path, target: Path) -> Report:
     lock = DataFolder(target)
     try:
         saved = [(table, key, data) for (table, key), (_, data) in sorted(rows.items())]
+        _copy_secrets(source, target)  # first: a server that finds a state without them makes others
         begins = create_fresh(target, revision, saved).revision
-        _copy_secrets(source, target)
     finally:
         lock.close()
     lost = sorted(where for where in findings.names | findings.newest.keys() if _is_lost(findings, rows, where))
@@ -195,10 +194,9 @@ def _newest_mark(database: Path) -> Mark | None:
 
 
 def _copy_secrets(source: Path, target: Path) -> None:
-    """Keys, tokens and certificates, so that credentials stay valid."""
+    """Keys, tokens and certificates, so that credentials stay valid; nothing of the state."""
     for path in secret_files(source):
         other = target / path.relative_to(source)
-        if path.name not in STATE_FILES and not other.exists():
+        if not path.name.startswith(DATABASE) and not other.exists():
             other.parent.mkdir(mode=PRIVATE_FOLDER, exist_ok=True)
-            shutil.copyfile(path, other)
-            other.chmod(PRIVATE_FILE)
+            write_private(other, path.read_bytes())
