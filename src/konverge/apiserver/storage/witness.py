@@ -16,8 +16,8 @@ from pathlib import Path
 
 import msgspec
 
+from konverge.apiserver.private_files import write_private
 from konverge.apiserver.storage.checksums import Seal, with_checksum, without_checksum
-from konverge.apiserver.storage.folder import PRIVATE_FILE, sync_folder
 
 SUFFIX = "-witness"
 _SLOT = 4096
@@ -62,19 +62,7 @@ def witness_path(database: Path) -> Path:
 
 def create(database: Path, seal: Seal) -> None:
     """Put a witness on disk that knows nothing but this point. It takes the place of another one at once."""
-    path = witness_path(database)
-    new = path.with_name(f"{path.name}.new")
-    try:
-        descriptor = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, PRIVATE_FILE)
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(_slot(seal).ljust(_SLOT, b"\0") * _SLOTS)
-            file.flush()
-            os.fsync(descriptor)
-        new.replace(path)
-    except BaseException:
-        new.unlink(missing_ok=True)
-        raise
-    sync_folder(path.parent)
+    write_private(witness_path(database), _slot(seal).ljust(_SLOT, b"\0") * _SLOTS)
 
 
 def marks(database: Path) -> list[Mark | None]:
