@@ -40,7 +40,7 @@ async def test_sees_a_thread_that_keeps_the_lock_of_the_interpreter() -> None:
         return await asyncio.to_thread(sort)
 
     spent, (callback, _, gap) = await measured(work())
-    assert gap >= spent * 0.5
+    assert gap >= spent * 0.8
     assert callback < spent / 2
 
 
