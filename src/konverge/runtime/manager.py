@@ -135,6 +135,36 @@ class Manager:
     def controllers(self) -> list[Controller[Any]]:
         return list(self._controllers)
 
+    def bound_to(
+        self,
+        client: Client,
+        *,
+        config: Configuration | None = None,
+        leader_election: LeaderElection | None = None,
+        health_address: tuple[str, int] | None = None,
+    ) -> Manager:
+        """A new manager with the same declarations on this client; what is not given is as in this one.
+
+        So a manager that a module declares once runs in a test's cluster, by `konverge run` and in `konverge up`.
+
+        async with manager.bound_to(cluster.client).running():
+            ...
+        """
+        bound = Manager(
+            client,
+            name=self.name,
+            config=config or self._given_config,
+            settings=self._given_settings,
+            recorder=self._recorder,
+            leader_election=leader_election or self._election,
+            health_address=health_address or self._health_address,
+            check_permissions=self._check_permissions,
+            shutdown_timeout=self._shutdown_timeout,
+            paused=self._paused,
+        )
+        bound._controllers = list(self._controllers)
+        return bound
+
     def run(self) -> None:
         """Run until SIGTERM or SIGINT. Ends the process with a message and status 1 when something fails."""
         from konverge.runtime.program import run_program  # it needs the Manager
