@@ -7,6 +7,7 @@ PYTHON ?= python3
 VENV ?= .venv
 BENCH_VENV ?= .venv-bench
 BIN := $(VENV)/bin
+PIP := python -m pip install --quiet --disable-pip-version-check --require-hashes
 JOBS ?= 2
 SEEDS ?= 1000
 PACKAGES ?= workqueue cache client runtime kube operators
@@ -16,21 +17,27 @@ CHANGED ?=
 # The suites start many small processes: those must not compile everything each time.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help venv up test seeds real mutants mutants-changed lint bench bench-venv bench-peers docs lock sbom audit clean
+.PHONY: help venv up test seeds real mutants mutants-changed lint bench bench-venv bench-peers docs lock dist sbom audit clean
 
 help: ## list the commands
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
 
 venv: $(VENV)/.ready ## install the project and its development tools into .venv
 
-$(VENV)/.ready: pyproject.toml constraints.txt
+$(VENV)/.ready: $(VENV)/.installed constraints.txt
+	@echo "installing the development tools into $(VENV) (half a minute)"
+	$(BIN)/$(PIP) -r constraints.txt
+	@touch $@
+
+$(VENV)/.installed: pyproject.toml deploy/constraints.txt deploy/build.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Python 3.11 or newer is needed: make PYTHON=python3.12"; exit 1; }
+	@echo "installing konverge into $(VENV) (half a minute)"
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r constraints.txt
+	$(BIN)/$(PIP) -r deploy/build.txt -r deploy/constraints.txt
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
 	@touch $@
 
-up: venv ## start a whole simulated Kubernetes and print how to reach it (Ctrl-C ends it)
+up: $(VENV)/.installed ## start a whole simulated Kubernetes and print how to reach it (Ctrl-C ends it)
 	$(BIN)/konverge up --kubeconfig konverge.kubeconfig
 
 test: venv ## the fast suite: in process, deterministic
@@ -62,7 +69,7 @@ bench-venv: $(BENCH_VENV)/.ready ## install the peers that the benchmarks compar
 
 $(BENCH_VENV)/.ready: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(BENCH_VENV)
-	$(BENCH_VENV)/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r constraints.txt
+	$(BENCH_VENV)/bin/$(PIP) -r constraints.txt
 	$(BENCH_VENV)/bin/python -m pip install --quiet --disable-pip-version-check --no-build-isolation -e '.[bench]'
 	@touch $@
 
@@ -81,9 +88,15 @@ docs: venv ## write a reference of all public names and commands to build/refere
 lock: ## pin what is installed, with hashes, from pyproject.toml (UPGRADE=1: take newer versions)
 	$(PYTHON) -m venv build/lock
 	build/lock/bin/pip install --quiet --disable-pip-version-check uv
-	for of in "constraints.txt --extra dev" "deploy/constraints.txt --extra nacos"; do \
-	  build/lock/bin/uv pip compile pyproject.toml -o $$of --universal --python-version 3.11 --generate-hashes $(if $(UPGRADE),--upgrade) \
+	for of in "constraints.txt pyproject.toml --extra dev" "deploy/constraints.txt pyproject.toml --extra nacos" \
+	    "deploy/build.txt --group build" "deploy/release.txt --group release"; do \
+	  build/lock/bin/uv pip compile -o $$of --universal --python-version 3.11 --generate-hashes $(if $(UPGRADE),--upgrade) \
 	    --quiet --no-header --no-annotate --no-emit-index-url; done
+
+dist: ## build wheel and sdist into dist/, with their list of parts, and try them in a clean environment
+	$(PYTHON) -m venv build/release
+	build/release/bin/$(PIP) -r deploy/release.txt
+	build/release/bin/python -m tools.dist dist
 
 sbom: venv ## write what a release consists of to build/sbom.json (CycloneDX)
 	$(BIN)/python -m tools.sbom deploy/constraints.txt build/sbom.json

@@ -33,6 +33,8 @@ def test_the_image_has_the_versions_that_the_tests_use() -> None:
     tested, shipped = ({name: version for name, version, _ in locked(path)} for path in LOCKS)
     assert shipped.items() <= tested.items()
     assert "pytest" not in shipped
+    [(_, builder, _)] = locked(ROOT / "deploy" / "build.txt")
+    assert tested["setuptools"] == builder
 
 
 @pytest.mark.spec("T-11")

@@ -19,14 +19,10 @@ class SyntaxProblem(Exception):
     """The message is Go's."""
 
 
-def problem(text: bytes, at: int = 0, inside: bytes = b"") -> str:
-    """The first error of a text, or "" if it is JSON.
-
-    All up to `at` is known to be well; there a member of a list or object begins, if `inside` has the bytes that close
-    those around it.
-    """
+def problem(text: bytes) -> str:
+    """The first error of a text, or "" if it is JSON."""
     try:
-        _Scanner(text, at).scan(list(inside))
+        _Scanner(text).scan()
     except SyntaxProblem as error:
         return str(error)
     return ""
@@ -41,14 +37,13 @@ def shown(byte: int) -> str:
 
 
 class _Scanner:
-    def __init__(self, text: bytes, at: int = 0) -> None:
+    def __init__(self, text: bytes) -> None:
         self._text = text + b" "  # the last byte that Go's scanner looks at, which ends a number and spoils `tru`
-        self._at = at
+        self._at = 0
 
-    def scan(self, inside: list[int]) -> None:
-        """`inside`: the bytes that close the objects and lists around the position, deeper than Python's stack."""
-        if inside:
-            self._begin_element(inside)
+    def scan(self) -> None:
+        # The bytes that close the objects and lists around the position. They may be deeper than Python's stack.
+        inside: list[int] = []
         while True:
             byte = self._peek()
             if byte in b"{[":

@@ -11,7 +11,6 @@ from typing import Any
 
 import msgspec
 
-from konverge.apiserver.go import json_pieces
 from konverge.apiserver.nesting import MOST_STORED, is_too_deep
 
 Obj = dict[str, Any]
@@ -35,7 +34,7 @@ class Record(msgspec.Struct, frozen=True, gc=False):
 
     def decode(self) -> Obj:
         """A fresh copy of the object, free to change."""
-        obj: Obj = json_pieces.decode(self.data)
+        obj: Obj = msgspec.json.decode(self.data)
         return obj
 
 
