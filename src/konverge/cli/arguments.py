@@ -11,6 +11,8 @@ from konverge.cli.exit import CommandFailed, UsageError
 
 MAX_PORT = 65535
 MAX_NODES = 5000
+OPERATOR = "OPERATOR"
+"""How the help calls an operator; completion goes by it."""
 
 if TYPE_CHECKING:
     from konverge.client import Config
@@ -39,7 +41,8 @@ def add_operators(parser: argparse.ArgumentParser) -> None:
     from konverge.operators.catalog import SUMMARIES
 
     known = "; ".join(f"{name}: {summary}" for name, summary in SUMMARIES.items())
-    parser.add_argument("operators", nargs="+", metavar="NAME", choices=[*SUMMARIES], help=f"operators ({known})")
+    forms = "an installed one by its name, your own as module:attribute or as a file (my_operator.py)"
+    parser.add_argument("operators", nargs="+", metavar=OPERATOR, help=f"operators: {forms}. Ours: {known}")
 
 
 def add_cluster(parser: argparse.ArgumentParser) -> None:
@@ -93,19 +96,28 @@ def cluster_config(arguments: argparse.Namespace) -> Config:
     return load_config(kubeconfig=arguments.kubeconfig, context=arguments.context)
 
 
-def chosen_operators(names: list[str]) -> list[Operator]:
-    """The operators of these names, each once. Raises UsageError."""
-    from konverge.operators.catalog import UnknownOperator, find
-
-    try:
-        return [find(name) for name in dict.fromkeys(names)]
-    except UnknownOperator as error:
-        raise UsageError(str(error)) from error
+def operators_of(arguments: argparse.Namespace) -> list[Operator]:
+    """The operators of a command that has `add_operators`. Raises UsageError."""
+    own: list[Operator] | None = getattr(arguments, "own", None)
+    return own if own is not None else chosen_operators(arguments.operators)
 
 
-def joint_name(operators: list[Operator]) -> str:
-    """One name for several operators in one process: that of their Lease, Deployment and service account."""
-    return "-".join(sorted(operator.name for operator in operators)) + "-operator"
+def chosen_operators(references: list[str]) -> list[Operator]:
+    """The operators that these references name, each once. Raises UsageError."""
+    from konverge.operators.loading import LoadError, load
+
+    operators: dict[str, Operator] = {}
+    for reference in dict.fromkeys(references):
+        try:
+            operator = load(reference)
+        except LoadError as error:
+            raise UsageError(str(error), details=error.trace) from error
+        if operator.name in operators:
+            raise UsageError(
+                f"{reference} is a second operator of the name {operator.name!r}: give its manager another name=…"
+            )
+        operators[operator.name] = operator
+    return [*operators.values()]
 
 
 def port(text: str) -> int:

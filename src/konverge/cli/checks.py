@@ -8,14 +8,13 @@ from importlib import metadata
 from typing import Any, Literal, NamedTuple
 
 from konverge import clock
-from konverge.cli.arguments import joint_name
 from konverge.cli.install_objects import missing_kinds
 from konverge.client import Client, ClientError, Config, Forbidden, NotFound
 from konverge.client.call import Call
 from konverge.objects.kinds.apiextensions_v1 import CustomResourceDefinition
 from konverge.objects.kinds.coordination_v1 import Lease
 from konverge.objects.times import parse_time
-from konverge.operators.catalog import Operator
+from konverge.operators.catalog import Operator, command_line
 from konverge.runtime.containment import first_difference
 from konverge.runtime.rbac import missing_permissions, permissions
 
@@ -102,7 +101,7 @@ async def _clock(client: Client) -> Answer:
 
 async def _definitions(client: Client, operator: Operator) -> Answer:
     """Served, in our version, and with our schema: an older definition drops the fields that it does not know."""
-    todo = f"`konverge crd {operator.name} | kubectl apply -f -`"
+    todo = f"`{command_line('crd', [operator])} | kubectl apply -f -`"
     missing = await missing_kinds(client, operator)
     if missing:
         return "fail", f"{', '.join(missing)} not served: {todo}"
@@ -125,15 +124,16 @@ async def _permissions(client: Client, operator: Operator, namespace: str) -> An
         listed = "; ".join(map(str, missing[:3])) + (f" and {len(missing) - 3} more" if len(missing) > 3 else "")
         return (
             "fail",
-            f"we may not {listed}: `konverge rbac {operator.name} | kubectl apply -f -` makes an account that may",
+            f"we may not {listed}: `{command_line('rbac', [operator])} | kubectl apply -f -` makes an account that may",
         )
     return "ok", f"all {len(needed)} granted"
 
 
 async def _lease(client: Client, operator: Operator, namespace: str) -> Answer:
     """Who leads. No leader is fine: the operator does not run yet."""
+    declared = operator.manager.leader_election if operator.manager else None
     try:
-        lease = await client.get(Lease, joint_name([operator]), namespace)
+        lease = await client.get(Lease, declared.name if declared else operator.identity, namespace)
     except NotFound:
         return "ok", f"none in {namespace}: there was no leader yet"
     holder, renewed = lease.spec.holder_identity, lease.spec.renew_time

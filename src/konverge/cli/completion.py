@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from konverge.cli.arguments import OPERATOR
 from konverge.cli.arguments import command as new_command
 
 SHELLS = ("bash", "zsh", "fish")
@@ -45,6 +46,8 @@ class Described:
     """Option -> its choices."""
     files: tuple[str, ...]
     """Options whose value is a file or a folder."""
+    operators: tuple[str, ...] = ()
+    """What takes an operator: options, and an empty text for what stands without one. A file of Python will do too."""
 
 
 def described(parser: argparse.ArgumentParser) -> list[Described]:
@@ -56,11 +59,17 @@ def described(parser: argparse.ArgumentParser) -> list[Described]:
 
 
 def _describe(name: str, about: str, parser: argparse.ArgumentParser) -> Described:
+    from konverge.operators.loading import known_names
+
     options: list[str] = []
     values: dict[str, tuple[str, ...]] = {}
     files: list[str] = []
+    operators: list[str] = []
     for action in parser._actions:
         choices = tuple(map(str, action.choices or ()))
+        if action.metavar == OPERATOR:
+            choices = tuple(known_names())
+            operators += action.option_strings or [""]
         if not action.option_strings:
             options += choices
             continue
@@ -70,7 +79,7 @@ def _describe(name: str, about: str, parser: argparse.ArgumentParser) -> Describ
                 values[option] = choices
             elif getattr(action.type, "__name__", "") == "Path":
                 files.append(option)
-    return Described(name, about, tuple(options), values, tuple(files))
+    return Described(name, about, tuple(options), values, tuple(files), tuple(operators))
 
 
 def bash(commands: list[Described]) -> str:
@@ -89,7 +98,7 @@ def bash(commands: list[Described]) -> str:
             "  esac",
             '  case "$command" in',
             *(
-                f'    "{command.name}") COMPREPLY=($(compgen -W "{" ".join(command.options)}" -- "$cur"));;'
+                f'    "{command.name}") {_offer(command.options, python="" in command.operators)};;'
                 for command in commands
             ),
             "  esac",
@@ -102,9 +111,15 @@ def bash(commands: list[Described]) -> str:
 def _bash_values(commands: list[Described]) -> Iterator[str]:
     for command in commands:
         for option, choices in command.values.items():
-            yield f'    "{command.name} {option}") COMPREPLY=($(compgen -W "{" ".join(choices)}" -- "$cur")); return;;'
+            yield f'    "{command.name} {option}") {_offer(choices, python=option in command.operators)}; return;;'
         for option in command.files:
             yield f'    "{command.name} {option}") COMPREPLY=($(compgen -f -- "$cur")); return;;'
+
+
+def _offer(words: tuple[str, ...], *, python: bool) -> str:
+    """Offer words, and files of Python where one may be named."""
+    files = """ $(compgen -f -X '!*.py' -- "$cur")""" if python else ""
+    return f'COMPREPLY=($(compgen -W "{" ".join(words)}" -- "$cur"){files})'
 
 
 def zsh(commands: list[Described]) -> str:
@@ -132,6 +147,8 @@ def fish(commands: list[Described]) -> str:
         about = _quoted(command.about)
         lines.append(f"complete -c konverge -n 'not __fish_seen_subcommand_from {names}' -a {command.name} -d {about}")
         lines.append(f"complete -c konverge -n '{seen}' -a '{' '.join(command.options)}'")
+        if command.operators:
+            lines.append(f"complete -c konverge -n '{seen}' -a '(__fish_complete_suffix .py)'")
         for option, choices in command.values.items():
             if option.startswith("--"):
                 lines.append(f"complete -c konverge -n '{seen}' -l {option[2:]} -x -a '{' '.join(choices)}'")

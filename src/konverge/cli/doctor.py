@@ -6,19 +6,35 @@ import argparse
 import json
 from typing import Any
 
-from konverge.cli.arguments import add_cluster, add_output, chosen_operators, cluster_config, command, namespace
+from konverge.cli.arguments import (
+    OPERATOR,
+    add_cluster,
+    add_output,
+    chosen_operators,
+    cluster_config,
+    command,
+    namespace,
+)
 from konverge.cli.exit import FAILED
 from konverge.cli.terminal import Paint
 
 
 def add(commands: Any) -> None:
-    from konverge.operators.catalog import SUMMARIES
-
     about = "check access, permissions, definitions, versions, clock and leases, and say what to fix"
-    parser = command(commands, "doctor", about, "konverge doctor --operator webapp --namespace konverge-system")
+    parser = command(
+        commands,
+        "doctor",
+        about,
+        "konverge doctor --operator webapp --namespace konverge-system",
+        "konverge doctor --operator my_operator.py",
+    )
     add_cluster(parser)
     parser.add_argument(
-        "--operator", action="append", default=[], choices=[*SUMMARIES], help="also check what this operator needs"
+        "--operator",
+        action="append",
+        default=[],
+        metavar=OPERATOR,
+        help="also check what this operator needs: a name, module:attribute, or a file",
     )
     parser.add_argument("-n", "--namespace", type=namespace, help="namespace of the Lease (the context's by default)")
     add_output(parser, "text", "json")

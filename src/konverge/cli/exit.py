@@ -13,9 +13,13 @@ USAGE = 2
 
 
 class CommandFailed(Exception):
-    """It did not work; the text says what to do."""
+    """It did not work; the text says what to do. `details` are lines to print before it: a user's own traceback."""
 
     code = FAILED
+
+    def __init__(self, text: str, *, details: str = "") -> None:
+        super().__init__(text)
+        self.details = details
 
 
 class UsageError(CommandFailed):

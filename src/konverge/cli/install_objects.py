@@ -52,11 +52,13 @@ def _serves(definition: Any) -> bool:
 
 async def check_definitions(client: Client, operators: Iterable[Operator]) -> None:
     """Raises CommandFailed with what to do when a definition is missing: a cache would wait for it in vain."""
-    missing = [operator.name for operator in operators if await missing_kinds(client, operator)]
+    from konverge.operators.catalog import command_line
+
+    missing = [operator for operator in operators if await missing_kinds(client, operator)]
     if missing:
-        names = " ".join(missing)
+        names = " ".join(operator.name for operator in missing)
         raise CommandFailed(
-            f"the definitions of {names} are not installed: `konverge crd {names} | kubectl apply -f -`, "
+            f"the definitions of {names} are not installed: `{command_line('crd', missing)} | kubectl apply -f -`, "
             "or add --install-crds"
         )
 

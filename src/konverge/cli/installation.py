@@ -12,8 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from konverge.cli.arguments import joint_name
-from konverge.operators.catalog import Operator
+from konverge.operators.catalog import Operator, joint_name
 from konverge.runtime import Controller
 from konverge.runtime.rbac import Permission, permissions, rules_for
 
@@ -41,7 +40,16 @@ class Program(ABC):
 
     @property
     def _labels(self) -> dict[str, str]:
-        return {"app.kubernetes.io/name": self.name, "app.kubernetes.io/part-of": "konverge"}
+        return {"app.kubernetes.io/name": self.name, "app.kubernetes.io/part-of": self._product}
+
+    @property
+    def _product(self) -> str:
+        return "konverge"
+
+    @property
+    def _program(self) -> str:
+        """The command of the container."""
+        return "konverge"
 
     def _object(self, api_version: str, kind: str, namespace: str | None = None, name: str = "") -> Obj:
         where = self.namespace if namespace is None else namespace
@@ -79,7 +87,7 @@ class Program(ABC):
             "readOnlyRootFilesystem": True,
             "capabilities": {"drop": ["ALL"]},
         }
-        program: Obj = {"name": name, "image": self.image, "command": ["konverge"], "args": arguments}
+        program: Obj = {"name": name, "image": self.image, "command": [self._program], "args": arguments}
         return {**program, **parts, "securityContext": security}
 
     def _service(self, port: Obj, **parts: Any) -> Obj:
@@ -100,7 +108,15 @@ class Installation(Program):
 
     @property
     def name(self) -> str:
-        return joint_name(list(self.operators))
+        return joint_name(self.operators)
+
+    @property
+    def _product(self) -> str:
+        return "-".join(sorted({operator.product for operator in self.operators}))
+
+    @property
+    def _program(self) -> str:
+        return self.operators[0].start[0]
 
     def everything(self) -> list[Obj]:
         """In the order in which it has to be made."""
@@ -159,10 +175,10 @@ class Installation(Program):
         return {"env": [{"name": name, "value": value} for name, value in variables.items()]} if variables else {}
 
     def arguments(self) -> list[str]:
-        """Of `konverge`, in the pod."""
+        """Of the program in the pod."""
         return [
             "run",
-            *(operator.name for operator in self.operators),
+            *(part for operator in self.operators for part in operator.reference),
             "--leader-elect",
             f"--leader-election-namespace={self.namespace}",
             f"--metrics-bind-address=:{METRICS}",

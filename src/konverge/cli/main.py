@@ -80,6 +80,8 @@ def _main(argv: Sequence[str] | None) -> int:
         if arguments.debug:
             raise
         text, code = explain(error)
+        if details := getattr(innermost(error), "details", ""):
+            print(details, file=sys.stderr)
         print(f"konverge {arguments.command}: {text}", file=sys.stderr)
     return code
 

@@ -10,16 +10,17 @@ from konverge.cli.arguments import (
     add_operators,
     add_output,
     add_watched,
-    chosen_operators,
     command,
     count,
     konverge_version,
     namespace,
+    operators_of,
 )
 from konverge.cli.exit import UsageError
 
 if TYPE_CHECKING:
     from konverge.cli.installation import Installation
+    from konverge.operators.catalog import Operator
 
 NAMESPACE = "konverge-system"
 MAX_REPLICAS = 10
@@ -61,7 +62,7 @@ def _add_manifests(commands: Any) -> None:
     )
     add_operators(parser)
     _add_placement(parser)
-    parser.add_argument("--image", default="", help="the container image (konverge of this version)")
+    parser.add_argument("--image", default="", help="the container image (that of the operator, in its version)")
     parser.add_argument(
         "--replicas",
         type=count(0, MAX_REPLICAS),
@@ -88,7 +89,10 @@ def _add_chart(commands: Any) -> None:
 
 def _add_placement(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "-n", "--namespace", type=namespace, default=NAMESPACE, help=f"namespace of the operators ({NAMESPACE})"
+        "-n",
+        "--namespace",
+        type=namespace,
+        help=f"namespace of the operators ({NAMESPACE}; NAME-system for one of your own)",
     )
     add_watched(parser)
 
@@ -96,7 +100,7 @@ def _add_placement(parser: argparse.ArgumentParser) -> None:
 def print_definitions(arguments: argparse.Namespace) -> int:
     from konverge.cli.documents import write
 
-    operators = chosen_operators(arguments.operators)
+    operators = operators_of(arguments)
     print(write((definition for operator in operators for definition in operator.definitions()), arguments.output))
     return 0
 
@@ -113,7 +117,6 @@ def print_manifests(arguments: argparse.Namespace) -> int:
 
     plan = _installation(
         arguments,
-        image=arguments.image or f"konverge:{konverge_version()}",
         replicas=arguments.replicas,
         service_monitor=arguments.service_monitor,
     )
@@ -124,9 +127,25 @@ def print_manifests(arguments: argparse.Namespace) -> int:
 def _installation(arguments: argparse.Namespace, **options: Any) -> Installation:
     from konverge.cli.installation import Installation
 
-    operators = chosen_operators(arguments.operators)
-    watched = tuple(arguments.watch_namespace)
-    return Installation(operators=operators, namespace=arguments.namespace, watched=watched, **options)
+    operators = operators_of(arguments)
+    products = {operator.product for operator in operators}
+    return Installation(
+        operators=operators,
+        namespace=arguments.namespace or (f"{products.pop()}-system" if len(products) == 1 else NAMESPACE),
+        watched=tuple(arguments.watch_namespace),
+        image=_image(arguments, operators),
+        **options,
+    )
+
+
+def _image(arguments: argparse.Namespace, operators: list[Operator]) -> str:
+    images = {operator.image or f"konverge:{konverge_version()}" for operator in operators}
+    if image := getattr(arguments, "image", ""):
+        return str(image)
+    if len(images) > 1 and "image" in arguments:
+        names = " and ".join(operator.name for operator in operators)
+        raise UsageError(f"give --image: one that has the programs of {names}")
+    return images.pop()
 
 
 def _management(arguments: argparse.Namespace, plan: Installation) -> list[dict[str, Any]]:
@@ -134,7 +153,7 @@ def _management(arguments: argparse.Namespace, plan: Installation) -> list[dict[
 
     if not arguments.management:
         return []
-    if "nacos" not in arguments.operators:
+    if "nacos" not in [operator.name for operator in plan.operators]:
         raise UsageError("--management installs the service of the Nacos operator: name nacos too")
     if bool(arguments.tls_secret) == arguments.behind_proxy:
         raise UsageError(
@@ -150,7 +169,7 @@ def make_charts(arguments: argparse.Namespace) -> int:
     from konverge.cli.charts import chart
     from konverge.cli.documents import write_folder
 
-    for operator in chosen_operators(arguments.operators):
+    for operator in operators_of(arguments):
         folder: Path = arguments.dir / operator.identity
         if folder.exists() and not (folder / "Chart.yaml").exists() and any(folder.iterdir()):
             raise UsageError(f"the folder {folder} exists and is not a chart: give another --dir, or remove it")

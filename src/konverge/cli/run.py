@@ -14,19 +14,20 @@ from konverge.cli.arguments import (
     add_operators,
     add_watched,
     address,
-    chosen_operators,
     cluster_config,
     command,
-    joint_name,
     namespace,
+    operators_of,
     refuse_unless_free,
 )
+from konverge.cli.exit import UsageError
 
 if TYPE_CHECKING:
     from konverge.client import Client
     from konverge.operators.catalog import Operator
-    from konverge.runtime import Manager
+    from konverge.runtime import Controller, Manager
     from konverge.runtime.config import Configuration
+    from konverge.runtime.manager import LeaderElection
 
 METRICS = "127.0.0.1:8080"
 PROBES = "127.0.0.1:8081"
@@ -39,6 +40,8 @@ def add(commands: Any) -> None:
         "run",
         about,
         "konverge run webapp --install-crds",
+        "konverge run my_operator.py --kubeconfig konverge.kubeconfig --install-crds",
+        "konverge run my_package.operator:manager --no-leader-elect",
         "konverge run webapp --kubeconfig konverge.kubeconfig --watch-namespace shop --log-level debug",
     )
     add_operators(parser)
@@ -49,7 +52,12 @@ def add(commands: Any) -> None:
     add_election(parser)
     where = "host:port, :port for all addresses, 0 for none"
     parser.add_argument("--metrics-bind-address", type=address, default=METRICS, help=f"{where} ({METRICS})")
-    parser.add_argument("--health-probe-bind-address", type=address, default=PROBES, help=f"{where} ({PROBES})")
+    parser.add_argument(
+        "--health-probe-bind-address",
+        type=address,
+        default=argparse.SUPPRESS,  # a manager may declare its own
+        help=f"{where} ({PROBES})",
+    )
     add_logs(parser)
     parser.set_defaults(run=run)
 
@@ -75,8 +83,9 @@ def run(arguments: argparse.Namespace) -> int:
     from konverge.runtime.config import load_configuration
     from konverge.runtime.program import fast_loop
 
-    operators = chosen_operators(arguments.operators)
+    operators = operators_of(arguments)
     refuse_unless_free("--metrics-bind-address", arguments.metrics_bind_address)
+    arguments.health_probe_bind_address = _probes(arguments, operators)
     refuse_unless_free("--health-probe-bind-address", arguments.health_probe_bind_address)
     settings = load_configuration(arguments.config)
     logs.set_up(arguments.log_level, arguments.log_format)
@@ -85,9 +94,19 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
+def _probes(arguments: argparse.Namespace, operators: list[Operator]) -> tuple[str, int] | None:
+    """Where the probes are: as the command says, else as the only operator's manager declares."""
+    if "health_probe_bind_address" in arguments:
+        where: tuple[str, int] | None = arguments.health_probe_bind_address
+        return where
+    manager = operators[0].manager if len(operators) == 1 else None
+    return (manager.health_address if manager else None) or address(PROBES)
+
+
 async def serve(arguments: argparse.Namespace, operators: list[Operator], settings: Configuration) -> None:
     from konverge.cli.install_objects import check_definitions, install_definitions
     from konverge.client import Client
+    from konverge.operators.catalog import joint_name
     from konverge.runtime.program import serve_until_signal
 
     config = cluster_config(arguments)
@@ -104,26 +123,57 @@ async def serve(arguments: argparse.Namespace, operators: list[Operator], settin
 def make_manager(
     arguments: argparse.Namespace, operators: list[Operator], settings: Configuration, client: Client, namespace: str
 ) -> Manager:
-    """One manager for all of them: what several look at is cached once. The Lease is in the namespace, if not said."""
+    """One manager for all of them: what several look at is cached once. The Lease is in the namespace, if not said.
+
+    The manager that a user declared is the one that runs, with what the command says in its place; in company its
+    controllers keep its name and its settings.
+    """
     from konverge.cli.installation import in_namespaces
     from konverge.runtime import Manager
+    from konverge.runtime.config import load_configuration
+
+    watched = tuple(arguments.watch_namespace)
+    declared = operators[0].manager if len(operators) == 1 else None
+    election = _election(arguments, operators, declared, namespace)
+    probes = arguments.health_probe_bind_address
+    if declared is not None:
+        return declared.bound_to(
+            client,
+            controllers=in_namespaces(declared.controllers, watched),
+            config=load_configuration(arguments.config, code=declared.declared_config),
+            leader_election=election,
+            health_address=probes,
+        )
+    manager = Manager(client, name="konverge", config=settings, leader_election=election, health_address=probes)
+    for operator in operators:
+        for controller in in_namespaces(operator.controllers(), watched):
+            _add(manager, controller, operator)
+    return manager
+
+
+def _add(manager: Manager, controller: Controller[Any], operator: Operator) -> None:
+    try:
+        manager.add(controller)
+    except ValueError as error:
+        raise UsageError(f"{operator.name}: {error}, or run the operators in two processes") from error
+
+
+def _election(
+    arguments: argparse.Namespace, operators: list[Operator], declared: Manager | None, namespace: str
+) -> LeaderElection | None:
+    """As the command says, else as the manager declares, else by the name of the operators."""
+    from dataclasses import replace
+
+    from konverge.operators.catalog import joint_name
     from konverge.runtime.manager import LeaderElection
 
-    election = None
-    if arguments.leader_elect:
-        space = arguments.leader_election_namespace or namespace
-        election = LeaderElection(name=joint_name(operators), namespace=space)
-    manager = Manager(
-        client,
-        name="konverge",
-        config=settings,
-        leader_election=election,
-        health_address=arguments.health_probe_bind_address,
-    )
-    declared = [controller for operator in operators for controller in operator.controllers()]
-    for controller in in_namespaces(declared, tuple(arguments.watch_namespace)):
-        manager.add(controller)
-    return manager
+    if not arguments.leader_elect:
+        return None
+    space = arguments.leader_election_namespace
+    if declared is not None and declared.leader_election is not None:
+        own = declared.leader_election
+        return replace(own, namespace=space) if space else own
+    return LeaderElection(name=joint_name(operators), namespace=space or namespace)
 
 
 @asynccontextmanager

@@ -61,7 +61,7 @@ class SharedCaches:
         full_spec = replace(
             spec,
             # Our entry in managedFields says what we own; without it an apply could not be skipped.
-            field_manager=self.manager,
+            field_manager=controller.field_manager or self.manager,
             max_objects=self.limits.max_objects,
             list_timeout=self.limits.list_timeout,
             streaming=self.limits.streaming,

@@ -152,6 +152,9 @@ class Controller(Generic[T]):
     """Its settings; what they leave out is as in the manager's configuration."""
     component: str = ""
     """The source of its events, as `kubectl describe` shows it; the manager by default."""
+    field_manager: str = ""
+    """The field manager of what it applies; the manager's name by default. Another name would not own the fields that
+    were applied under this one, so a controller keeps it when it runs in another program."""
     metrics: Callable[[], Iterable[Any]] | None = None
     """Numbers of its own, as prometheus_client's metric families; called at every scrape. While it
     raises, the scrape goes on without them, and the log says why."""

@@ -14,7 +14,8 @@ import functools
 import logging
 from collections.abc import AsyncIterator, Collection, Coroutine, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from enum import Enum
 from functools import partial
 from typing import Any, Self
 
@@ -33,6 +34,7 @@ from konverge.runtime.dependencies import check_names, wait_for
 from konverge.runtime.election import Timing
 from konverge.runtime.elector import Fenced, LeaderElector, LeadershipLost
 from konverge.runtime.engine import Engine, reference
+from konverge.runtime.importing import refuse_while_loading
 from konverge.runtime.rbac import missing_permissions, permissions
 from konverge.runtime.writes import Tracked
 from konverge.wire.server import Server
@@ -42,6 +44,15 @@ LARGE_CACHE = 5_000
 dicts)."""
 
 _log = logging.getLogger("konverge.manager")
+
+
+class Unchanged(Enum):
+    """The type of an option that is left as it is, where None has a meaning of its own."""
+
+    UNCHANGED = "unchanged"
+
+
+UNCHANGED = Unchanged.UNCHANGED
 
 
 class MissingPermissions(Exception):
@@ -139,13 +150,15 @@ class Manager:
         self,
         client: Client,
         *,
+        controllers: Sequence[Controller[Any]] | None = None,
         config: Configuration | None = None,
-        leader_election: LeaderElection | None = None,
-        health_address: tuple[str, int] | None = None,
+        leader_election: LeaderElection | Unchanged | None = UNCHANGED,
+        health_address: tuple[str, int] | Unchanged | None = UNCHANGED,
     ) -> Manager:
         """A new manager with the same declarations on this client; what is not given is as in this one.
 
-        So a manager that a module declares once runs in a test's cluster, by `konverge run` and in `konverge up`.
+        So a manager that a module declares once runs in a test's cluster, by `konverge run` and in `konverge up`. None
+        switches off the leader election, or the health server.
 
         async with manager.bound_to(cluster.client).running():
             ...
@@ -156,19 +169,46 @@ class Manager:
             config=config or self._given_config,
             settings=self._given_settings,
             recorder=self._recorder,
-            leader_election=leader_election or self._election,
-            health_address=health_address or self._health_address,
+            leader_election=self._election if isinstance(leader_election, Unchanged) else leader_election,
+            health_address=self._health_address if isinstance(health_address, Unchanged) else health_address,
             check_permissions=self._check_permissions,
             shutdown_timeout=self._shutdown_timeout,
             paused=self._paused,
         )
-        bound._controllers = list(self._controllers)
+        bound._controllers = list(self._controllers if controllers is None else controllers)
         return bound
+
+    @property
+    def declared_config(self) -> Configuration:
+        """What was given in code alone: `load_configuration(file, code=manager.declared_config)` adds the rest."""
+        return self._given_config
+
+    @property
+    def leader_election(self) -> LeaderElection | None:
+        return self._election
+
+    @property
+    def health_address(self) -> tuple[str, int] | None:
+        return self._health_address
+
+    def movable_controllers(self) -> list[Controller[Any]]:
+        """Its controllers, to run beside those of others in one manager: they keep its name and its settings."""
+        given = self._given_settings.over(self._given_config.controller)
+        return [
+            replace(
+                controller,
+                field_manager=controller.field_manager or self.name,
+                component=controller.component or self.name,
+                settings=(controller.settings or Settings()).over(given),
+            )
+            for controller in self._controllers
+        ]
 
     def run(self) -> None:
         """Run until SIGTERM or SIGINT. Ends the process with a message and status 1 when something fails."""
         from konverge.runtime.program import run_program  # it needs the Manager
 
+        refuse_while_loading(self.name)
         run_program(self)
 
     @asynccontextmanager
@@ -188,6 +228,7 @@ class Manager:
 
     async def serve(self, stop: asyncio.Event, ready: asyncio.Future[None] | None = None) -> None:
         """Run until `stop` is set; raises what ended it otherwise. Upstream: controllerManager.Start."""
+        refuse_while_loading(self.name)
         for controller in self._controllers:
             check_names(controller.name, list(controller.depends_on), {c.name for c in self._controllers})
         self._declare_health()
@@ -284,7 +325,7 @@ class Manager:
             client=client,
             caches=self.caches.declare(controller),
             recorder=recorder,
-            manager=self.name,
+            manager=controller.field_manager or self.name,
             settings=self._settings_of(controller),
         )
         if controller.name in self._paused:
