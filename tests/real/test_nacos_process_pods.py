@@ -45,6 +45,7 @@ def kubeconfig(tmp_path: Path) -> Iterator[Path]:
         "image": "nacos/nacos-server:*",
         "command": [*entrypoint, "{root}", "{pod_ip}", "{hosts}"],
         "env": {"PYTHONPATH": str(ROOT), "HOSTNAME": "{hostname}"},
+        "mounts": ["/home/nacos"],
     }
     rules, path = tmp_path / "rules.yaml", tmp_path / "kubeconfig"
     rules.write_text(yaml.safe_dump([rule]))

@@ -19,6 +19,7 @@ pytestmark = [pytest.mark.spec("S-16"), pytest.mark.limit(90)]
 
 RULES = f"""
 - image: "web:*"
+  mounts: [/scratch]
   command: ["{sys.executable}", -u, -m, http.server, "{{port:http}}", --bind, "{{pod_ip}}", -d, "{{mount:/srv}}"]
 """
 OBJECTS = """

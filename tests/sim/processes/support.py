@@ -14,7 +14,13 @@ from konverge.sim.cluster import Cluster
 from konverge.sim.processes import ProcessRule
 from tests.sim.conftest import SPACE
 
-SCRIPT = ProcessRule(image="python:*", command=(sys.executable, "-u", "-c"), container_args="append")
+SCRIPT = ProcessRule(
+    image="python:*",
+    command=(sys.executable, "-u", "-c"),
+    container_args="append",
+    container_exec=True,
+    mounts=("*",),
+)
 """The container's args are a script and its arguments."""
 WAITS = "import signal; signal.pause()"
 ENDS_WHEN_ASKED = "import signal, sys; signal.signal(15, lambda *_: sys.exit(7)); print('ready'); signal.pause()"

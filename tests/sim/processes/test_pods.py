@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 from contextlib import aclosing, suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ from konverge.client import MergePatch
 from konverge.objects.kinds.core_v1 import Event, PersistentVolume, PersistentVolumeClaim, Pod
 from konverge.sim.cluster import Cluster
 from konverge.sim.loop import RealTime
-from konverge.sim.processes import ProcessRule, disk
+from konverge.sim.processes import disk
 from tests.sim.conftest import SPACE
 from tests.sim.processes.support import (
     ENDS_WHEN_ASKED,
@@ -104,7 +105,7 @@ async def test_the_end_of_a_process_is_the_end_of_its_container(text: str, code:
 
 
 async def test_one_that_takes_more_memory_than_its_limit_is_killed_if_the_rule_says_so() -> None:
-    rule = ProcessRule(image="*", command=SCRIPT.command, enforce_memory=True)
+    rule = replace(SCRIPT, image="*", enforce_memory=True)
     greedy = "import signal; held = bytearray(200_000_000); signal.pause()"
     async with process_cluster(rule) as cluster:
         await cluster.client.create(script("greedy", greedy, resources={"limits": {"memory": "100Mi"}}))
@@ -263,7 +264,7 @@ async def test_a_cluster_that_is_killed_leaves_nothing_behind(tmp_path: Path) ->
 
 
 async def test_a_program_that_is_not_there_is_a_start_error() -> None:
-    async with process_cluster(ProcessRule(image="*", command=("no-such-program",))) as cluster:
+    async with process_cluster(replace(SCRIPT, image="*", command=("no-such-program",))) as cluster:
         await cluster.client.create(script("none", ""))
         end = terminated(await until(cluster.client, "none", is_over))
         assert (end.exit_code, end.reason) == (128, "StartError")
@@ -291,10 +292,8 @@ async def test_a_host_path_is_refused_unless_a_rule_allows_it(tmp_path: Path) ->
     volumes = {"volumes": [{"name": "host", "hostPath": {"path": str(tmp_path)}}]}
     mount = [{"name": "host", "mountPath": "/host"}]
     text = "import sys; print(open(sys.argv[1] + '/note').read())"
-    allowed = ProcessRule(
-        image="allowed:*", command=(*SCRIPT.command, text, "{mount:/host}"), host_paths=(str(tmp_path),)
-    )
-    refused = ProcessRule(image="refused:*", command=(*SCRIPT.command, text, "{mount:/host}"))
+    refused = replace(SCRIPT, image="refused:*", command=(*SCRIPT.command, text, "{mount:/host}"))
+    allowed = replace(refused, image="allowed:*", host_paths=(str(tmp_path),))
     async with process_cluster(allowed, refused) as cluster:
         good = script("good", "", image="allowed:1", volumeMounts=mount, pod=volumes)
         assert await output(cluster, good) == ["from the host"]
@@ -323,9 +322,7 @@ def config_map(name: str, **data: str) -> dict[str, Any]:
 async def test_the_environment_is_the_containers_and_nothing_of_ours_leaks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SECRET_OF_OURS", "x")
     monkeypatch.setenv("PASSED", "on purpose")
-    rule = ProcessRule(
-        image="*", command=SCRIPT.command, pass_env=("PASSED",), env={"WHERE": "{pod_ip}:{port:http}", "RULE": "{{}}"}
-    )
+    rule = replace(SCRIPT, image="*", pass_env=("PASSED",), env={"WHERE": "{pod_ip}:{port:http}", "RULE": "{{}}"})
     env = [
         {"name": "A", "value": "1"},
         {"name": "B", "value": "$(A)+$(POD_IP)"},
@@ -348,7 +345,8 @@ async def test_the_environment_is_the_containers_and_nothing_of_ours_leaks(monke
 
 
 async def test_files_of_a_config_map_follow_it_but_not_through_a_sub_path() -> None:
-    rule = ProcessRule(
+    rule = replace(
+        SCRIPT,
         image="*",
         command=(
             sys.executable,
@@ -395,7 +393,7 @@ async def test_a_claim_is_a_folder_that_outlives_pods_and_goes_with_its_volume(m
         "metadata": {"name": "data", "namespace": SPACE},
         "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}},
     }
-    rule = ProcessRule(image="*", command=(*SCRIPT.command,), env={"DATA": "{mount:/data}"})
+    rule = replace(SCRIPT, image="*", env={"DATA": "{mount:/data}"})
     volumes = {"volumes": [{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}]}
     mount = [{"name": "data", "mountPath": "/data"}]
     async with process_cluster(rule) as cluster:
@@ -505,7 +503,7 @@ async def test_hooks_run_after_the_start_and_before_the_end() -> None:
         program = f"import os; open(os.environ['NOTES'], 'a').write({text!r})"
         return {"exec": {"command": [sys.executable, "-c", program]}}
 
-    rule = ProcessRule(image="*", command=SCRIPT.command, env={"NOTES": "{mount:/notes/all}"})
+    rule = replace(SCRIPT, image="*", env={"NOTES": "{mount:/notes/all}"})
     lifecycle = {"postStart": note("began;"), "preStop": note("ends;")}
     text = lines(
         "import os, signal, sys",
@@ -550,7 +548,7 @@ async def test_init_containers_and_sidecars_are_processes_too() -> None:
 
 
 async def test_the_last_words_of_a_container_are_its_message() -> None:
-    rule = ProcessRule(image="*", command=SCRIPT.command, env={"LAST_WORDS": "{termination_log}"})
+    rule = replace(SCRIPT, image="*", env={"LAST_WORDS": "{termination_log}"})
     text = "import os; open(os.environ['LAST_WORDS'], 'w').write('farewell'); raise SystemExit(2)"
     async with process_cluster(rule) as cluster:
         await cluster.client.create(script("file", text))
@@ -571,7 +569,7 @@ async def test_a_deadline_ends_a_process() -> None:
 
 
 async def test_after_a_restart_of_the_cluster_processes_run_again_with_their_files(tmp_path: Path) -> None:
-    rule = ProcessRule(image="*", command=SCRIPT.command, env={"COUNT": "{mount:/data/count}"})
+    rule = replace(SCRIPT, image="*", env={"COUNT": "{mount:/data/count}"})
     text = lines(
         "import os, signal",
         "with open(os.environ['COUNT'], 'a') as file: file.write('x')",

@@ -8,6 +8,7 @@ import os
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from typing import Any
 from urllib.parse import urlencode, urlsplit
 
@@ -17,7 +18,6 @@ from konverge.client import BadRequest
 from konverge.objects.kinds.core_v1 import Pod
 from konverge.sim.cluster import Cluster
 from konverge.sim.kubelet.behaviour import ADDRESS
-from konverge.sim.processes import ProcessRule
 from konverge.wire import spdy
 from konverge.wire.websocket_frames import Opcode
 from tests.sim.conftest import SPACE
@@ -341,7 +341,7 @@ async def test_logs_in_all_ways() -> None:
 
 
 async def test_a_container_that_waits_has_no_log_yet() -> None:
-    rule = ProcessRule(image="*", command=SCRIPT.command)
+    rule = replace(SCRIPT, image="*")
     env = [{"name": "X", "valueFrom": {"secretKeyRef": {"name": "none", "key": "x"}}}]
     async with process_cluster(rule) as cluster:
         await cluster.client.create(script("waits", "", env=env))

@@ -15,9 +15,11 @@ link in it. `Mounts.locate` gives the real place of a path, and `translate` repl
 from __future__ import annotations
 
 import os
+import posixpath
 import re
 import secrets
 import shutil
+import stat
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -53,6 +55,22 @@ def make_folder(path: Path) -> Path:
     return path
 
 
+def open_folder(path: Path) -> int:
+    """A descriptor of a folder, which is made if it is not there. Links are not followed: processes write to volumes,
+    and a link in one must not lead us elsewhere. Raises OSError.
+    """
+    descriptor = os.open("/", os.O_RDONLY | os.O_DIRECTORY)
+    for part in path.parts[1:]:
+        above = descriptor
+        try:
+            with suppress(FileExistsError):
+                os.mkdir(part, 0o700, dir_fd=above)
+            descriptor = os.open(part, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=above)
+        finally:
+            os.close(above)
+    return descriptor
+
+
 def write_private(path: Path, data: bytes, mode: int = 0o600) -> None:
     """Replace a file; a reader sees the old or the new contents, never half."""
     beside = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
@@ -61,6 +79,16 @@ def write_private(path: Path, data: bytes, mode: int = 0o600) -> None:
     if mode & 0o700 != 0o600:
         beside.chmod(mode & 0o700)
     beside.replace(path)
+
+
+def read_private(path: Path, size: int) -> bytes:
+    """The beginning of a file that a process has written; nothing, if that is a link or no plain file any more."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+    except OSError:
+        return b""
+    with os.fdopen(descriptor, "rb") as file:
+        return file.read(size) if stat.S_ISREG(os.fstat(descriptor).st_mode) else b""
 
 
 def write_volume(folder: Path, files: Files) -> bool:
@@ -125,6 +153,21 @@ def remove(path: Path) -> None:
 
 
 TERMINATION_LOG = "/dev/termination-log"
+
+
+def clean(path: str) -> str:
+    """A path in a container, from its root on and without `..`: those would lead out of the folder that stands for it.
+
+    >>> clean("/srv/../../etc/"), clean("srv")
+    ('/etc', '/srv')
+    """
+    return posixpath.normpath("/" + path.lstrip("/"))
+
+
+def within(path: str, folder: str) -> bool:
+    return PurePosixPath(clean(path)).is_relative_to(clean(folder))
+
+
 _BEFORE, _AFTER = r"(?:(?<=^)|(?<=[\s=:,;'\"]))", r"(?=$|[/\s:,;'\"])"
 
 
@@ -138,14 +181,14 @@ class Mounts:
 
     def locate(self, path: str) -> Path:
         """What stands for a path in the container. A relative one begins at its root."""
-        wanted = PurePosixPath("/") / path
+        wanted = PurePosixPath(clean(path))
         for parent in (wanted, *wanted.parents):
             if parent in self._real:
                 return self._real[parent] / wanted.relative_to(parent)
         return self.root / wanted.relative_to("/")
 
     def is_mounted(self, path: str) -> bool:
-        wanted = PurePosixPath(path)
+        wanted = PurePosixPath(clean(path))
         return any(parent in self._real for parent in (wanted, *wanted.parents))
 
     def translate(self, text: str) -> str:
@@ -157,17 +200,20 @@ class Mounts:
         return re.sub(pattern, lambda match: str(self._real[PurePosixPath(match[1])]), text)
 
     def add(self, path: str, real: Path) -> None:
-        where = PurePosixPath(path)
-        link = self.root / where.relative_to("/")
+        where = PurePosixPath(clean(path))
+        above = self.locate(str(where.parent))
         self._real[where] = real
         with suppress(OSError):  # within another mount that has something there: `locate` knows better
-            make_folder(link.parent)
-            link.symlink_to(real)
+            folder = open_folder(above)
+            try:
+                os.symlink(real, where.name, dir_fd=folder)
+            finally:
+                os.close(folder)
 
 
 def prepare(home: Path, spec: Container, volumes: Mapping[str, tuple[Path, bool]], env: Mapping[str, str]) -> Mounts:
     """A fresh root with its mounts. `volumes` are folders, and whether they are made of objects. Raises MountError."""
-    mounts = Mounts(home)
+    mounts = Mounts(home.resolve())
     remove(mounts.root)
     remove(home / "subpaths")
     make_folder(mounts.root)
@@ -198,4 +244,9 @@ def _shown(mount: VolumeMount, folder: Path, of_objects: bool, copy: Path, env: 
         return copy
     if not source.resolve().is_relative_to(folder.resolve()):
         raise MountError(f'subPath "{sub}" leaves its volume')
-    return source if source.exists() else make_folder(source)
+    if not source.exists():
+        try:
+            os.close(open_folder(source.resolve()))
+        except OSError as error:
+            raise MountError(f'subPath "{sub}" cannot be made: {error.strerror}') from error
+    return source.resolve()

@@ -41,21 +41,24 @@ class Place:
     kubeconfig: Path
 
 
-def base_env(rule: ProcessRule, ours: Mapping[str, str], itself: Self, spec: Container) -> dict[str, str]:
+def base_env(rule: ProcessRule, ours: Mapping[str, str], itself: Self) -> dict[str, str]:
     """What a process has before its container says anything; of ours, only what is passed on."""
     passed = {name: ours[name] for name in (*ALWAYS_PASSED, *rule.pass_env) if name in ours}
-    mark = f"{itself.pod.metadata.uid}/{spec.name}"
-    return {**passed, "HOSTNAME": itself.hostname, "POD_IP": itself.pod_ip, MARK: mark}
+    return {**passed, "HOSTNAME": itself.hostname, "POD_IP": itself.pod_ip}
 
 
 def make(
     spec: Container, rule: ProcessRule, itself: Self, mounts: Mounts, env: Mapping[str, str], place: Place
 ) -> Plan:
-    """`env` is what the container's spec leads to, on top of `base_env`. Raises ConfigError."""
+    """`env` is what the container's spec leads to, on top of `base_env`. Raises ConfigError.
+
+    The container was checked before: `permitted`.
+    """
     texts = _Templates(spec, itself, mounts, env, place)
     if rule.translate:
         env = {name: mounts.translate(value) for name, value in env.items()}
-    whole = {**env, **{name: texts(value) for name, value in rule.env.items()}}
+    mark = {MARK: f"{itself.pod.metadata.uid}/{spec.name}"}
+    whole = {**env, **{name: texts(value) for name, value in rule.env.items()}, **mark}
     own = [expand(word, whole) for word in spec.command]
     args = [expand(word, whole) for word in spec.args]
     if rule.translate:

@@ -82,7 +82,7 @@ def fill_in(text: str, plain: Mapping[str, str], with_argument: Mapping[str, Cal
 
 
 _ON_COMMAND = ("ignore", "append", "replace")
-_ON_ARGS = ("append", "ignore")
+_ON_ARGS = ("refuse", "append", "ignore")
 
 
 class RuleError(ValueError):
@@ -103,8 +103,16 @@ class ProcessRule:
     command: Sequence[str] = ()
     container_command: str = "ignore"
     """What becomes of a container's own `command`: ignore it, append it, or replace the rule's by it."""
-    container_args: str = "append"
-    """What becomes of a container's `args`: append them (or put them where `{args}` stands), or ignore them."""
+    container_args: str = ""
+    """What becomes of a container's `args`: append them (or put them where `{args}` stands), ignore them, or refuse the
+    container that has some. By default they are refused, unless `{args}` is in the command or the container's own
+    command replaces it."""
+    container_env: Sequence[str] = ()
+    """Variables that a container may set although they can change what code runs (`permitted.LOADERS`), as patterns."""
+    container_exec: bool = False
+    """Run the commands that a container's probes and hooks name; without it such a container is refused."""
+    mounts: Sequence[str] = ()
+    """Paths and patterns where a container may have mounts, besides those that a `{mount:…}` names."""
     env: Mapping[str, str] = field(default_factory=dict)
     """More variables; they win over the container's."""
     pass_env: Sequence[str] = ()
@@ -119,12 +127,30 @@ class ProcessRule:
     """Kill a container whose processes hold more memory than its limit, as OOMKilled; looked at twice a second."""
     stop_signal: str = "SIGTERM"
 
+    def __post_init__(self) -> None:
+        if not self.container_args:
+            allowed = self.runs_anything or ARGS in self.command
+            object.__setattr__(self, "container_args", "append" if allowed else "refuse")
+
     def matches(self, namespace: str, container: str, image: str) -> bool:
         return (
             fnmatchcase(image, self.image)
             and fnmatchcase(namespace, self.namespace)
             and fnmatchcase(container, self.container)
         )
+
+    @property
+    def runs_anything(self) -> bool:
+        """Whether a pod may choose the command itself; nothing else is worth refusing then."""
+        return self.container_command == "replace"
+
+    def named_mounts(self) -> list[str]:
+        """The paths of the rule's `{mount:…}` templates."""
+        matches = (match for text in self._texts() for match in _TEMPLATE.finditer(text))
+        return [match[2] for match in matches if match[1] == "mount" and match[2]]
+
+    def _texts(self) -> Sequence[str]:
+        return (*self.command, *self.env.values(), self.workdir)
 
     def check(self) -> None:
         """Raises RuleError."""
@@ -134,7 +160,7 @@ class ProcessRule:
         _one_of("container_args", self.container_args, _ON_ARGS)
         if self.stop_signal not in signal.Signals.__members__:
             raise RuleError(f"stop_signal {self.stop_signal!r} is no signal; SIGTERM is one")
-        for text in (*self.command, *self.env.values(), self.workdir):
+        for text in self._texts():
             try:
                 check_template(text)
             except TemplateError as error:
@@ -146,8 +172,8 @@ def _one_of(name: str, value: str, allowed: Sequence[str]) -> None:
         raise RuleError(f"{name} is {value!r}; it may be {', '.join(allowed)}")
 
 
-_LISTS = ("command", "pass_env", "host_paths")
-_SWITCHES = ("translate", "enforce_memory")
+_LISTS = ("command", "pass_env", "host_paths", "mounts", "container_env")
+_SWITCHES = ("translate", "enforce_memory", "container_exec")
 
 
 def read_rules(document: Any) -> list[ProcessRule]:

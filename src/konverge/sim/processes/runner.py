@@ -26,6 +26,7 @@ from konverge.sim.processes.disk import MountError
 from konverge.sim.processes.environment import ConfigError, DownwardError
 from konverge.sim.processes.handlers import HandlerError, hook, probe
 from konverge.sim.processes.logfile import LogFile, entries
+from konverge.sim.processes.permitted import Refused
 from konverge.sim.processes.plan import Plan
 from konverge.sim.processes.process import Output, Process, Spawner, StartError
 from konverge.sim.processes.warden import resident
@@ -163,7 +164,7 @@ class Preparing(Protocol):
     """Makes plans: the part that knows the API."""
 
     async def plan(self, pod: Pod, name: str, pod_ip: str, host_ip: str) -> Plan:
-        """Raises MountError, ConfigError, DownwardError, StartError."""
+        """Raises Refused, MountError, ConfigError, DownwardError, StartError."""
 
 
 class Kubelet(Protocol):
@@ -242,6 +243,10 @@ class PodRunner:
         except MountError as error:
             message = str(error)
             self._report(name, lambda container, t: self._not_mounted(container, t, message))
+            return
+        except Refused as error:
+            message = str(error)
+            self._report(name, lambda container, t: container.refused("CreateContainerError", message, t + AGAIN))
             return
         except (ConfigError, DownwardError, ClientError, OSError) as error:
             message = str(error)
@@ -357,10 +362,7 @@ class PodRunner:
 
 def _termination_message(run: Run, spec: Container, code: int) -> str:
     """The message of a container's end: its file, or (if asked for, after a failure) the end of its log."""
-    try:
-        text = (run.plan.mounts.home / "termination-log").read_bytes()[:_MESSAGE]
-    except OSError:
-        text = b""
+    text = disk.read_private(run.plan.mounts.home / "termination-log", _MESSAGE)
     if text or code == 0 or spec.termination_message_policy != "FallbackToLogsOnError":
         return text.decode("utf-8", "replace")
     data, _ = run.log.read(max(run.log.tail(_LAST_LINES), run.log.end_position - 2 * _LAST_BYTES))

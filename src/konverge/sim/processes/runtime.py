@@ -31,6 +31,7 @@ from konverge.sim.processes import (
     access,
     disk,
     logfile,
+    permitted,
     plan,
     remote,
 )
@@ -83,7 +84,7 @@ class Processes:
             )
         self._client = client
         with tempfile.TemporaryDirectory(prefix="konverge-processes-") as temporary:
-            self._root = disk.make_folder((self._folder or Path(temporary)).absolute())
+            self._root = disk.make_folder((self._folder or Path(temporary)).resolve())
             self._root.chmod(0o700)
             self.spawner.temporary = temporary
             await self._sweep()
@@ -146,15 +147,21 @@ class Processes:
             raise ConfigError(
                 f"no process rule matches image {spec.image!r} any more; give it one, or recreate the pod"
             )
+        permitted.check_spec(spec, rule)
         itself = await self._self(pod, pod_ip, host_ip)
         volumes, lookup = self._volumes_of(pod)
         folders = await volumes.prepare(itself, lookup)
+        for mount in spec.volume_mounts:
+            if mount.name in folders:
+                permitted.check_host_path(folders[mount.name][0], self._root, rule)
         services, slices = await client.list(Service), await client.list(EndpointSlice)
         place = plan.Place(home / "volumes", home / "hosts", home / "containers" / name / "kubeconfig")
         self._write_hosts(itself, list(await client.list(Pod)), list(services), list(slices))
         reached = access.server(slices)
         env = service_env(_linked(pod, services)) | (access.variables(*reached) if reached else {})
-        env = await container_env(spec, itself, lookup, env | plan.base_env(rule, self._environ, itself, spec))
+        before = env | plan.base_env(rule, self._environ, itself)
+        env = await container_env(spec, itself, lookup, before)
+        permitted.check_env(env, before, rule)
         made = disk.prepare(home / "containers" / name, spec, folders, env)
         mounted = access.token_mount(pod, spec)
         if reached and mounted:

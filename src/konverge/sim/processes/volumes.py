@@ -35,6 +35,7 @@ from konverge.sim.kubelet.references import Kind, no_file, not_found, not_mounte
 from konverge.sim.processes import disk
 from konverge.sim.processes.disk import MODE, File, Files, MountError
 from konverge.sim.processes.environment import Objects, Self
+from konverge.sim.processes.permitted import is_host_path_allowed
 
 K = TypeVar("K", ConfigMap, Secret)
 
@@ -240,7 +241,7 @@ class PodVolumes:
 
     def _of_host(self, path: str) -> Path:
         wanted = Path(path).resolve()
-        if not any(wanted.is_relative_to(Path(host_path).resolve()) for host_path in self._host_paths):
+        if not is_host_path_allowed(wanted, self._host_paths):
             raise MountError(f"hostPath {path} is not allowed; name it in `host_paths` of the image's process rule")
         return wanted
 
