@@ -17,6 +17,7 @@ import asyncio
 import functools
 import gc
 import inspect
+import itertools
 import os
 import re
 import signal
@@ -97,6 +98,24 @@ def _guard(item: pytest.Item) -> Guard:
     virtual = item.get_closest_marker("virtual")
     factory = functools.partial(VirtualTimeLoop, *virtual.args) if virtual else RealTimeLoop
     return Guard(factory, in_debug_mode(item.nodeid), patient=item.get_closest_marker("blocking") is not None)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _clusters_of_this_run(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """`konverge up` has a list of the user's clusters: those of tests are in no list that a user sees."""
+    folder = tmp_path_factory.mktemp("state")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_STATE_HOME", str(folder))
+        yield folder
+
+
+_numbers = itertools.count()
+
+
+@pytest.fixture(autouse=True)
+def _clusters_of_this_test(_clusters_of_this_run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two tests that start a cluster at the same time are not in each other's way."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(_clusters_of_this_run / str(next(_numbers))))
 
 
 @pytest.fixture

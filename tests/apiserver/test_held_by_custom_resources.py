@@ -95,6 +95,22 @@ async def test_a_large_object_that_is_refused_for_its_size(api: Api) -> None:
     await whole_life(api, {"x-kubernetes-preserve-unknown-fields": True}, [[]] * 540_000, created=500)
 
 
+@pytest.mark.parametrize(("validation", "status"), [("Warn", 201), ("Strict", 400), ("Ignore", 201)])
+async def test_220_000_unknown_fields(api: Api, validation: str, status: int) -> None:
+    await define(api, with_spec({"type": "object", "properties": {"a": {"type": "string"}}}))
+    sent = body({"a": "b"} | {f"u{number}": 1 for number in range(220_000)})
+    check(await held(api, "POST", STACKS, sent, query={"fieldValidation": validation}), status)
+    if status == 201:
+        assert (await api.call("GET", f"{STACKS}/x"))["spec"] == {"a": "b"}
+
+
+async def test_a_body_that_is_no_json_at_its_end(api: Api) -> None:
+    await define(api, with_spec({"x-kubernetes-preserve-unknown-fields": True}))
+    probe = await held(api, "POST", STACKS, body([1] * 1_400_000)[:-1])
+    check(probe, 400)
+    assert "unexpected end of JSON input" in json.loads(probe.response.body)["message"]
+
+
 async def test_a_wide_definition_and_all_that_is_derived_from_it(api: Api) -> None:
     made = wide(4_000)
     await define(api, wide(1))

@@ -18,6 +18,8 @@ from konverge.cli.exit import FAILED, USAGE, explain, innermost
 
 COMMANDS = (
     "up",
+    "status",
+    "down",
     "demo",
     "run",
     "service",
@@ -64,6 +66,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _main(argv: Sequence[str] | None) -> int:
     whole = parser()
     arguments = whole.parse_args(argv)
+    arguments.argv = list(sys.argv[1:] if argv is None else argv)
     if arguments.version:
         print(f"konverge {konverge_version()}")
         return 0

@@ -14,6 +14,7 @@ from typing import Any
 import msgspec
 
 from konverge.apiserver import nesting
+from konverge.apiserver.go import json_pieces
 from konverge.apiserver.go.json_scanner import END, problem, shown
 from konverge.apiserver.go.strconv import fixed, scientific
 
@@ -99,6 +100,8 @@ def syntax_error(body: bytes) -> str:
     """What the scanner says about a text that is not JSON."""
     if len(body) <= SCANNED:
         return problem(body) or nesting.TOO_DEEP
+    if json_pieces.is_long(body):
+        return json_pieces.problem(body) or nesting.TOO_DEEP
     try:
         json.loads(body)
     except (UnicodeDecodeError, RecursionError):
@@ -142,7 +145,7 @@ def unmarshal_structs_error(content: bytes, element: str, texts: Collection[str]
 def parse(body: bytes) -> tuple[dict[str, Any], str]:
     """A JSON object, or why its kind and version cannot be read. Upstream: SimpleMetaFactory.Interpret."""
     try:
-        obj: Any = msgspec.json.decode(body)
+        obj: Any = json_pieces.decode(body)
     except (msgspec.DecodeError, RecursionError):
         return {}, syntax_error(body)
     if nesting.is_too_deep(body):

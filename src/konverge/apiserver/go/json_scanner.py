@@ -19,10 +19,14 @@ class SyntaxProblem(Exception):
     """The message is Go's."""
 
 
-def problem(text: bytes) -> str:
-    """The first error of a text, or "" if it is JSON."""
+def problem(text: bytes, at: int = 0, inside: bytes = b"") -> str:
+    """The first error of a text, or "" if it is JSON.
+
+    All up to `at` is known to be well; there a member of a list or object begins, if `inside` has the bytes that close
+    those around it.
+    """
     try:
-        _Scanner(text).scan()
+        _Scanner(text, at).scan(list(inside))
     except SyntaxProblem as error:
         return str(error)
     return ""
@@ -37,13 +41,14 @@ def shown(byte: int) -> str:
 
 
 class _Scanner:
-    def __init__(self, text: bytes) -> None:
+    def __init__(self, text: bytes, at: int = 0) -> None:
         self._text = text + b" "  # the last byte that Go's scanner looks at, which ends a number and spoils `tru`
-        self._at = 0
+        self._at = at
 
-    def scan(self) -> None:
-        # The bytes that close the objects and lists around the position. They may be deeper than Python's stack.
-        inside: list[int] = []
+    def scan(self, inside: list[int]) -> None:
+        """`inside`: the bytes that close the objects and lists around the position, deeper than Python's stack."""
+        if inside:
+            self._begin_element(inside)
         while True:
             byte = self._peek()
             if byte in b"{[":

@@ -11,6 +11,7 @@ from functools import partial
 import msgspec
 
 from konverge.apiserver import aside, field_errors, nesting, status
+from konverge.apiserver.go import json_pieces
 from konverge.apiserver.go.json import cannot_unmarshal, number_error, parse, summary
 from konverge.apiserver.go.strconv import quote
 from konverge.apiserver.http import negotiate, respond
@@ -136,7 +137,7 @@ def _yaml_parsed(body: bytes) -> bytes:
 
 def _is_json(body: bytes) -> bool:
     try:
-        msgspec.json.decode(body)
+        json_pieces.decode(body)
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
         return False
     return True

@@ -7,6 +7,7 @@ from collections.abc import Callable
 import msgspec
 
 from konverge.apiserver import aside
+from konverge.apiserver.go import json_pieces
 from konverge.apiserver.http.options import WriteOptions
 from konverge.apiserver.merge.managed_fields import update
 from konverge.apiserver.merge.owner import Owner, manager_of
@@ -76,7 +77,7 @@ def track_own_status(served: Served | None, live: Obj, new: Obj) -> None:
 
 
 def _copied(obj: Obj) -> Obj:
-    copy: Obj = msgspec.json.decode(msgspec.json.encode(obj))
+    copy: Obj = json_pieces.decode(msgspec.json.encode(obj))
     return copy
 
 

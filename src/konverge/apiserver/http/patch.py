@@ -14,6 +14,7 @@ from typing import Any, Protocol
 import msgspec
 
 from konverge.apiserver import aside, field_errors, nesting, status
+from konverge.apiserver.go import json_pieces
 from konverge.apiserver.go.fmt import go_value
 from konverge.apiserver.go.json import TYPE_OF_HEAD, cannot_unmarshal
 from konverge.apiserver.http import bodies, managed_fields, reads, respond, writes
@@ -191,7 +192,7 @@ class Patch(Protocol):
 
 def parsed(body: bytes) -> Any:
     try:
-        value = msgspec.json.decode(body)
+        value = json_pieces.decode(body)
     except (msgspec.DecodeError, RecursionError):
         raise status.bad_request("invalid JSON patch") from None
     if nesting.is_too_deep(body):

@@ -8,6 +8,7 @@ from __future__ import annotations
 import msgspec
 
 from konverge.apiserver import aside
+from konverge.apiserver.go import json_pieces
 from konverge.apiserver.http import bodies, managed_fields, reads, writes
 from konverge.apiserver.http.options import WriteOptions
 from konverge.apiserver.meta import system
@@ -43,7 +44,7 @@ async def update(call: Call) -> Response:
     def change(live: Obj | None) -> Obj:
         nonlocal obj, first
         if not first:  # another write came between: begin again with the body as it was sent
-            obj = msgspec.json.decode(sent)
+            obj = json_pieces.decode(sent)
         first = False
         if live is not None and call.subresource == "status":
             keep_all_but_status(obj, live)

@@ -12,6 +12,7 @@ from __future__ import annotations
 import msgspec
 
 from konverge.apiserver import nesting, status
+from konverge.apiserver.go import json_pieces
 from konverge.apiserver.go.json import cannot_unmarshal, html_safe
 from konverge.apiserver.merge import field_set
 from konverge.apiserver.merge.combine import merge, without
@@ -60,7 +61,7 @@ def _read_json(body: bytes) -> Obj | None:
     if not body.startswith(b"{"):
         return None
     try:
-        value: Obj = msgspec.json.decode(body)
+        value: Obj = json_pieces.decode(body)
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
         return None
     return None if nesting.is_too_deep(body) or (may_repeat(body, value) and duplicates(body)) else value

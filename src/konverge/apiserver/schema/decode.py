@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from konverge.apiserver import status
+from konverge.apiserver.go import json_pieces
 from konverge.apiserver.schema import compiled_decoder, exact_decoder
 from konverge.apiserver.schema.exact_decoder import Conversion, DecodeError
 from konverge.apiserver.schema.node import TypeNode
@@ -43,7 +44,7 @@ def from_json(node: TypeNode, body: bytes, parsed: Any = None) -> Decoded:
     Raises DecodeError with the codec's text.
     """
     try:
-        value = msgspec.json.decode(body) if parsed is None else parsed
+        value = json_pieces.decode(body) if parsed is None else parsed
     except msgspec.DecodeError as error:
         raise DecodeError(str(error)) from None
     if not may_repeat(body, value):
@@ -95,7 +96,7 @@ def refused(kind: str, version: str, why: str) -> status.ApiError:
 
 def duplicates(body: bytes) -> list[str]:
     """The repeated fields of a body that has no type."""
-    if not may_repeat(body, msgspec.json.decode(body)):
+    if not may_repeat(body, json_pieces.decode(body)):
         return []
     decoding = exact_decoder.Exact()
     decoding.duplicates(exact_decoder.parse(body))

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from konverge.apiserver.go import json as go_json
+from konverge.apiserver.go import json_pieces
 from konverge.apiserver.go.base64 import Base64Error, canonical_base64
 from konverge.apiserver.go.strconv import quote
 from konverge.apiserver.go.time import TimeError, canonical_micro_time, canonical_time
@@ -48,7 +49,11 @@ class Literal(float):
 
 def parse(body: bytes) -> Any:
     """JSON with repetitions and with the text of its numbers."""
-    return json.loads(body, object_pairs_hook=Pairs, parse_float=Literal)
+    return json_pieces.cut(body, _loads) if json_pieces.is_long(body) else _loads(body)
+
+
+def _loads(text: bytes) -> Any:
+    return json.loads(text, object_pairs_hook=Pairs, parse_float=Literal)
 
 
 def plain(value: Any) -> Any:

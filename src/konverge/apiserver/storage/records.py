@@ -11,6 +11,7 @@ from typing import Any
 
 import msgspec
 
+from konverge.apiserver.go import json_pieces
 from konverge.apiserver.nesting import MOST_STORED, is_too_deep
 
 Obj = dict[str, Any]
@@ -34,7 +35,7 @@ class Record(msgspec.Struct, frozen=True, gc=False):
 
     def decode(self) -> Obj:
         """A fresh copy of the object, free to change."""
-        obj: Obj = msgspec.json.decode(self.data)
+        obj: Obj = json_pieces.decode(self.data)
         return obj
 
 

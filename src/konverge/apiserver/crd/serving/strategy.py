@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from functools import cached_property, partial
+from typing import Any
 
 import msgspec
 
@@ -17,6 +18,7 @@ from konverge.apiserver.crd.schema.values import Check, check_uniqueness, compil
 from konverge.apiserver.crd.serving.jsonpath import JSONPath
 from konverge.apiserver.crd.serving.scale import Scale
 from konverge.apiserver.field_errors import ErrorType, FieldError, invalid
+from konverge.apiserver.go import json_pieces
 from konverge.apiserver.go.fmt import go_value
 from konverge.apiserver.merge.json_patch import same
 from konverge.apiserver.meta.validate import STANDARD_FINALIZERS
@@ -48,6 +50,10 @@ def _number(text: str) -> int | float:
 _json = msgspec.json.Decoder(float_hook=_number)
 
 
+def _decoded(body: bytes) -> Any:
+    return json_pieces.cut(body, _json.decode) if json_pieces.is_long(body) else _json.decode(body)
+
+
 class CustomKind:
     """Everything compiled from one version of a definition. Upstream: pkg/registry/customresource/strategy.go."""
 
@@ -75,7 +81,7 @@ class CustomKind:
     def read(self, body: bytes, validation: str) -> Decoded:
         """A JSON body under a `fieldValidation`: pruned, its metadata typed. Raises 400."""
         repeated = decode.duplicates(body) if validation != "Ignore" else []
-        return self._coerce(_json.decode(body) or {}, validation, repeated)
+        return self._coerce(_decoded(body) or {}, validation, repeated)
 
     def coerce(self, obj: Obj, validation: str) -> Decoded:
         """The same for the result of a patch."""

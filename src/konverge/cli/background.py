@@ -1,0 +1,96 @@
+"""`konverge up --detach`: the same command in a session of its own, which outlives the terminal.
+
+The child prints its endpoints as one line of JSON into a pipe when it is ready; an end of the pipe without that line is
+its end. All else that it prints goes to its log.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import select
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+from konverge import clock
+from konverge.cli.cluster_folders import ClusterFolder
+from konverge.cli.cluster_names import DEFAULT
+from konverge.cli.endpoints import Endpoints
+from konverge.cli.exit import CommandFailed
+from konverge.cli.progress import Progress
+
+LAST_LINES = 15
+_ENDS_WITHIN = 10.0
+_LOOK_EVERY = 0.2
+
+
+def start(arguments: argparse.Namespace) -> Endpoints:
+    """Start a cluster in the background and wait until it is ready. Raises CommandFailed, after the end of its log."""
+    folder = ClusterFolder(arguments.name or DEFAULT)
+    folder.refuse_if_running()
+    folder.make()
+    child = _spawn([*arguments.argv, "--in-background"], folder.log)
+    try:
+        facts = _facts(child, arguments.wait)
+    except BaseException:
+        _end(child)
+        raise
+    if facts is not None:
+        child.returncode = 0  # it lives on, and the object must not warn of that
+        return Endpoints.of(facts)
+    in_time = child.poll() is not None
+    code = _end(child)
+    print(_last_lines(folder.log), file=sys.stderr)
+    ended = f"ended with exit code {code}" if in_time else f"was not ready after {arguments.wait} s and was ended"
+    raise CommandFailed(f"the cluster {folder.name!r} {ended}; its log: {folder.log}")
+
+
+def _spawn(argv: list[str], log: Path) -> subprocess.Popen[bytes]:
+    if log.exists():
+        log.replace(log.with_name("log.1"))
+    command = [sys.executable, "-m", "konverge.cli.main", *argv]
+    log.touch(0o600)
+    with log.open("wb") as file:
+        return subprocess.Popen(
+            command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=file, start_new_session=True
+        )
+
+
+def _facts(child: subprocess.Popen[bytes], seconds: float) -> dict[str, Any] | None:
+    """What the child printed; None if it ended, or if the time is over."""
+    assert child.stdout is not None
+    deadline = clock.monotonic() + seconds
+    text = b""
+    with child.stdout as pipe, Progress() as progress:
+        while not text.endswith(b"\n") and clock.monotonic() < deadline:
+            progress.show("starting the API server, controllers, nodes and operators …")
+            if select.select([pipe], [], [], _LOOK_EVERY)[0]:
+                piece = os.read(pipe.fileno(), 1 << 16)
+                if not piece:
+                    child.wait(_ENDS_WITHIN)
+                    return None
+                text += piece
+    try:
+        facts = json.loads(text)
+    except ValueError:
+        return None
+    return facts if isinstance(facts, dict) else None
+
+
+def _end(child: subprocess.Popen[bytes]) -> int:
+    if child.poll() is None:
+        child.send_signal(signal.SIGTERM)
+        try:
+            child.wait(_ENDS_WITHIN)
+        except subprocess.TimeoutExpired:
+            child.kill()
+    return child.wait()
+
+
+def _last_lines(log: Path) -> str:
+    lines = log.read_text(errors="replace").splitlines()
+    return "\n".join(lines[-LAST_LINES:])

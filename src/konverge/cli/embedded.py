@@ -1,0 +1,155 @@
+"""What `konverge up` runs: a simulated cluster with operators, their definitions and samples, and the console.
+
+The operators run in this process by the ordinary Manager; their client has no socket in between.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import logging
+import sys
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from konverge.apiserver.certificates import kept
+from konverge.apiserver.private_files import write_private
+from konverge.cli.endpoints import IN_MEMORY, Endpoints
+from konverge.cli.install_objects import create_samples, install_definitions, missing_kinds
+from konverge.cli.lifetime import Lifetime
+from konverge.cli.live import PlainView, TableView, watching
+from konverge.cli.simulators import with_simulators
+from konverge.cli.terminal import Paint, is_terminal
+from konverge.client import Client
+from konverge.objects.kinds.apps_v1 import Deployment, StatefulSet
+from konverge.operators.catalog import Operator
+from konverge.runtime import Manager
+from konverge.service import Service
+from konverge.sim.cluster import Cluster
+from konverge.sim.kubelet.behaviour import Rule
+from konverge.sim.processes import ProcessRule
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Parts:
+    """What was chosen to run, beside the arguments themselves."""
+
+    operators: list[Operator]
+    rules: list[Rule]
+    processes: list[ProcessRule]
+    folder: Path
+    """Where files are put that no argument names a place for."""
+    pods_from: str
+
+
+async def serve(arguments: argparse.Namespace, parts: Parts, run: Lifetime, stopping: asyncio.Event) -> None:
+    """Run until `stopping` is set."""
+    cluster = Cluster(
+        nodes=arguments.nodes,
+        data_dir=arguments.data_dir,
+        rules=parts.rules,
+        processes=parts.processes,
+        hold=("kubelet",) if parts.processes else (),  # processes need to know where the API server listens
+        pod_address=arguments.pod_address or "",
+        pods_from=parts.pods_from,
+        certificates=kept(arguments.data_dir, (arguments.host,)) if arguments.tls else None,
+    )
+    async with cluster, AsyncExitStack() as stack:
+        url = await cluster.listen(arguments.host, run.port(), tls=arguments.tls)
+        if parts.processes:
+            cluster.release("kubelet")
+        kubeconfig = _write_kubeconfig(cluster, url, arguments.kubeconfig or parts.folder / "kubeconfig")
+        new = await _install(cluster.client, parts.operators)
+        manager = await stack.enter_async_context(_at_work(cluster, parts.operators, arguments))
+        console, token = await stack.enter_async_context(_console(cluster, parts, arguments.console))
+        endpoints = _endpoints(arguments, url, kubeconfig, parts.operators, manager)
+        endpoints = run.serves(replace(endpoints, name=run.name, console=console, console_token=token))
+        text = arguments.output == "text" and not arguments.in_background
+        if text:
+            await stack.enter_async_context(_shown(cluster.client, endpoints, parts.operators))
+        if arguments.samples:
+            await create_samples(cluster.client, new, arguments.database)
+        if not text:
+            print(json.dumps(endpoints.facts()), flush=True)
+        await cluster.server.serve_until(stopping)
+
+
+def _write_kubeconfig(cluster: Cluster, url: str, path: Path) -> Path:
+    whole = path.resolve()
+    whole.parent.mkdir(parents=True, exist_ok=True)
+    write_private(whole, json.dumps(cluster.kubeconfig(url), indent=1).encode())
+    return whole
+
+
+async def _install(client: Client, operators: list[Operator]) -> list[Operator]:
+    """Install the definitions. Returns the operators that were not there: a sample that a user deleted from a
+    kept state does not come back.
+    """
+    new = [operator for operator in operators if await missing_kinds(client, operator)]
+    await install_definitions(client, operators)
+    return new
+
+
+@asynccontextmanager
+async def _at_work(
+    cluster: Cluster, operators: list[Operator], arguments: argparse.Namespace
+) -> AsyncIterator[Manager]:
+    metrics = arguments.metrics_bind_address if operators else None
+    manager = Manager(cluster.client, name="konverge", health_address=metrics)
+    async with with_simulators(cluster, operators, arguments.database) as controllers:
+        for controller in controllers:
+            manager.add(controller)
+        async with manager.running():
+            yield manager
+
+
+@asynccontextmanager
+async def _console(cluster: Cluster, parts: Parts, wanted: bool) -> AsyncIterator[tuple[str, str]]:
+    """The management service, where there is something to manage: its URL, and the file with a token for it.
+
+    Browsers cannot show the certificate that is in the kubeconfig, so the administrator's token is put into a file.
+    """
+    if not wanted or not any(operator.name == "nacos" for operator in parts.operators):
+        yield "", ""
+        return
+    token = parts.folder / "console.token"
+    async with Service(cluster.server.transport).serving() as (host, port):
+        write_private(token, cluster.server.token.encode())
+        yield f"http://{host}:{port}", str(token.resolve())
+
+
+def _endpoints(
+    arguments: argparse.Namespace, url: str, kubeconfig: Path, operators: list[Operator], manager: Manager
+) -> Endpoints:
+    state = str(arguments.data_dir.resolve()) if arguments.data_dir else IN_MEMORY
+    metrics = f"http://{arguments.metrics_bind_address[0]}:{manager.health_port}/metrics" if manager.health_port else ""
+    return Endpoints(
+        url=url,
+        kubeconfig=kubeconfig,
+        nodes=arguments.nodes,
+        state=state,
+        operators=tuple(operator.name for operator in operators),
+        metrics=metrics,
+    )
+
+
+@asynccontextmanager
+async def _shown(client: Client, endpoints: Endpoints, operators: list[Operator]) -> AsyncIterator[None]:
+    """Say where everything is; then show what converges."""
+    print(endpoints.welcome(), flush=True)
+    resources = [kind.resource for operator in operators for kind in operator.kinds]
+    resources += [Deployment.resource, StatefulSet.resource]
+    if not is_terminal(sys.stdout):
+        async with watching(client, resources, PlainView(sys.stdout)):
+            yield
+        return
+    view = TableView(sys.stdout, Paint.on())
+    logging.getLogger().addHandler(view)
+    try:
+        async with watching(client, resources, view):
+            yield
+    finally:
+        logging.getLogger().removeHandler(view)

@@ -1,0 +1,245 @@
+"""Clusters by name: one process for each, found again by `status`, ended by `down`, whatever became of it."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import stat
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from konverge.cli import local_processes
+from konverge.cli.cluster_folders import ClusterFolder, Record, Taken, known_clusters
+from konverge.cli.main import main
+from konverge.cli.user_kubeconfig import merge
+from konverge.client import Client, Kubeconfig
+from konverge.objects.kinds.core_v1 import Node
+
+SMALL = ("--operators", "none", "--nodes", "1")
+ENTRIES = {"clusters": [{"cluster": {"server": "https://x"}}], "users": [{"user": {"token": "t"}}]}
+KONVERGE = [sys.executable, "-m", "konverge.cli.main"]
+
+
+def konverge(*arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([*KONVERGE, *arguments], capture_output=True, text=True, check=False)
+
+
+@pytest.fixture
+def sleeper() -> Iterator[subprocess.Popen[bytes]]:
+    """A process that ends when asked to."""
+    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as process:
+        yield process
+        process.kill()
+
+
+@pytest.fixture
+def stubborn() -> Iterator[subprocess.Popen[bytes]]:
+    """A process that ignores being asked to end."""
+    code = "import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN); print(flush=True); input()"
+    with subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        process.stdout.readline()
+        yield process
+        process.kill()
+
+
+def record(process: int, name: str = "dev", **more: Any) -> Record:
+    mark = local_processes.start_mark(process)
+    return Record(**{"name": name, "pid": process, "started": mark, "since": "2026-01-01T00:00:00Z", **more})
+
+
+@pytest.mark.spec("O-20")
+def test_a_name_is_held_by_one_process_only() -> None:
+    folder = ClusterFolder("dev")
+    with folder.claimed():
+        folder.write(record(os.getpid(), url="https://127.0.0.1:1", kubeconfig="/where/it/is"))
+        claim = f"from konverge.cli.cluster_folders import *\nwith ClusterFolder({folder.name!r}).claimed(): pass"
+        other = subprocess.run([sys.executable, "-c", claim], capture_output=True, text=True, check=False)
+        assert "Taken" in other.stderr
+        for advice in ("https://127.0.0.1:1", "export KUBECONFIG=/where/it/is", "konverge down dev", "--name"):
+            assert advice in other.stderr
+    with pytest.raises(Taken), folder.claimed():
+        """The record alone is enough: there are file systems without locks."""
+    folder.clear()
+    with folder.claimed():
+        assert folder.record() is None
+
+
+@pytest.mark.spec("O-20")
+def test_the_folder_is_for_its_user_alone() -> None:
+    folder = ClusterFolder("dev")
+    folder.path.mkdir(parents=True, mode=0o755)
+    with folder.claimed():
+        folder.write(record(os.getpid()))
+        assert stat.S_IMODE(folder.path.stat().st_mode) == 0o700
+        assert stat.S_IMODE((folder.path / "cluster.json").stat().st_mode) == 0o600
+
+
+@pytest.mark.spec("O-20")
+def test_a_process_with_the_same_number_that_started_at_another_time_is_not_it(
+    sleeper: subprocess.Popen[bytes], capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = ClusterFolder("dev")
+    folder.make()
+    folder.write(record(sleeper.pid, started="another time"))
+    assert main(["down", "dev"]) == 0
+    assert sleeper.poll() is None, "it was not ours to end"
+    assert "had been killed or had crashed" in capsys.readouterr().out
+    assert folder.record() is None
+
+
+@pytest.mark.spec("O-21")
+def test_down_ends_the_process_and_removes_what_it_left(
+    sleeper: subprocess.Popen[bytes], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    kubeconfig = tmp_path / "config"
+    merge(kubeconfig, "konverge-dev", ENTRIES, switch=False)
+    folder = ClusterFolder("dev")
+    folder.make()
+    folder.kubeconfig.touch()
+    folder.remember_port(6443)
+    folder.write(record(sleeper.pid, merged=str(kubeconfig), data_dir="/my/state"))
+    assert main(["down", "dev"]) == 0
+    assert sleeper.wait() == -signal.SIGTERM
+    assert (folder.record(), folder.kubeconfig.exists(), folder.port) == (None, False, 6443)
+    assert not yaml.safe_load(kubeconfig.read_text())["contexts"]
+    assert "/my/state" in capsys.readouterr().out
+    assert main(["down", "dev"]) == 0, "a second time there is nothing to do"
+    assert "does not run" in capsys.readouterr().out
+
+
+@pytest.mark.spec("O-21")
+def test_one_that_does_not_end_is_killed(stubborn: subprocess.Popen[bytes], capsys: pytest.CaptureFixture[str]) -> None:
+    folder = ClusterFolder("dev")
+    folder.make()
+    folder.write(record(stubborn.pid))
+    assert main(["down", "dev", "--wait", "1"]) == 0
+    assert stubborn.wait() == -signal.SIGKILL
+    assert "killed" in capsys.readouterr().out
+    assert folder.record() is None
+
+
+@pytest.mark.spec("O-21")
+def test_all_ends_all_and_a_wrong_name_ends_none(
+    sleeper: subprocess.Popen[bytes], capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name, pid in (("one", sleeper.pid), ("two", 2**22 + 1)):
+        folder = ClusterFolder(name)
+        folder.make()
+        folder.write(record(pid, name))
+    assert main(["down", "one", "tow"]) == 1
+    assert "there are: one, two" in capsys.readouterr().err
+    assert sleeper.poll() is None
+    assert main(["down", "one", "--all"]) == 2
+    assert main(["down", "--all"]) == 0
+    assert sleeper.wait() == -signal.SIGTERM
+    assert [folder.record() for folder in known_clusters()] == [None, None]
+
+
+@pytest.mark.spec("O-21")
+def test_status_tells_those_that_crashed_and_those_that_do_not_answer(
+    sleeper: subprocess.Popen[bytes], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+    closed = f"http://127.0.0.1:{port}"
+    kubeconfig = tmp_path / "config"
+    merge(kubeconfig, "k", {**ENTRIES, "clusters": [{"cluster": {"server": closed}}]}, switch=True)
+    records = [
+        record(2**22 + 1, "crashed", started="5"),
+        record(sleeper.pid, "deaf", url=closed, kubeconfig=str(kubeconfig)),
+        record(sleeper.pid, "starting"),
+    ]
+    for entry in records:
+        folder = ClusterFolder(entry.name)
+        folder.make()
+        folder.write(entry)
+    assert main(["status", "--output", "json"]) == 0
+    states = {cluster["name"]: cluster["state"] for cluster in json.loads(capsys.readouterr().out)}
+    assert states == {"crashed": "crashed", "deaf": "not answering", "starting": "starting"}
+    assert main(["status", "nope"]) == 1
+    assert "not there" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("text", ["", "Upper", "a/b", "..", "-a", "a" * 51])
+def test_names_are_names_of_folders(text: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["up", f"--name={text}"])
+    assert "is not a name for a cluster" in capsys.readouterr().err
+
+
+def test_a_record_that_cannot_be_read_is_none() -> None:
+    folder = ClusterFolder("dev")
+    folder.make()
+    (folder.path / "cluster.json").write_text('{"name": ')
+    assert folder.record() is None
+    with folder.claimed():
+        """Nor is it in the way."""
+
+
+async def nodes(kubeconfig: str) -> list[str]:
+    async with Client.connect(Kubeconfig.read(kubeconfig).config()) as client:
+        return [node.metadata.name for node in await client.list(Node)]
+
+
+@pytest.mark.blocking
+@pytest.mark.spec("O-20", "O-21", "O-22")
+async def test_a_cluster_in_the_background_from_start_to_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KUBECONFIG", str(tmp_path / "config"))
+    up = konverge("up", "--detach", "--name", "dev", "--merge-kubeconfig", "--output", "json", *SMALL)
+    assert up.returncode == 0, up.stderr
+    places = json.loads(up.stdout)
+    try:
+        assert await nodes(places["kubeconfig"]) == ["node-1"]
+        assert await nodes(str(tmp_path / "config")) == ["node-1"]
+        again = konverge("up", "--name", "dev", *SMALL)
+        assert again.returncode == 1
+        assert places["url"] in again.stderr
+        [cluster] = json.loads(konverge("status", "--output", "json").stdout)
+        assert (cluster["state"], cluster["url"], cluster["nodes"]) == ("running", places["url"], 1)
+        assert cluster["memory"] > 10 << 20
+        assert cluster["objects"] > 50
+    finally:
+        down = konverge("down", "dev")
+    assert down.returncode == 0, down.stderr
+    assert not Path(places["kubeconfig"]).exists()
+    assert not yaml.safe_load((tmp_path / "config").read_text())["contexts"]
+    assert json.loads(konverge("status", "--output", "json").stdout) == []
+
+
+@pytest.mark.spec("O-21")
+def test_one_that_fails_to_start_says_why(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    data.mkdir()
+    (data / "state.sqlite").write_text("not a database" * 100)
+    (data / "token").write_text("")
+    up = konverge("up", "--detach", "--data-dir", str(data), *SMALL)
+    assert up.returncode == 1
+    assert "ended with exit code 1" in up.stderr
+    errors = [line for line in up.stderr.splitlines() if line.startswith("konverge up: ")]
+    assert len(errors) == 2, "the end of its log comes first"
+    assert "token" in errors[0]
+
+
+@pytest.mark.spec("O-20")
+def test_the_port_of_the_last_time_is_used_again_and_a_crash_is_noticed() -> None:
+    urls = []
+    for _ in range(2):
+        with subprocess.Popen(
+            [*KONVERGE, "up", "--output", "json", *SMALL], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        ) as process:
+            assert process.stdout is not None
+            assert process.stderr is not None
+            urls.append(json.loads(process.stdout.readline())["url"])
+            process.kill()
+            errors = process.stderr.read()
+    assert urls[0] == urls[1]
+    assert "was killed or crashed" in errors
