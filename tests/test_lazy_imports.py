@@ -12,7 +12,15 @@ import pytest
 
 from konverge.lazy_imports import lazy_names
 
-PACKAGES = ("konverge", "konverge.apiserver", "konverge.client", "konverge.objects", "konverge.sim", "konverge.wire")
+PACKAGES = (
+    "konverge",
+    "konverge.apiserver",
+    "konverge.client",
+    "konverge.objects",
+    "konverge.sim",
+    "konverge.testing",
+    "konverge.wire",
+)
 
 
 def typed_names(package: str) -> dict[str, str]:

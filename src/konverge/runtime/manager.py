@@ -154,6 +154,7 @@ class Manager:
         config: Configuration | None = None,
         leader_election: LeaderElection | Unchanged | None = UNCHANGED,
         health_address: tuple[str, int] | Unchanged | None = UNCHANGED,
+        paused: Collection[str] | None = None,
     ) -> Manager:
         """A new manager with the same declarations on this client; what is not given is as in this one.
 
@@ -173,7 +174,7 @@ class Manager:
             health_address=self._health_address if isinstance(health_address, Unchanged) else health_address,
             check_permissions=self._check_permissions,
             shutdown_timeout=self._shutdown_timeout,
-            paused=self._paused,
+            paused=self._paused if paused is None else paused,
         )
         bound._controllers = list(self._controllers if controllers is None else controllers)
         return bound

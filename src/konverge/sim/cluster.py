@@ -178,6 +178,10 @@ class Cluster:
 
     # -------------------------------------------------------------- reaching it
 
+    def connect(self, agent: str) -> Client:
+        """A client for a program of this name, which meets the faults of the cluster, if there are any."""
+        return self._connect(self.faulty or self.server.transport, agent)
+
     async def listen(self, host: str = "127.0.0.1", port: int = 0, *, tls: bool = False) -> str:
         """Serve on a socket as well; the result is the URL."""
         if tls and self._certificates is None:

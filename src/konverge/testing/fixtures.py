@@ -1,0 +1,56 @@
+"""The fixtures with plain names. The plugin registers each of them, unless another plugin has one of the same name.
+
+A suite can build on one in its conftest: `def cluster(cluster): …` gets ours and returns what its tests get.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from konverge.client import Client
+    from konverge.sim import Cluster
+    from konverge.testing.loops import TestLoop
+    from konverge.testing.operators import RunOperator
+    from konverge.testing.real import RealCluster
+
+
+@pytest.fixture
+def cluster(request: pytest.FixtureRequest, konverge_loop: TestLoop, konverge_seed: int) -> Iterator[Cluster]:
+    """A whole Kubernetes in this process, on virtual time (see `konverge.sim.Cluster`)."""
+    from konverge.testing.fixture_functions import cluster_of
+
+    held = konverge_loop.enter(cluster_of(request, konverge_seed))
+    yield held.value
+    held.leave()
+
+
+@pytest.fixture
+def real_cluster(request: pytest.FixtureRequest, konverge_loop: TestLoop, tmp_path: Path) -> Iterator[RealCluster]:
+    """A whole Kubernetes on a socket and on the machine's clock: `url`, `kubeconfig`, `environment`, `client`."""
+    from konverge.testing.fixture_functions import real_cluster_of
+
+    with real_cluster_of(request, konverge_loop, tmp_path) as cluster:
+        yield cluster
+        konverge_loop.run(cluster.client.aclose())
+
+
+@pytest.fixture
+def client(request: pytest.FixtureRequest) -> Client:
+    """A client of this test's cluster, with all rights, on which no fault happens."""
+    name = "real_cluster" if "real_cluster" in request.fixturenames else "cluster"
+    chosen: Client = request.getfixturevalue(name).client
+    return chosen
+
+
+@pytest.fixture
+def operator(request: pytest.FixtureRequest) -> RunOperator:
+    """`async with operator(manager):` runs an operator on this test's cluster."""
+    from konverge.testing.operators import RunOperator
+
+    return RunOperator(request.getfixturevalue("real_cluster" if "real_cluster" in request.fixturenames else "cluster"))
