@@ -82,14 +82,16 @@ bench-peers: bench-venv ## build the other frameworks' operators for the runtime
 bench: bench-venv ## run every benchmark, side by side with the peers
 	$(BENCH_VENV)/bin/python -m bench all
 
-docs: venv ## write a reference of all public names and commands to build/reference.md
-	$(BIN)/python -m tools.reference build/reference.md
+docs: venv ## build the site of the documents, with a reference of all public names and commands, into build/site
+	@test -f build/docs/.ready || { $(PYTHON) -m venv build/docs && build/docs/bin/$(PIP) -r constraints.txt -r deploy/docs.txt \
+	  && build/docs/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e . && touch build/docs/.ready; }
+	build/docs/bin/python -m tools.site build/site
 
 lock: ## pin what is installed, with hashes, from pyproject.toml (UPGRADE=1: take newer versions)
 	$(PYTHON) -m venv build/lock
 	build/lock/bin/pip install --quiet --disable-pip-version-check uv
 	for of in "constraints.txt pyproject.toml --extra dev" "deploy/constraints.txt pyproject.toml --extra nacos" \
-	    "deploy/build.txt --group build" "deploy/release.txt --group release"; do \
+	    "deploy/build.txt --group build" "deploy/docs.txt --group docs -c constraints.txt" "deploy/release.txt --group release"; do \
 	  build/lock/bin/uv pip compile -o $$of --universal --python-version 3.11 --generate-hashes $(if $(UPGRADE),--upgrade) \
 	    --quiet --no-header --no-annotate --no-emit-index-url; done
 

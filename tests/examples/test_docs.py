@@ -16,7 +16,7 @@ import konverge.client
 import konverge.objects
 from konverge import ApiServer, Client
 from konverge.client import Static
-from tools.reference import reference
+from tools.site.reference import pages
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 REAL_TIME = {"process-pods.md"}
@@ -59,9 +59,17 @@ async def test_the_python_blocks_of_a_page_run(page: str) -> None:
 
 
 def test_the_reference_has_every_public_name_with_its_docstring() -> None:
-    text = "\n".join(reference())
+    made = pages()
     for name in konverge.__all__:
-        assert f"### `konverge.{name}`\n" in text
+        assert f"### `{name}`\n" in made["konverge.md"]
         value = getattr(konverge, name)
         assert inspect.getdoc(value) or not (inspect.isclass(value) or inspect.isroutine(value)), name
-    assert "### `konverge up`" in text
+    assert "## `konverge up`" in made["commands.md"]
+
+
+def test_the_reference_has_inherited_members_fields_and_no_addresses() -> None:
+    made = pages()
+    assert "#### `async WorkQueue.get`" in made["konverge.workqueue.md"]
+    assert "#### `async Client.create` *(of Writing)*" in made["konverge.md"]
+    assert "| `requeue_after` |" in made["konverge.md"]
+    assert not re.search(r"0x[0-9a-f]{6,}", "\n".join(made.values()))
