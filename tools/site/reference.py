@@ -28,6 +28,7 @@ PACKAGES = (
     "konverge.workqueue",
     "konverge.apiserver",
     "konverge.sim",
+    "konverge.testing",
 )
 _ADDRESS = re.compile(r"<(?:function|class|object|bound method)?\s*'?([\w.<>]+?)'?(?: object)? at 0x[0-9a-f]+>")
 
