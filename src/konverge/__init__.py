@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from konverge.cache import CacheSpec as CacheSpec
     from konverge.cache import Informer as Informer
     from konverge.cache import Lister as Lister
+    from konverge.cli.program import operator_main as operator_main
     from konverge.client import Client as Client
     from konverge.objects import Condition as Condition
     from konverge.objects import CustomResource as CustomResource
@@ -68,6 +69,7 @@ __all__, __getattr__, __dir__ = lazy_names(
     {
         "konverge.apiserver": "ApiServer",
         "konverge.cache": "CacheSpec Informer Lister",
+        "konverge.cli.program": "operator_main",
         "konverge.client": "Client",
         "konverge.objects": "Condition CustomResource Model ObjectMeta Quantity Resource",
         "konverge.observe.events": "EventRecorder",

@@ -13,14 +13,27 @@ MAX_PORT = 65535
 MAX_NODES = 5000
 OPERATOR = "OPERATOR"
 """How the help calls an operator; completion goes by it."""
+_OURS = "webapp"
+"""The operator in the examples of the help."""
 
 if TYPE_CHECKING:
     from konverge.client import Config
     from konverge.operators.catalog import Operator
 
 
+class OwnCommands:
+    """In place of argparse's commands: those of a program that is an operator itself (`konverge.cli.program`)."""
+
+    def __init__(self, commands: Any, program: str, own: list[Operator]) -> None:
+        self.program = program
+        self.own = own
+        self.add_parser = commands.add_parser
+
+
 def command(commands: Any, name: str, about: str, *examples: str) -> argparse.ArgumentParser:
     """The parser of a command, with examples at the end of its help."""
+    if isinstance(commands, OwnCommands):
+        examples = tuple(_own_example(example, commands.program) for example in examples if _OURS in example)
     parser: argparse.ArgumentParser = commands.add_parser(
         name,
         help=about,
@@ -28,7 +41,22 @@ def command(commands: Any, name: str, about: str, *examples: str) -> argparse.Ar
         epilog="\n".join([f"example{'s' if len(examples) > 1 else ''}:", *(f"  {example}" for example in examples)]),
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
+    if isinstance(commands, OwnCommands):
+        parser.set_defaults(own=commands.own)
     return parser
+
+
+def _own_example(example: str, program: str) -> str:
+    """
+    >>> _own_example("konverge crd webapp | kubectl apply -f -", "backup")
+    'backup crd | kubectl apply -f -'
+    """
+    return example.replace("konverge ", f"{program} ", 1).replace(" --operator webapp", "").replace(f" {_OURS}", "")
+
+
+def is_own(parser: argparse.ArgumentParser) -> bool:
+    """Whether a command belongs to a program that is an operator itself."""
+    return parser.get_default("own") is not None
 
 
 def konverge_version() -> str:
@@ -40,6 +68,8 @@ def konverge_version() -> str:
 def add_operators(parser: argparse.ArgumentParser) -> None:
     from konverge.operators.catalog import SUMMARIES
 
+    if is_own(parser):
+        return
     known = "; ".join(f"{name}: {summary}" for name, summary in SUMMARIES.items())
     forms = "an installed one by its name, your own as module:attribute or as a file (my_operator.py)"
     parser.add_argument("operators", nargs="+", metavar=OPERATOR, help=f"operators: {forms}. Ours: {known}")

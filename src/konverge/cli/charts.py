@@ -8,6 +8,7 @@ code of that version needs. `konverge manifests` says the same without Helm; a t
 from __future__ import annotations
 
 import json
+import re
 from importlib.resources import files
 from typing import Any
 
@@ -23,6 +24,7 @@ _ANY = "any"
 """Stands for whatever namespace the roles will be granted in."""
 _LEASE = "lease"
 _ONLY = "only"
+_OURS = "konverge"
 
 
 def chart(operator: Operator, version: str) -> dict[str, str]:
@@ -32,14 +34,17 @@ def chart(operator: Operator, version: str) -> dict[str, str]:
         "USER": USER,
         "METRICS": METRICS,
         "PROBES": PROBES,
-        "OPERATOR": operator.name,
+        "PROGRAM": operator.start[0],
+        "REFERENCE": "".join(f"\n            - {json.dumps(part)}" for part in operator.reference),
+        "PRODUCT": operator.product,
+        "IMAGE": image_of(operator)[0],
         "MANAGEMENT": management.PORT,
         "MANAGEMENT_GRACE": management.GRACE,
         "AUTHORITY": management.AUTHORITY,
         "CERTIFICATE": management.CERTIFICATE,
     }
     files = {path: _filled(text, facts) for path, text in _files_of(operator).items()}
-    files["Chart.yaml"] = _yaml(_about(operator, version))
+    files["Chart.yaml"] = _yaml(_about(operator, version, image_of(operator)[1] or semantic(version)))
     files["values.schema.json"] = json.dumps(_schema(yaml.safe_load(files["values.yaml"])), indent=1)
     files |= {f"crds/{definition['metadata']['name']}.yaml": _yaml(definition) for definition in operator.definitions()}
     files |= {f"policies/{policy['kind']}.yaml": _yaml(policy["spec"]) for policy in operator.policies("")}
@@ -53,18 +58,43 @@ def _files_of(operator: Operator) -> dict[str, str]:
     folder = files("konverge.cli") / "chartfiles"
     texts = {path: text for path, text in read_folder(folder) if not path.startswith(f"{_ONLY}/")}
     own_folder = folder / _ONLY / operator.name
-    own = dict(read_folder(own_folder)) if own_folder.is_dir() else {}
+    ours = operator.product == _OURS  # and not another one of the same name
+    own = dict(read_folder(own_folder)) if ours and own_folder.is_dir() else {}
     return texts | own | {"values.yaml": texts["values.yaml"] + own.get("values.yaml", "")}
 
 
-def _about(operator: Operator, version: str) -> dict[str, Any]:
+def image_of(operator: Operator) -> tuple[str, str]:
+    """The repository and the tag of its image; an empty tag means the version of the chart.
+
+    >>> image_of(Operator(name="a", kinds=[], controllers=list, image="localhost:5000/a"))
+    ('localhost:5000/a', '')
+    """
+    repository, _, tag = operator.image.rpartition(":")
+    if not repository or "/" in tag:
+        return operator.image or _OURS, ""
+    return repository, tag
+
+
+def semantic(version: str) -> str:
+    """A version as Helm takes it: three numbers, and what follows them after a dash.
+
+    >>> semantic("1.2"), semantic("0.1.0.dev3+g1"), semantic("")
+    ('1.2.0', '0.1.0-dev3-g1', '0.1.0')
+    """
+    numbers = re.match(r"\d+(\.\d+)*", version)
+    parts = [*(numbers[0].split(".") if numbers else ["0", "1", "0"]), "0", "0"]
+    rest = re.sub(r"[^0-9A-Za-z]+", "-", version[numbers.end() :] if numbers else "").strip("-")
+    return ".".join(parts[:3]) + (f"-{rest}" if rest else "")
+
+
+def _about(operator: Operator, version: str, app_version: str) -> dict[str, Any]:
     return {
         "apiVersion": "v2",
         "name": operator.identity,
         "description": operator.summary,
         "type": "application",
-        "version": version,
-        "appVersion": version,
+        "version": semantic(version),
+        "appVersion": app_version,
         "kubeVersion": ">=1.29.0-0",
         "keywords": ["operator", operator.name],
     }

@@ -10,10 +10,11 @@ from konverge.cli.arguments import (
     OPERATOR,
     add_cluster,
     add_output,
-    chosen_operators,
     cluster_config,
     command,
+    is_own,
     namespace,
+    operators_of,
 )
 from konverge.cli.exit import FAILED
 from konverge.cli.terminal import Paint
@@ -29,16 +30,22 @@ def add(commands: Any) -> None:
         "konverge doctor --operator my_operator.py",
     )
     add_cluster(parser)
+    if not is_own(parser):
+        _add_operator(parser)
+    parser.add_argument("-n", "--namespace", type=namespace, help="namespace of the Lease (the context's by default)")
+    add_output(parser, "text", "json")
+    parser.set_defaults(run=run)
+
+
+def _add_operator(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--operator",
         action="append",
         default=[],
+        dest="operators",
         metavar=OPERATOR,
         help="also check what this operator needs: a name, module:attribute, or a file",
     )
-    parser.add_argument("-n", "--namespace", type=namespace, help="namespace of the Lease (the context's by default)")
-    add_output(parser, "text", "json")
-    parser.set_defaults(run=run)
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -47,7 +54,7 @@ def run(arguments: argparse.Namespace) -> int:
     from konverge.cli.checks import Finding, examine, machine
     from konverge.client import ClientError
 
-    operators = chosen_operators(arguments.operator)
+    operators = operators_of(arguments)
     findings: list[Finding] = machine()
     try:
         config = cluster_config(arguments)

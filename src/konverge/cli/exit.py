@@ -1,7 +1,7 @@
 """How a command ends when it does not end well: exceptions with a text for people and an exit code.
 
-0 is fine, 1 is failed, 2 is used wrongly. The boundary in `main.py` prints the text as one line; nothing else in this
-package prints errors. `explain` makes such a line of what other layers raise.
+0 is fine, 1 is failed, 2 is used wrongly. `boundary.py` prints the text as one line; nothing else in this package
+prints errors. `explain` makes such a line of what other layers raise.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ class UsageError(CommandFailed):
     code = USAGE
 
 
-def explain(error: BaseException) -> tuple[str, int]:
+def explain(error: BaseException, program: str = "konverge") -> tuple[str, int]:
     """One line and an exit code for anything that a command may raise."""
     error = innermost(error)
     code = error.code if isinstance(error, CommandFailed) else FAILED
     text = " ".join(_text(error).split())
     if not isinstance(error, CommandFailed) and not _meant_for_people(error):
-        text = f"{type(error).__name__}: {text} (a defect? `konverge --debug …` shows where)"
+        text = f"{type(error).__name__}: {text} (a defect? `{program} --debug …` shows where)"
     return text, code
 
 

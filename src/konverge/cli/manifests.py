@@ -12,6 +12,7 @@ from konverge.cli.arguments import (
     add_watched,
     command,
     count,
+    is_own,
     konverge_version,
     namespace,
     operators_of,
@@ -72,16 +73,23 @@ def _add_manifests(commands: Any) -> None:
     parser.add_argument(
         "--service-monitor", action="store_true", help="also a ServiceMonitor for the Prometheus operator"
     )
-    parser.add_argument("--management", action="store_true", help="also the management service of Nacos")
-    parser.add_argument("--tls-secret", default="", metavar="NAME", help="the Secret with its certificate")
-    parser.add_argument("--behind-proxy", action="store_true", help="a proxy in front of it speaks TLS")
+    if is_own(parser):
+        parser.set_defaults(management=False)
+    else:
+        _add_management(parser)
     add_output(parser, "yaml", "json")
     parser.set_defaults(run=print_manifests)
 
 
+def _add_management(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--management", action="store_true", help="also the management service of Nacos")
+    parser.add_argument("--tls-secret", default="", metavar="NAME", help="the Secret with its certificate")
+    parser.add_argument("--behind-proxy", action="store_true", help="a proxy in front of it speaks TLS")
+
+
 def _add_chart(commands: Any) -> None:
     about = "make a Helm chart of an operator: definitions, roles from its code, Deployment, Service, budget, monitor"
-    parser = command(commands, "chart", about, "konverge chart nacos --dir charts")
+    parser = command(commands, "chart", about, "konverge chart webapp --dir charts")
     add_operators(parser)
     parser.add_argument("--dir", type=Path, default=Path("charts"), help="where the chart's folder is made (charts)")
     parser.set_defaults(run=make_charts)
@@ -173,6 +181,7 @@ def make_charts(arguments: argparse.Namespace) -> int:
         folder: Path = arguments.dir / operator.identity
         if folder.exists() and not (folder / "Chart.yaml").exists() and any(folder.iterdir()):
             raise UsageError(f"the folder {folder} exists and is not a chart: give another --dir, or remove it")
-        write_folder(folder, chart(operator, konverge_version()))
+        version = operator.version or ("" if operator.image else konverge_version())
+        write_folder(folder, chart(operator, version))
         print(folder)
     return 0

@@ -28,7 +28,7 @@ async def with_simulators(
     async with AsyncExitStack() as stack:
         declared: Controllers = []
         for operator in operators:
-            simulated = _SIMULATED.get(operator.name)
+            simulated = _SIMULATED.get(operator.name) if operator.product == "konverge" else None
             if simulated is None:
                 declared += operator.controllers()
             else:

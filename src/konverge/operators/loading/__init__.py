@@ -12,12 +12,10 @@ these. Nothing is started: a module that runs its operator when it is imported i
 references.py  which of the three forms a text is, and what it names
 modules.py     the import of a module or file of a user, with errors as the user would see them
 wrapping.py    an `Operator` from what was named
-suggestions.py "did you mean"
 """
 
 from konverge.operators.loading.errors import LoadError
-from konverge.operators.loading.references import GROUP, known_names, load
-from konverge.operators.loading.suggestions import did_you_mean
+from konverge.operators.loading.references import GROUP, as_installed, known_names, load
 from konverge.operators.loading.wrapping import as_operator
 
-__all__ = ["GROUP", "LoadError", "as_operator", "did_you_mean", "known_names", "load"]
+__all__ = ["GROUP", "LoadError", "as_installed", "as_operator", "known_names", "load"]

@@ -20,8 +20,8 @@ from types import ModuleType, TracebackType
 from typing import TypeVar
 
 from konverge.operators.loading.errors import LoadError
-from konverge.operators.loading.suggestions import did_you_mean
 from konverge.runtime.importing import StartedWhileImported, importing
+from konverge.suggestions import did_you_mean
 
 _KONVERGE = str(Path(__file__).parents[2])
 _OURS = (_KONVERGE, "<frozen importlib", str(Path(importlib.__file__).parent))

@@ -15,9 +15,9 @@ from typing import Any
 from konverge.operators.catalog import SUMMARIES, Operator
 from konverge.operators.loading.errors import LoadError
 from konverge.operators.loading.modules import installed_module, module_named, module_of_file
-from konverge.operators.loading.suggestions import did_you_mean
 from konverge.operators.loading.wrapping import as_operator
 from konverge.runtime import Controller, Manager
+from konverge.suggestions import did_you_mean
 
 GROUP = "konverge.operators"
 """The entry point group by which a package makes its operators known."""
@@ -95,14 +95,23 @@ def _load_installed(name: str, known: list[Known]) -> Operator:
     entry = known[0]
     module, _, attribute = entry.value.partition(":")
     operator = load_attribute(installed_module(module), attribute, module, name)
-    image = f"{name}:{entry.version}" if entry.version else f"{name}:latest"
+    operator = replace(_of_package(operator, entry), name=name)
+    return replace(operator, command=operator.command or ("konverge", "run", name))
+
+
+def as_installed(operator: Operator) -> Operator:
+    """The operator with what its package says, where that registers it under the operator's name."""
+    known = _installed().get(operator.name, [])
+    return _of_package(operator, known[0]) if len(known) == 1 else operator
+
+
+def _of_package(operator: Operator, known: Known) -> Operator:
+    image = f"{known.name}:{known.version or 'latest'}"
     return replace(
         operator,
-        name=name,
-        command=operator.command or ("konverge", "run", name),
-        about=entry.about or operator.about,
+        about=known.about or operator.about,
         image=image if operator.image in ("", f"{operator.name}:latest") else operator.image,
-        version=operator.version or entry.version,
+        version=operator.version or known.version,
     )
 
 

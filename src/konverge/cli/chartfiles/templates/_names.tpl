@@ -1,6 +1,6 @@
 {{- define "operator.labels" -}}
 app.kubernetes.io/name: {{ .Release.Name }}
-app.kubernetes.io/part-of: konverge
+app.kubernetes.io/part-of: @PRODUCT@
 {{- end }}
 
 {{- define "operator.chartLabels" -}}
