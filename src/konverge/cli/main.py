@@ -23,6 +23,7 @@ COMMANDS = (
     "service",
     "new",
     "doctor",
+    "why",
     "store",
     "manifests",
     "sim",

@@ -1,0 +1,123 @@
+"""How a custom resource is, by the conventions that operators keep: conditions, phase, observedGeneration. Pure.
+
+Upstream: the API conventions of Kubernetes, and kstatus' generic rules.
+"""
+
+from __future__ import annotations
+
+from konverge.explain.links import links
+from konverge.explain.model import Health, Link, Ref, Verdict
+from konverge.explain.reading import Obj, condition, items, mapping, number, text
+from konverge.explain.refusals import refusal
+from konverge.explain.rules.operators import unseen_by_operator
+from konverge.explain.texts import shorten
+from konverge.explain.world import World, message_of
+
+BAD = ("Stalled", "Degraded", "Failed", "Failing", "Failure", "Error", "ReconcileError")
+GOOD = ("Ready", "Available", "Healthy", "Succeeded", "Completed", "Complete", "Established", "Synced", "Reconciled")
+UNDER_WAY = ("Reconciling", "Progressing", "Updating", "Creating")
+READY_PHASES = frozenset(
+    (
+        "running",
+        "ready",
+        "active",
+        "bound",
+        "succeeded",
+        "completed",
+        "complete",
+        "healthy",
+        "available",
+        "online",
+        "ok",
+    )
+)
+FAILED_PHASES = frozenset(("failed", "error", "degraded", "crashed", "invalid", "unhealthy", "lost"))
+
+
+def judge_custom(ref: Ref, obj: Obj, world: World) -> Verdict:
+    if (unseen := unseen_by_operator(ref, obj, world)) is not None:
+        return unseen
+    verdict = _by_conditions(obj) or _by_phase(obj)
+    if verdict is None:
+        children = _needed(ref, world)
+        return Verdict(Health.READY, "exists", waits_for=children, like_children=True)
+    if verdict.health is Health.READY:
+        return verdict
+    message = _message(obj, verdict)
+    refused = refusal(message, ref.namespace, world) or _refused_in_events(ref, obj, world)
+    if refused is not None:
+        return refused
+    return Verdict(
+        verdict.health, verdict.says, cause=verdict.cause or "custom", waits_for=_needed(ref, world, said=message)
+    )
+
+
+def _needed(ref: Ref, world: World, said: str = "") -> tuple[Ref, ...]:
+    """What it owns, and what it names. A name that does not exist may also be one that its operator will create: it
+    counts where the operator says nothing, or says this name."""
+
+    def counts(link: Link) -> bool:
+        if link.relation == "owns" or not world.is_missing(link.ref):
+            return True
+        return link.required and (not said or link.ref.name in said)
+
+    return tuple(link.ref for link in links(ref, world) if counts(link))
+
+
+def _by_conditions(obj: Obj) -> Verdict | None:
+    for name in BAD:
+        state = condition(obj, name)
+        if text(state, "status") == "True":
+            return Verdict(Health.FAILED, _says(name, state, bad=True), cause="condition")
+    for name in GOOD:
+        state = condition(obj, name)
+        status = text(state, "status")
+        if status == "False":
+            failed = text(obj, "status", "phase").lower() in FAILED_PHASES
+            return Verdict(Health.FAILED if failed else Health.WAITING, _says(name, state), cause="condition")
+        if status == "Unknown":
+            return Verdict(Health.PROGRESSING, _says(name, state))
+        if status == "True" and name in ("Ready", "Available", "Healthy", "Succeeded", "Completed", "Complete"):
+            return Verdict(Health.READY, "is ready" if name == "Ready" else f"is {name.lower()}")
+    for name in UNDER_WAY:
+        state = condition(obj, name)
+        if text(state, "status") == "True":
+            return Verdict(Health.PROGRESSING, _says(name, state, bad=True))
+    return None
+
+
+def _says(name: str, state: Obj, *, bad: bool = False) -> str:
+    head = f"is {name.lower()}" if bad else f"is not {name.lower()}"
+    why = text(state, "message") or text(state, "reason")
+    return f"{head}: {shorten(why)}" if why else head
+
+
+def _message(obj: Obj, verdict: Verdict) -> str:
+    """Everything that its conditions say, since a refusal may be in another one than that which decides."""
+    states = [entry for entry in items(obj, "status", "conditions") if text(entry, "status") != "Unknown"]
+    said = [text(entry, "message") for entry in states if text(entry, "type") not in ("Ready",)]
+    return "\n".join([text(condition(obj, "Ready"), "message"), *said, text(obj, "status", "message"), verdict.says])
+
+
+def _by_phase(obj: Obj) -> Verdict | None:
+    status = mapping(obj, "status")
+    phase = text(status, "phase") or text(status, "state") or text(status, "health", "status")
+    wanted, ready = number(obj, "spec", "replicas", default=-1), number(status, "readyReplicas", default=-1)
+    if phase:
+        low, message = phase.lower(), shorten(text(status, "message"))
+        says = f"is in the phase {phase}" + (f": {message}" if message else "")
+        if low in FAILED_PHASES:
+            return Verdict(Health.FAILED, says, cause="condition")
+        if low not in READY_PHASES:
+            return Verdict(Health.PROGRESSING, says)
+    if 0 <= ready < wanted:
+        return Verdict(Health.PROGRESSING, f"has {ready} of {wanted} replicas ready")
+    return Verdict(Health.READY, f"is {phase.lower()}") if phase else None
+
+
+def _refused_in_events(ref: Ref, obj: Obj, world: World) -> Verdict | None:
+    for event in world.warnings(ref)[:5]:
+        refused = refusal(message_of(event), ref.namespace, world)
+        if refused is not None:
+            return refused
+    return None

@@ -1,0 +1,263 @@
+"""How a pod is. Pure. Upstream: kstatus' podConditions, and the waiting reasons of pkg/kubelet/images and container."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from konverge.explain.links import pod_links, pod_sources
+from konverge.explain.model import READY, Health, Ref, Verdict
+from konverge.explain.reading import Obj, at, condition, holds, items, mapping, number, text
+from konverge.explain.scheduling import CLAIMS, cause_of, condense
+from konverge.explain.texts import listed, shorten
+from konverge.explain.world import World, message_of
+
+PATIENCE = 60.0
+"""Seconds in which a pod may come up before its silence is a problem."""
+_PULL = frozenset(("ErrImagePull", "ImagePullBackOff", "ErrImageNeverPull", "InvalidImageName", "RegistryUnavailable"))
+_NOT_STARTED = frozenset(("CreateContainerError", "RunContainerError", "StartError", "ContainerCannotRun"))
+_NO_KEY = re.compile(r"couldn't find key (\S+) in (ConfigMap|Secret) \S+/(\S+)")
+_NO_FILE = re.compile(r"references non-existent (?:secret|config) key: (\S+)")
+_MOUNT_EVENTS = ("FailedMount", "FailedAttachVolume", "FailedMapVolume", "FailedCreatePodSandBox", "FailedBinding")
+
+
+def judge_pod(ref: Ref, obj: Obj, world: World) -> Verdict:
+    phase = text(obj, "status", "phase")
+    if phase == "Succeeded":
+        return Verdict(Health.READY, "has completed")
+    if phase == "Failed":
+        return _ended(obj)
+    if not text(obj, "spec", "nodeName"):
+        return _unplaced(ref, obj, world)
+    if (lost := _lost_node(ref, obj, world)) is not None:
+        return lost
+    for judge in (_waiting_containers, _unmounted, _crashed):
+        if (verdict := judge(ref, obj, world)) is not None:
+            return verdict
+    if holds(obj, "Ready") == "True":
+        return READY
+    return _unready(ref, obj, world)
+
+
+def is_ready(obj: Obj | None) -> bool:
+    return obj is not None and holds(obj, "Ready") == "True" and text(obj, "status", "phase") == "Running"
+
+
+def _ended(obj: Obj) -> Verdict:
+    reason, message = text(obj, "status", "reason"), text(obj, "status", "message")
+    for status in _statuses(obj):
+        ended = mapping(status, "state", "terminated")
+        if number(ended, "exitCode"):
+            name = text(status, "name")
+            return Verdict(
+                Health.FAILED, f"failed: container {name} {_exit(ended)}", cause="failed-pod", container=name
+            )
+    why = f": {shorten(message or reason)}" if message or reason else ""
+    return Verdict(Health.FAILED, f"failed{why}", cause="evicted" if reason == "Evicted" else "failed-pod")
+
+
+def _statuses(obj: Obj) -> list[Obj]:
+    return [*items(obj, "status", "initContainerStatuses"), *items(obj, "status", "containerStatuses")]
+
+
+# ------------------------------------------------------------------ a place
+
+
+def _unplaced(ref: Ref, obj: Obj, world: World) -> Verdict:
+    scheduled = condition(obj, "PodScheduled")
+    reason, message = text(scheduled, "reason"), text(scheduled, "message")
+    if reason == "SchedulingGated" or items(obj, "spec", "schedulingGates"):
+        gates = listed(text(gate, "name") for gate in items(obj, "spec", "schedulingGates"))
+        return Verdict(
+            Health.WAITING, f"waits until its scheduling gates are removed: {gates}", cause="scheduling-gate"
+        )
+    if text(scheduled, "status") == "False":
+        if CLAIMS.search(message):
+            claims = tuple(link.ref for link in pod_links(ref, obj, world) if link.ref.kind == "PersistentVolumeClaim")
+            return Verdict(Health.WAITING, condense(message), cause="claim", waits_for=claims)
+        nodes = tuple(world.of_kind("Node")) if "were unschedulable" in message or "taint" in message else ()
+        sick = tuple(node for node in nodes if holds(world.get(node) or {}, "Ready") not in ("True", ""))
+        return Verdict(Health.WAITING, condense(message), cause=cause_of(message), waits_for=sick)
+    if world.is_older(obj, PATIENCE) and world.now:
+        scheduler = text(obj, "spec", "schedulerName") or "default-scheduler"
+        advice = f"see whether {scheduler} runs, or correct spec.schedulerName"
+        says = f"was never looked at by the scheduler `{scheduler}`"
+        return Verdict(Health.WAITING, says, cause="no-scheduler", advice=advice)
+    return Verdict(Health.PROGRESSING, "is about to be scheduled")
+
+
+def _lost_node(ref: Ref, obj: Obj, world: World) -> Verdict | None:
+    node = Ref("Node", text(obj, "spec", "nodeName"))
+    present = world.get(node)
+    lost = holds(present, "Ready") in ("False", "Unknown") if present is not None else world.is_missing(node)
+    if not lost or holds(obj, "Ready") == "True":
+        return None
+    return Verdict(Health.WAITING, f"runs on node {node.name}, which is not ready", waits_for=(node,), cause="node")
+
+
+# ------------------------------------------------------------------ containers
+
+
+def _waiting_containers(ref: Ref, obj: Obj, world: World) -> Verdict | None:
+    """The first container that waits for more than its turn."""
+    for status in _statuses(obj):
+        waiting, name = mapping(status, "state", "waiting"), text(status, "name")
+        reason, message = text(waiting, "reason"), text(waiting, "message")
+        if reason == "CrashLoopBackOff":
+            return _crash_loop(obj, status, mapping(status, "lastState", "terminated"))
+        if reason in _PULL:
+            return _no_image(ref, obj, world, status, message)
+        if reason == "CreateContainerConfigError":
+            return _no_config(ref, obj, world, name, message)
+        if reason in _NOT_STARTED:
+            says = f"cannot start container {name}: {shorten(message or reason)}"
+            return Verdict(Health.FAILED, says, cause="container-start")
+    return None
+
+
+def _crash_loop(obj: Obj, status: Obj, ended: Obj) -> Verdict:
+    name, restarts = text(status, "name"), number(status, "restartCount")
+    killed = text(ended, "reason") == "OOMKilled"
+    often = f" (restarted {restarts} times)" if restarts > 1 else ""
+    says = f"crashes in a loop: container {name} {_exit(ended)}{often}"
+    advice = f"raise the memory limit of container {name}, or see why it needs more" if killed else ""
+    return Verdict(
+        Health.FAILED, says, cause="out-of-memory" if killed else "crash-loop", advice=advice, container=name
+    )
+
+
+def _exit(ended: Obj) -> str:
+    """How a container ended: `exits with code 1`, with what it left as its termination message."""
+    code, reason = number(ended, "exitCode"), text(ended, "reason")
+    if reason == "OOMKilled":
+        how = f"needs more memory than it may have (OOMKilled, exit code {code})"
+    elif code > 128 and code < 160:
+        how = f"is ended by signal {code - 128} (exit code {code})"
+    else:
+        how = f"exits with code {code}"
+    said = shorten(text(ended, "message"))
+    return f"{how}: {said}" if said else how
+
+
+def _no_image(ref: Ref, obj: Obj, world: World, status: Obj, message: str) -> Verdict:
+    name = text(status, "name")
+    image = next((text(spec, "image") for spec in _specs(obj) if text(spec, "name") == name), "") or text(
+        status, "image"
+    )
+    # The failure itself says more than the back-off after it.
+    causes = [message, *(message_of(event) for event in world.warnings(ref, "Failed"))]
+    detail = next((cause for cause in causes if cause and not cause.startswith(("Back-off", "Error: "))), "")
+    why = f": {shorten(detail)}" if detail else ""
+    secrets = tuple(link.ref for link in pod_sources(ref, mapping(obj, "spec")) if link.relation == "pulls with")
+    missing = tuple(secret for secret in secrets if world.is_missing(secret))
+    advice = "correct the image's name, or give the pod an imagePullSecret that may pull it"
+    return Verdict(
+        Health.FAILED, f"cannot pull the image `{image}`{why}", cause="image-pull", waits_for=missing, advice=advice
+    )
+
+
+def _specs(obj: Obj) -> list[Obj]:
+    return [*items(obj, "spec", "initContainers"), *items(obj, "spec", "containers")]
+
+
+def _no_config(ref: Ref, obj: Obj, world: World, name: str, message: str) -> Verdict:
+    return _source_verdict(ref, obj, world, message) or Verdict(
+        Health.FAILED, f"cannot configure container {name}: {shorten(message)}", cause="container-config"
+    )
+
+
+def _source_verdict(ref: Ref, obj: Obj, world: World, message: str) -> Verdict | None:
+    """A Secret or ConfigMap that is not there, or lacks a key."""
+    key = _NO_KEY.search(message)
+    if key is not None:
+        advice = f"add the key {key[1]} to the {key[2]} {key[3]}"
+        return Verdict(
+            Health.WAITING, whose=f"{key[2]} `{key[3]}` has no key `{key[1]}`", cause="missing-key", advice=advice
+        )
+    missing = tuple(link.ref for link in _sources(ref, obj) if world.is_missing(link.ref))
+    named = tuple(source for source in missing if f'"{source.name}" not found' in message) or missing
+    if named:
+        return Verdict(Health.WAITING, f"waits for {named[0].kind} {named[0].name}", waits_for=named)
+    file = _NO_FILE.search(message)
+    if file is not None:
+        kind = "Secret" if "secret key" in message else "ConfigMap"
+        volume = re.search(r'for volume "([^"]+)"', message)
+        which = next((link.ref for link in _volume_sources(ref, obj, volume[1] if volume else "", kind)), None)
+        name = f" `{which.name}`" if which is not None else ""
+        advice = f"add the key {file[1]} to the {kind}{name.replace('`', '')}"
+        return Verdict(Health.WAITING, whose=f"{kind}{name} has no key `{file[1]}`", cause="missing-key", advice=advice)
+    gone = re.search(r'(configmap|secret) "([^"]+)" not found', message)
+    if gone is not None:  # the caller may not list them: the kubelet's message has to do
+        kind = "Secret" if gone[1] == "secret" else "ConfigMap"
+        return Verdict(Health.WAITING, whose=f"{kind} `{gone[2]}` does not exist", cause=f"missing-{kind.lower()}")
+    return None
+
+
+def _sources(ref: Ref, obj: Obj) -> Iterator:  # type: ignore[type-arg]
+    return (link for link in pod_sources(ref, mapping(obj, "spec")) if link.required)
+
+
+def _volume_sources(ref: Ref, obj: Obj, volume: str, kind: str) -> Iterator:  # type: ignore[type-arg]
+    chosen = [entry for entry in items(obj, "spec", "volumes") if not volume or text(entry, "name") == volume]
+    return (link for link in pod_sources(ref, {"volumes": chosen}) if link.ref.kind == kind)
+
+
+def _unmounted(ref: Ref, obj: Obj, world: World) -> Verdict | None:
+    """No container has begun, and events say why."""
+    if any(
+        mapping(status, "state", "running") or mapping(status, "lastState", "terminated") for status in _statuses(obj)
+    ):
+        return None
+    missing = tuple(link.ref for link in _sources(ref, obj) if link.relation == "mounts" and world.is_missing(link.ref))
+    for event in world.warnings(ref, *_MOUNT_EVENTS)[:5]:
+        verdict = _source_verdict(ref, obj, world, message_of(event))
+        if verdict is not None:
+            return verdict
+        return Verdict(Health.WAITING, f"cannot start: {shorten(message_of(event))}", cause="volume", waits_for=missing)
+    if missing:
+        return Verdict(Health.WAITING, f"waits for {missing[0].kind} {missing[0].name}", waits_for=missing)
+    return None
+
+
+def _crashed(ref: Ref, obj: Obj, world: World) -> Verdict | None:
+    """A container that ended badly, and begins again or does not."""
+    for status in _statuses(obj):
+        ended = mapping(status, "state", "terminated")
+        if number(ended, "exitCode"):
+            name = text(status, "name")
+            says = f"has a container that ended: {name} {_exit(ended)}"
+            return Verdict(Health.FAILED, says, cause="crash-loop", container=name)
+    return None
+
+
+# ------------------------------------------------------------------ readiness
+
+
+def _unready(ref: Ref, obj: Obj, world: World) -> Verdict:
+    ready = condition(obj, "Ready")
+    if text(ready, "reason") == "ReadinessGatesNotReady":
+        return Verdict(
+            Health.WAITING, f"waits for its readiness gates: {shorten(text(ready, 'message'))}", cause="gate"
+        )
+    unready = [
+        status for status in _statuses(obj) if at(status, "ready") is not True and mapping(status, "state", "running")
+    ]
+    if not unready:
+        if world.now and world.is_older(obj, 10 * PATIENCE):
+            return Verdict(Health.WAITING, "does not start, and says no reason", cause="not-started")
+        return Verdict(Health.PROGRESSING, "is starting")
+    status = unready[0]
+    name, probes = text(status, "name"), world.warnings(ref, "Unhealthy")
+    last = mapping(status, "lastState", "terminated")
+    if probes:
+        says = f"is not ready: container {name}: {shorten(message_of(probes[0]))}"
+        return Verdict(Health.WAITING, says, cause="probe", container=name)
+    if number(last, "exitCode"):
+        says = f"is not ready: container {name} was restarted {number(status, 'restartCount')} times, it {_exit(last)}"
+        return Verdict(Health.WAITING, says, cause="crash-loop", container=name)
+    probed = any(text(spec, "name") == name and mapping(spec, "readinessProbe") for spec in _specs(obj))
+    late = world.now and world.is_older(status, PATIENCE, "state", "running", "startedAt")
+    says = f"is not ready: container {name} runs" + (", but its readiness probe does not succeed" if probed else "")
+    if not late:
+        return Verdict(Health.PROGRESSING, f"is starting: container {name} runs and is not ready yet")
+    return Verdict(Health.WAITING, says, cause="probe", container=name)

@@ -1,0 +1,112 @@
+"""Any set of objects, however odd, is explained: nothing raises, and everything ends."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from konverge.explain import Explainer, Health, Ref, World, as_json, grouped
+from konverge.explain.rules import _RULES
+
+pytestmark = pytest.mark.spec("O-80")
+
+NAMES = st.sampled_from(["a", "b", "c", "web-0"])
+KINDS = st.sampled_from([*_RULES, ("", "Secret"), ("", "Event"), ("storage.k8s.io", "StorageClass"), ("x.io", "Thing")])
+LEAVES = st.one_of(
+    st.none(),
+    st.booleans(),
+    st.integers(-3, 3),
+    st.sampled_from(["", "a", "b", "True", "False", "Pending", "Failed", "Ready", "2026-01-01T00:00:00Z", "\x1b[31m"]),
+)
+PLAIN = """
+spec status replicas readyReplicas conditions type reason message phase nodeName volumes name containers secret
+containerStatuses state waiting terminated exitCode selector matchLabels app storageClassName secretName secretRef
+observedGeneration scaleTargetRef kind finalizers suspend paused template webhooks endpoints targetRef rules"""
+KEYS = st.sampled_from(PLAIN.split())
+VALUES = st.recursive(
+    LEAVES,
+    lambda inner: st.one_of(st.lists(inner, max_size=3), st.dictionaries(KEYS, inner, max_size=4)),
+    max_leaves=12,
+)
+CONDITIONS = st.fixed_dictionaries(
+    {
+        "type": st.sampled_from(["Ready", "Available", "Progressing", "PodScheduled", "Failed", "ReplicaFailure"]),
+        "status": st.sampled_from(["True", "False", "Unknown"]),
+        "message": st.sampled_from(["", "exceeded quota: q, requested: a=1, used: a=1, limited: a=1", "0/1 nodes"]),
+    }
+)
+
+
+@st.composite
+def objects(draw: st.DrawFn) -> Any:
+    if draw(st.integers(0, 19)) == 0:
+        return draw(VALUES)
+    group, kind = draw(KINDS)
+    owners = [{"uid": draw(NAMES), "name": draw(NAMES), "kind": "Thing"} for _ in range(draw(st.integers(0, 2)))]
+    meta: dict[str, Any] = {"name": draw(NAMES), "namespace": "n", "uid": draw(NAMES), "ownerReferences": owners}
+    meta |= draw(
+        st.fixed_dictionaries({}, optional={"deletionTimestamp": LEAVES, "labels": VALUES, "finalizers": VALUES})
+    )
+    status = draw(st.one_of(VALUES, st.fixed_dictionaries({"conditions": st.lists(CONDITIONS, max_size=3)})))
+    return {
+        "apiVersion": f"{group}/v1" if group else "v1",
+        "kind": kind,
+        "metadata": draw(st.one_of(st.just(meta), VALUES)) if draw(st.integers(0, 9)) == 0 else meta,
+        "spec": draw(VALUES),
+        "status": status,
+        "involvedObject": {"kind": kind, "namespace": "n", "name": draw(NAMES)},
+        "message": draw(LEAVES),
+    }
+
+
+@given(st.lists(objects(), max_size=8), st.sampled_from([0.0, 1.8e9]))
+def test_anything_has_an_answer(everything: list[Any], now: float) -> None:
+    for listed in (None, [("", "Pod", "n")]):
+        explainer = Explainer(World(everything, now=now, listed=listed))
+        refs = list(explainer.world)
+        for ref in refs:
+            answer = explainer.why(ref)
+            chain = [step.ref for step in answer.chain]
+            assert chain[0] == ref
+            assert len(set(chain)) == len(chain)
+            assert answer.sentence.startswith(str(ref))
+            assert (answer.health is Health.READY) or len(answer.sentence) > len(str(ref)) + 1
+            answer.tree = explainer.tree(ref)
+            assert as_json(answer)["ref"]["name"] == ref.name
+        sick = explainer.sick()
+        assert sum(len(members) for _, members in grouped(sick)) == len(sick)
+        assert bool(sick) == any(explainer.why(ref).worst not in (Health.READY, Health.UNKNOWN) for ref in refs)
+
+
+def owned(name: str, *owners: str, **more: Any) -> dict[str, Any]:
+    references = [{"uid": owner} for owner in owners]
+    meta = {"name": name, "uid": name, "namespace": "n", "ownerReferences": references}
+    return {"apiVersion": "x.io/v1", "kind": "Thing", "metadata": meta, **more}
+
+
+def test_owners_in_a_ring_end() -> None:
+    waiting = {"status": {"conditions": [{"type": "Ready", "status": "False", "message": "not yet"}]}}
+    part = owned("a", "b", **waiting) | {"kind": "Part"}
+    explainer = Explainer(World([part, owned("b", "c"), owned("c", "a")]))
+    answer = explainer.why(Ref("Thing", "b", "n", "x.io"))
+    assert [step.ref.name for step in answer.chain] == ["b", "a"]
+    tree = explainer.tree(Ref("Part", "a", "n", "x.io"))
+    assert [tree.children[0].ref.name, tree.children[0].children[0].ref.name] == ["c", "b"]
+    assert [answer.ref.name for answer in explainer.sick()]
+
+
+def test_a_chain_of_five_thousand_owners_is_walked_to_its_end() -> None:
+    links = [owned(str(number), str(number - 1)) for number in range(1, 5000)]
+    last = {"status": {"conditions": [{"type": "Ready", "status": "False", "message": "the end"}]}}
+    end = owned("last", "4999", **last) | {"kind": "Part"}
+    explainer = Explainer(World([owned("0"), *links, end]))
+    first = Ref("Thing", "0", "n", "x.io")
+    answer = explainer.why(first)
+    assert (len(answer.chain), answer.chain[-1].ref.name) == (5001, "last")
+    deepest = explainer.tree(first)
+    while deepest.children:
+        deepest = deepest.children[0]
+    assert deepest.cut == 1
