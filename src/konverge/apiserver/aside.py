@@ -52,6 +52,8 @@ class Long(Exception):
 class _Place(threading.local):
     on_loop = False
     """Whether this thread does work that can be moved aside."""
+    spent = 0
+    """Steps that this work has taken, as far as it said so."""
     loop: asyncio.AbstractEventLoop | None = None
     """The loop that waits for the work of this thread, which is aside."""
 
@@ -63,6 +65,13 @@ def expect(steps: int) -> None:
     """Called by work before it takes so many steps: raises `Long` if they are too many for the loop."""
     if steps > MOVES and _place.on_loop:
         raise Long
+
+
+def spend(steps: int) -> None:
+    """Called by work when it has taken so many steps: raises `Long` once all together are too many for the loop."""
+    if _place.on_loop:
+        _place.spent += steps
+        expect(_place.spent)
 
 
 def is_movable() -> bool:
@@ -82,7 +91,7 @@ async def run(size: int, work: Callable[[Unpack[Ts]], T], *args: *Ts) -> T:
     [1, 2]
     """
     if size < FROM:
-        _place.on_loop = True
+        _place.on_loop, _place.spent = True, 0
         try:
             return work(*args)
         except Long:

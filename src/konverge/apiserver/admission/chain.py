@@ -74,7 +74,7 @@ class Chain:
 
 
 async def _run(steps: tuple[Step, ...], request: AdmissionRequest) -> None:
-    large = len(request.call.request.body) >= aside.FROM
+    large = request.size >= aside.FROM
     for step in steps:
         waiting = step(request)
         if waiting is not None:
@@ -109,8 +109,7 @@ class Beside:
                 await waiting
 
         def choose(request: AdmissionRequest) -> Awaitable[None] | None:
-            size = len(request.call.request.body)
-            return step(request) if size < aside.FROM else run(size, request)
+            return step(request) if request.size < aside.FROM else run(request.size, request)
 
         return choose
 

@@ -1,7 +1,10 @@
 """Evaluation of CEL expressions at admission: variables, conditions, what they may refer to.
 
 `Bindings` holds what the expressions of one policy see of one request. The policy's own variables are evaluated at
-their first use. Upstream: apiserver/pkg/admission/plugin/cel.
+their first use. Expressions begin on the loop and move aside when they have cost some milliseconds (`aside.expect`), so
+whoever evaluates them does so in `aside.run`, and what they read of the server is asked on the loop.
+
+Upstream: apiserver/pkg/admission/plugin/cel.
 """
 
 from __future__ import annotations
@@ -11,6 +14,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
+from konverge.apiserver import aside
 from konverge.apiserver.admission.matching import describe
 from konverge.apiserver.auth.rules import Attributes
 from konverge.apiserver.cel import cel_types as t
@@ -18,7 +22,7 @@ from konverge.apiserver.cel.library.authz import Authorizer, Decision, Query, Re
 from konverge.apiserver.cel.program import CALL_LIMIT, InstantiationError, Program, compile_expression
 from konverge.apiserver.cel.source import CompileError
 from konverge.apiserver.cel.timestamps import Timestamp
-from konverge.apiserver.cel.values import EvalError
+from konverge.apiserver.cel.values import CostExceeded, EvalError
 from konverge.apiserver.field_errors import aggregate
 from konverge.apiserver.kinds.admissionregistration.expressions import environment
 from konverge.apiserver.request.user import User
@@ -31,6 +35,8 @@ if TYPE_CHECKING:
 BUDGET = 10_000_000  # upstream: RuntimeCELCostBudget (apis/cel/config.go)
 CONDITIONS_BUDGET = 2_500_000  # upstream: RuntimeCELCostBudgetMatchConditions
 _OUT_OF_BUDGET = "validation failed due to running out of cost budget, no further validation rules will be run"
+_COMPILE = 500
+"""Steps of `aside.spend` that a short expression takes."""
 _TIMES = ("creationTimestamp", "deletionTimestamp")
 
 
@@ -82,6 +88,7 @@ class Compiler:
 def _compile(
     text: str, params: bool, authorizer: bool, patches: bool, variables: tuple[tuple[str, t.Type], ...] | None
 ) -> Expression:
+    aside.spend(_COMPILE)
     known = None if variables is None else dict(variables)
     scope = environment(params=params, authorizer=authorizer, patches=patches, variables=known)
     try:
@@ -158,8 +165,14 @@ class Bindings:
 
     def run(self, program: Program) -> Any:
         values = {name: self._values[name] for name in program.names()}
-        result, cost = program.measured(values, CALL_LIMIT)
+        limit = aside.MOVES if aside.is_movable() else CALL_LIMIT
+        try:
+            result, cost = program.measured(values, limit)
+        except CostExceeded:
+            aside.expect(CALL_LIMIT)
+            raise
         self.budget -= cost
+        aside.spend(cost)
         if self.budget < 0:
             raise OutOfBudget
         return result
@@ -186,7 +199,7 @@ def _namespace(request: AdmissionRequest) -> Obj | None:
     """Upstream: CreateNamespaceObject."""
     if not request.namespace:
         return None
-    namespace: Obj | None = request.call.server.objects.get("", "namespaces", "", request.namespace)
+    namespace: Obj | None = request.call.lookup("", "namespaces", "", request.namespace)
     if namespace is None:
         return None
     metadata = {key: value for key, value in namespace["metadata"].items() if key != "managedFields"}
@@ -205,7 +218,7 @@ def _authorizer(request: AdmissionRequest, authorization: Authorization | None) 
             attrs = Attributes(query.verb, path=query.path, is_resource=False)
         else:
             attrs = Attributes(query.verb, query.group, query.resource, query.subresource, query.namespace, query.name)
-        decision = authorization.decide(user, attrs)
+        decision = aside.on_loop(authorization.decide, user, attrs)
         return Decision(decision.allowed, decision.reason)
 
     return Authorizer(request.user.name, request.user.groups, decide)
@@ -245,11 +258,15 @@ def conditions_hold(conditions: Iterable[Expression], evaluate: Callable[[Expres
     return True
 
 
-def match_conditions(
+async def match_conditions(
     conditions: Iterable[Mapping[str, str]], request: AdmissionRequest, authorization: Authorization | None
 ) -> bool:
     """The `matchConditions` of a webhook. Raises EvaluationError; the caller applies its failurePolicy."""
-    compiler = Compiler()
-    bindings = Bindings(request, authorization, budget=CONDITIONS_BUDGET)
-    expressions = [compiler.compile(condition["expression"]) for condition in conditions]
-    return conditions_hold(expressions, bindings.evaluate)
+
+    def evaluate() -> bool:
+        compiler = Compiler()
+        bindings = Bindings(request, authorization, budget=CONDITIONS_BUDGET)
+        expressions = [compiler.compile(condition["expression"]) for condition in conditions]
+        return conditions_hold(expressions, bindings.evaluate)
+
+    return await aside.run(request.size, evaluate)

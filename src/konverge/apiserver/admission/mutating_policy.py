@@ -7,10 +7,11 @@ apiserver/pkg/admission/plugin/policy/mutating.
 
 from __future__ import annotations
 
+from collections.abc import Awaitable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from konverge.apiserver import status
+from konverge.apiserver import aside, status
 from konverge.apiserver.admission import policy_source
 from konverge.apiserver.admission.expressions import (
     CONDITIONS_BUDGET,
@@ -87,10 +88,10 @@ class MutatingPolicies(Mutating):
     def admit(self, kind: Kind) -> Step | None:
         return self._admit if policy_source.concerns(kind.group, kind.plural) else None
 
-    def _admit(self, request: AdmissionRequest) -> None:
+    def _admit(self, request: AdmissionRequest) -> Awaitable[None] | None:
         policies = self._source.policies()
         if not policies or request.obj is None:
-            return
+            return None
         errors: list[tuple[str, str]] = []
 
         def failed(policy: Policy[Compiled], binding: Obj | None, text: str) -> None:
@@ -101,6 +102,18 @@ class MutatingPolicies(Mutating):
 
         invoked = list(policy_source.invocations(policies, request, failed))
         calls = [_Call(policy, binding, param) for policy, binding, params in invoked for param in params]
+        return self._change(calls, request, errors) if calls or errors else None
+
+    async def _change(self, calls: list[_Call], request: AdmissionRequest, errors: list[tuple[str, str]]) -> None:
+        errors = await aside.run(request.size, self._run_all, calls, request, request.obj, errors)
+        if errors:
+            raise _denied(request, errors)
+
+    def _run_all(
+        self, calls: list[_Call], request: AdmissionRequest, obj: Obj | None, errors: list[tuple[str, str]]
+    ) -> list[tuple[str, str]]:
+        """Begins with the object as it came, also when it begins again aside."""
+        request.obj, errors = obj, list(errors)
         ran: list[_Call] = []
         again: list[_Call] = []
         for call in calls:
@@ -109,8 +122,7 @@ class MutatingPolicies(Mutating):
             ran.append(call)
         for call in again:
             self._run(call, request, errors)
-        if errors:
-            raise _denied(request, errors)
+        return errors
 
     def _run(self, call: _Call, request: AdmissionRequest, errors: list[tuple[str, str]]) -> bool:
         """True if the object has changed."""
@@ -154,14 +166,12 @@ class MutationError(Exception):
 
 def _patched(node: TypeNode | None, obj: Obj, value: Any) -> Obj | None:
     """Upstream: jsonPatcher.Patch."""
-    patched: Obj = obj
-    for operation in map(_plain, value):
-        try:
-            patched = apply_in_admission(patched, [operation])
-        except PatchFailed as error:
-            if operation.get("op") == "test":
-                return None  # a patch whose test fails is not meant for this object
-            raise MutationError(f"JSON Patch: {error}") from None
+    try:
+        patched: Obj = apply_in_admission(obj, [_plain(operation) for operation in value])
+    except PatchFailed as error:
+        if error.operation.get("op") == "test":
+            return None  # a patch whose test fails is not meant for this object
+        raise MutationError(f"JSON Patch: {error}") from None
     if node is None or node.kind is not NodeKind.STRUCT:
         return patched
     try:

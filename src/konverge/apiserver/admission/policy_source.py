@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 from konverge.apiserver.admission.matching import matches
@@ -26,11 +27,16 @@ class ConfigurationError(Exception):
     """A policy that cannot be applied as it is configured."""
 
 
-@dataclass(slots=True)
+@dataclass
 class Policy(Generic[Compiled]):
     definition: Obj
     bindings: list[Obj]
-    compiled: Compiled
+    compiler: Callable[[Obj], Compiled]
+
+    @cached_property
+    def compiled(self) -> Compiled:
+        """Compiled by the first write that it applies to, beside the loop if that takes long."""
+        return self.compiler(self.spec)
 
     @property
     def name(self) -> str:
@@ -67,7 +73,7 @@ class PolicySource(Generic[Compiled]):
             for binding in self._server.objects.scan(GROUP, self._names[1]):
                 bound.setdefault(binding["spec"].get("policyName") or "", []).append(binding)
             self._policies = [
-                Policy(definition, bound[definition["metadata"]["name"]], self._compiler(definition["spec"]))
+                Policy(definition, bound[definition["metadata"]["name"]], self._compiler)
                 for definition in self._server.objects.scan(GROUP, self._names[0])
                 if definition["metadata"]["name"] in bound
             ]

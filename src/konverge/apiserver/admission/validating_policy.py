@@ -5,11 +5,11 @@ Upstream: apiserver/pkg/admission/plugin/policy/validating.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Awaitable, Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from konverge.apiserver import status
+from konverge.apiserver import aside, status
 from konverge.apiserver.admission import policy_source
 from konverge.apiserver.admission.expressions import (
     CONDITIONS_BUDGET,
@@ -53,6 +53,15 @@ class Compiled:
 
 
 @dataclass(frozen=True, slots=True)
+class _Call:
+    """A policy with one of its bindings, and the parameters for which it is evaluated."""
+
+    policy: Policy[Compiled]
+    binding: Obj
+    params: list[Obj | None]
+
+
+@dataclass(frozen=True, slots=True)
 class Refusal:
     message: str
     reason: str = ""
@@ -90,32 +99,47 @@ class ValidatingPolicies(Validating):
     def validate(self, kind: Kind) -> Step | None:
         return self._validate if policy_source.concerns(kind.group, kind.plural) else None
 
-    def _validate(self, request: AdmissionRequest) -> None:
+    def _validate(self, request: AdmissionRequest) -> Awaitable[None] | None:
         policies = self._source.policies()
-        if not policies:
-            return
-        denials: list[status.ApiError] = []
+        calls: list[_Call | status.ApiError] = []
 
         def failed(policy: Policy[Compiled], binding: Obj | None, text: str) -> None:
-            denials.append(_denied(request, policy, binding, Refusal(text)))
+            calls.append(_denied(request, policy, binding, Refusal(text)))
 
-        # All are computed, since any may also warn; the first is the answer.
         for policy, binding, params in policy_source.invocations(policies, request, failed):
-            denials += self._apply(policy, binding, params, request)
+            calls.append(_Call(policy, binding, params))
+        return self._decide(calls, request) if calls else None
+
+    async def _decide(self, calls: list[_Call | status.ApiError], request: AdmissionRequest) -> None:
+        """All are computed, since any may also warn; the first denial is the answer."""
+        denials, warnings = await aside.run(request.size, self._denials, calls, request)
+        for text in warnings:
+            request.call.warn(text)
         if denials:
             raise denials[0]
 
-    def _apply(
-        self, policy: Policy[Compiled], binding: Obj, params: list[Obj | None], request: AdmissionRequest
-    ) -> Iterator[status.ApiError]:
+    def _denials(
+        self, calls: list[_Call | status.ApiError], request: AdmissionRequest
+    ) -> tuple[list[status.ApiError], list[str]]:
+        denials: list[status.ApiError] = []
+        warnings: list[str] = []
+        for call in calls:
+            if isinstance(call, status.ApiError):
+                denials.append(call)
+            else:
+                denials += self._apply(call, request, warnings)
+        return denials, warnings
+
+    def _apply(self, call: _Call, request: AdmissionRequest, warnings: list[str]) -> Iterator[status.ApiError]:
+        policy, binding = call.policy, call.binding
         actions = binding["spec"].get("validationActions") or ()
         refused: list[Refusal] = []
-        for param in params:
+        for param in call.params:
             for failure in self._evaluate(policy, param, request):
                 if "Warn" in actions:
                     name = binding["metadata"]["name"]
                     head = f"Validation failed for ValidatingAdmissionPolicy '{policy.name}' with binding '{name}'"
-                    request.call.warn(f"{head}: {failure.message}")
+                    warnings.append(f"{head}: {failure.message}")
                 refused.append(failure)
         if refused and "Deny" in actions:
             yield _denied(request, policy, binding, refused[0])

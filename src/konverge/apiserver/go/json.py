@@ -76,7 +76,7 @@ def cannot_unmarshal(value: Any, into: str) -> str:
 _ZEROS = bytes.maketrans(b"123456789", b"0" * 9)
 _LONG = b"0" * 309
 """As many digits as the least integer that no float64 holds."""
-_TOKENS = re.compile(rb'"(?:[^"\\]|\\.)*+"|(-?[0-9]++(?:\.[0-9]++)?(?:[eE][+-]?[0-9]++)?)', re.DOTALL).finditer
+_TOKENS = re.compile(rb'"(?:[^"\\]++|\\.)*+"|(-?[0-9]++(?:\.[0-9]++)?(?:[eE][+-]?[0-9]++)?)', re.DOTALL).finditer
 _SHOWN_DIGITS = 400
 
 

@@ -115,7 +115,7 @@ async def _admit(call: Call, served: Served, record: Record, options: DeleteOpti
     live = await aside.run(len(record.data), render.restored, served, record)
     check_preconditions(served, record, live, options)
     name = "" if call.info.verb == "deletecollection" else record.name
-    request = writes.admission_request(call, served, None, live, options.body(), name)
+    request = writes.admission_request(call, served, None, live, options.body(), name, len(record.data))
     request.namespace = record.namespace
     await call.server.admission.admit(request)
     await call.server.admission.validate(request)

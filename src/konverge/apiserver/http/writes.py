@@ -51,13 +51,13 @@ def unstored(obj: Obj) -> Record:
 
 
 def admission_request(
-    call: Call, served: Served, obj: Obj | None, old: Obj | None, options: Obj, name: str
+    call: Call, served: Served, obj: Obj | None, old: Obj | None, options: Obj, name: str, size: int = 0
 ) -> AdmissionRequest:
+    """`size` is that of the stored object, if the write is about one."""
     namespace = call.info.namespace if served.resource.namespaced else ""
     _adjust_options(options, call)
-    return AdmissionRequest(
-        call, served, call.operation, call.subresource, namespace, name, obj, old, options, call.dry_run, call.user
-    )
+    about = call, served, call.operation, call.subresource, namespace, name, obj, old, options, call.dry_run, call.user
+    return AdmissionRequest(*about, max(size, weight(call)))
 
 
 async def admit_unstored(
@@ -295,7 +295,7 @@ async def _update_once(
     size = weight(call, record)
     live, obj = await aside.run(size, _changed, served, record, change)
     _preconditions(call, served, record, obj, live)
-    request = admission_request(call, served, obj, live, options.body(), call.info.name)
+    request = admission_request(call, served, obj, live, options.body(), call.info.name, size)
     if lens is not None:
         request.obj, request.old = lens.show(obj), lens.show(render.restored(served, record))
     await call.server.admission.admit(request)

@@ -24,31 +24,36 @@ _MISSING = object()
 class PatchFailed(Exception):
     """An operation that cannot be done; the patch has no effect."""
 
+    operation: Any = None
+    """That operation, where a whole patch was applied."""
+
 
 def apply(document: Obj, operations: list[Any]) -> Any:
     """The patched document; the one given is not changed."""
     root: Any = copy_json(document)
     room = MOST_COPIED
     for operation in operations:
-        if not isinstance(operation, dict):
-            operation = {}
-        if operation.get("op") == "copy":
-            room -= _size(root, operation)
-            if room < 0:
-                raise PatchFailed(f"the copies of a patch may not have more than {MOST_COPIED} bytes together")
-        root = _perform(root, operation)
+        known = operation if isinstance(operation, dict) else {}
+        try:
+            if known.get("op") == "copy":
+                room -= _size(root, known)
+                if room < 0:
+                    raise PatchFailed(f"the copies of a patch may not have more than {MOST_COPIED} bytes together")
+            root = _perform(root, known)
+        except PatchFailed as error:
+            error.operation = operation
+            raise
     return root
 
 
 def apply_in_admission(document: Obj, operations: list[Any]) -> Any:
     """The patch of a webhook or a policy: the same operations, refused with the library's whole error text."""
-    root: Any = document
-    for operation in operations:
-        try:
-            root = apply(root, [operation])
-        except PatchFailed as error:
-            raise PatchFailed(_whole_error(operation, str(error))) from None
-    return root
+    try:
+        return apply(document, operations)
+    except PatchFailed as error:
+        whole = PatchFailed(_whole_error(error.operation, str(error)))
+        whole.operation = error.operation
+        raise whole from None
 
 
 def _whole_error(operation: Any, problem: str) -> str:

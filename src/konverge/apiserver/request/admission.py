@@ -42,6 +42,8 @@ class AdmissionRequest(msgspec.Struct):
     options: Obj
     dry_run: bool
     user: User
+    size: int = 0
+    """Of the body or of the stored object: how much admission has to do (`aside.py`)."""
     _reinvocation: Reinvocation | None = None
 
     @property

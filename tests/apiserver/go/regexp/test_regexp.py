@@ -13,8 +13,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from konverge.apiserver.go.regexp import Pattern, RegexError, compile_pattern
+from konverge.apiserver.go.regexp import Pattern, RegexError, compile_pattern, finder
 from konverge.apiserver.go.regexp.automaton import Automaton
+from konverge.apiserver.go.regexp.finder import Finder
 from konverge.apiserver.go.regexp.syntax import parse
 
 RECORDED = Path(__file__).parent / "recorded.jsonl.gz"
@@ -66,8 +67,9 @@ def _refusal(pattern: str) -> str | None:
 
 
 @pytest.mark.spec("S-13")
-@pytest.mark.parametrize("by_automaton", [False, True])
-def test_patterns_find_what_go_finds(by_automaton: bool) -> None:
+@pytest.mark.parametrize(("by_automaton", "block"), [(False, 1024), (True, 3)])
+def test_patterns_find_what_go_finds(by_automaton: bool, block: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(finder, "_BLOCK", block)
     for case in recorded():
         if "error" not in case:
             matches = _matches(case["pattern"], case["matches"], by_automaton=by_automaton)
@@ -82,7 +84,7 @@ def test_the_automaton_finds_what_backtracking_finds(text: str, subject: str, be
     expression = pattern._expression
     assert automaton.search(subject) == (expression.search(subject) is not None)
     match = expression.search(subject, min(begin, len(subject)))
-    span = automaton.find(subject, min(begin, len(subject)))
+    span = Finder(automaton, subject).find(min(begin, len(subject)))
     assert (span is None) == (match is None)
     if span is not None and match is not None and "*" not in text and "+" not in text:
         assert span == match.span()
@@ -169,3 +171,27 @@ def test_all_matches_as_go_finds_them(pattern: str, text: str, matches: list[str
 def test_a_refusal_has_the_message_of_go(pattern: str, wrong: str) -> None:
     with pytest.raises(RegexError, match=f"^error parsing regexp: {re.escape(wrong)}$"):
         compile_pattern(pattern)
+
+
+@pytest.mark.spec("S-13", "T-08")
+@pytest.mark.parametrize(
+    ("pattern", "text", "count"),
+    [
+        ("a.*b|a", "a" * 20_000, 20_000),
+        ("(?:a|b)*c|[ab]", "ab" * 10_000, 20_000),
+        ("(?:a?){500}b|a", "a" * 2_000, 2_000),
+        ("[ab]+ ?", "ab " * 10_000, 10_000),
+    ],
+)
+def test_all_matches_take_time_with_the_length_of_the_text(pattern: str, text: str, count: int) -> None:
+    """CPU time, with a wide margin: under 0.5 s each. The first took minutes when each match was a search."""
+    begin = time.thread_time()
+    assert len(compile_pattern(pattern).find_all(text)) == count
+    assert time.thread_time() - begin < 5
+
+
+def test_sets_are_kept_for_one_block_of_the_text() -> None:
+    search = Finder(Automaton(parse("[ab]*a[ab]{50}c|b")), "ab" * 50_000)
+    assert search.find(99_990) == (99_991, 99_992)
+    assert len(search._useful) <= finder._BLOCK
+    assert len(search._blocks) == 100_000 // finder._BLOCK + 1

@@ -16,7 +16,7 @@ import msgspec
 
 from konverge.apiserver import status
 from konverge.apiserver.admission.matching import describe, kind_of_body, matches_rules, matches_selectors
-from konverge.apiserver.go import json
+from konverge.apiserver.go import json, json_pieces
 from konverge.apiserver.go.strconv import quote
 from konverge.apiserver.http.bodies import SCHEME
 from konverge.apiserver.strategy import Obj
@@ -113,7 +113,7 @@ def _typed(obj: Obj, served: Served, other: tuple[str, str]) -> Obj:
     return {"kind": kind, "apiVersion": api_version, **rest}
 
 
-def invocation(hook: Hook, request: AdmissionRequest, authorization: Authorization) -> Invocation | None:
+async def invocation(hook: Hook, request: AdmissionRequest, authorization: Authorization) -> Invocation | None:
     """How the webhook is called; None if the write does not concern it. Upstream: ShouldCallHook."""
     spec = hook.spec
     if not matches_selectors(spec, request):
@@ -121,7 +121,7 @@ def invocation(hook: Hook, request: AdmissionRequest, authorization: Authorizati
     served = _wanted_version(hook, request)
     if served is None:
         return None
-    if spec.get("matchConditions") and not _conditions_hold(hook, request, authorization):
+    if spec.get("matchConditions") and not await _conditions_hold(hook, request, authorization):
         return None
     return Invocation(hook, served)
 
@@ -152,11 +152,11 @@ def _equivalents(request: AdmissionRequest) -> Iterator[Served]:
             yield served
 
 
-def _conditions_hold(hook: Hook, request: AdmissionRequest, authorization: Authorization) -> bool:
+async def _conditions_hold(hook: Hook, request: AdmissionRequest, authorization: Authorization) -> bool:
     from konverge.apiserver.admission.expressions import EvaluationError, match_conditions
 
     try:
-        return match_conditions(hook.spec["matchConditions"], request, authorization)
+        return await match_conditions(hook.spec["matchConditions"], request, authorization)
     except EvaluationError as error:
         if hook.ignores_failure:
             return False
@@ -277,7 +277,7 @@ def _patch(response: Obj) -> list[Any] | None:
     except (binascii.Error, TypeError):
         raise CallFailed("failed to call webhook: illegal base64 data in response.patch") from None
     try:
-        patch = msgspec.json.decode(text)
+        patch = json_pieces.decode(text)
     except msgspec.DecodeError as error:
         why = "unexpected end of JSON input" if "truncated" in str(error) else str(error)
         raise CallFailed(f"received undecodable patch in webhook response: {why}") from None

@@ -12,17 +12,19 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from konverge import clock
-from konverge.apiserver import status
+from konverge.apiserver import aside, status
 from konverge.apiserver.admission import policy_source
 from konverge.apiserver.admission.plugin import Kind, Mutating, Step, Validating
 from konverge.apiserver.admission.webhooks import hooks
 from konverge.apiserver.admission.webhooks.client import WebhookClient
 from konverge.apiserver.admission.webhooks.hooks import GROUP, Answer, CallFailed, Hook, Hooks, Invocation, invocation
+from konverge.apiserver.go import json_pieces
 from konverge.apiserver.go.strconv import quote
 from konverge.apiserver.http import bodies
 from konverge.apiserver.merge import json_patch
@@ -35,6 +37,8 @@ if TYPE_CHECKING:
     from konverge.apiserver.request.protocols import Backend
 
 log = logging.getLogger("konverge.apiserver")
+_OPERATION = 50
+"""Bytes of an operation of a patch, at least."""
 
 
 def _concerns(kind: Kind) -> bool:
@@ -69,9 +73,10 @@ class _Caller:
     async def _exchange(self, called: Invocation, request: AdmissionRequest) -> Answer:
         hook, uid = called.hook, clock.new_uid()
         version = hooks.version_of(hook)
-        body = hooks.question(called, request, version, uid)
+        body = await aside.run(request.size, hooks.question, called, request, version, uid)
         received = await self._client.call(hook.spec.get("clientConfig") or {}, body, hook.seconds)
-        answer = hooks.answer(received, version, uid, mutating=self._mutating)
+        read = partial(hooks.answer, received, version, uid, mutating=self._mutating)
+        answer = await aside.run(len(received), read)
         for text in answer.warnings:
             request.call.warn(text)
         if not answer.allowed:
@@ -95,16 +100,21 @@ class MutatingWebhooks(_Caller, Mutating):
         if reinvocation.running and reinvocation.last_output != request.obj:
             reinvocation.due.update(reinvocation.reinvocable)
         for hook in hooks:
-            called = invocation(hook, request, self._authorization)
+            called = await invocation(hook, request, self._authorization)
             if called is None or (reinvocation.running and hook.id not in reinvocation.due):
                 continue
             answer = await self._ask(called, request)
-            if answer is not None and answer.patch and self._change(called, request, answer.patch):
+            if answer is None or not answer.patch:
+                changes = False
+            else:
+                size = request.size + _OPERATION * len(answer.patch)
+                changes = await aside.run(size, self._change, called, request, answer.patch)
+            if changes:
                 reinvocation.due.update(reinvocation.reinvocable)
                 reinvocation.requested = True
             if hook.reinvoked:
                 reinvocation.reinvocable.add(hook.id)
-        reinvocation.last_output = msgspec.json.decode(msgspec.json.encode(request.obj))
+        reinvocation.last_output = await aside.run(request.size, _copied, request.obj)
 
     def _change(self, called: Invocation, request: AdmissionRequest, patch: list[Any]) -> bool:
         """Apply a webhook's patch; whether it changed anything."""
@@ -120,6 +130,11 @@ class MutatingWebhooks(_Caller, Mutating):
             return False
         request.obj = called.converted_back(request, changed)
         return True
+
+
+def _copied(obj: Obj | None) -> Obj | None:
+    copy: Obj | None = json_pieces.decode(msgspec.json.encode(obj))
+    return copy
 
 
 def _decoded(called: Invocation, patched: Any) -> Obj:
@@ -142,13 +157,13 @@ class ValidatingWebhooks(_Caller, Validating):
 
     def _step(self, request: AdmissionRequest) -> Awaitable[None] | None:
         hooks = self._hooks.all()
-        if not hooks:
-            return None
-        calls = (invocation(hook, request, self._authorization) for hook in hooks)
-        called = [call for call in calls if call is not None]
-        return self._call_all(called, request) if called else None
+        return self._call_all(hooks, request) if hooks else None
 
-    async def _call_all(self, called: list[Invocation], request: AdmissionRequest) -> None:
+    async def _call_all(self, hooks: tuple[Hook, ...], request: AdmissionRequest) -> None:
+        calls = [await invocation(hook, request, self._authorization) for hook in hooks]
+        called = [call for call in calls if call is not None]
+        if not called:
+            return
         refusals: list[status.ApiError] = []
 
         async def ask(call: Invocation) -> None:

@@ -7,7 +7,7 @@ here instead, as a set of instructions that all move with each character.
 Whether there is a match is answered with sets as bits of an integer: one bit for each instruction that waits for a
 character (bit 0: the match). Where a set goes on is looked up eight bits at a time, and sets remember their moves, so
 that text of a usual pattern costs one look-up for a character, and the worst pattern one for eight instructions and a
-character. Where a match is, is answered by threads in order of preference.
+character. Where a match is, is answered by `finder.py`.
 """
 
 from __future__ import annotations
@@ -70,21 +70,21 @@ class Automaton:
     """A pattern as instructions."""
 
     def __init__(self, tree: Node) -> None:
-        self._steps = [_Step(bit=1)]
-        self._waiting = [_MATCH]
+        self.steps = [_Step(bit=1)]
+        self.waiting = [_MATCH]
         """The instruction behind each bit."""
         self._classes: dict[int, tuple[Ranges, int]] = {}
         self._loops: list[tuple[int, int, int]] = []
         """Of each loop the last instruction of its body, the one that may go back, and where to; inner loops first."""
         self._uses = 0
-        self._start = self._emit(tree)
+        self.start = self._emit(tree)
         self._bounds, self._masks = self._characters()
         self._reached: dict[int, list[int]] = {}
         self._tables: dict[int, list[dict[int, int]]] = {}
         self._states: dict[int, _State] = {}
         self._moves = 0
         self._has_only_ends = not self._uses & ~(BEGIN | END)
-        self.is_anchored = self._has_only_ends and not self._reach(END)[self._start]
+        self.is_anchored = self._has_only_ends and not self.reach(END)[self.start]
 
     # --- building, from the end to the beginning
 
@@ -105,8 +105,8 @@ class Automaton:
         return entry
 
     def _add(self, step: _Step) -> int:
-        self._steps.append(step)
-        return len(self._steps) - 1
+        self.steps.append(step)
+        return len(self.steps) - 1
 
     def _emission(self, node: Node, after: int) -> _Emission:
         if node.op == "class":
@@ -126,10 +126,10 @@ class Automaton:
         return after
 
     def _add_class(self, ranges: Ranges, after: int) -> int:
-        at = self._add(_Step((after,), bit=1 << len(self._waiting)))
-        self._waiting.append(at)
+        at = self._add(_Step((after,), bit=1 << len(self.waiting)))
+        self.waiting.append(at)
         _, bits = self._classes.get(id(ranges), (ranges, 0))
-        self._classes[id(ranges)] = ranges, bits | self._steps[at].bit
+        self._classes[id(ranges)] = ranges, bits | self.steps[at].bit
         return at
 
     def _repetition(self, node: Node, after: int) -> _Emission:
@@ -142,8 +142,8 @@ class Automaton:
         if node.high < 0:
             tail = self._add(_Step())
             at = entry = yield part, tail
-            self._steps[tail].next = choice(entry)
-            self._loops.append((len(self._steps) - 1, tail, entry))
+            self.steps[tail].next = choice(entry)
+            self._loops.append((len(self.steps) - 1, tail, entry))
             if copies == 0:  # upstream: star in regexp/syntax/compile.go
                 at = self._add(_Step(choice(entry))) if part.nullable else tail
             copies -= 1
@@ -169,11 +169,11 @@ class Automaton:
             masks.append(takers)
         return bounds, masks
 
-    def _takers(self, char: str) -> int:
+    def takers(self, char: str) -> int:
         """The instructions that take a character."""
         return self._masks[bisect_right(self._bounds, ord(char)) - 1]
 
-    def _reach(self, context: int) -> list[int]:
+    def reach(self, context: int) -> list[int]:
         """For each instruction the bits that can be reached from it without a character.
 
         Instructions lead to earlier ones, except those that go back in a loop. The first pass finds what each loop
@@ -182,11 +182,11 @@ class Automaton:
         known = self._reached.get(context)
         if known is not None:
             return known
-        reach = [0] * len(self._steps)
+        reach = [0] * len(self.steps)
         for _ in range(2):
             loops = iter([*self._loops, (-1, 0, 0)])
             end, tail, entry = next(loops)
-            for at, step in enumerate(self._steps):
+            for at, step in enumerate(self.steps):
                 if step.bit:
                     reach[at] = step.bit
                 elif step.holds & context == step.holds:
@@ -202,7 +202,7 @@ class Automaton:
 
     # --- running
 
-    def _context(self, text: str, at: int) -> int:
+    def context(self, text: str, at: int) -> int:
         """What is true between two characters, as far as the pattern asks."""
         last = len(text)
         context = (BEGIN if at == 0 else 0) | (END if at == last else 0)
@@ -214,12 +214,12 @@ class Automaton:
 
     def move(self, waiting: int, char: str, context: int) -> _State:
         """The state behind a character, in which a match may also begin."""
-        reach = self._reach(context)
+        reach = self.reach(context)
         tables = self._tables.get(context)
         if tables is None:
-            tables = self._tables[context] = [{} for _ in range(0, len(self._waiting), 8)]
-        moved = waiting & self._takers(char)
-        bits = reach[self._start]
+            tables = self._tables[context] = [{} for _ in range(0, len(self.waiting), 8)]
+        moved = waiting & self.takers(char)
+        bits = reach[self.start]
         for number, (table, eight) in enumerate(zip(tables, moved.to_bytes(len(tables), "little"), strict=True)):
             if eight:
                 known = table.get(eight)
@@ -227,7 +227,7 @@ class Automaton:
                     known = 0
                     for bit in range(8):
                         if eight >> bit & 1:
-                            known |= reach[self._steps[self._waiting[number * 8 + bit]].next[0]]
+                            known |= reach[self.steps[self.waiting[number * 8 + bit]].next[0]]
                     table[eight] = known
                 bits |= known
         return self._state(bits)
@@ -244,55 +244,20 @@ class Automaton:
 
     def search(self, text: str) -> bool:
         """Whether the pattern is anywhere in the text."""
-        state = self._state(self._reach(self._context(text, 0))[self._start])
+        state = self._state(self.reach(self.context(text, 0))[self.start])
         if self._has_only_ends:
             for char in text[:-1]:
                 if state.settled:
                     return bool(state.waiting & 1)
                 state = state[char]
             if text and not state.waiting & 1:
-                state = state[text[-1], self._context(text, len(text))]
+                state = state[text[-1], self.context(text, len(text))]
         else:
             for at, char in enumerate(text, 1):
                 if state.waiting & 1:
                     break
-                state = state[char, self._context(text, at)]
+                state = state[char, self.context(text, at)]
         return bool(state.waiting & 1)
-
-    def find(self, text: str, begin: int) -> Span | None:
-        """The first match from a place on, as a backtracking search would find it."""
-        threads: list[tuple[int, int]] = []
-        best: Span | None = None
-        for at in range(begin, len(text) + 1):
-            if best is None:
-                threads.append((self._start, at))
-            waiting, ended = self._advance(threads, self._context(text, at))
-            if ended is not None:
-                best = ended, at
-            if at == len(text) or (best is not None and not waiting):
-                break
-            takers = self._takers(text[at])
-            threads = [(step.next[0], start) for step, start in waiting if step.bit & takers]
-        return best
-
-    def _advance(self, threads: list[tuple[int, int]], context: int) -> tuple[list[tuple[_Step, int]], int | None]:
-        """The threads that wait for a character; those behind one that has ended are given up."""
-        waiting: list[tuple[_Step, int]] = []
-        seen: set[int] = set()
-        pending = threads[::-1]
-        while pending:
-            at, start = pending.pop()
-            if at in seen:
-                continue
-            seen.add(at)
-            step = self._steps[at]
-            if at == _MATCH:
-                return waiting, start
-            if step.bit:
-                waiting.append((step, start))
-            elif step.holds & context == step.holds:
-                pending.extend((to, start) for to in reversed(step.next))
-        return waiting, None
 
 
 def _is_word(char: str) -> bool:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from functools import lru_cache
 
 from konverge.apiserver import aside
 from konverge.apiserver.go.regexp.automaton import Automaton, Span
 from konverge.apiserver.go.regexp.classes import invert
+from konverge.apiserver.go.regexp.finder import Finder
 from konverge.apiserver.go.regexp.syntax import Node, RegexError, parse
 
 _STEPS = 64
@@ -58,9 +60,10 @@ class Pattern:
     def find_all(self, text: str, limit: int = -1) -> list[str]:
         """The matches from left to right; an empty one right behind another does not count."""
         matches: list[str] = []
+        find = self._finder(text)
         at, last = 0, -1
         while at <= len(text) and len(matches) != limit:
-            span = self._find(text, at)
+            span = find(at)
             if span is None:
                 break
             if span[1] > at or span[0] != last:
@@ -69,14 +72,15 @@ class Pattern:
             last = span[1]
         return matches
 
-    def _find(self, text: str, at: int) -> Span | None:
+    def _finder(self, text: str) -> Callable[[int], Span | None]:
+        """Finds the first match from a place on."""
         if self._is_quick(text):
-            match = self._expression.search(text, at)
-            return None if match is None else match.span()
+            search = self._expression.search
+            return lambda at: None if (match := search(text, at)) is None else match.span()
+        if not self.matches(text):  # that is one pass, and often all
+            return lambda at: None
         aside.expect(self._tree.size * len(text))
-        if at == 0 and not self._automaton.search(text):
-            return None  # threads cost much more than bits
-        return self._automaton.find(text, at)
+        return Finder(self._automaton, text).find
 
     def _is_quick(self, text: str) -> bool:
         """Whether backtracking cannot take much longer than the text is long."""
