@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
 import yaml
 
 from konverge.cli.main import main
+from konverge.operators.loading import load
+
+pytestmark = pytest.mark.spec("O-06")
 
 
 def test_the_test_of_a_new_project_passes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -18,22 +22,34 @@ def test_the_test_of_a_new_project_passes(tmp_path: Path, capsys: pytest.Capture
     assert f"cd {folder}" in capsys.readouterr().out
     made = sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file())
     assert made == [
-        ".gitignore", "Containerfile", "README.md", "pyproject.toml", "sample.yaml",
-        "src/my_shop_operator/__init__.py", "src/my_shop_operator/operator.py", "tests/test_operator.py",
+        ".dockerignore", ".github/workflows/test.yml", ".gitignore", "Containerfile", "Makefile", "README.md",
+        "pyproject.toml", "src/my_shop_operator/__init__.py", "src/my_shop_operator/operator.py",
+        "src/my_shop_operator/sample.yaml", "tests/test_operator.py",
     ]  # fmt: skip
-    done = subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"], cwd=folder, capture_output=True, text=True
-    )
+    options = ["-q", "-p", "no:cacheprovider"]
+    done = subprocess.run([sys.executable, "-m", "pytest", *options], cwd=folder, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
-    assert "1 passed" in done.stdout
+    assert "4 passed" in done.stdout
     printed = subprocess.run(
         [sys.executable, "-m", "my_shop_operator.operator", "crd"],
         cwd=folder / "src", capture_output=True, text=True, check=True,
     )  # fmt: skip
     definition = yaml.safe_load(printed.stdout)
-    sample = yaml.safe_load((folder / "sample.yaml").read_text())
     assert definition["metadata"]["name"] == "myshops.shop.example.org"
-    assert (sample["kind"], sample["apiVersion"]) == ("MyShop", "shop.example.org/v1")
+
+
+def test_the_commands_know_a_new_project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    assert main(["new", "keep-it", "--dir", str(tmp_path)]) == 0
+    declared = tomllib.loads((tmp_path / "pyproject.toml").read_text())["project"]
+    assert declared["entry-points"]["konverge.operators"] == {"keep-it": "keep_it.operator:manager"}
+    assert declared["scripts"] == {"keep-it": "keep_it.operator:main"}
+    operator = load(str(tmp_path / "src" / "keep_it" / "operator.py"))
+    sample = operator.sample_objects()[0]
+    assert (sample["kind"], sample["apiVersion"]) == ("KeepIt", "example.com/v1")
+    assert (operator.name, operator.about) == ("keep-it", "A KeepIt is a text that is kept in a ConfigMap")
+    workflow = yaml.safe_load((tmp_path / ".github" / "workflows" / "test.yml").read_text())
+    assert workflow["jobs"]["test"]["steps"][1]["with"] == {"python-version": "${{ matrix.python }}"}
 
 
 def test_new_code_is_as_tidy_as_ours(tmp_path: Path) -> None:
@@ -48,6 +64,39 @@ def test_nothing_is_written_over(tmp_path: Path, capsys: pytest.CaptureFixture[s
     assert main(["new", "my-operator", "--dir", str(tmp_path)]) == 2
     assert "exists and is not empty" in capsys.readouterr().err
     assert [path.name for path in tmp_path.iterdir()] == ["mine"]
+
+
+@pytest.mark.parametrize(
+    ("name", "reason"),
+    [
+        ("class", "a word of the Python language: take another name, such as class-operator"),
+        ("json", "a module of the Python standard library"),
+        ("operator", "a module of the Python standard library: take another name, such as my-operator"),
+        ("konverge", "a package that is installed here"),
+        ("yaml", "a package that is installed here"),
+        ("webapp", "an operator that comes with konverge"),
+        ("tests", "the folder of the tests"),
+    ],
+)
+def test_a_name_that_is_taken_is_refused(
+    name: str, reason: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["new", name, "--dir", str(tmp_path / "new")])
+    assert ended.value.code == 2
+    assert f"{name!r} is {reason}" in capsys.readouterr().err
+    assert not (tmp_path / "new").exists()
+
+
+@pytest.mark.parametrize(("name", "kind"), [("secret", "MySecret"), ("context", "MyContext"), ("minimum", "MyMinimum")])
+def test_a_kind_that_there_is_gets_another_name(
+    name: str, kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    assert main(["new", name, "--dir", str(tmp_path)]) == 0
+    assert f"Its kind is {kind}: there is a {name.capitalize()} already." in capsys.readouterr().out
+    operator = load(str(tmp_path / "src" / name / "operator.py"))
+    assert [declared.__name__ for declared in operator.kinds] == [kind]
 
 
 @pytest.mark.parametrize("name", ["My", "-x", "a_b", "1st", "a" * 41, "../up"])
