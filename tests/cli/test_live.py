@@ -11,8 +11,9 @@ from typing import Any
 import pytest
 
 from konverge.apiserver import ApiServer
-from konverge.cli.live import PlainView, Row, TableView, state_of, watching
-from konverge.cli.terminal import Paint
+from konverge.cli.live import PlainView, Row, TableView, watching
+from konverge.cli.object_health import Health, Sickness
+from konverge.cli.terminal import Paint, Screen, cut
 from konverge.client import Client, MergePatch, Static
 from konverge.objects.kinds.core_v1 import ReplicationController
 
@@ -49,35 +50,95 @@ async def test_changes_that_show_are_told_once_each() -> None:
     ]
 
 
+def row(name: str, sickness: Sickness = Sickness.FINE, kind: str = "Pod", **more: Any) -> Row:
+    return Row(kind, name, Health(sickness, more.pop("state", "Running"), more.pop("ready", "1/1"), **more))
+
+
+@pytest.mark.spec("O-24")
+def test_the_sickest_come_first_and_it_fits_a_small_terminal() -> None:
+    view = TableView(Screen(io.StringIO(), Paint(colours=False)), ["heading"] * 30, "q ends it")
+    for number in range(300):
+        view.changed(row(f"default/web-{number:03}"))
+    view.changed(row("default/waits", Sickness.WAITING, state="Pending", ready="0/1", reason="0/3 nodes fit" * 20))
+    view.changed(row("default/loops", Sickness.FAILED, state="CrashLoopBackOff", ready="0/1", restarts=4))
+    view.changed(row("default/loops-more", Sickness.FAILED, state="CrashLoopBackOff", ready="0/1", restarts=40))
+    view.changed(row("default/restarted", Sickness.RESTARTED, restarts=2))
+    view.say("one\ntwo\nthree\nfour\nfive\nsix")
+    lines = view.lines(79, 23)
+    texts = [line.text for line in lines]
+    assert len(lines) == 23
+    assert max(map(len, texts)) <= 79
+    table = texts[texts.index("") + 1 :]
+    assert table[0].split() == ["KIND", "NAME", "STATE", "READY", "RESTARTS", "REASON"]
+    names = [line.split()[1] for line in table[1:5]]
+    assert names == ["default/loops-more", "default/loops", "default/waits", "default/restarted"]
+    assert texts[-6:] == ["two", "three", "four", "five", "six", "304 objects, 3 not ready   q ends it"]
+    assert [line.meaning for line in lines[texts.index("") + 1 :][:5]] == ["bold", "fail", "fail", "warn", "warn"]
+
+
+@pytest.mark.spec("O-24")
+@pytest.mark.parametrize(("columns", "height"), [(1, 1), (10, 3), (79, 23), (200, 60)])
+def test_it_fits_any_terminal(columns: int, height: int) -> None:
+    view = TableView(Screen(io.StringIO(), Paint(colours=False)), ["heading"] * 3)
+    for number in range(100):
+        view.changed(row(f"default/{'long-' * 20}{number}", reason="because\x1b[2J of this" * 9))
+    view.say("news")
+    lines = view.lines(columns, height)
+    assert len(lines) <= height
+    assert all(len(cut(line.text, columns)) <= columns and "\x1b" not in cut(line.text, columns) for line in lines)
+
+
 @pytest.mark.virtual
-async def test_a_table_is_redrawn_with_the_news_above(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("LINES", "8")
-    monkeypatch.setenv("COLUMNS", "40")
+@pytest.mark.spec("O-24")
+async def test_the_screen_is_redrawn_when_something_changes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LINES", "24")
+    monkeypatch.setenv("COLUMNS", "80")
     stream = io.StringIO()
-    view = TableView(stream, Paint(colours=False))
+    view = TableView(Screen(stream, Paint(colours=False)))
     drawing = asyncio.create_task(view.run())
-    for number in range(6):
-        view.changed(Row("Pod", f"p{number}", "Running", "1/1"))
-    await asyncio.sleep(1)
-    view.gone(Row("Pod", "p0", "Running", "1/1"))
+    await asyncio.sleep(10)
+    view.changed(row("default/a"))
+    await asyncio.sleep(10)
+    view.gone(row("default/a"))
     view.emit(logging.LogRecord("x", logging.WARNING, "", 0, "something %s", ("drifted",), None))
-    await asyncio.sleep(1)
+    await asyncio.sleep(10)
+    view.redraw()
+    await asyncio.sleep(10)
     drawing.cancel()
-    first, second = stream.getvalue().split("\x1b[J")[1:]
-    assert first.splitlines()[1:3] == ["KIND  NAME  STATE    READY", "Pod   p0    Running  1/1"]
-    assert first.splitlines()[-2] == "… and 2 more"
-    assert second.splitlines()[0] == "something drifted"
-    assert "p0" not in second
+    frames = stream.getvalue().split("\x1b[H")[1:]
+    assert len(frames) == 4
+    assert ["default/a" in frame for frame in frames] == [False, True, False, False]
+    assert ["something drifted" in frame for frame in frames] == [False, False, True, True]
+
+
+@pytest.mark.virtual
+@pytest.mark.spec("O-23")
+async def test_differences_are_said_when_they_are_asked_for() -> None:
+    stream = io.StringIO()
+    async with ApiServer() as server, Client(server.transport, credentials=Static.bearer(server.token)) as client:
+        await client.create(controller("old", 0))
+        async with watching(client, [], PlainView(stream), differences=True) as rows:
+            rows.follow([ReplicationController.resource], shown=False)
+            await asyncio.sleep(1)
+            await client.create(controller("new", 1))
+            await client.patch(ReplicationController, "new", MergePatch({"spec": {"replicas": 2}}), SPACE)
+            await client.delete(ReplicationController, "old", SPACE, propagation="Background")
+            await asyncio.sleep(1)
+    assert stream.getvalue().splitlines() == [
+        "  + replicationcontroller/new",
+        "  replicationcontroller/new spec.replicas 1 → 2",
+        "  - replicationcontroller/old",
+    ]
 
 
 def test_an_unread_pipe_does_not_stop_the_cluster() -> None:
     reader, writer = os.pipe()
     with os.fdopen(reader, "rb", buffering=0) as read, os.fdopen(writer, "w") as stream:
-        view, row = PlainView(stream), Row("Pod", "x" * 100, "Running", "1/1")
+        view, text = PlainView(stream), "x" * 100
         for _ in range(2000):
-            view.changed(row)
+            view.say(text)
         unread = 2000 - read.read(1 << 20).count(b"\n")
-        view.changed(row)
+        view.say(text)
         assert 0 < unread < 2000
         assert read.read(1 << 20).decode().splitlines()[0] == f"  … {unread} changes were not shown"
 
@@ -86,9 +147,4 @@ def test_a_reader_that_has_gone_is_no_failure() -> None:
     reader, writer = os.pipe()
     with os.fdopen(writer, "w") as stream:
         os.close(reader)
-        PlainView(stream).changed(Row("Pod", "x", "Running", "1/1"))
-
-
-def test_what_is_deleted_says_so() -> None:
-    assert state_of({"metadata": {"deletionTimestamp": "now"}, "spec": {"replicas": 1}}) == ("deleting", "0/1")
-    assert state_of({}) == ("converging", "")
+        PlainView(stream).changed(row("x"))

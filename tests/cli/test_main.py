@@ -14,7 +14,7 @@ import pytest
 
 from konverge.cli import main, manifests
 from konverge.cli.exit import CommandFailed, explain
-from konverge.cli.terminal import Paint, Redrawn
+from konverge.cli.terminal import Line, Paint, Screen, cut, printable
 
 KONVERGE = [sys.executable, "-m", "konverge.cli.main"]
 
@@ -146,9 +146,19 @@ def test_colours_are_for_terminals_and_for_those_who_want_them() -> None:
     assert Paint.on(Terminal(), {"TERM": "dumb"})("x", "ok") == "x"
 
 
-def test_a_block_is_drawn_over_itself_and_what_is_above_stays() -> None:
+def test_a_screen_is_drawn_from_the_top_and_leaves_no_trace(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LINES", "4")
+    monkeypatch.setenv("COLUMNS", "6")
     stream = Terminal()
-    block = Redrawn(stream)
-    block.draw(["a", "b"])
-    block.draw(["c"], above=["news"])
-    assert stream.getvalue() == "\x1b[Ja\nb\n\x1b[2F\x1b[Jnews\nc\n"
+    with Screen(stream, Paint(colours=True)) as screen:
+        screen.draw([Line("abcdefgh", "ok"), Line("x", ""), Line("y", ""), Line("too much", "")])
+    enter, drawn = stream.getvalue().split("\x1b[H")
+    drawn, leave = drawn.split("\x1b[J")
+    assert (enter, leave) == ("\x1b[?1049h\x1b[?25l", "\x1b[?25h\x1b[?1049l")
+    assert drawn == "\x1b[32mabcde\x1b[0m\x1b[K\r\nx\x1b[K\r\ny\x1b[K\r\n"
+
+
+def test_a_terminal_obeys_no_text_of_others() -> None:
+    assert printable("a\x1b]0;title\x07b\tc") == "a?]0;title?b c"
+    assert cut("a\x1b[2J", 10) == "a?[2J"
+    assert (cut("名字长", 4), cut("名字长", 5), cut("abc", 2)) == ("名字", "名字", "ab")

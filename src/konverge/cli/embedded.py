@@ -8,7 +8,6 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
-import logging
 import sys
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -17,13 +16,15 @@ from pathlib import Path
 
 from konverge.apiserver.certificates import kept
 from konverge.apiserver.private_files import write_private
+from konverge.cli.dev_loop import Workbench, at_work
 from konverge.cli.endpoints import IN_MEMORY, Endpoints
 from konverge.cli.install_objects import create_samples, install_definitions, missing_kinds
 from konverge.cli.lifetime import Lifetime
-from konverge.cli.live import PlainView, TableView, watching
+from konverge.cli.live import PlainView, View, on_screen, watching
 from konverge.cli.simulators import with_simulators
-from konverge.cli.terminal import Paint, is_terminal
+from konverge.cli.terminal import is_terminal
 from konverge.client import Client
+from konverge.objects.kinds import core_v1
 from konverge.objects.kinds.apps_v1 import Deployment, StatefulSet
 from konverge.operators.catalog import Operator
 from konverge.runtime import Manager
@@ -38,6 +39,8 @@ class Parts:
     """What was chosen to run, beside the arguments themselves."""
 
     operators: list[Operator]
+    own: list[str]
+    """Operators of the user that run in processes of their own."""
     rules: list[Rule]
     processes: list[ProcessRule]
     folder: Path
@@ -68,10 +71,28 @@ async def serve(arguments: argparse.Namespace, parts: Parts, run: Lifetime, stop
         endpoints = _endpoints(arguments, url, kubeconfig, parts.operators, manager)
         endpoints = run.serves(replace(endpoints, name=run.name, console=console, console_token=token))
         text = arguments.output == "text" and not arguments.in_background
-        if text:
-            await stack.enter_async_context(_shown(cluster.client, endpoints, parts.operators))
+        view = await stack.enter_async_context(_shown(endpoints)) if text else PlainView(sys.stderr)
+        following = [kind.resource for operator in parts.operators for kind in operator.kinds]
+        following += [Deployment.resource, StatefulSet.resource]
+        if not text and not arguments.in_background:  # a program reads this one
+            following = []
+        rows = await stack.enter_async_context(
+            watching(cluster.client, following, view, differences=arguments.watch and text)
+        )
+        if arguments.watch and text:
+            rows.follow([core_v1.Service.resource, core_v1.ConfigMap.resource], shown=False)
         if arguments.samples:
             await create_samples(cluster.client, new, arguments.database)
+        bench = Workbench(
+            client=cluster.client,
+            kubeconfig=kubeconfig,
+            manifests=arguments.filename,
+            stdin=arguments.stdin,
+            references=parts.own,
+            say=view.say,
+            follow=rows.follow if following else lambda resources, shown: None,
+        )
+        await stack.enter_async_context(at_work(bench, watch=arguments.watch))
         if not text:
             print(json.dumps(endpoints.facts()), flush=True)
         await cluster.server.serve_until(stopping)
@@ -137,19 +158,11 @@ def _endpoints(
 
 
 @asynccontextmanager
-async def _shown(client: Client, endpoints: Endpoints, operators: list[Operator]) -> AsyncIterator[None]:
-    """Say where everything is; then show what converges."""
+async def _shown(endpoints: Endpoints) -> AsyncIterator[View]:
+    """Say where everything is; then a view of what converges."""
     print(endpoints.welcome(), flush=True)
-    resources = [kind.resource for operator in operators for kind in operator.kinds]
-    resources += [Deployment.resource, StatefulSet.resource]
-    if not is_terminal(sys.stdout):
-        async with watching(client, resources, PlainView(sys.stdout)):
-            yield
-        return
-    view = TableView(sys.stdout, Paint.on())
-    logging.getLogger().addHandler(view)
-    try:
-        async with watching(client, resources, view):
-            yield
-    finally:
-        logging.getLogger().removeHandler(view)
+    if is_terminal(sys.stdout):
+        async with on_screen(endpoints.welcome().splitlines()) as view:
+            yield view
+    else:
+        yield PlainView(sys.stdout)

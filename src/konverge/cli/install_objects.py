@@ -24,10 +24,10 @@ async def install_definitions(client: Client, operators: Iterable[Operator]) -> 
     for definition in definitions:
         await client.apply(definition, field_manager=FIELD_MANAGER, force=True)
     for definition in definitions:
-        await _established(client, definition["metadata"]["name"])
+        await established(client, definition["metadata"]["name"])
 
 
-async def _established(client: Client, name: str) -> None:
+async def established(client: Client, name: str) -> None:
     from konverge.objects.kinds.apiextensions_v1 import CustomResourceDefinition
 
     try:

@@ -18,6 +18,7 @@ COMMANDS = (
     "up",
     "status",
     "down",
+    "top",
     "demo",
     "run",
     "service",

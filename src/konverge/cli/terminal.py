@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import os
 import select
+import shutil
 import sys
 from collections.abc import Mapping, Sequence
-from typing import TextIO
+from types import TracebackType
+from typing import NamedTuple, Self, TextIO
+from unicodedata import east_asian_width
 
 _CODES = {"ok": 32, "warn": 33, "fail": 31, "dim": 2, "bold": 1}
 
@@ -60,16 +63,83 @@ def table(rows: Sequence[Sequence[str]]) -> list[str]:
     return ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
 
 
-class Redrawn:
-    """A block of lines at the end of the terminal that is drawn over itself."""
+def columns_of(rows: Sequence[Sequence[str]], width: int) -> list[str]:
+    """Lines with columns as wide as their widest cell, cut to a width; columns without any content are left out.
 
-    def __init__(self, stream: TextIO) -> None:
+    >>> columns_of([("NAME", "READY", "WHY"), ("web", "", "no image")], 12)
+    ['NAME  WHY', 'web   no ima']
+    """
+    columns = [column for column in zip(*rows, strict=True) if any(column[1:]) or len(rows) == 1]
+    return [cut(line, width) for line in table([*zip(*columns, strict=True)] or [()])]
+
+
+def printable(text: str) -> str:
+    """A text of others, for a terminal: in one line, and without what a terminal would obey.
+
+    >>> printable("a\\x1b[2Jb\\nc")
+    'a?[2Jb c'
+    """
+    joined = " ".join(text.split())
+    return joined if joined.isprintable() else "".join(char if char.isprintable() else "?" for char in joined)
+
+
+def cut(text: str, columns: int) -> str:
+    """The beginning of a text that fits into so many columns; wide characters take two."""
+    text = printable_line(text)
+    if text.isascii():
+        return text[:columns]
+    used = 0
+    for index, char in enumerate(text):
+        used += 2 if east_asian_width(char) in "WF" else 1
+        if used > columns:
+            return text[:index]
+    return text
+
+
+def printable_line(text: str) -> str:
+    """Like `printable`, with its spaces as they are: they are what aligns columns."""
+    return text if text.isprintable() else "".join(char if char.isprintable() else "?" for char in text)
+
+
+def screen_size() -> tuple[int, int]:
+    """Columns and lines, of which one each is left free: a full last column or line would scroll."""
+    size = shutil.get_terminal_size()
+    return max(size.columns - 1, 1), max(size.lines - 1, 1)
+
+
+class Line(NamedTuple):
+    """A line of a screen, and what it means (see `Paint`); nothing for plain text."""
+
+    text: str
+    meaning: str
+
+
+class Screen:
+    """The alternate screen of a terminal: drawn as a whole, and gone at the end without a trace in the scrollback."""
+
+    def __init__(self, stream: TextIO, paint: Paint) -> None:
         self._stream = stream
-        self._height = 0
+        self._paint = paint
 
-    def draw(self, lines: Sequence[str], above: Sequence[str] = ()) -> None:
-        """Redraw the block; what is `above` stays on the terminal for good."""
-        up = f"\x1b[{self._height}F" if self._height else ""
-        self._stream.write(up + "\x1b[J" + "".join(f"{line}\n" for line in (*above, *lines)))
+    def __enter__(self) -> Self:
+        self._write("\x1b[?1049h\x1b[?25l")
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._write("\x1b[?25h\x1b[?1049l")
+
+    def has_room(self) -> bool:
+        return has_room(self._stream)
+
+    def draw(self, lines: Sequence[Line]) -> None:
+        """Each line over what was there, from the top; the rest is cleared."""
+        width, height = screen_size()
+        texts = [(cut(line.text, width), line.meaning) for line in lines[:height]]
+        painted = [self._paint(text, meaning) if meaning else text for text, meaning in texts]
+        self._write("\x1b[H" + "".join(f"{line}\x1b[K\r\n" for line in painted) + "\x1b[J")
+
+    def _write(self, text: str) -> None:
+        self._stream.write(text)
         self._stream.flush()
-        self._height = len(lines)

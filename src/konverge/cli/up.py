@@ -44,6 +44,7 @@ def add(commands: Any) -> None:
         about,
         "konverge up --kubeconfig konverge.kubeconfig",
         "konverge up --name dev --detach --merge-kubeconfig",
+        "konverge up --operators my_operator.py -f app.yaml --watch",
         "konverge up --data-dir state --operators webapp --no-samples --output json",
         "konverge up --operators nacos --database mysql://nacos:secret@db.example.com:3306/nacos",
     )
@@ -63,6 +64,20 @@ def add(commands: Any) -> None:
         "--processes", type=Path, metavar="RULES", help="run images as local commands, by a YAML file (process-pods.md)"
     )
     parser.add_argument("--operators", default="all", metavar="NAMES", help="all, none, or some: webapp,… (all)")
+    parser.add_argument(
+        "-f",
+        "--filename",
+        action="append",
+        default=[],
+        metavar="PATH",
+        help="apply these manifests: a file, a folder, a kustomization, a Helm chart, or - for standard input; may be "
+        "given several times",
+    )
+    parser.add_argument(
+        "--watch",
+        action="store_true",
+        help="apply manifests again when they are saved, and restart operators of your own when their code is",
+    )
     parser.add_argument(
         "--samples", action=argparse.BooleanOptionalAction, default=True, help="create the operators' sample objects"
     )
@@ -119,7 +134,9 @@ def run(arguments: argparse.Namespace) -> int:
     from konverge.sim.kubelet.behaviour import BehaviourError
     from konverge.sim.network import claimed_block
 
-    operators = wanted_operators(arguments.operators)
+    own = own_references(arguments.operators) if arguments.watch else []
+    operators = wanted_operators(arguments.operators, without=own)
+    _check_manifests(arguments, own)
     check_listening(arguments)
     refuse_unless_free("--metrics-bind-address", arguments.metrics_bind_address)
     refuse_unless_writable("--kubeconfig", arguments.kubeconfig)
@@ -137,7 +154,9 @@ def run(arguments: argparse.Namespace) -> int:
         if folder is None:
             folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="konverge-")))
         pods_from = stack.enter_context(claimed_block())
-        parts = Parts(operators=operators, rules=rules, processes=processes, folder=folder, pods_from=pods_from)
+        parts = Parts(
+            operators=operators, own=own, rules=rules, processes=processes, folder=folder, pods_from=pods_from
+        )
         run_until_signal(lambda stopping: serve(arguments, parts, life, stopping))
     return 0
 
@@ -153,13 +172,38 @@ def _run_in_background(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def wanted_operators(text: str) -> list[Operator]:
-    """The operators of `--operators`."""
+def wanted_operators(text: str, without: list[str] | None = None) -> list[Operator]:
+    """The operators of `--operators`, but for some that run elsewhere."""
     from konverge.operators.catalog import SUMMARIES
 
     if text == "none":
         return []
-    return chosen_operators([*SUMMARIES] if text == "all" else [name for name in text.split(",") if name])
+    names = [*SUMMARIES] if text == "all" else [name for name in text.split(",") if name]
+    return chosen_operators([name for name in names if name not in (without or ())])
+
+
+def own_references(text: str) -> list[str]:
+    """Those of `--operators` that are code of the user: with --watch each runs in a process of its own."""
+    from konverge.cli.operator_process import files_of_code, is_own_code
+
+    own = [name for name in text.split(",") if name and is_own_code(name)]
+    for name in own:
+        if not any(files_of_code(name)):
+            raise UsageError(f"--operators {name}: there is no file to watch")
+    return own
+
+
+def _check_manifests(arguments: argparse.Namespace, own: list[str]) -> None:
+    import sys
+
+    from konverge.cli.manifest_files import STDIN, check_sources
+
+    if arguments.watch and not arguments.filename and not own:
+        raise UsageError("--watch needs something to watch: -f with manifests, or --operators with a file of yours")
+    check_sources(arguments.filename)
+    if STDIN in arguments.filename and arguments.detach:
+        raise UsageError("--detach cannot hand on standard input: put the manifests into a file")
+    arguments.stdin = sys.stdin.read() if STDIN in arguments.filename else ""
 
 
 def _rules(path: Path | None) -> list[Rule]:

@@ -1,0 +1,90 @@
+"""What `konverge up -f` reads."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from konverge.cli.manifest_files import ManifestError, check_sources, files_of, read_manifests
+
+POD = "apiVersion: v1\nkind: Pod\nmetadata: {name: %s}\n"
+
+
+async def names(*sources: Path | str, stdin: str = "") -> list[str]:
+    return [manifest.obj["metadata"]["name"] for manifest in await read_manifests(map(str, sources), stdin)]
+
+
+@pytest.mark.spec("O-23")
+async def test_files_folders_lists_and_standard_input(tmp_path: Path) -> None:
+    (tmp_path / "deep").mkdir()
+    (tmp_path / ".git").mkdir()
+    (tmp_path / "b.yaml").write_text(POD % "b1" + "---\n---\n" + POD % "b2")
+    (tmp_path / "deep" / "c.json").write_text(
+        '{"kind": "List", "apiVersion": "v1", "items": [{"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "c"}}]}'
+    )
+    (tmp_path / ".git" / "d.yaml").write_text(POD % "hidden")
+    (tmp_path / "notes.txt").write_text("not for the cluster")
+    assert await names(tmp_path) == ["b1", "b2", "c"]
+    assert await names(tmp_path / "b.yaml", "-", stdin=POD % "in") == ["b1", "b2", "in"]
+    assert [path.name for path in files_of([str(tmp_path), "-"])] == ["b.yaml", "c.json", "notes.txt"]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("a: [\n", "line 2"),
+        ("- a\n", "not an object"),
+        ("kind: Pod\nmetadata: {name: a}\n", "apiVersion is missing"),
+        ("apiVersion: v1\nkind: Pod\nmetadata: {generateName: a}\n", r"metadata\.name of the Pod"),
+        (POD % "a" + "---\n" + POD % "a", "document 1 as well"),
+    ],
+)
+@pytest.mark.spec("O-23")
+async def test_what_cannot_be_used_is_named(tmp_path: Path, text: str, message: str) -> None:
+    file = tmp_path / "app.yaml"
+    file.write_text(text)
+    with pytest.raises(ManifestError, match=message) as caught:
+        await names(file)
+    assert str(file) in str(caught.value)
+
+
+def test_the_same_name_in_two_namespaces_or_groups_is_two_objects(tmp_path: Path) -> None:
+    check_sources([str(tmp_path), "-"])
+    with pytest.raises(ManifestError, match="does not exist"):
+        check_sources([str(tmp_path / "typo")])
+
+
+def test_a_folder_that_needs_a_tool_says_which(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", "")
+    (tmp_path / "Chart.yaml").touch()
+    with pytest.raises(ManifestError, match="helm, which is not on the PATH"):
+        check_sources([str(tmp_path)])
+    (tmp_path / "Chart.yaml").rename(tmp_path / "kustomization.yaml")
+    with pytest.raises(ManifestError, match="kubectl, which is not on the PATH"):
+        check_sources([str(tmp_path)])
+
+
+def tool(folder: Path, name: str, script: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = folder / name
+    path.write_text(f"#!/bin/sh\n{script}\n")
+    path.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{folder}:/usr/bin:/bin")
+
+
+@pytest.mark.blocking
+@pytest.mark.spec("O-23")
+async def test_charts_and_kustomizations_are_rendered_by_their_tools(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    chart, kustomization = tmp_path / "shop", tmp_path / "overlay"
+    for folder, file in ((chart, "Chart.yaml"), (kustomization, "kustomization.yaml")):
+        folder.mkdir()
+        (folder / file).touch()
+    echo = 'printf "apiVersion: v1\\nkind: Pod\\nmetadata: {name: %s-$1-$2}\\n"'
+    tool(tmp_path, "helm", echo % "helm", monkeypatch)
+    tool(tmp_path, "kubectl", (echo % "kubectl").replace("-$2", ""), monkeypatch)
+    assert await names(chart, kustomization) == ["helm-template-shop", "kubectl-kustomize"]
+    tool(tmp_path, "helm", "echo no such value >&2; exit 3", monkeypatch)
+    with pytest.raises(ManifestError, match="no such value"):
+        await names(chart)
