@@ -2,7 +2,7 @@
 
     python -m tools.picture_of_up docs/up.svg
 
-Only the escape sequences that `konverge up` uses are understood: colours, lines up, and clearing to the end.
+Only the escape sequences that `konverge up` uses are understood: colours, and drawing from the top of its own screen.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ COLUMNS, LINES = 96, 40
 SECONDS = 45
 CELL_WIDTH, CELL_HEIGHT, MARGIN = 8.4, 19, 16
 COLOURS = {"1": "#ffffff", "32": "#7ee787", "33": "#e3b341", "31": "#ff7b72", "2": "#8b949e"}
-_PIECE = re.compile(r"\x1b\[(\d*)([A-Za-z])|(\r?\n)|([^\x1b\r\n]+)")
+_PIECE = re.compile(r"\x1b\[(\??\d*)([A-Za-z])|(\r?\n)|([^\x1b\r\n]+)")
 
 
 def main() -> None:
@@ -52,19 +52,19 @@ def record() -> str:
 
 
 def screen(text: str) -> list[list[tuple[str, str]]]:
-    """The lines that are left on the screen, each as pieces of text with their colours."""
+    """The lines that were on its screen at last, each as pieces of text with their colours."""
+    text = text.rpartition("\x1b[?1049l")[0].rpartition("\x1b[H")[2]
     lines: list[list[tuple[str, str]]] = [[]]
     colour = ""
     for number, command, newline, plain in _PIECE.findall(text):
-        if command == "F":
-            del lines[-int(number or 1) - 1 :]
-            lines.append([])
-        elif command == "m":
+        if command == "m":
             colour = COLOURS.get(number, "")
         elif newline:
             lines.append([])
         elif plain:
             lines[-1].append((plain, colour))
+    while not lines[-1]:
+        lines.pop()
     return lines
 
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
+import yaml
 
 from konverge.cli.manifest_files import ManifestError, check_sources, files_of, read_manifests
 
@@ -20,9 +22,8 @@ async def test_files_folders_lists_and_standard_input(tmp_path: Path) -> None:
     (tmp_path / "deep").mkdir()
     (tmp_path / ".git").mkdir()
     (tmp_path / "b.yaml").write_text(POD % "b1" + "---\n---\n" + POD % "b2")
-    (tmp_path / "deep" / "c.json").write_text(
-        '{"kind": "List", "apiVersion": "v1", "items": [{"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "c"}}]}'
-    )
+    pods = {"apiVersion": "v1", "kind": "List", "items": [yaml.safe_load(POD % "c")]}
+    (tmp_path / "deep" / "c.json").write_text(json.dumps(pods))
     (tmp_path / ".git" / "d.yaml").write_text(POD % "hidden")
     (tmp_path / "notes.txt").write_text("not for the cluster")
     assert await names(tmp_path) == ["b1", "b2", "c"]
@@ -49,7 +50,7 @@ async def test_what_cannot_be_used_is_named(tmp_path: Path, text: str, message: 
     assert str(file) in str(caught.value)
 
 
-def test_the_same_name_in_two_namespaces_or_groups_is_two_objects(tmp_path: Path) -> None:
+def test_a_source_that_does_not_exist_is_named(tmp_path: Path) -> None:
     check_sources([str(tmp_path), "-"])
     with pytest.raises(ManifestError, match="does not exist"):
         check_sources([str(tmp_path / "typo")])

@@ -67,7 +67,9 @@ class DevLoop:
         for definition in definitions:
             await established(self._bench.client, definition["metadata"]["name"])
         self._follow([await self._resource(definition) for definition in definitions])
+        again = self._operators.running
         await self._operators.restart()
+        self._bench.say(f"{', '.join(self._bench.references)} {'runs with the new code' if again else 'runs'}")
         return True
 
     def _follow(self, resources: Sequence[Resource]) -> None:

@@ -68,7 +68,7 @@ async def serve(arguments: argparse.Namespace, parts: Parts, run: Lifetime, stop
         new = await _install(cluster.client, parts.operators)
         manager = await stack.enter_async_context(_at_work(cluster, parts.operators, arguments))
         console, token = await stack.enter_async_context(_console(cluster, parts, arguments.console))
-        endpoints = _endpoints(arguments, url, kubeconfig, parts.operators, manager)
+        endpoints = _endpoints(arguments, url, kubeconfig, parts, manager)
         endpoints = run.serves(replace(endpoints, name=run.name, console=console, console_token=token))
         text = arguments.output == "text" and not arguments.in_background
         view = await stack.enter_async_context(_shown(endpoints)) if text else PlainView(sys.stderr)
@@ -142,9 +142,7 @@ async def _console(cluster: Cluster, parts: Parts, wanted: bool) -> AsyncIterato
         yield f"http://{host}:{port}", str(token.resolve())
 
 
-def _endpoints(
-    arguments: argparse.Namespace, url: str, kubeconfig: Path, operators: list[Operator], manager: Manager
-) -> Endpoints:
+def _endpoints(arguments: argparse.Namespace, url: str, kubeconfig: Path, parts: Parts, manager: Manager) -> Endpoints:
     state = str(arguments.data_dir.resolve()) if arguments.data_dir else IN_MEMORY
     metrics = f"http://{arguments.metrics_bind_address[0]}:{manager.health_port}/metrics" if manager.health_port else ""
     return Endpoints(
@@ -152,7 +150,7 @@ def _endpoints(
         kubeconfig=kubeconfig,
         nodes=arguments.nodes,
         state=state,
-        operators=tuple(operator.name for operator in operators),
+        operators=(*(operator.name for operator in parts.operators), *parts.own),
         metrics=metrics,
     )
 

@@ -97,7 +97,8 @@ class PlainView:
             return
         missed = f"  … {self._unread} changes were not shown\n" if self._unread else ""
         self._unread = 0
-        print(f"{missed}  {printable(text)}", file=self._stream, flush=True)
+        lines = "".join(f"  {printable(line)}\n" for line in text.splitlines() or [""])
+        print(f"{missed}{lines}", end="", file=self._stream, flush=True)
 
     async def run(self) -> None:
         """Nothing is left for later."""
@@ -158,8 +159,8 @@ class TableView(logging.Handler):
 
     def _counts(self) -> str:
         sick = sum(row.health.sickness < Sickness.RESTARTED for row in self._rows.values())
-        counted = f"{len(self._rows)} objects, {sick} not ready" if sick else f"{len(self._rows)} objects, all ready"
-        return f"{counted}   {self._footer}".rstrip()
+        counted = f"{len(self._rows)} objects, {f'{sick} not ready' if sick else 'all ready'}" if self._rows else ""
+        return f"{counted}   {self._footer}".strip()
 
 
 _COLOURS = {Sickness.FAILED: "fail", Sickness.WAITING: "warn", Sickness.DELETING: "warn", Sickness.RESTARTED: "warn"}

@@ -129,7 +129,7 @@ def is_own_code(reference: str) -> bool:
     >>> is_own_code("my_operator.py"), is_own_code("shop.operator:manager"), is_own_code("webapp")
     (True, True, False)
     """
-    return reference.endswith(".py") or ":" in reference or "." in reference or os.sep in reference
+    return any(mark in reference for mark in (".", ":", os.sep)) or Path(f"{reference}.py").is_file()
 
 
 def files_of_code(reference: str) -> Iterator[Path]:

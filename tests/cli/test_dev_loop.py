@@ -1,0 +1,178 @@
+"""The loop of `--watch`: files that are saved, code that is loaded beside the running one."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from konverge.apiserver import ApiServer
+from konverge.cli.dev_loop import DevLoop, Workbench
+from konverge.cli.exit import UsageError
+from konverge.cli.main import main
+from konverge.cli.operator_process import NotLoaded, OperatorProcess, files_of_code, is_own_code
+from konverge.cli.watched_files import LOOK_EVERY, WatchedFiles
+from konverge.client import Client, Static
+from konverge.objects.kinds.core_v1 import ConfigMap
+
+SETTINGS = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: settings}\ndata: {a: %s}\n"
+OPERATOR = """
+from konverge import Controller, CustomResource, Manager, Model, Reconciler
+
+class Spec(Model):
+    size: int = 1
+
+class Note(CustomResource[Spec, Model], group="docs.example.com", version="v1"):
+    "A note."
+
+class Notes(Reconciler[Note]):
+    async def reconcile(self, ctx):
+        return None
+
+manager = Manager(name="notes").add(Controller(Note, Notes()))
+"""
+
+
+def touch(path: Path, text: str, moment: int) -> None:
+    path.write_text(text)
+    os.utime(path, ns=(moment, moment))
+
+
+@pytest.mark.virtual
+@pytest.mark.spec("O-23")
+async def test_a_save_is_reported_once_when_the_files_are_at_rest(tmp_path: Path) -> None:
+    touch(tmp_path / "a", "1", 1)
+    touch(tmp_path / "b", "1", 1)
+    files = WatchedFiles(lambda: sorted(tmp_path.iterdir()))
+    waiting = asyncio.create_task(files.saved())
+    await asyncio.sleep(10)
+    assert not waiting.done()
+    for moment in range(2, 6):  # an editor writes in steps
+        touch(tmp_path / "a", "half", moment)
+        await asyncio.sleep(LOOK_EVERY)
+        assert not waiting.done()
+    assert await waiting == {tmp_path / "a"}
+    waiting = asyncio.create_task(files.saved())
+    await asyncio.sleep(10)
+    assert not waiting.done()
+    (tmp_path / "b").unlink()
+    touch(tmp_path / "c", "", 1)
+    assert await waiting == {tmp_path / "b", tmp_path / "c"}
+
+
+@pytest.mark.virtual
+@pytest.mark.spec("O-23")
+async def test_a_file_that_is_replaced_under_the_same_time_and_size_is_seen(tmp_path: Path) -> None:
+    touch(tmp_path / "a", "1", 1)
+    files = WatchedFiles(lambda: [tmp_path / "a"])
+    touch(tmp_path / "new", "2", 1)
+    (tmp_path / "new").replace(tmp_path / "a")
+    assert await files.saved() == {tmp_path / "a"}
+
+
+async def settings(client: Client) -> dict[str, str]:
+    return dict((await client.get(ConfigMap, "settings", "default")).data or {})
+
+
+def loop(client: Client, folder: Path, said: list[str]) -> DevLoop:
+    def follow(resources: Any, shown: bool) -> None:
+        said.extend(f"follow {resource.kind} {shown}" for resource in resources)
+
+    return DevLoop(
+        Workbench(
+            client=client,
+            kubeconfig=folder / "kubeconfig",
+            manifests=[str(folder / "app.yaml")],
+            stdin="",
+            references=[],
+            say=said.append,
+            follow=follow,
+        )
+    )
+
+
+@pytest.mark.virtual
+@pytest.mark.spec("O-23")
+async def test_saving_a_manifest_applies_it_and_a_bad_one_changes_nothing(tmp_path: Path) -> None:
+    said: list[str] = []
+    file = tmp_path / "app.yaml"
+    async with ApiServer() as server, Client(server.transport, credentials=Static.bearer(server.token)) as client:
+        space = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "kube-system"}}
+        await client.apply(space, field_manager="test")
+        touch(file, SETTINGS % "b", 1)
+        working = loop(client, tmp_path, said)
+        await working.apply()
+        assert await settings(client) == {"a": "b"}
+        assert said == ["applied: created configmap/settings", "follow ConfigMap False"]
+        following = asyncio.create_task(working.follow_manifests())
+        await asyncio.sleep(1)
+        for moment, text in enumerate((SETTINGS % "c", "a: [", SETTINGS % "[5]", SETTINGS % "d"), 2):
+            touch(file, text, moment)
+            await asyncio.sleep(5)
+            assert (await settings(client))["a"] == ("d" if moment == 5 else "c")
+        following.cancel()
+    errors = [line for line in said if line.startswith("error: ")]
+    assert len(errors) == 2
+    assert "line 2" in errors[0]
+    assert "ConfigMap settings" in errors[1]
+
+
+@pytest.mark.parametrize(
+    ("reference", "own"), [("a.py", True), ("a/b.py:c", True), ("shop.operator:manager", True), ("webapp", False)]
+)
+def test_which_operators_are_code_of_the_user(reference: str, own: bool) -> None:
+    assert is_own_code(reference) is own
+
+
+@pytest.mark.spec("O-23")
+def test_the_files_of_an_operator_are_those_of_its_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in ("shop/operator.py", "shop/deep/kinds.py", "shop/notes.txt", "shop/.venv/x.py", "alone.py"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).touch()
+
+    def names(reference: str) -> set[str]:
+        return {str(path.absolute().relative_to(tmp_path)) for path in files_of_code(reference)}
+
+    assert names("shop.operator:manager") == {"shop/operator.py", "shop/deep/kinds.py"}
+    assert names("shop/operator.py:manager") == {"shop/operator.py", "shop/deep/kinds.py"}
+    assert "alone.py" in names("alone:manager")
+    assert {path.name for path in files_of_code("json.decoder:x")} >= {"decoder.py"}
+    with pytest.raises(UsageError, match="no module"):
+        names("nowhere.to:go")
+
+
+@pytest.mark.blocking
+@pytest.mark.spec("O-23")
+async def test_code_is_loaded_in_a_process_of_its_own(tmp_path: Path) -> None:
+    file = tmp_path / "notes.py"
+    file.write_text(OPERATOR)
+    process = OperatorProcess([str(file)], tmp_path / "kubeconfig", lambda text: None)
+    [definition] = await process.definitions()
+    assert definition["metadata"]["name"] == "notes.docs.example.com"
+    file.write_text(OPERATOR.replace("size: int = 1", "size: str = ''"))
+    [definition] = await process.definitions()
+    schema = definition["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
+    assert schema["properties"]["spec"]["properties"]["size"]["type"] == "string", "a fresh interpreter"
+    file.write_text(OPERATOR + "def broken(")
+    with pytest.raises(NotLoaded, match="was never closed"):
+        await process.definitions()
+    assert not process.running
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("--watch",), "needs something to watch"),
+        (("-f", "typo.yaml"), "typo.yaml does not exist"),
+        (("-f", "-", "--detach"), "put the manifests into a file"),
+    ],
+)
+def test_what_cannot_be_meant_is_refused(
+    arguments: tuple[str, ...], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["up", "--operators", "none", *arguments]) in (1, 2)
+    assert message in capsys.readouterr().err
