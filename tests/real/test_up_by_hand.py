@@ -114,6 +114,7 @@ def test_the_view_of_up_fits_the_terminal_follows_its_size_and_leaves_no_trace()
         assert any("WebApp" in line and "default/hello" in line for line in screen.frames()[-1])
         count = len(screen.frames())
         screen.resize(10, 40)
+        screen.process.send_signal(signal.SIGWINCH)  # what the terminal of a person does by itself
         screen.until(lambda: len(screen.frames()) > count)
         assert len(screen.frames()[-1]) <= 10
         assert max(map(len, screen.frames()[-1])) < 40
