@@ -11,8 +11,9 @@ from __future__ import annotations
 import asyncio
 import itertools
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Generic, TypeVar
+from weakref import WeakSet
 
 from konverge import clock
 from konverge.cache.informer import Informer
@@ -29,6 +30,7 @@ from konverge.runtime.declared import DeclaredCaches
 from konverge.runtime.finalizers import with_finalizer
 from konverge.runtime.mapping import OwnedMapper, WatchMapper, guarded
 from konverge.runtime.reasons import Changed, External, Reason, Resync
+from konverge.runtime.reconciled import Observer, Reconciled
 from konverge.runtime.result import DONE, Quarantined, Request, Result, TransientError
 from konverge.runtime.retries import Retries
 from konverge.runtime.sources import listen
@@ -53,6 +55,14 @@ POSTPONE_DELAY = 1.0
 
 _log = logging.getLogger("konverge.controller")
 
+_running: WeakSet[Engine[Any]] = WeakSet()
+
+
+def running_engines() -> list[Engine[Any]]:
+    """The controllers that run on this event loop, of whatever manager."""
+    loop = asyncio.get_running_loop()
+    return sorted((engine for engine in _running if engine.loop is loop), key=lambda engine: engine.controller.name)
+
 
 class Engine(Generic[T]):
     """One running controller. `run` serves until the queue is shut down and empty."""
@@ -66,7 +76,9 @@ class Engine(Generic[T]):
         recorder: Recorder,
         manager: str,
         settings: Settings,
+        observers: Sequence[Observer] = (),
     ) -> None:
+        """`observers` are called with every reconcile that has ended."""
         self.controller = controller
         self.settings = settings
         self.numbers = ControllerNumbers(controller.name, controller.workers or settings.workers)
@@ -74,11 +86,12 @@ class Engine(Generic[T]):
         self._client = client
         self._recorder = recorder
         self._manager = manager
+        self._observers = observers
         self.caches = caches
         self._writes = Writes(caches.by_resource)
         self._reconcile = _reconcile_function(controller)
         self._primary = caches.primary
-        self._loop = asyncio.get_running_loop()
+        self.loop = asyncio.get_running_loop()
         self._watchdog = Watchdog(settings.timeout)
         self._retries = Retries(
             controller.name, self.queue, self.numbers, settings, warn=self._warn, is_deleting=self._is_deleting
@@ -130,6 +143,7 @@ class Engine(Generic[T]):
 
     async def run(self) -> None:
         """Workers, sources and the resync, until the queue is shut down and empty. Upstream: Controller.Start."""
+        _running.add(self)
         async with asyncio.TaskGroup() as group:
             name = self.controller.name
             helpers = [group.create_task(self._resync(), name=f"{name} resync")]
@@ -143,6 +157,7 @@ class Engine(Generic[T]):
 
     def stop(self) -> None:
         """Let go of the timers."""
+        _running.discard(self)
         self._watchdog.stop()
         for mapper in self._mappers:
             mapper.stop()
@@ -199,7 +214,7 @@ class Engine(Generic[T]):
         if self._writes.has_written(key) and not await self._caught_up(key):
             self._postpone(item)
             return
-        began = numbers.running[key] = self._loop.time()
+        began = numbers.running[key] = self.loop.time()
         numbers.event_to_reconcile.observe(item.waited)
         error: BaseException | None = None
         result: Result | None = None
@@ -219,8 +234,13 @@ class Engine(Generic[T]):
         finally:
             watchdog.end(task)
             del numbers.running[key]
-            numbers.time.observe(self._loop.time() - began)
+            numbers.time.observe(self.loop.time() - began)
         self._retries.schedule_next(item, result or DONE, error)
+        if self._observers:
+            seconds = self.loop.time() - began
+            ended = Reconciled(self.controller.name, key, item.reasons, began, seconds, result or DONE, error)
+            for observe in self._observers:
+                observe(ended)
 
     async def _attempt(self, item: Item[Request]) -> Result | None:
         record = self._primary.get(item.key)

@@ -36,6 +36,7 @@ from konverge.runtime.elector import Fenced, LeaderElector, LeadershipLost
 from konverge.runtime.engine import Engine, reference
 from konverge.runtime.importing import refuse_while_loading
 from konverge.runtime.rbac import missing_permissions, permissions
+from konverge.runtime.reconciled import Observer
 from konverge.runtime.writes import Tracked
 from konverge.wire.server import Server
 
@@ -107,6 +108,8 @@ class Manager:
         self.numbers = Numbers()
         self.health = Health(self.numbers)
         self.engines: dict[str, Engine[Any]] = {}
+        self.on_reconciled: list[Observer] = []
+        """Called with every reconcile that has ended; must not fail."""
         self.caches: SharedCaches
         self.health_port = 0
         """The port of the health server, once it listens."""
@@ -328,6 +331,7 @@ class Manager:
             recorder=recorder,
             manager=controller.field_manager or self.name,
             settings=self._settings_of(controller),
+            observers=self.on_reconciled,
         )
         if controller.name in self._paused:
             engine.queue.pause()

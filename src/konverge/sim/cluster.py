@@ -37,6 +37,7 @@ from konverge.sim.loop import Clock, VirtualLoop
 from konverge.sim.network import PODS, Addresses
 from konverge.sim.observations import Observations
 from konverge.sim.parts import MANAGER, Parts, Supervised, running, unheard
+from konverge.sim.restless import busy_queues, describe
 from konverge.sim.stepping import Observed, Step, noting, stateful_set_pods
 from konverge.wire.message import Transport
 from konverge.workqueue import WorkQueue
@@ -48,6 +49,8 @@ if TYPE_CHECKING:
 
 RESTLESS = frozenset(("coordination.k8s.io/leases", "/events", "events.k8s.io/events"))
 POLL = 0.01
+LAST_SECONDS = 10.0
+"""Of a wait that failed: what was written in them is shown."""
 
 
 class Unsettled(AssertionError):
@@ -59,27 +62,36 @@ def last_change(store: Store) -> int:
     return max((table.revision for name, table in store.tables.items() if name not in RESTLESS), default=0)
 
 
-async def settle(store: Callable[[], Store], busy: Callable[[], str], *, quiet: float, limit: float) -> None:
-    """Until nothing has changed for `quiet` seconds. Raises Unsettled after `limit` seconds."""
+async def settle(
+    store: Callable[[], Store], queues: Callable[[], dict[str, WorkQueue[Any]]], *, quiet: float, limit: float
+) -> None:
+    """Until nothing has changed for `quiet` seconds. Raises Unsettled after `limit` seconds.
+
+    `queues` are those of parts that are no controllers.
+    """
     loop = asyncio.get_running_loop()
     began = since = loop.time()
     seen = last_change(store())
+    before = (began, seen)  # when the last seconds of the wait begin: what is written then is shown
     while True:
-        due = await loop.idle() if isinstance(loop, VirtualLoop) else await _poll(loop, busy)
+        due = await loop.idle() if isinstance(loop, VirtualLoop) else await _poll(loop, queues)
         now, revision = loop.time(), last_change(store())
         if revision != seen or due <= now:
             seen, since = revision, now
         if due > since + quiet:
             return
         if now - began > limit:
-            raise Unsettled(f"something still changes after {limit:g} s: {busy() or 'the store does'}")
+            who = describe(store(), queues(), since=before[1], quiet=quiet, ignored=RESTLESS)
+            raise Unsettled(f"something still changes after {limit:g} s: {who}")
+        if now - before[0] > LAST_SECONDS and now - began < limit - LAST_SECONDS:
+            before = (now, revision)
         await asyncio.sleep(max(min(due, since + quiet + POLL) - now, 0) if due < inf else POLL)
 
 
-async def _poll(loop: asyncio.AbstractEventLoop, busy: Callable[[], str]) -> float:
+async def _poll(loop: asyncio.AbstractEventLoop, queues: Callable[[], dict[str, WorkQueue[Any]]]) -> float:
     """On a real loop the next timer is not known: it may always be the next look. Work under way counts as change."""
     await asyncio.sleep(0)
-    return loop.time() if busy() else loop.time() + POLL
+    return loop.time() if busy_queues(queues()) else loop.time() + POLL
 
 
 class Cluster:
@@ -205,14 +217,10 @@ class Cluster:
 
         On a virtual loop no time passes when nothing is due within that while.
         """
-        await settle(lambda: self.server.store, self._busy, quiet=quiet, limit=limit)
+        await settle(lambda: self.server.store, self._queues, quiet=quiet, limit=limit)
 
-    def _busy(self) -> str:
-        """The queues that have work to do."""
-        queues = {name: engine.queue for name, engine in self.manager.engines.items()}
-        if self.scheduler is not None:
-            queues[self.scheduler.name] = self.scheduler.queue
-        return ", ".join(name for name, queue in queues.items() if queue.unfinished and not queue.paused)
+    def _queues(self) -> dict[str, WorkQueue[Any]]:
+        return {} if self.scheduler is None else {self.scheduler.name: self.scheduler.queue}
 
     # -------------------------------------------------------------- one step at a time
 

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from konverge.testing.real import RealCluster as RealCluster
     from konverge.testing.waiting import eventually as eventually
     from konverge.testing.waiting import settled as settled
+    from konverge.testing.writes import Write as Write
+    from konverge.testing.writes import assert_no_writes as assert_no_writes
 
 # Lazy: pytest loads the plugin in every suite, also where no test has to do with Kubernetes.
 __all__, __getattr__, __dir__ = lazy_names(
@@ -30,5 +32,6 @@ __all__, __getattr__, __dir__ = lazy_names(
         "konverge.testing.operators": "RunOperator",
         "konverge.testing.real": "RealCluster",
         "konverge.testing.waiting": "eventually settled",
+        "konverge.testing.writes": "Write assert_no_writes",
     },
 )

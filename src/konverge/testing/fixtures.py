@@ -21,11 +21,11 @@ if TYPE_CHECKING:
 
 
 @pytest.fixture
-def cluster(request: pytest.FixtureRequest, konverge_loop: TestLoop, konverge_seed: int) -> Iterator[Cluster]:
+def cluster(request: pytest.FixtureRequest, konverge_loop: TestLoop) -> Iterator[Cluster]:
     """A whole Kubernetes in this process, on virtual time (see `konverge.sim.Cluster`)."""
     from konverge.testing.fixture_functions import cluster_of
 
-    held = konverge_loop.enter(cluster_of(request, konverge_seed))
+    held = konverge_loop.enter(cluster_of(request))
     yield held.value
     held.leave()
 
@@ -35,9 +35,8 @@ def real_cluster(request: pytest.FixtureRequest, konverge_loop: TestLoop, tmp_pa
     """A whole Kubernetes on a socket and on the machine's clock: `url`, `kubeconfig`, `environment`, `client`."""
     from konverge.testing.fixture_functions import real_cluster_of
 
-    with real_cluster_of(request, konverge_loop, tmp_path) as cluster:
+    with real_cluster_of(request, tmp_path) as cluster:
         yield cluster
-        konverge_loop.run(cluster.client.aclose())
 
 
 @pytest.fixture
@@ -49,8 +48,8 @@ def client(request: pytest.FixtureRequest) -> Client:
 
 
 @pytest.fixture
-def operator(request: pytest.FixtureRequest) -> RunOperator:
+def operator(request: pytest.FixtureRequest, konverge_loop: TestLoop) -> RunOperator:
     """`async with operator(manager):` runs an operator on this test's cluster."""
-    from konverge.testing.operators import RunOperator
+    from konverge.testing.fixture_functions import operator_of
 
-    return RunOperator(request.getfixturevalue("real_cluster" if "real_cluster" in request.fixturenames else "cluster"))
+    return operator_of(request)

@@ -18,6 +18,7 @@ from konverge.objects.kinds.apiextensions_v1 import CustomResourceDefinition
 from konverge.objects.kinds.core_v1 import Namespace
 from konverge.objects.meta import Object, ObjectMeta
 from konverge.runtime import Controller, Manager
+from konverge.runtime.reconciled import Observer
 from konverge.testing.waiting import eventually
 
 Declared = Manager | Iterable[Controller[Any]]
@@ -42,10 +43,10 @@ class RunOperator:
             ...
     """
 
-    def __init__(self, place: Place) -> None:
+    def __init__(self, place: Place, *, on_reconciled: Observer | None = None) -> None:
+        """`on_reconciled` is called with every reconcile of the operators."""
         self._place = place
-        self.managers: list[Manager] = []
-        """Those that run or ran, for the report of a test that fails."""
+        self._observers = [] if on_reconciled is None else [on_reconciled]
 
     def __call__(self, what: Declaration, *, paused: Iterable[str] = ()) -> AbstractAsyncContextManager[Manager]:
         """Inside the block the operator runs; when it dies, the block is cancelled and its error is raised.
@@ -64,7 +65,7 @@ class RunOperator:
             await install_definitions(self._place.client, kinds_of(manager.controllers))
             if manager.leader_election is not None:
                 await _ensure_namespace(self._place.client, manager.leader_election.namespace)
-            self.managers.append(manager)
+            manager.on_reconciled += self._observers
             yield await stack.enter_async_context(manager.running())
 
 

@@ -173,6 +173,23 @@ def pytest_fixture_setup(fixturedef: Any, request: pytest.FixtureRequest) -> Gen
         fixturedef.func = function
 
 
+# ------------------------------------------------------------------ reports
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """A test of ours that failed says what happened in its cluster."""
+    report = yield
+    if report.failed and report.when != "teardown" and item.stash.get(_OURS, False):
+        from konverge.testing.scene import SCENE
+        from konverge.testing.story import TITLE, story
+
+        scene = item.stash.get(SCENE, None)
+        if scene is not None:
+            report.sections.append((TITLE, story(scene)))
+    return report
+
+
 # ------------------------------------------------------------------ fixtures
 
 
@@ -187,7 +204,7 @@ def konverge_seed(request: pytest.FixtureRequest) -> int:
 @pytest.fixture
 def konverge_loop(request: pytest.FixtureRequest, konverge_seed: int) -> Iterator[TestLoop]:
     """The loop of this test: `konverge_loop.run(coroutine)` is for tests that are plain functions."""
-    from konverge.testing.fixture_functions import loop_of
+    from konverge.testing.fixture_functions import scene_of
 
-    with loop_of(request, konverge_seed) as loop:
-        yield loop
+    with scene_of(request, konverge_seed) as scene:
+        yield scene.loop

@@ -34,6 +34,8 @@ class RealCluster:
         self.environment |= {"NO_PROXY": "127.0.0.1,localhost", "no_proxy": "127.0.0.1,localhost"}
         self.client = self.connect("konverge")
         """A client for the test, over the socket."""
+        self.server = cluster.server
+        """The API server behind it; it runs on a loop of its own."""
         self._cluster = cluster
         self._loop = loop
 

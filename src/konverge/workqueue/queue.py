@@ -19,7 +19,7 @@ import heapq
 import math
 from collections import deque
 from collections.abc import Callable, Hashable
-from typing import Generic, Protocol, TypeVar
+from typing import Generic, Literal, Protocol, TypeVar
 
 import msgspec
 
@@ -67,6 +67,16 @@ class Item(msgspec.Struct, Generic[K]):
     priority: int
     reasons: tuple[object, ...]
     waited: float
+
+
+class Pending(msgspec.Struct, Generic[K], frozen=True):
+    """A key that is in the queue."""
+
+    key: K
+    state: Literal["in work", "waiting", "delayed"]
+    seconds: float
+    """For so long it has been in work or waiting; a delayed one is due after so many."""
+    reasons: tuple[object, ...] = ()
 
 
 class _Entry:
@@ -262,6 +272,19 @@ class WorkQueue(Generic[K]):
     def unfinished(self) -> int:
         """Keys that wait or are being worked on; not those delayed."""
         return len(self._ready) + len(self._working)
+
+    def pending(self) -> list[Pending[K]]:
+        """All keys in it: those in work first, then those that wait, then delayed ones by their time."""
+        now = self._loop.time()
+        working = [Pending(key, "in work", now - began) for key, began in self._working.items()]
+        waiting = [Pending(k, "waiting", now - e.since, tuple(e.reasons)) for k, e in self._entries.items()]
+        delayed = sorted(self._due.values())
+        reasons = ((item.reason,) if item.reason is not None else () for item in delayed)
+        return [
+            *working,
+            *waiting,
+            *(Pending(d.key, "delayed", d.due - now, why) for d, why in zip(delayed, reasons, strict=True)),
+        ]
 
     # -------------------------------------------------------------- ending
 

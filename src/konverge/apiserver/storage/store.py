@@ -9,6 +9,7 @@ memory is the disk again; those who follow a table see the change back, watchers
 from __future__ import annotations
 
 import asyncio
+import itertools
 from collections import deque
 from collections.abc import Callable
 from typing import Protocol
@@ -110,6 +111,8 @@ class Store:
         self._recovered: list[Callable[[], None]] = []
         self._lost: list[Callable[[], None]] = []
         self._advances: list[tuple[int, asyncio.Future[None]]] = []
+        self.observers: list[Callable[[Table, Event], None]] = []
+        """Called with every change as it is made, in the context of its writer: for tests and simulations."""
 
     def table(self, name: str) -> Table:
         table = self.tables.get(name)
@@ -186,6 +189,8 @@ class Store:
         self.revision = event.revision
         table.apply(event)
         self._log.append((table, event))
+        for observe in self.observers:
+            observe(table, event)
         if event.old is not None:
             self._superseded += len(event.old.data)
         if self._journal is None:
@@ -372,6 +377,11 @@ class Store:
         self.compacted = revision
         if self._journal is not None:
             self._journal.compact(revision)
+
+    def changes(self, since: int) -> list[tuple[Table, Event]]:
+        """What was written after a revision, as far back as the history reaches."""
+        newest = itertools.takewhile(lambda entry: entry[1].revision > since, reversed(self._log))
+        return list(newest)[::-1]
 
     def subscribe(self, table: str, callback: Callable[[Event], None]) -> None:
         """Call back with each durable change of a table, synchronously and before the writer is answered."""

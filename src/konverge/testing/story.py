@@ -1,0 +1,95 @@
+"""The section that a failed test's report has: what happened in its cluster, and how to see it again.
+
+Everything is read from the store behind the cluster, without its loop: a test may have failed in any state.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from konverge.runtime.reconciled import Reconciled
+from konverge.testing.scene import Scene
+
+TITLE = "Konverge: the cluster's story"
+SHOWN = 10
+"""Lines of each part."""
+LONGEST = 400
+
+
+def story(scene: Scene) -> str:
+    """The text of the section. A part that cannot be told says so: the failure of the test is what matters."""
+    parts: list[tuple[str, Callable[[Scene], Iterable[str]]]] = [
+        ("the last reconciles", lambda scene: _reconcile_lines(recent_reconciles(scene))),
+        ("events", _events),
+    ]
+    lines = [again(scene)]
+    for title, tell in parts:
+        try:
+            told = list(tell(scene))
+        except Exception as error:
+            told = [f"(cannot be told: {type(error).__name__}: {error})"]
+        if told:
+            lines += ["", f"{title}:", *(f"  {_short(line)}" for line in told)]
+    return "\n".join(lines)
+
+
+def again(scene: Scene) -> str:
+    """The seed, and the command that shows the failure again."""
+    if not scene.loop.virtual:
+        return f"see it again: pytest {shlex.quote(scene.item.nodeid)}"
+    return f"seed {scene.seed}; see it again: pytest {shlex.quote(scene.item.nodeid)} --konverge-seed {scene.seed}"
+
+
+# ------------------------------------------------------------------ reconciles
+
+
+def recent_reconciles(scene: Scene) -> list[Reconciled]:
+    """The last reconciles of the test's operators, the latest at the end."""
+    return list(scene.reconciles)
+
+
+def _reconcile_lines(reconciles: list[Reconciled]) -> Iterable[str]:
+    """The latest; of a key that was reconciled again and again for the same end, one line."""
+    lines: list[tuple[str, int, str]] = []
+    for ended in reconciles:
+        subject = f"{ended.controller} {ended.key} {type(ended.error).__name__}"
+        if lines and lines[-1][0] == subject:
+            lines[-1] = (subject, lines[-1][1] + 1, f"at {ended.began:.3f} s {ended}")
+        else:
+            lines.append((subject, 1, f"at {ended.began:.3f} s {ended}"))
+    return [f"{text} (the last of {count})" if count > 1 else text for _, count, text in lines[-SHOWN:]]
+
+
+# ------------------------------------------------------------------ events
+
+
+def _events(scene: Scene) -> Iterable[str]:
+    if scene.cluster is None:
+        return []
+    events = [*scene.cluster.server.objects.scan("", "events")]
+    events += scene.cluster.server.objects.scan("events.k8s.io", "events")
+    events.sort(key=_when)
+    return [_event(event) for event in events[-SHOWN:]]
+
+
+def _when(event: dict[str, Any]) -> str:
+    series = event.get("series") or {}
+    named = (series.get("lastObservedTime"), event.get("lastTimestamp"), event.get("eventTime"))
+    return str(next((time for time in named if time), event["metadata"].get("creationTimestamp", "")))
+
+
+def _event(event: dict[str, Any]) -> str:
+    about = event.get("involvedObject") or event.get("regarding") or {}
+    name = "/".join(part for part in (about.get("namespace"), about.get("name")) if part)
+    count = event.get("count") or (event.get("series") or {}).get("count") or 1
+    often = f" ({count} times)" if count > 1 else ""
+    message = event.get("message") or event.get("note") or ""
+    what = f"{event.get('type', '')} {event.get('reason', '')} {about.get('kind', '')} {name}"
+    return f"{_when(event)} {what}: {message}{often}"
+
+
+def _short(line: str) -> str:
+    line = " ".join(line.split())
+    return line if len(line) <= LONGEST else f"{line[:LONGEST]}…"
