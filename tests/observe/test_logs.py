@@ -17,11 +17,13 @@ pytestmark = pytest.mark.spec("R-31")
 @pytest.fixture
 def stream() -> Iterator[io.StringIO]:
     stream = io.StringIO()
+    level = logging.getLogger().level
     yield stream
     for handler in list(logging.getLogger().handlers):
         if isinstance(handler, logging.StreamHandler) and handler.stream is stream:
             logging.getLogger().removeHandler(handler)
     logging.getLogger(logs.ROOT).setLevel(logging.NOTSET)
+    logging.getLogger().setLevel(level)
 
 
 def test_json_lines_name_the_reconcile(stream: io.StringIO) -> None:
@@ -55,3 +57,36 @@ def test_the_log_level_can_be_changed_at_run_time(stream: io.StringIO) -> None:
     assert "shown" in stream.getvalue()
     with pytest.raises(ValueError, match="use debug, info"):
         logs.set_level("loud")
+
+
+def test_the_object_is_named_once(stream: io.StringIO) -> None:
+    logs.set_up("info", "text", stream)
+    token = logs.scope.set(logs.Scope("webapp", "shop/web", 7))
+    logging.getLogger("konverge.x").info("%s %s: %s", "webapp", "shop/web", "failed")
+    logs.scope.reset(token)
+    assert stream.getvalue().endswith("INFO    webapp shop/web [7] failed\n")
+
+
+@pytest.mark.spec("O-60")
+def test_lines_of_the_operators_own_modules_are_shown(stream: io.StringIO) -> None:
+    logs.set_up("info", "text", stream)
+    logging.getLogger("my_operator").info("mine")
+    logging.getLogger("my_operator").debug("not shown")
+    assert stream.getvalue().endswith("INFO    mine\n")
+
+
+@pytest.mark.spec("O-60")
+@pytest.mark.parametrize("terminal", [True, False])
+def test_the_form_fits_the_stream(stream: io.StringIO, terminal: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stream, "isatty", lambda: terminal)
+    logs.set_up("info", "", stream)
+    logging.getLogger("konverge.x").info("here")
+    assert stream.getvalue().startswith("{") is not terminal
+
+
+@pytest.mark.spec("O-60")
+def test_logs_that_are_set_up_stay_as_they_are(stream: io.StringIO) -> None:
+    logs.set_up("info", "text", stream)
+    before = list(logging.getLogger().handlers)
+    assert logs.set_up_unless_done("debug", "json") is None
+    assert logging.getLogger().handlers == before

@@ -11,7 +11,7 @@ import pytest
 from konverge.client import Client
 from konverge.objects.kinds.core_v1 import Secret
 from konverge.runtime import Context, Controller, Manager
-from konverge.runtime.config import CacheSettings, Configuration, ConfigurationError, load_configuration
+from konverge.runtime.config import CacheSettings, Configuration, ConfigurationError, LogSettings, load_configuration
 from konverge.runtime.declare import Settings
 
 pytestmark = pytest.mark.spec("R-06")
@@ -66,7 +66,16 @@ KEYS = [
     ("cache", "list_timeout", "cache.listTimeout", "LIST_TIMEOUT", 60.0),
     ("cache", "streaming", "cache.enableIncrementalSync", "ENABLE_INCREMENTAL_SYNC", True),
     ("cache", "sync_timeout", "cache.syncTimeout", "KONVERGE_CACHE_SYNC_TIMEOUT", 120.0),
+    ("log", "level", "log.level", "KONVERGE_LOG_LEVEL", "info"),
+    ("log", "form", "log.format", "KONVERGE_LOG_FORMAT", ""),
 ]
+PARTS: dict[str, Any] = {"controller": Settings, "cache": CacheSettings, "log": LogSettings}
+OTHERS: dict[str, tuple[Any, Any]] = {
+    "streaming": (False, True),
+    "level": ("debug", "error"),
+    "form": ("json", "text"),
+}
+"""What a file and the environment say, where 200 and 300 do not fit."""
 
 
 @pytest.mark.parametrize(("part", "attribute", "path", "variable", "default"), KEYS, ids=[key[1] for key in KEYS])
@@ -79,11 +88,11 @@ def test_every_key_has_a_file_a_variable_and_code_and_each_beats_the_one_before(
         options.setdefault("environment", {})
         return getattr(getattr(load_configuration(**options), part), attribute)
 
-    in_file, in_environment = (False, True) if isinstance(default, bool) else (200, 300)
+    in_file, in_environment = OTHERS.get(attribute, (200, 300))
     *parents, name = path.split(".")
     file = write(tmp_path, "".join(f"{parent}: {{" for parent in parents) + f"{name}: {in_file}" + "}" * len(parents))
     environment = {variable: str(in_environment)}
-    code = Configuration(**{part: (Settings if part == "controller" else CacheSettings)(**{attribute: default})})
+    code = Configuration(**{part: PARTS[part](**{attribute: default})})
     room = {} if attribute == "max_delay" else {"KONVERGE_QUEUE_MAX_DELAY": "1000"}
     assert value() == default
     assert value(file=file, environment=room) == in_file
@@ -93,8 +102,7 @@ def test_every_key_has_a_file_a_variable_and_code_and_each_beats_the_one_before(
 
 
 def test_every_setting_has_a_key() -> None:
-    options = {("controller", field.name) for field in fields(Settings)}
-    options |= {("cache", field.name) for field in fields(CacheSettings)}
+    options = {(part, field.name) for part, options in PARTS.items() for field in fields(options)}
     assert {(key[0], key[1]) for key in KEYS} == options
 
 
@@ -227,6 +235,8 @@ def test_the_forms_of_a_value_in_the_environment(variable: str, text: str, value
         ("KONVERGE_QUEUE_RATE_LIMITER_BURST", "0"),
         ("KONVERGE_QUEUE_RATE_LIMITER_QPS", "fast"),
         ("INFORMER_CACHE_SIZE", "-1"),
+        ("KONVERGE_LOG_LEVEL", "loud"),
+        ("KONVERGE_LOG_FORMAT", "xml"),
     ],
 )
 def test_impossible_values_in_the_environment_are_refused(variable: str, text: str) -> None:

@@ -7,7 +7,7 @@ import os
 import signal
 import sys
 import types
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from typing import Any
 
 import pytest
@@ -16,19 +16,36 @@ from konverge.cache.informer import CacheTooLarge
 from konverge.client import ClientError, ConnectionFailed
 from konverge.runtime.alongside import first_error
 from konverge.runtime.caches import CacheNotSynced
-from konverge.runtime.config import ConfigurationError
+from konverge.runtime.config import Configuration, ConfigurationError
 from konverge.runtime.elector import LeadershipLost
 from konverge.runtime.manager import MissingPermissions
-from konverge.runtime.program import fast_loop, run_program, serve_until_signal
+from konverge.runtime.program import AT_ONCE, SIGNALS, fast_loop, run_program, serve_until_signal
 from konverge.wire.errors import WireError
 
 pytestmark = pytest.mark.spec("R-01", "R-04")
+
+
+@pytest.fixture
+def limits(monkeypatch: pytest.MonkeyPatch) -> list[tuple[float, int]]:
+    """Within how many seconds, and with which status, this process was to be ended."""
+    ordered: list[tuple[float, int]] = []
+    monkeypatch.setattr("konverge.runtime.program._end_process_within", lambda *limit: ordered.append(limit))
+    return ordered
+
+
+@pytest.fixture(autouse=True)
+def handlers() -> Iterator[None]:
+    before = {number: signal.getsignal(number) for number in SIGNALS}
+    yield
+    for number, handler in before.items():
+        signal.signal(number, handler)
 
 
 class Serving:
     """What a program knows of a manager."""
 
     name = "shop"
+    config = Configuration()
 
     def __init__(self, serve: Callable[[asyncio.Event], Awaitable[None]]) -> None:
         self.serve = serve
@@ -59,16 +76,40 @@ async def test_the_first_signal_asks_for_an_orderly_end(number: signal.Signals) 
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-async def test_the_second_signal_ends_it_at_once(number: signal.Signals) -> None:
+@pytest.mark.parametrize("error", [None, RuntimeError("while it was cancelled")])
+def test_the_second_signal_ends_it_at_once_with_its_status(
+    number: signal.Signals, error: Exception | None, limits: list[tuple[float, int]]
+) -> None:
     async def serve(stop: asyncio.Event) -> None:
         send(signal.SIGTERM)
         await stop.wait()
         send(number)
-        await asyncio.Event().wait()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            if error is not None:
+                raise error
 
-    task = asyncio.create_task(serve_until_signal(program(serve)))
-    with pytest.raises(asyncio.CancelledError):
-        await task
+    with pytest.raises(SystemExit) as caught:
+        run_program(program(serve))
+    assert caught.value.code == 128 + number
+    assert limits == [(AT_ONCE, 128 + number)]
+
+
+def test_after_the_first_signal_an_end_in_order_is_no_error_and_another_signal_ends_the_process(
+    limits: list[tuple[float, int]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def serve(stop: asyncio.Event) -> None:
+        send(signal.SIGTERM)
+        await stop.wait()
+
+    run_program(program(serve))
+    assert limits == []
+    ended: list[int] = []
+    monkeypatch.setattr(os, "_exit", ended.append)
+    send(signal.SIGTERM)
+    send(signal.SIGINT)
+    assert ended == [143, 130]
 
 
 def raising(error: BaseException) -> Any:

@@ -128,6 +128,9 @@ class Informer:
         self.synced = asyncio.Event()
         self.answered = asyncio.Event()
         """Set when synced, or when the server says that it has no such resource."""
+        self.health_listeners: list[Callable[[str, Exception | None], None]] = []
+        """Called with the namespace (empty for all) and the error of every failed attempt to list or watch, and with
+        None when the watch works again."""
         self.quarantine = Quarantine(str(spec))
         self._handlers: list[tuple[Handler, Callable[[], bool]]] = []
         self._waiters: list[_Waiter] = []
@@ -145,6 +148,7 @@ class Informer:
                 streaming=spec.streaming,
                 is_busy=self._is_busy,
                 on_missing=self.answered.set,
+                on_health=functools.partial(self._health_changed, scope.namespace),
             )
             self._parts[scope.namespace] = _Part(store, reflector)
         self._everywhere = self._parts.get("")
@@ -157,6 +161,10 @@ class Informer:
             for namespace, part in self._parts.items():
                 name = f"reflector {self.spec.resource.group_resource}"
                 group.create_task(part.reflector.run(), name=f"{name} in {namespace}" if namespace else name)
+
+    def _health_changed(self, namespace: str, error: Exception | None) -> None:
+        for listener in self.health_listeners:
+            listener(namespace, error)
 
     def add_handler(self, handler: Handler, is_busy: Callable[[], bool] = lambda: False) -> Callable[[], None]:
         """Call the handler for every change from now on; objects that are cached already are delivered now as initial.

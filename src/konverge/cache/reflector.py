@@ -159,6 +159,7 @@ class Reflector:
         streaming: bool = True,
         is_busy: Callable[[], bool] = lambda: False,
         on_missing: Callable[[], None] = lambda: None,
+        on_health: Callable[[Exception | None], None] = lambda error: None,
     ) -> None:
         self.scope = scope
         self.watching = watching
@@ -169,6 +170,9 @@ class Reflector:
         self._streaming = streaming
         self._is_busy = is_busy
         self._on_missing = on_missing
+        self._on_health = on_health
+        """Called after every failed attempt with its error, and with None when the watch works again."""
+        self._failing = False
         self._list_version = "0"  # any state that the server has cached will do; after a 410, only the newest
         self._alarm: asyncio.Timeout | None = None
         """Its time limit ends the watch that is being read."""
@@ -294,6 +298,9 @@ class Reflector:
         self.health.missing = False
         if not state_only:
             self.health.error = ""  # it is current: a quiet resource sends nothing for a long time
+            if self._failing:
+                self._failing = False
+                self._on_health(None)
         try:
             await self._read(stream, seconds + GRACE, state_only=state_only)
         finally:
@@ -391,6 +398,8 @@ class Reflector:
         self.health.missing = isinstance(error, NotFound)
         if self.health.missing:
             self._on_missing()
+        self._failing = True
+        self._on_health(error)
         delay = min(FIRST_DELAY * 2.0 ** min(self.health.failures - 1, 10), MAX_DELAY)
         delay *= 1 + JITTER * clock.rng().random()
         await asyncio.sleep(max(delay, retry_after))

@@ -109,10 +109,12 @@ def add_watched(parser: argparse.ArgumentParser, *aliases: str) -> None:
 
 
 def add_logs(parser: argparse.ArgumentParser) -> None:
+    """`--log-level` and `--log-format`: None where they are not given, and the configuration counts."""
+    levels, forms = ("debug", "info", "warning", "error"), ("text", "json")
+    parser.add_argument("--log-level", choices=levels, help="least level to log ($KONVERGE_LOG_LEVEL, info)")
     parser.add_argument(
-        "--log-level", choices=("debug", "info", "warning", "error"), default="info", help="least level to log (info)"
+        "--log-format", choices=forms, help="form of the log ($KONVERGE_LOG_FORMAT; text on a terminal, else json)"
     )
-    parser.add_argument("--log-format", choices=("text", "json"), default="text", help="form of the log (text)")
 
 
 def add_output(parser: argparse.ArgumentParser, *forms: str) -> None:

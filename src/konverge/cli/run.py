@@ -77,20 +77,17 @@ def add_election(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    import asyncio
-
     from konverge.observe import logs
     from konverge.runtime.config import load_configuration
-    from konverge.runtime.program import fast_loop
+    from konverge.runtime.program import run_until_signal
 
     operators = operators_of(arguments)
     refuse_unless_free("--metrics-bind-address", arguments.metrics_bind_address)
     arguments.health_probe_bind_address = _probes(arguments, operators)
     refuse_unless_free("--health-probe-bind-address", arguments.health_probe_bind_address)
     settings = load_configuration(arguments.config)
-    logs.set_up(arguments.log_level, arguments.log_format)
-    with asyncio.Runner(loop_factory=fast_loop) as runner:
-        runner.run(serve(arguments, operators, settings))
+    logs.set_up(arguments.log_level or settings.log.level, arguments.log_format or settings.log.form)
+    run_until_signal(serve(arguments, operators, settings))
     return 0
 
 
@@ -116,6 +113,7 @@ async def serve(arguments: argparse.Namespace, operators: list[Operator], settin
         else:
             await check_definitions(client, operators)
         manager = make_manager(arguments, operators, settings, client, config.namespace)
+        manager.source = " ".join(getattr(arguments, "operators", ()))
         async with metrics(manager, arguments.metrics_bind_address, arguments.health_probe_bind_address):
             await serve_until_signal(manager)
 

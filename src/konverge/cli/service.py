@@ -51,6 +51,7 @@ def add(commands: Any) -> None:
 def run(arguments: argparse.Namespace) -> int:
     from konverge.apiserver.signals import run_until_signal
     from konverge.observe import logs
+    from konverge.runtime.config import load_configuration
 
     if arguments.bind_address is None:
         raise UsageError("--bind-address 0 would serve no client; give host:port")
@@ -58,7 +59,8 @@ def run(arguments: argparse.Namespace) -> int:
     tls = _tls(arguments)
     offered = _catalogue(arguments)
     config = _cluster(arguments)
-    logs.set_up(arguments.log_level, arguments.log_format)
+    log = load_configuration().log
+    logs.set_up(arguments.log_level or log.level, arguments.log_format or log.form)
     run_until_signal(lambda stopping: serve(arguments.bind_address, config, offered, tls, stopping))
     return 0
 

@@ -42,6 +42,9 @@ class Client(Reading, Writing, Subresources):
     client = Client(Direct(server.handle))                      # a server in this process
     """
 
+    server = "the API server"
+    """The server's name in messages: its address, and where that comes from."""
+
     def __init__(
         self,
         transport: Transport,
@@ -56,7 +59,7 @@ class Client(Reading, Writing, Subresources):
         server: str = "the API server",
         owns: tuple[Closable, ...] = (),
     ) -> None:
-        """`owns`: what is closed with this client."""
+        """`owns`: what is closed with this client; `server`: its name in messages."""
         session = Session(
             transport,
             lease_transport=lease_transport,
@@ -71,6 +74,7 @@ class Client(Reading, Writing, Subresources):
         mapper = Mapper(session)
         session.on_missing_kind = mapper.invalidate
         self._use_caller(session, mapper, owns)
+        self.server = server
 
     @classmethod
     def connect(

@@ -57,6 +57,7 @@ class _AdjustingClient(Client, ABC):
 
     def __init__(self, client: Client) -> None:
         self._use_caller(_Adjusted(client.caller, self._adjust), client.mapper)
+        self.server = client.server
 
     @abstractmethod
     def _adjust(self, call: Call) -> None: ...

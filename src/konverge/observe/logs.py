@@ -13,7 +13,7 @@ import logging
 import sys
 from contextvars import ContextVar
 from datetime import UTC, datetime
-from typing import Any, Literal, NamedTuple, TextIO
+from typing import Any, NamedTuple, TextIO
 
 ROOT = "konverge"
 
@@ -42,8 +42,12 @@ class TextFormatter(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         when = datetime.fromtimestamp(record.created, UTC).strftime("%H:%M:%S.%f")[:-3]
         scope: Scope | None = getattr(record, "scope", None)
-        where = f"{scope.controller} {scope.subject} [{scope.reconcile_id}] " if scope else ""
-        text = f"{when} {record.levelname:<7} {where}{record.getMessage()}"
+        where, message = "", record.getMessage()
+        if scope:
+            # Messages of the runtime name the object themselves, for programs whose formatter does not.
+            message = message.removeprefix(f"{scope.controller} {scope.subject}: ")
+            where = f"{scope.controller} {scope.subject} [{scope.reconcile_id}] "
+        text = f"{when} {record.levelname:<7} {where}{message}"
         if record.exc_info:
             text += "\n" + self.formatException(record.exc_info)
         return text
@@ -71,17 +75,24 @@ class JsonFormatter(logging.Formatter):
         return json.dumps(line, ensure_ascii=False, default=str)
 
 
-def set_up(
-    level: str = "info", form: Literal["text", "json"] = "text", stream: TextIO | None = None
-) -> logging.Handler:
-    """Send this process's logs to a stream (standard error), in one of the two forms."""
-    handler = logging.StreamHandler(stream or sys.stderr)
+def set_up(level: str = "info", form: str = "", stream: TextIO | None = None) -> logging.Handler:
+    """Send this process's logs to a stream (standard error): as text or JSON, or as fits the stream."""
+    stream = stream or sys.stderr
+    handler = logging.StreamHandler(stream)
+    form = form or ("text" if stream.isatty() else "json")
     handler.setFormatter(JsonFormatter() if form == "json" else TextFormatter())
     handler.addFilter(_Scoped())
-    root = logging.getLogger()
-    root.addHandler(handler)
+    logging.getLogger().addHandler(handler)
     set_level(level)
+    set_level(level, "")  # loggers of the operator's own modules
     return handler
+
+
+def set_up_unless_done(level: str = "info", form: str = "") -> logging.Handler | None:
+    """`set_up` for a program that has not configured its logs itself; whose own set-up is left as it is."""
+    if logging.getLogger().handlers or logging.getLogger(ROOT).handlers:
+        return None
+    return set_up(level, form)
 
 
 def set_level(level: str, logger: str = ROOT) -> None:

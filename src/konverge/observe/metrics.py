@@ -126,6 +126,7 @@ class Counted(Client):
 
     def __init__(self, inner: Client, numbers: RequestNumbers) -> None:
         self._use_caller(CountedCalls(inner.caller, numbers), inner.mapper)
+        self.server = inner.server
 
 
 class CountedCalls:

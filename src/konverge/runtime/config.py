@@ -6,6 +6,7 @@ The file is YAML or JSON with camelCase names:
     queueConfig: {maxRetries: 10, baseDelay: 1s, maxDelay: 5m, rateLimiterQPS: 10}
     reconcileConfig: {timeout: 60s, resyncPeriod: 10h, maxConcurrent: 5}
     cache: {informerCacheSize: 10000, listTimeout: 60s, enableIncrementalSync: true}
+    log: {level: debug, format: json}
 
 Every key has an environment variable (`KONVERGE_QUEUE_MAX_RETRIES`); the cache's go by the names that deployments use
 (`INFORMER_CACHE_SIZE`, `LIST_TIMEOUT`, `ENABLE_INCREMENTAL_SYNC`). `KONVERGE_CONFIG` names the file where the program
@@ -25,6 +26,9 @@ from konverge.objects.durations import DurationError, duration_seconds
 from konverge.runtime.declare import Settings
 from konverge.runtime.given import Options
 
+LOG_LEVELS = ("debug", "info", "warning", "error")
+LOG_FORMS = ("text", "json")
+
 
 class ConfigurationError(Exception):
     """A key that cannot be used; the message names it and its source."""
@@ -43,11 +47,22 @@ class CacheSettings(Options):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class LogSettings(Options):
+    """What a program logs, unless it has set up the root logger itself."""
+
+    level: str = "info"
+    """KONVERGE_LOG_LEVEL: debug, info, warning or error."""
+    form: str = ""
+    """KONVERGE_LOG_FORMAT: text or json; by default text on a terminal and JSON elsewhere."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Configuration:
     """Everything that can be configured. What is given here in code counts more than the environment and a file."""
 
     controller: Settings = field(default_factory=Settings)
     cache: CacheSettings = field(default_factory=CacheSettings)
+    log: LogSettings = field(default_factory=LogSettings)
     loaded: bool = field(default=False, repr=False, compare=False)
     """Made by `load_configuration`: the environment and the file are in it already."""
 
@@ -101,6 +116,15 @@ def _boolean(value: Any) -> bool:
     return boolean
 
 
+def _word(value: Any) -> str:
+    return str(value).lower()
+
+
+def _one_of(*choices: str) -> Callable[[Any], str]:
+    known = [choice for choice in choices if choice]
+    return lambda value: "" if value in choices else f"must be {', '.join(known[:-1])} or {known[-1]}"
+
+
 def _at_least(least: float) -> Callable[[Any], str]:
     return lambda value: "" if value >= least else f"must be at least {least:g}"
 
@@ -132,6 +156,8 @@ _KEYS = (
     _Key("cache", "list_timeout", ("cache.listTimeout",), "LIST_TIMEOUT", _seconds, _positive),
     _Key("cache", "streaming", ("cache.enableIncrementalSync",), "ENABLE_INCREMENTAL_SYNC", _boolean),
     _Key("cache", "sync_timeout", ("cache.syncTimeout",), "KONVERGE_CACHE_SYNC_TIMEOUT", _seconds, _positive),
+    _Key("log", "level", ("log.level",), "KONVERGE_LOG_LEVEL", _word, _one_of(*LOG_LEVELS)),
+    _Key("log", "form", ("log.format",), "KONVERGE_LOG_FORMAT", _word, _one_of("", *LOG_FORMS)),
 )  # fmt: skip
 
 
@@ -152,12 +178,14 @@ def load_configuration(
     file = file or variables.get("KONVERGE_CONFIG") or None
     values = {} if file is None else _from_file(Path(file))
     values |= _from_environment(variables)
-    controller, cache = (_of_part(values, part) for part in ("controller", "cache"))
+    controller, cache, log = (_of_part(values, part) for part in ("controller", "cache", "log"))
     code = code or Configuration()
     settings, caches = code.controller.over(Settings(**controller)), code.cache.over(CacheSettings(**cache))
+    logs = code.log.over(LogSettings(**log))
     check_settings(settings)
     _check("cache", caches)
-    return Configuration(controller=settings, cache=caches, loaded=True)
+    _check("log", logs)
+    return Configuration(controller=settings, cache=caches, log=logs, loaded=True)
 
 
 def _of_part(values: dict[tuple[str, str], Any], part: str) -> dict[str, Any]:

@@ -22,6 +22,7 @@ from konverge.client import AlreadyExists, Client, ClientError, Conflict, NotFou
 from konverge.client.call import Call, Caller
 from konverge.objects.resource import Resource
 from konverge.objects.times import format_micro_time
+from konverge.observe.repeated import Repeated
 from konverge.runtime.election import Election, LeaseRecord, Timing
 from konverge.runtime.result import TransientError
 from konverge.wire.message import Response, Stream
@@ -61,6 +62,7 @@ class LeaderElector:
         self._labels = labels or {}
         self._lease: dict[str, Any] | None = None
         self._reported = ""
+        self._problem = Repeated()
 
     @property
     def is_leader(self) -> bool:
@@ -120,11 +122,13 @@ class LeaderElector:
                 self._report()
                 return False
             await self._write(self.election.next_record(_wall()))
+            self._problem = Repeated()
         except (Conflict, AlreadyExists, NotFound):
             self._lease = None  # another candidate was faster; read it again
             return False
         except ClientError as error:
-            _log.warning("cannot reach the lease %s/%s: %s", self.namespace, self.name, error)
+            if self._problem.due():
+                _log.warning("cannot reach the lease %s/%s: %s; trying again", self.namespace, self.name, error)
             return False
         except Exception:  # such as a plugin for credentials that fails in its own way: another attempt
             _log.exception("cannot use the lease %s/%s", self.namespace, self.name)

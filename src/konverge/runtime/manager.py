@@ -1,6 +1,6 @@
 """The manager: starts declared controllers in order, and stops them in order.
 
-Start: connect → serve health (not ready yet) → check permissions → fill caches → win the election → start controllers,
+Start: serve health (not ready yet) → connect → check permissions → fill caches → win the election → start controllers,
 each when what it depends on is ready. Stop: take no new keys → finish the queued ones, within a limit → stop the caches
 → flush events → release the Lease → stop serving health. Every task belongs to one task group, so none is left behind.
 
@@ -35,7 +35,10 @@ from konverge.runtime.election import Timing
 from konverge.runtime.elector import Fenced, LeaderElector, LeadershipLost
 from konverge.runtime.engine import Engine, reference
 from konverge.runtime.importing import refuse_while_loading
-from konverge.runtime.rbac import missing_permissions, permissions
+from konverge.runtime.introduction import introduce, program_source, reach
+from konverge.runtime.problems import log_problems, noticing, unanswered
+from konverge.runtime.rbac import MissingPermissions as MissingPermissions
+from konverge.runtime.rbac import permissions, require_permissions
 from konverge.runtime.reconciled import Observer
 from konverge.runtime.writes import Tracked
 from konverge.wire.server import Server
@@ -54,10 +57,6 @@ class Unchanged(Enum):
 
 
 UNCHANGED = Unchanged.UNCHANGED
-
-
-class MissingPermissions(Exception):
-    """The API server would refuse requests that a controller needs."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,6 +114,8 @@ class Manager:
         """The port of the health server, once it listens."""
         self.dedicated = False
         """Whether this process runs nothing else: then what its caches hold is always frozen (see `bulk_load`)."""
+        self.source = ""
+        """What `konverge crd` takes to find its kinds, for messages; by default the program that runs."""
         self._client = client
         self._recorder = recorder
         self._election = leader_election
@@ -209,7 +210,11 @@ class Manager:
         ]
 
     def run(self) -> None:
-        """Run until SIGTERM or SIGINT. Ends the process with a message and status 1 when something fails."""
+        """Run until SIGTERM or SIGINT. Ends the process with a message and status 1 when something fails.
+
+        Logs go to standard error, as text on a terminal and as JSON elsewhere (KONVERGE_LOG_LEVEL,
+        KONVERGE_LOG_FORMAT), unless the program has configured the root logger itself.
+        """
         from konverge.runtime.program import run_program  # it needs the Manager
 
         refuse_while_loading(self.name)
@@ -237,9 +242,14 @@ class Manager:
             check_names(controller.name, list(controller.depends_on), {c.name for c in self._controllers})
         self._declare_health()
         async with AsyncExitStack() as stack:
-            client = await self._connect(stack)
+            client = self._client
+            if client is None:
+                client = await stack.enter_async_context(Client.connect(user_agent=self.name))
+            self.numbers.requests = RequestNumbers()
+            client = Counted(client, self.numbers.requests)
             await self._serve_health(stack)
-            await self._require_permissions(client)
+            if not await _unless_stopped(stop, self._prepare(client)):
+                return
             try:
                 await ungrouped(self._serve_controllers(client, stop, ready))
             finally:
@@ -256,12 +266,14 @@ class Manager:
             self._add_engine(controller, tracked, recorder)
         for informer in self.caches.informers.values():
             informer.quarantine.listeners.append(partial(_report, recorder, informer.spec.resource))
+        log_problems(self.caches, client.server, self._controllers, self._source)
         async with asyncio.TaskGroup() as group:
             recording = (
                 [group.create_task(recorder.run(), name="events")] if isinstance(recorder, EventRecorder) else []
             )
             watching = [group.create_task(i.run(), name=f"cache {i.spec}") for i in self.caches.informers.values()]
-            with bulk_load(lambda: self.dedicated or self.caches.size >= LARGE_CACHE):
+            loading = bulk_load(lambda: self.dedicated or self.caches.size >= LARGE_CACHE)
+            with loading, noticing(partial(unanswered, self.caches)):
                 proceed = await _unless_stopped(stop, self.caches.wait_synced(self.config.cache.sync_timeout))
             if proceed and elector is not None:
                 proceed = await _unless_stopped(stop, elector.acquire())
@@ -294,22 +306,19 @@ class Manager:
                 return
         raise LeadershipLost("leadership was lost: this process stops, another one leads")
 
-    async def _connect(self, stack: AsyncExitStack) -> Client:
-        client = self._client
-        if client is None:
-            client = await stack.enter_async_context(Client.connect(user_agent=self.name))
-            version = await client.version()
-            _log.info("connected to Kubernetes %s", version.get("gitVersion", "of unknown version"))
-        self.numbers.requests = RequestNumbers()
-        return Counted(client, self.numbers.requests)
+    async def _prepare(self, client: Client) -> None:
+        await reach(client, self.config.cache.sync_timeout)
+        lease = self._election and f"Lease {self._election.namespace}/{self._election.name}"
+        introduce(self._controllers, self.settings, lease or "")
+        if self._health_address is None:
+            _log.info("no health server: no health_address is given")
+        if self._check_permissions:
+            space = self._election.namespace if self._election else ""
+            await require_permissions(client, permissions(self._controllers, lease_namespace=space), self._source)
 
-    async def _require_permissions(self, client: Client) -> None:
-        if not self._check_permissions:
-            return
-        lease = self._election.namespace if self._election else ""
-        missing = await missing_permissions(client, permissions(self._controllers, lease_namespace=lease))
-        if missing:
-            raise MissingPermissions("missing permissions: " + "; ".join(str(permission) for permission in missing))
+    @property
+    def _source(self) -> str:
+        return self.source or program_source(self._controllers)
 
     def _elector(self, client: Client) -> LeaderElector | None:
         election = self._election

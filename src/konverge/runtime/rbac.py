@@ -25,6 +25,10 @@ RETRY_DELAYS = (0.5, 1.0, 2.0, 4.0, 8.0)
 _REVIEWS = Resource("authorization.k8s.io", "v1", "SelfSubjectAccessReview", "selfsubjectaccessreviews", False)
 
 
+class MissingPermissions(Exception):
+    """The API server would refuse requests that a controller needs."""
+
+
 @dataclass(frozen=True, slots=True, order=True)
 class Permission:
     """One verb on one resource, in one namespace or in all (empty)."""
@@ -115,6 +119,15 @@ def rules_for(needed: Iterable[Permission]) -> list[dict[str, Any]]:
         {"apiGroups": [group], "resources": resources, "verbs": list(allowed)}
         for (group, allowed), resources in resources_by_verbs.items()
     ]
+
+
+async def require_permissions(client: Client, needed: Iterable[Permission], source: str) -> None:
+    """Raises MissingPermissions, which says how to grant them; `konverge rbac` takes `source`."""
+    if missing := await missing_permissions(client, needed):
+        listed = "; ".join(str(permission) for permission in missing)
+        raise MissingPermissions(
+            f"missing permissions: {listed}; `konverge rbac {source}` prints roles that grant them"
+        )
 
 
 async def missing_permissions(client: Client, needed: Iterable[Permission]) -> list[Permission]:

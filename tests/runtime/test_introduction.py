@@ -1,0 +1,47 @@
+"""Where health is served, and which program this is, in the first lines."""
+
+from __future__ import annotations
+
+import logging
+import sys
+import types
+from typing import Any
+
+import pytest
+
+from konverge.client import Client
+from konverge.objects.kinds.core_v1 import Secret
+from konverge.runtime import Context, Controller, Manager
+from konverge.runtime.introduction import program_source
+
+pytestmark = pytest.mark.spec("O-61")
+
+
+async def nothing(ctx: Context[Any]) -> None: ...
+
+
+async def test_the_address_of_the_health_server_is_a_line(client: Client, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO, "konverge")
+    manager = Manager(client, health_address=("127.0.0.1", 0)).add(Controller(Secret, nothing))
+    async with manager.running():
+        assert f"health is served at 127.0.0.1:{manager.health_port}\n" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("file", "spec", "source"),
+    [
+        ("/srv/shop/my_operator.py", None, "my_operator.py"),
+        ("/srv/shop/backup/__main__.py", "backup.__main__", "backup"),
+        ("/srv/shop/backup/operator.py", "backup.operator", "backup.operator"),
+        ("/usr/bin/backup", None, __name__),
+        (None, None, __name__),
+    ],
+)
+def test_the_commands_in_messages_name_the_program(
+    file: str | None, spec: str | None, source: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    main = types.ModuleType("__main__")
+    main.__file__ = file
+    main.__spec__ = None if spec is None else types.SimpleNamespace(name=spec)  # type: ignore[assignment]
+    monkeypatch.setitem(sys.modules, "__main__", main)
+    assert program_source([Controller(Secret, nothing)]) == source
