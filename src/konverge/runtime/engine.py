@@ -94,7 +94,13 @@ class Engine(Generic[T]):
         self.loop = asyncio.get_running_loop()
         self._watchdog = Watchdog(settings.timeout)
         self._retries = Retries(
-            controller.name, self.queue, self.numbers, settings, warn=self._warn, is_deleting=self._is_deleting
+            controller.name,
+            self.queue,
+            self.numbers,
+            settings,
+            warn=self._warn,
+            is_deleting=self._is_deleting,
+            module=getattr(controller.reconciler, "__module__", ""),
         )
         self._count = 0
         self._postponed: dict[Request, tuple[Reason, ...]] = {}
@@ -211,6 +217,8 @@ class Engine(Generic[T]):
 
     async def _process(self, item: Item[Request], task: asyncio.Task[Any] | None) -> None:
         key, numbers, watchdog = item.key, self.numbers, self._watchdog
+        self._count += 1
+        logs.scope.set(logs.Scope(self.controller.name, key, self._count))
         if self._writes.has_written(key) and not await self._caught_up(key):
             self._postpone(item)
             return
@@ -248,8 +256,6 @@ class Engine(Generic[T]):
             self._postponed.pop(item.key, None)
             return None  # the object is gone: nothing to do, and no error
         attribute_to(self._writes, item.key)
-        self._count += 1
-        logs.scope.set(logs.Scope(self.controller.name, item.key, self._count))
         reasons: tuple[Reason, ...] = item.reasons  # type: ignore[assignment]
         reasons = (*self._postponed.pop(item.key, ()), *reasons)
         return await self._reconcile(self._context(item.key, record, reasons))

@@ -40,6 +40,7 @@ from konverge.client import (
 )
 from konverge.observe.metrics import ControllerNumbers
 from konverge.runtime.declare import Settings
+from konverge.runtime.failures import Failures, message
 from konverge.runtime.reasons import Reason, Retry, Timer
 from konverge.runtime.result import BlockedError, Quarantined, Request, Result, TerminalError, TransientError
 from konverge.workqueue import Item, WorkQueue
@@ -82,7 +83,8 @@ class _Failing:
 class Retries:
     """The retry policy of one controller.
 
-    `warn` records a Warning event about the object of a key; `is_deleting` says whether its deletion was requested.
+    `warn` records a Warning event about the object of a key; `is_deleting` says whether its deletion was requested;
+    `module` is the module of the reconciler, whose line is named where it raised.
     """
 
     def __init__(
@@ -94,6 +96,7 @@ class Retries:
         *,
         warn: Callable[[Request, str, str], None],
         is_deleting: Callable[[Request], bool],
+        module: str = "",
     ) -> None:
         self.failing: dict[Request, _Failing] = {}
         self._name = name
@@ -102,6 +105,7 @@ class Retries:
         self._settings = settings
         self._warn = warn
         self._is_deleting = is_deleting
+        self._failures = Failures(name, module)
 
     def schedule_next(self, item: Item[Request], result: Result, error: BaseException | None) -> None:
         """A reconcile has ended: whether and when its key comes again."""
@@ -144,15 +148,18 @@ class Retries:
         if isinstance(error, TerminalError):
             self._terminal(item, state, error, reason)
             return
-        self._log_failure(f"{self._name} {key}", attempt, error)
         if is_transient(error):
-            queue.add_rate_limited(key, priority=item.priority, reason=reason, at_most=TRANSIENT_DELAY)
+            delay = queue.add_rate_limited(key, priority=item.priority, reason=reason, at_most=TRANSIENT_DELAY)
+            self._failures.transient(item, error, attempt, delay)
             return
         state.counted += 1
         slow = 0 < self._settings.max_retries < state.counted
+        delay = queue.add_rate_limited(key, priority=item.priority, reason=reason, slowest=slow)
+        if not isinstance(error, ClientError):
+            self._numbers.panics += 1
+        self._failures.failed(item, error, attempt, delay)
         if slow and state.counted == self._settings.max_retries + 1:
             self._slow_down(key, state, error)
-        queue.add_rate_limited(key, priority=item.priority, reason=reason, slowest=slow)
 
     def _slow_down(self, key: Request, state: _Failing, error: BaseException) -> None:
         self._numbers.given_up += 1
@@ -184,24 +191,6 @@ class Retries:
         if state.reported != text:
             state.reported = text
             self._warn(key, reason, text)
-
-    def _log_failure(self, where: str, attempt: int, error: BaseException) -> None:
-        if isinstance(error, Conflict):
-            _log.info("%s: another client wrote at the same time; reading again (attempt %d)", where, attempt)
-        elif isinstance(error, Forbidden) and error.namespace_terminating:
-            _log.debug("%s: its namespace is being deleted (attempt %d)", where, attempt)
-        elif isinstance(error, ClientError) or is_transient(error):
-            _log.warning("%s: %s (attempt %d)", where, message(error), attempt)
-        else:
-            self._numbers.panics += 1
-            _log.error("%s: attempt %d failed", where, attempt, exc_info=error)
-
-
-def message(error: BaseException) -> str:
-    """What an error says; of a group, what its first error says, and the name of an error without a message."""
-    while isinstance(error, BaseExceptionGroup):
-        error = error.exceptions[0]
-    return str(error) or type(error).__name__
 
 
 _decode = msgspec.json.Decoder().decode
