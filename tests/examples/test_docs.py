@@ -21,9 +21,9 @@ from tools.site.reference import pages
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 REAL_TIME = {"process-pods.md"}
 PAGES = [
-    pytest.param(page.name, marks=[] if page.name in REAL_TIME else pytest.mark.virtual, id=page.name)
-    for page in sorted(DOCS.glob("*.md"))
-    if "```python\n" in page.read_text(encoding="utf-8")
+    pytest.param(page, marks=[] if page in REAL_TIME else pytest.mark.virtual, id=page)
+    for page in sorted(path.relative_to(DOCS).as_posix() for path in DOCS.rglob("*.md"))
+    if "```python\n" in (DOCS / page).read_text(encoding="utf-8")
 ]
 
 
@@ -45,9 +45,10 @@ def test_every_public_name_has_an_example(page: str, package: ModuleType) -> Non
     assert sorted(set(package.__all__) - shown) == []
 
 
+@pytest.mark.blocking("a page loads what it imports while its loop runs")
 @pytest.mark.parametrize("page", PAGES)
 async def test_the_python_blocks_of_a_page_run(page: str) -> None:
-    module = ModuleType(f"docs_{page.removesuffix('.md').replace('-', '_')}")
+    module = ModuleType(f"docs_{re.sub('[^a-z]', '_', page.removesuffix('.md'))}")
     sys.modules[module.__name__] = module
     async with ApiServer() as server, Client(server.transport, credentials=Static.bearer(server.token)) as client:
         module.__dict__["client"] = client

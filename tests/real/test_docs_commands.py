@@ -20,7 +20,7 @@ from tests.real.clients import programs
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = [
     page
-    for page in (*ROOT.glob("README*.md"), *sorted((ROOT / "docs").glob("*.md")))
+    for page in (*ROOT.glob("README*.md"), *sorted((ROOT / "docs").rglob("*.md")))
     if "```sh\n" in page.read_text(encoding="utf-8")
 ]
 SERVERS = ("konverge up", "konverge run", "konverge apiserver", "konverge service")

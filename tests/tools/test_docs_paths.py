@@ -29,3 +29,11 @@ def test_the_files_that_a_page_names_exist(page: Path) -> None:
 @pytest.mark.parametrize("page", LINKING, ids=lambda page: str(page.relative_to(ROOT)))
 def test_the_pages_that_a_page_links_to_exist(page: Path) -> None:
     assert {link for link in LINK.findall(page.read_text()) if not (page.parent / link).exists()} == set()
+
+
+def test_the_messages_of_the_troubleshooting_page_are_still_said() -> None:
+    page = (ROOT / "docs" / "troubleshooting.md").read_text()
+    messages = [message.removesuffix(" …") for message in re.findall(r"^\| `([^`]+)` \|", page, re.MULTILINE)]
+    code = re.sub(r'"\s*\n\s*f?"', "", "\n".join(path.read_text() for path in (ROOT / "src").rglob("*.py")))
+    assert messages
+    assert [message for message in messages if message not in code] == []
