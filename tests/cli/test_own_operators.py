@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,6 +12,7 @@ import pytest
 import yaml
 
 from konverge.cli.arguments import chosen_operators
+from konverge.cli.exit import CommandFailed, UsageError
 from konverge.cli.main import main, parser
 from konverge.cli.run import make_manager
 from konverge.objects import ObjectMeta
@@ -75,17 +77,36 @@ async def test_the_settings_of_a_users_manager_count_and_options_count_more(tmp_
 
 
 @pytest.mark.spec("O-02")
-def test_the_probes_are_where_the_command_says_or_the_manager_or_at_the_usual_place() -> None:
-    from konverge.cli.run import PROBES, _probes, address
+def test_the_probes_are_where_the_command_says_or_the_manager_or_at_the_usual_place(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    taken: set[Any] = set()
 
-    def probes(*arguments: str) -> Any:
-        parsed = parser().parse_args(["run", *arguments])
-        return _probes(parsed, chosen_operators(parsed.operators))
+    def refuse(option: str, where: Any) -> None:
+        if where in taken:
+            raise CommandFailed(option)
 
-    assert probes("notes.py") == ("127.0.0.1", 1)
-    assert probes("notes.py", "--health-probe-bind-address", ":9") == ("0.0.0.0", 9)
-    assert probes("notes.py", "--health-probe-bind-address", "0") is None
-    assert probes("webapp") == probes("webapp", "notes.py") == address(PROBES)
+    async def served(arguments: argparse.Namespace, *_: object) -> None:
+        seen.append((arguments.metrics_bind_address, arguments.health_probe_bind_address))
+
+    seen: list[Any] = []
+    monkeypatch.setattr("konverge.cli.run.refuse_unless_free", refuse)
+    monkeypatch.setattr("konverge.cli.run.serve", served)
+
+    def places(*arguments: str) -> Any:
+        assert main(["run", *arguments]) == 0
+        return seen.pop()
+
+    usual = ("127.0.0.1", 8080), ("127.0.0.1", 8081)
+    assert places("webapp") == places("webapp", "notes.py") == usual
+    assert places("notes.py") == (usual[0], ("127.0.0.1", 1))
+    assert places("notes.py", "--health-probe-bind-address", ":9") == (usual[0], ("0.0.0.0", 9))
+    assert places("notes.py", "--health-probe-bind-address", "0", "--metrics-bind-address", "0") == (None, None)
+    taken |= {*usual, ("127.0.0.1", 1)}
+    assert places("webapp") == (("127.0.0.1", 0), ("127.0.0.1", 0))
+    assert main(["run", "webapp", "--metrics-bind-address", "127.0.0.1:8080"]) == 1
+    assert main(["run", "notes.py"]) == 1, "where its author wants them there is no other place"
+    assert seen == []
 
 
 @pytest.mark.spec("O-01", "O-02")
@@ -117,8 +138,6 @@ def test_two_operators_of_one_name_are_refused(tmp_path: Path, capsys: pytest.Ca
 
 @pytest.mark.virtual
 async def test_two_controllers_of_one_name_are_refused(tmp_path: Path) -> None:
-    from konverge.cli.exit import UsageError
-
     (tmp_path / "other.py").write_text("from notes import *\nmanager = Manager(name='o').add(manager.controllers[0])\n")
     async with Cluster() as cluster:
         with pytest.raises(UsageError, match="o: there is already a controller 'note'"):

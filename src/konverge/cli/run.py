@@ -20,7 +20,7 @@ from konverge.cli.arguments import (
     operators_of,
     refuse_unless_free,
 )
-from konverge.cli.exit import UsageError
+from konverge.cli.exit import CommandFailed, UsageError
 
 if TYPE_CHECKING:
     from konverge.client import Client
@@ -50,14 +50,14 @@ def add(commands: Any) -> None:
     add_watched(parser, "--namespace")
     parser.add_argument("--install-crds", action="store_true", help="apply the definitions first")
     add_election(parser)
-    where = "host:port, :port for all addresses, 0 for none"
-    parser.add_argument("--metrics-bind-address", type=address, default=METRICS, help=f"{where} ({METRICS})")
-    parser.add_argument(
-        "--health-probe-bind-address",
-        type=address,
-        default=argparse.SUPPRESS,  # a manager may declare its own
-        help=f"{where} ({PROBES})",
-    )
+    for option, place in (("--metrics-bind-address", METRICS), ("--health-probe-bind-address", PROBES)):
+        parser.add_argument(
+            option,
+            type=address,
+            default=argparse.SUPPRESS,
+            metavar="HOST:PORT",
+            help=f":PORT for all addresses, 0 for none ({place}; another port where that is in use)",
+        )
     add_logs(parser)
     parser.set_defaults(run=run)
 
@@ -82,22 +82,34 @@ def run(arguments: argparse.Namespace) -> int:
     from konverge.runtime.program import run_until_signal
 
     operators = operators_of(arguments)
-    refuse_unless_free("--metrics-bind-address", arguments.metrics_bind_address)
-    arguments.health_probe_bind_address = _probes(arguments, operators)
-    refuse_unless_free("--health-probe-bind-address", arguments.health_probe_bind_address)
+    arguments.metrics_bind_address = _place(arguments, "metrics_bind_address", METRICS)
+    arguments.health_probe_bind_address = _place(
+        arguments, "health_probe_bind_address", PROBES, operators[0].manager if len(operators) == 1 else None
+    )
     settings = load_configuration(arguments.config)
     logs.set_up(arguments.log_level or settings.log.level, arguments.log_format or settings.log.form)
     run_until_signal(serve(arguments, operators, settings))
     return 0
 
 
-def _probes(arguments: argparse.Namespace, operators: list[Operator]) -> tuple[str, int] | None:
-    """Where the probes are: as the command says, else as the only operator's manager declares."""
-    if "health_probe_bind_address" in arguments:
-        where: tuple[str, int] | None = arguments.health_probe_bind_address
+def _place(
+    arguments: argparse.Namespace, name: str, usual: str, manager: Manager | None = None
+) -> tuple[str, int] | None:
+    """Where something is served: as the command says, else as the manager declares, else at the usual place or near."""
+    option = f"--{name.replace('_', '-')}"
+    if name in arguments:
+        where: tuple[str, int] | None = getattr(arguments, name)
+        refuse_unless_free(option, where)
         return where
-    manager = operators[0].manager if len(operators) == 1 else None
-    return (manager.health_address if manager else None) or address(PROBES)
+    if manager is not None and manager.health_address is not None:
+        refuse_unless_free("health_address of the manager", manager.health_address)
+        return manager.health_address
+    place = address(usual)
+    try:
+        refuse_unless_free(option, place)
+    except CommandFailed:
+        return ("127.0.0.1", 0)  # the log says which port it is
+    return place
 
 
 async def serve(arguments: argparse.Namespace, operators: list[Operator], settings: Configuration) -> None:
