@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import argparse
 import io
+import itertools
 import os
+import shlex
 import socket
 import subprocess
 import sys
@@ -37,8 +39,9 @@ def test_every_example_of_the_help_can_be_parsed() -> None:
         ours = [line for line in (parser.epilog or "").splitlines() if "konverge " in line]
         assert ours
         for line in ours:
-            begin = line.index("konverge ")
-            arguments = line[begin:].split("|")[0].split("&&")[0].split(">")[0].split(")")[0].split()
+            words = shlex.shlex(line[line.index("konverge ") :], posix=True, punctuation_chars=True)
+            words.whitespace_split = True
+            arguments = [*itertools.takewhile(lambda word: not {*word} <= {*"();<>|&"}, words)]
             main.parser().parse_args(arguments[1:])
 
 

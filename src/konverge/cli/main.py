@@ -19,6 +19,7 @@ COMMANDS = (
     "status",
     "down",
     "top",
+    "shell",
     "demo",
     "run",
     "service",
