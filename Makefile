@@ -62,7 +62,7 @@ lint: venv ## format, lint, types, layers
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
-	$(BIN)/mypy bench/*.py tools/*.py tools/mutants/*.py
+	$(BIN)/mypy bench/*.py tools/*.py tools/mutants/*.py tools/site/*.py deploy/*.py examples/*.py
 	$(BIN)/lint-imports --no-cache
 
 bench-venv: $(BENCH_VENV)/.ready ## install the peers that the benchmarks compare with

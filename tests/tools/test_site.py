@@ -14,6 +14,7 @@ import yaml
 
 from tools.site.__main__ import ROOT, TOP, stage
 
+pytestmark = pytest.mark.spec("O-101")
 LINK = re.compile(r"\]\((?!https?:|mailto:|#)([^)#\s]+)")
 
 

@@ -1,7 +1,7 @@
 """The controller runtime: declare a Controller, give it a Reconciler, let a Manager run it."""
 
 from konverge.runtime.conditions import find_condition, is_true, set_condition
-from konverge.runtime.context import Context
+from konverge.runtime.context import Caches, Context
 from konverge.runtime.declare import Controller, Reconciler, Settings, Source, Watch
 from konverge.runtime.election import Timing
 from konverge.runtime.elector import Fenced, LeaderElector, LeadershipLost
@@ -21,6 +21,7 @@ from konverge.runtime.result import BlockedError, Request, Result, TerminalError
 
 __all__ = [
     "BlockedError",
+    "Caches",
     "Changed",
     "Context",
     "Controller",
