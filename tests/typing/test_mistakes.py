@@ -67,5 +67,5 @@ def test_pyright_flags_each_of_them_and_nothing_in_the_examples(pyright: list[st
     done = subprocess.run([*pyright, "--outputjson"], capture_output=True, text=True)
     said = [entry for entry in json.loads(done.stdout)["generalDiagnostics"] if entry["severity"] == "error"]
     flagged = {entry["range"]["start"]["line"] + 1 for entry in said if Path(entry["file"]).name == MISTAKES.name}
-    assert MARKED <= flagged
+    assert flagged >= MARKED
     assert [entry for entry in said if Path(entry["file"]).name != MISTAKES.name] == []

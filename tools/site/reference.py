@@ -102,9 +102,10 @@ def _attribute_docs(value: type[Any]) -> dict[str, str]:
         return {}
     said: dict[str, str] = {}
     for statement, following in zip(tree.body, tree.body[1:], strict=False):
-        named = isinstance(statement, ast.AnnAssign) and isinstance(statement.target, ast.Name)
-        if named and isinstance(following, ast.Expr) and isinstance(following.value, ast.Constant):
-            said[statement.target.id] = inspect.cleandoc(str(following.value.value))  # type: ignore[union-attr]
+        if not isinstance(statement, ast.AnnAssign) or not isinstance(statement.target, ast.Name):
+            continue
+        if isinstance(following, ast.Expr) and isinstance(following.value, ast.Constant):
+            said[statement.target.id] = inspect.cleandoc(str(following.value.value))
     return said
 
 
@@ -195,7 +196,8 @@ def _signature(value: Any) -> str:
 
 
 def _parameter(parameter: inspect.Parameter) -> str:
-    stars = {inspect.Parameter.VAR_POSITIONAL: "*", inspect.Parameter.VAR_KEYWORD: "**"}.get(parameter.kind, "")
+    one, two = inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD
+    stars = "*" if parameter.kind is one else "**" if parameter.kind is two else ""
     text = f"{stars}{parameter.name}"
     if parameter.annotation is not inspect.Parameter.empty:
         text += f": {_annotation(parameter.annotation)}"
