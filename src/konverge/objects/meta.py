@@ -140,13 +140,19 @@ class Condition(Model):
     """One aspect of an object's state, as custom resources and newer kinds report it."""
 
     type: Annotated[str, _schema(maxLength=316, pattern=_TYPE_PATTERN)] = required(str)
+    """What it is about, in CamelCase."""
     status: Annotated[str, _schema(enum=["True", "False", "Unknown"])] = required(str)
+    """True, False or Unknown."""
     observed_generation: Annotated[int | None, _schema(minimum=0)] = None
+    """The generation of the spec that it is about."""
     last_transition_time: Annotated[NullableText, _schema(format="date-time")] = required(str)
+    """When the status last changed."""
     reason: Annotated[
         str, _schema(minLength=1, maxLength=1024, pattern=r"^[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?$")
     ] = required(str)
+    """One word in CamelCase: why the status is so."""
     message: Annotated[str, _schema(maxLength=32768)] = required(str)
+    """What that means, for people."""
 
 
 class LabelSelectorRequirement(Model):

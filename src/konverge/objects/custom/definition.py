@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import re
+import warnings
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
+
+import msgspec
 
 from konverge.objects.codec import from_dict
 from konverge.objects.custom.resource import Column, CustomResource, Options
@@ -12,6 +15,9 @@ from konverge.objects.custom.schema import Schema, SchemaError, schema_of
 
 if TYPE_CHECKING:
     from konverge.objects.kinds.apiextensions_v1 import CustomResourceDefinition
+
+APPLY_LIMIT = 262_144
+"""Bytes of all annotations of an object. Upstream: TotalAnnotationSizeLimitB (apimachinery's pkg/api/validation)."""
 
 _OBSERVED = "observedGeneration"
 _KIND_FIELDS = ("apiVersion", "kind", "metadata")
@@ -45,12 +51,19 @@ def crd_dict(*classes: type[CustomResource[Any, Any]], conversion: Mapping[str, 
     }
     if conversion is not None:
         spec["conversion"] = dict(conversion)
-    return {
+    definition = {
         "apiVersion": "apiextensions.k8s.io/v1",
         "kind": "CustomResourceDefinition",
         "metadata": {"name": first.resource.group_resource},
         "spec": spec,
     }
+    if (size := len(msgspec.json.encode(definition))) > APPLY_LIMIT:
+        warnings.warn(
+            f"the definition of {first.resource.group_resource} has {size} bytes: `kubectl apply` keeps it in an "
+            f"annotation, which holds {APPLY_LIMIT}; use `kubectl apply --server-side`, or shorten docstrings",
+            stacklevel=2,
+        )
+    return definition
 
 
 def _check_same(first: type[CustomResource[Any, Any]], classes: tuple[type[CustomResource[Any, Any]], ...]) -> None:

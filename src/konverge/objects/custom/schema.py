@@ -7,16 +7,16 @@ defaults of the schema, so that a field left out means the same to both.
 
 from __future__ import annotations
 
-import inspect as python_inspect
 import re
-from typing import Any
+from typing import Any, get_origin
 
 import msgspec
 from msgspec import NODEFAULT, inspect
 
 from konverge.objects.codec import decode_hook, to_builtins
+from konverge.objects.custom.docstrings import field_docstrings, first_paragraph
 from konverge.objects.custom.markers import ASCII_PREFIX
-from konverge.objects.meta import ObjectMeta
+from konverge.objects.meta import Condition, ObjectMeta
 from konverge.objects.model import Model, Required
 from konverge.objects.quantity import Quantity
 
@@ -79,8 +79,11 @@ class _Writer:
         if text := _description(node.cls):
             schema["description"] = text
         hints = {field.name: field.type for field in msgspec.structs.fields(node.cls)}
+        texts = field_docstrings(node.cls) if _is_described(node.cls) else {}
         properties = {
-            field.encode_name: self._field(field, hints[field.name], f"{path}.{field.encode_name}")
+            field.encode_name: _described(
+                self._field(field, hints[field.name], f"{path}.{field.encode_name}"), field, texts.get(field.name, "")
+            )
             for field in node.fields
         }
         if properties:
@@ -280,12 +283,21 @@ def _allows_empty(schema: Schema) -> bool:
     return not pattern or re.search(pattern, "") is not None
 
 
+def _described(schema: Schema, field: inspect.Field, docstring: str) -> Schema:
+    """A field's schema with its docstring, which says more than that of its class; a marker counts more than both."""
+    marked = isinstance(field.type, inspect.Metadata) and "description" in (field.type.extra_json_schema or {})
+    return schema if marked or not docstring else schema | {"description": first_paragraph(docstring)}
+
+
 def _description(cls: type) -> str:
-    """The first paragraph of a class's own docstring; generated kinds have none worth repeating."""
-    text = cls.__dict__.get("__doc__") or ""
-    if cls.__module__.startswith("konverge.objects."):
-        return ""
-    return " ".join(python_inspect.cleandoc(text).split("\n\n")[0].split())
+    """The first paragraph of a class's own docstring."""
+    text = vars(get_origin(cls) or cls).get("__doc__") or ""
+    return first_paragraph(text) if _is_described(cls) else ""
+
+
+def _is_described(cls: type) -> bool:
+    """Not the built-in kinds: a definition that contains a PodSpec would exceed what kubectl applies."""
+    return cls is Condition or not cls.__module__.startswith("konverge.objects.")
 
 
 def rules_of(cls: type) -> list[Schema]:

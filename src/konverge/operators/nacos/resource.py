@@ -33,81 +33,128 @@ class NodeCondition(Model):
     """One server: its role (`leader`, `follower`) and where it runs. Without a pod: a condition of the whole Nacos."""
 
     type: str = ""
+    """The role of a server (leader, follower), or the type of a condition."""
     status: str = ""
+    """True, False or Unknown."""
     reason: str = ""
+    """One word why."""
     message: str = ""
+    """What that means, for people."""
     instance: str | None = None
     """The pod's address."""
     host_ip: str | None = field(default=None, name="hostIP")
+    """The address of the node."""
     pod_name: str | None = None
+    """The pod of the server; empty for a condition of the whole Nacos."""
     node_name: str | None = None
+    """The node of the pod."""
     last_transition_time: str | None = None
+    """Since when it is so."""
     observed_generation: int | None = None
+    """The generation of the spec that it is about."""
 
 
 class StatusEvent(Model):
     """Something that happened, good or bad; a repetition only moves the second time."""
 
     status: bool = False
+    """Whether it is good."""
     code: int = 0
+    """The code of an error; docs/nacos.md lists them."""
     message: str = ""
+    """What happened."""
     first_appear_time: str = ""
+    """When it happened first."""
     last_transition_time: str = ""
+    """When it happened last."""
 
 
 class PgStatus(Model):
     """The result of the last look at the schema in PostgreSQL."""
 
     initialized: bool = False
+    """Whether the schema is there."""
     init_version: int = 0
+    """The version of the schema."""
     last_init_time: str = ""
+    """When it was last made or looked at."""
     last_result: str = ""
+    """How that ended."""
     last_message: str = ""
+    """What was done, or what went wrong."""
 
 
 class AdminStatus(Model):
     """The result of the last rotation of the administrator's password."""
 
     username: str = ""
+    """The administrator's name."""
     last_rotate_time: str = ""
+    """When the password was last rotated."""
     last_result: str = ""
+    """How that ended."""
     last_message: str = ""
+    """What was done, or what went wrong."""
     last_secret_resource_version: str = ""
+    """The version of the Secret that was applied."""
     last_secret_checksum: str = ""
+    """The checksum of the Secret that was applied."""
 
 
 class Applied(Model):
     """Where the servers' data is, by the children that were last seen; for when they are gone, and for the schema."""
 
     type: str = ""
+    """Standalone or cluster."""
     database: str = ""
+    """The kind of the database."""
     volume: str = ""
+    """The kind of the volumes."""
     storage_class: str = ""
+    """The storage class of the claims."""
     size: Quantity | None = None
+    """The size of the claims."""
     image: str = ""
+    """The image of the servers."""
 
 
 class NacosStatus(Model):
     """The state of a Nacos."""
 
     phase: Phase = ""
+    """The state in one word."""
     version: str = ""
+    """The version of Nacos that runs."""
     healthy: bool = False
+    """Whether all servers run and agree."""
     replicas: int = 0
+    """The number of servers."""
     ready_replicas: int = 0
+    """Those that are ready."""
     selector: str = ""
+    """The labels of the pods, for the scale subresource."""
     leader: str = ""
+    """The pod that leads the cluster."""
     observed_generation: int = 0
+    """The generation of the spec that was acted upon."""
     conditions: Annotated[list[NodeCondition], ListType("atomic")] = []
+    """One entry for each server, and after them the conditions of the Nacos."""
     event: list[StatusEvent] = []
+    """What happened last."""
     pg: PgStatus = field(default_factory=PgStatus)
+    """The schema in PostgreSQL."""
     admin: AdminStatus = field(default_factory=AdminStatus)
+    """The administrator's password."""
     failing_since: str = ""
     """Since when no reconcile was done; empty while the Nacos is healthy."""
     applied: Applied = field(default_factory=Applied)
+    """Where the data is."""
     config_digest: str = ""
+    """The digest of the configuration that the servers have."""
     version_digest: str = ""
+    """The digest of the spec that was acted upon."""
     kube_conditions: Annotated[list[Condition], ListType("map", "type")] = []
+    """Conditions in the form of Kubernetes."""
 
     @property
     def servers(self) -> list[NodeCondition]:

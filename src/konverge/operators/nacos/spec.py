@@ -46,51 +46,72 @@ class CredentialsRef(Model):
     """A Secret with a user name and a password."""
 
     name: str = ""
+    """The name of the Secret, in the namespace of the resource."""
     username_key: Annotated[str, MinLength(1)] = "username"
+    """The key of the user name."""
     password_key: Annotated[str, MinLength(1)] = "password"  # noqa: S105 - the name of a key
+    """The key of the password."""
 
 
 class AdminRef(Model):
     """A Secret with the administrator: a bcrypt hash, or a plain password that the operator hashes."""
 
     name: str = ""
+    """The name of the Secret, in the namespace of the resource."""
     username_key: Annotated[str, MinLength(1)] = "username"
+    """The key of the administrator's name."""
     password_hash_key: Annotated[str, MinLength(1)] = "passwordHash"  # noqa: S105 - the name of a key
+    """The key of the bcrypt hash, which counts more than a plain password."""
     password_key: Annotated[str, MinLength(1)] = "password"  # noqa: S105 - the name of a key
+    """The key of the plain password."""
 
 
 class IdentityRef(Model):
     """A Secret with the header by which servers know one another."""
 
     name: str = ""
+    """The name of the Secret, in the namespace of the resource."""
     key_key: Annotated[str, MinLength(1)] = "identity_key"
+    """The key of the header's name."""
     value_key: Annotated[str, MinLength(1)] = "identity_value"
+    """The key of the header's value."""
 
 
 class SecretKeyRef(Model):
     """One key of a Secret."""
 
     name: str = ""
+    """The name of the Secret, in the namespace of the resource."""
     key: str = ""
+    """The key in it."""
 
 
 class ConfigMapRef(Model):
     """One key of a ConfigMap."""
 
     name: str = ""
+    """The name of the ConfigMap, in the namespace of the resource."""
     key: str = ""
+    """The key in it."""
 
 
 class Database(Model, rules=[_in_range("mysqlPort")]):
     """Where Nacos keeps its configurations. PostgreSQL has a block of its own, `postgres`."""
 
     type: Literal["", "embedded", "mysql", "postgresql", "postgres"] | None = None
+    """Which database: embedded, mysql or postgresql."""
     mysql_host: str = ""
+    """The host of the MySQL server."""
     mysql_port: Port = "3306"
+    """Its port, as text."""
     mysql_db: str = "nacos"
+    """The name of the database."""
     mysql_user: str = ""
+    """The user; a Secret is the better place."""
     mysql_password: str = ""
+    """The password; a Secret is the better place."""
     mysql_credentials_secret_ref: CredentialsRef | None = None
+    """The Secret with user and password, in place of mysqlUser and mysqlPassword."""
     mysql_check: bool = True
     """Whether the operator itself connects, to say what is wrong; off where only the pods can reach the server."""
 
@@ -99,8 +120,11 @@ class PostgresTls(Model):
     """How connections to PostgreSQL are protected; modes as libpq has them."""
 
     mode: Literal["disable", "prefer", "require", "verify-ca", "verify-full"] = "prefer"
+    """How the connection is protected and what of the server's certificate is checked."""
     ca_secret_ref: SecretKeyRef | None = None
+    """The certificate authority of the server, for verify-ca and verify-full."""
     server_name: str = ""
+    """The name in the server's certificate, where it is not the host."""
 
 
 class Postgres(
@@ -118,41 +142,62 @@ class Postgres(
     """A PostgreSQL server; without a host there is none."""
 
     host: str = ""
+    """The host of the server; empty: PostgreSQL is not used."""
     port: Port = "5432"
+    """Its port, as text."""
     database: str = ""
+    """The name of the database."""
     credentials_secret_ref: CredentialsRef = field(default_factory=CredentialsRef)
+    """The Secret with user and password."""
     tls: PostgresTls = field(default_factory=PostgresTls)
+    """How connections are protected."""
 
 
 class PgInit(Model):
     """How the schema in PostgreSQL is made."""
 
     enabled: bool = True
+    """Whether the operator makes the schema."""
     timeout_seconds: Annotated[int, Minimum(1), Maximum(45)] = 20
+    """Seconds that one attempt may take."""
     schema_version: Annotated[int, Minimum(1), Maximum(2**31 - 1)] = 1
+    """The version of the schema, for the policy BumpVersion."""
     policy: Literal["IfNotPresent", "Always", "Never", "BumpVersion"] = "IfNotPresent"
+    """When the schema is made: where it is missing, always, never, or when schemaVersion has grown."""
 
 
 class VolumeClaim(Model):
     """A template of the volume claims."""
 
     api_version: str = ""
+    """The API version of the template; it is not used."""
     kind: str = ""
+    """The kind of the template; it is not used."""
     metadata: ObjectMeta = field(default_factory=ObjectMeta)
+    """Labels and annotations of the claims."""
     spec: PersistentVolumeClaimSpec = field(default_factory=PersistentVolumeClaimSpec)
+    """What the claims ask for."""
 
 
 class Volume(Model, rules=storage_rules()):
     """Where a server keeps its data. Of several, hostPath goes before emptyDir before claims."""
 
     enabled: bool = False
+    """Whether the servers keep their data in volumes; else it ends with the pod."""
     requests: dict[str, Quantity] = {}
+    """What a claim requests: storage."""
     storage_class: str | None = None
+    """The storage class of the claims; the cluster's default where it is left out."""
     volume_claim_template: VolumeClaim | None = None
+    """The claims in full, in place of requests and storageClass."""
     persistent_volume_size: Quantity | None = None
+    """The size of a claim, another name of requests.storage."""
     empty_dir: EmptyDirVolumeSource | None = None
+    """A folder of the pod in place of a claim."""
     host_path: HostPathVolumeSource | None = None
+    """A folder of the node in place of a claim."""
     keep_after_deletion: bool = False
+    """Whether the claims stay when the resource is deleted, whatever deletionPolicy says."""
     deletion_policy: Literal["Retain", "Delete"] = "Retain"
     """What becomes of the claims when the resource is deleted. `keepAfterDeletion: true` keeps them in any case."""
 
@@ -161,18 +206,24 @@ class Certification(Model):
     """Authentication of clients."""
 
     enabled: bool = False
+    """Whether clients have to authenticate."""
     token: str = ""
+    """The key that signs tokens, in base64; a Secret is the better place."""
     token_expire_seconds: Annotated[str, Pattern(r"^0*[1-9][0-9]{0,9}$")] = field(
         default="18000", name="token_expire_seconds"
     )
+    """Seconds that a token is valid, as text."""
     cache_enabled: bool = field(default=False, name="cache_enabled")
+    """Whether servers cache what a client may do."""
     token_secret_ref: SecretKeyRef | None = None
+    """The key that signs tokens, in a Secret."""
 
 
 class K8sWrapper(Model):
     """Parts of a PodSpec that are laid over the generated one; containers and volumes are merged by name."""
 
     pod_spec: dict[str, Any] = field(default_factory=dict, name="PodSpec")
+    """The parts of a PodSpec."""
 
 
 _NODE_PORTS = ("self.client", "self.rpc", "self.new__dash__rpc", "self.cluster__dash__rpc", "self.console")
@@ -191,10 +242,15 @@ class NodePorts(
     """By name of the Service's port; those that are not named are chosen by the cluster."""
 
     client: NodePort | None = None
+    """The node port of the HTTP API."""
     rpc: NodePort | None = None
+    """The node port of Raft between servers."""
     new_rpc: NodePort | None = field(default=None, name="new-rpc")
+    """The node port of gRPC for clients."""
     cluster_rpc: NodePort | None = field(default=None, name="cluster-rpc")
+    """The node port of gRPC between servers."""
     console: NodePort | None = None
+    """The node port of the console, which Nacos 3 has apart."""
 
 
 class ServiceOptions(
@@ -210,29 +266,39 @@ class ServiceOptions(
     """How clients reach the servers: the Service of a standalone, the `-client` Service of a cluster."""
 
     type: Literal["ClusterIP", "NodePort", "LoadBalancer"] = "ClusterIP"
+    """The type of the Service."""
     annotations: dict[str, str] = {}
+    """Annotations of the Service."""
     node_ports: NodePorts | None = None
+    """Node ports to use, for the types NodePort and LoadBalancer."""
     load_balancer_class: str | None = None
+    """The class of the load balancer."""
 
 
 class IngressOptions(Model):
     """A way from outside to the console."""
 
     enabled: bool = False
+    """Whether there is an Ingress."""
     class_name: str | None = None
+    """The ingress class; the cluster's default where it is left out."""
     host: str = ""
     """Empty: every host."""
     path: Annotated[str, Pattern(r"^(/.*)?$")] = ""
     """Empty: where the console of this version is."""
     annotations: dict[str, str] = {}
+    """Annotations of the Ingress."""
     tls_secret_name: str = ""
+    """The Secret with the certificate; empty: no TLS."""
 
 
 class ServiceMonitorOptions(Model):
     """A ServiceMonitor, for clusters with the Prometheus operator."""
 
     enabled: bool = False
+    """Whether there is a ServiceMonitor."""
     interval: Annotated[str, Pattern(r"^[0-9]+(ms|s|m|h)$")] = "30s"
+    """How often the numbers are read."""
     labels: dict[str, str] = {}
     """Beside those of all children: by them a Prometheus chooses what it looks at."""
 
@@ -241,14 +307,18 @@ class Metrics(Model):
     """The servers' own numbers, in the form of Prometheus."""
 
     enabled: bool = False
+    """Whether the servers show their numbers."""
     service_monitor: ServiceMonitorOptions = field(default_factory=ServiceMonitorOptions)
+    """A ServiceMonitor for them."""
 
 
 class Budget(Model):
     """The PodDisruptionBudget of a cluster."""
 
     enabled: bool = True
+    """Whether a cluster has a PodDisruptionBudget."""
     max_unavailable: Annotated[int, Minimum(1)] = 1
+    """How many servers may be missing because of voluntary disruptions."""
 
 
 _CLUSTER = "self.type != 'cluster' || !has(self.replicas) || self.replicas >= 3 || self.allowSmallClusters"
@@ -294,41 +364,77 @@ class NacosSpec(
     """A Nacos server or cluster."""
 
     type: Literal["standalone", "cluster"] = "standalone"
+    """One server, or a cluster of them."""
     image: Annotated[str, MinLength(1), Pattern(r"^\S*$")] = "nacos/nacos-server:v2.4.3"
+    """The image of the servers."""
     version: Version | None = None
     """The version of the server where the image's tag does not tell it."""
     replicas: Annotated[int, Minimum(1), Maximum(99)] | None = None
+    """The number of servers: 1 for a standalone; at least 3, and 3 by default, for a cluster."""
     allow_small_clusters: bool = False
+    """Permits a cluster of fewer than 3 servers."""
     image_pull_secrets: list[LocalObjectReference] = []
+    """Secrets for the registry of the image."""
     resources: Annotated[ResourceRequirements, *resource_rules()] = field(default_factory=ResourceRequirements)
+    """CPU and memory of a server."""
     affinity: Affinity | None = None
+    """On which nodes servers run. Without it, servers of a cluster are spread over nodes."""
     tolerations: list[Toleration] = []
+    """Taints of nodes that servers tolerate."""
     node_selector: dict[str, str] = {}
+    """Labels of the nodes on which servers run."""
     liveness_probe: Annotated[Probe, probe_rule()] | None = None
+    """When a server is restarted, in place of the operator's probe."""
     readiness_probe: Annotated[Probe, probe_rule()] | None = None
+    """When a server is ready, in place of the operator's probe."""
     startup_probe: Annotated[Probe, probe_rule()] | None = None
+    """When a server has started, in place of the operator's probe."""
     env: list[EnvVar] = []
+    """Environment variables of the servers."""
     security_context: SecurityContext | None = None
+    """The security context of the container."""
     pod_security_context: PodSecurityContext | None = None
+    """The security context of the pod."""
     mysql_init_image: str = ""
+    """The image of a Job that makes the tables in MySQL; empty: they are there."""
     function_mode: Literal["", "all", "naming", "config", "microservice", "ai"] = field(
         default="", name="function_mode"
     )
+    """Which functions the servers offer; empty: all."""
     cluster_domain: str = ""
+    """The DNS domain of the Kubernetes cluster; empty: cluster.local."""
     database: Database = field(default_factory=Database)
+    """Where configurations are kept."""
     postgres: Postgres = field(default_factory=Postgres)
+    """The PostgreSQL server, where that is the database."""
     pg_init: PgInit = field(default_factory=PgInit)
+    """How the schema in PostgreSQL is made."""
     volume: Volume = field(default_factory=Volume)
+    """Where a server keeps its data."""
     config: str = ""
+    """Lines for application.properties."""
     user_config_ref: ConfigMapRef | None = None
+    """A ConfigMap with lines for application.properties."""
     internal_config_ref: ConfigMapRef | None = None
+    """A ConfigMap with lines that stand before the user's."""
     final_config_name: str = ""
+    """The name of the ConfigMap with the result; by default made from the name of the resource."""
     certification: Certification = field(default_factory=Certification)
+    """Authentication of clients."""
     admin_credentials_secret_ref: AdminRef | None = None
+    """The Secret with the administrator; a change of it rotates the password."""
     admin_secret_checksum: str = ""
+    """The checksum of the administrator's Secret, where the operator is not to compute it: another one rotates the
+    password."""
     identity_secret_ref: IdentityRef | None = None
+    """The Secret with the header by which servers know one another."""
     service: ServiceOptions = field(default_factory=ServiceOptions)
+    """How clients reach the servers."""
     ingress: IngressOptions = field(default_factory=IngressOptions)
+    """A way from outside to the console."""
     metrics: Metrics = field(default_factory=Metrics)
+    """The servers' own numbers."""
     pod_disruption_budget: Budget = field(default_factory=Budget)
+    """The PodDisruptionBudget of a cluster."""
     k8s_wrapper: K8sWrapper = field(default_factory=K8sWrapper)
+    """Parts of a PodSpec that are laid over the generated one."""

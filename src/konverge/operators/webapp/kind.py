@@ -13,20 +13,30 @@ class WebAppSpec(Model):
     """What the user asks for."""
 
     image: Annotated[str, MinLength(1)]
+    """The image of the containers."""
     replicas: Annotated[int, Minimum(0)] = 1
+    """How many pods run."""
     port: Annotated[int, Minimum(1), Maximum(65535)] = 80
+    """The port at which the containers listen, and the Service."""
     env: dict[str, str] = {}
+    """Environment variables of the containers."""
 
 
 class WebAppStatus(Model):
     """What is."""
 
     phase: Phase = ""
+    """The state in one word."""
     message: str = ""
+    """What is wrong, or what is waited for."""
     observed_generation: int = 0
+    """The generation of the spec that was acted upon."""
     ready_replicas: int = 0
+    """How many pods are ready."""
     last_reconcile_time: Time | None = None
+    """When something was last done for it."""
     conditions: list[Condition] = []
+    """Ready and Synced."""
 
 
 class WebApp(
