@@ -9,6 +9,7 @@ from importlib import import_module
 from pathlib import Path
 from pkgutil import iter_modules
 
+from bench._progress import say
 from bench._report import Report
 
 HERE = Path(__file__).parent
@@ -26,7 +27,8 @@ def main() -> int:
     options = parser.parse_args()
     chosen = names() if options.name == "all" else [options.name]
     reports: list[Report] = []
-    for name in chosen:
+    for number, name in enumerate(chosen, 1):
+        say(f"{name} ({number} of {len(chosen)})")
         report = import_module(f"bench.{name}").run(quick=options.quick)
         print(report.text(), flush=True)
         reports.append(report)

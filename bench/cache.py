@@ -11,6 +11,7 @@ import json
 from collections.abc import AsyncIterator
 from statistics import median
 
+from bench._progress import turns
 from bench._report import Figure, Report
 from konverge.cache import CacheSpec, Informer
 from konverge.client.call import Call
@@ -111,7 +112,7 @@ async def _longest_stop(objects: int, seconds: float) -> float:
 def run(*, quick: bool = False) -> Report:
     objects, seconds, rounds = (20_000, 2.0, 2) if quick else (100_000, 5.0, 3)
     report = Report("cache", f"longest stop of the event loop: {objects} cached objects, {RATE} changes a second")
-    stops = [asyncio.run(_longest_stop(objects, seconds)) for _ in range(rounds)]
+    stops = [asyncio.run(_longest_stop(objects, seconds)) for _ in turns("cache", rounds, ["konverge"])]
     report.figures.append(Figure("longest stop", "konverge", median(stops), "ms", tuple(stops)))
     if median(stops) >= LIMIT:
         report.failures.append(f"longest stop {median(stops):.1f} ms, allowed {LIMIT:g}")

@@ -26,6 +26,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
+from bench._progress import say
 from bench._report import OURS, Bar, Figure, Report
 from bench._server import api_server
 from bench._workers import Worker
@@ -80,6 +81,8 @@ def run(quick: bool) -> Report:
         for number in range(size.rounds + 1):
             for kind in size.kinds:
                 for index, worker in enumerate(workers):
+                    turn = f"round {number} of {size.rounds}" if number else "warming up"
+                    say(f"client: {turn}, {kind}, {worker.name}")
                     measured = _turn(kubeconfig, worker, kind, f"bench-{index}", size)
                     if number > 0:  # the first one warms up
                         for metric, value in measured.items():

@@ -12,10 +12,12 @@ import asyncio
 import time
 from collections import defaultdict
 from collections.abc import Callable
+from operator import itemgetter
 from pathlib import Path
 from statistics import median
 
 from bench._clusters import CLUSTERS, REAL, converge, create_nodes, deployment
+from bench._progress import turns
 from bench._report import OURS, Bar, Figure, Report
 from konverge.client import Client, load_config
 from konverge.objects.kinds.apps_v1 import Deployment
@@ -41,7 +43,7 @@ def run(*, quick: bool = False) -> Report:
 
 def _in_process(report: Report, rounds: int, *, hours: int) -> None:
     simulate(_once(1))  # modules and data that are loaded when first used are not counted
-    costs = [simulate(_once(hours)) for _ in range(rounds)]
+    costs = [simulate(_once(hours)) for _ in turns("cluster in this process", rounds, [OURS])]
     for (metric, (limit, unit)), values in zip(LIMITS.items(), zip(*costs, strict=True), strict=True):
         report.figures.append(Figure.of(metric, OURS, values, unit))
         if median(values) >= limit:
@@ -73,12 +75,11 @@ def _side_by_side(report: Report, count: int, rounds: int) -> None:
     nodes = -(-count * 3 // POD_LIMIT)
     seconds: dict[str, list[float]] = defaultdict(list)
     cpu: dict[str, list[float]] = defaultdict(list)
-    for _ in range(rounds):
-        for name, cluster in CLUSTERS.items():
-            with cluster(nodes) as running:
-                wall, used = asyncio.run(_converge(running.kubeconfig, running.cpu, count, nodes))
-            seconds[name].append(wall)
-            cpu[name].append(used)
+    for name, cluster in turns("cluster", rounds, CLUSTERS.items(), itemgetter(0)):
+        with cluster(nodes) as running:
+            wall, used = asyncio.run(_converge(running.kubeconfig, running.cpu, count, nodes))
+        seconds[name].append(wall)
+        cpu[name].append(used)
     report.figures += [Figure.of("converge", name, values, "s") for name, values in seconds.items()]
     report.figures += [Figure.of("converge: CPU", name, values, "s") for name, values in cpu.items()]
     report.bars.append(Bar("converge", 1.0, REAL))

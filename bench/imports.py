@@ -12,6 +12,7 @@ import sys
 from collections.abc import Iterator
 from pkgutil import iter_modules
 
+from bench._progress import turns
 from bench._report import OURS, Bar, Figure, Report
 
 BASE = "asyncio, ssl, msgspec"
@@ -30,7 +31,7 @@ METRIC = "CPU of a fresh interpreter"
 def run(quick: bool) -> Report:
     rounds = 5 if quick else 21
     samples: dict[str, list[float]] = {name: [] for name in PROGRAMS}
-    for _ in range(rounds):
+    for _ in turns("imports", rounds, [f"{len(PROGRAMS)} programs"]):
         for name, program in PROGRAMS.items():
             samples[name].append(_cpu_of(program) * 1e3)
     loaded = subprocess.run([sys.executable, "-c", LAZY], capture_output=True, text=True, check=True).stdout.split()

@@ -18,6 +18,7 @@ from typing import Any
 import yaml
 
 from bench._nacos import KUBECONFIG, SERVERS, SPACE, Answers, Cost, Reconciles, operator, servers_of
+from bench._progress import say
 from bench._report import OURS, Figure, Report
 from konverge.apiserver import ApiServer
 from konverge.client import Client, Static
@@ -87,7 +88,7 @@ async def _brought_up(count: int) -> Tables:
                 for number in wave:
                     await cluster.client.create(_nacos(number), resource=Nacos.resource)
                 await _until_running(cluster, answers)
-                print(f"  {wave.stop} of {count} clusters run", file=sys.stderr, flush=True)
+                say(f"nacos: {wave.stop} of {count} clusters run")
             await cluster.clock.advance(120.0)
         tables = cluster.server.store.tables
         return {
@@ -126,7 +127,7 @@ async def _measured(objects: Tables, count: int) -> tuple[Cost, int]:
             url = await server.listen("127.0.0.1", 0)
             (Path(folder) / KUBECONFIG).write_text(yaml.safe_dump(server.kubeconfig(url)))
             (Path(folder) / SERVERS).write_text(json.dumps(servers_of(objects["/pods"])))
-            print(f"  the operator starts with {count} clusters", file=sys.stderr, flush=True)
+            say(f"nacos: the operator starts with {count} clusters, and is watched for {SECONDS:g} s")
             return await _watched(server, folder, count)
 
 

@@ -12,11 +12,13 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import defaultdict
+from operator import attrgetter
 from pathlib import Path
 from statistics import quantiles
 
 from bench import _workload as workload
 from bench._operator import Operator, Peer, built
+from bench._progress import turns
 from bench._report import Bar, Figure, Report
 from bench._server import api_server
 from konverge.client import Client, load_config
@@ -69,14 +71,13 @@ async def _measure(kubeconfig: Path, peers: list[Peer], rounds: int, new: int, e
     measured: Rounds = defaultdict(lambda: defaultdict(list))
     async with Client.connect(load_config(kubeconfig=kubeconfig)) as client:
         await workload.set_up(client)
-        for _ in range(rounds):
-            for peer in peers:
-                await _converge(client, kubeconfig, peer, new, measured)
+        for peer in turns("runtime, converge", rounds, peers, attrgetter("name")):
+            await _converge(client, kubeconfig, peer, new, measured)
         waits: dict[str, list[float]] = defaultdict(list)
-        for _ in range(rounds):
-            for peer in peers:
-                if peer.name != "kopf":
-                    waits[peer.name] += await _latency(client, kubeconfig, peer)
+        # Without kopf: on what is filled in, its own annotations are missing, so it would find something to do.
+        others = [peer for peer in peers if peer.name != "kopf"]
+        for peer in turns("runtime, latency", rounds, others, attrgetter("name")):
+            waits[peer.name] += await _latency(client, kubeconfig, peer)
         for name, all_waits in waits.items():
             # Of all rounds together: the 99th percentile of a single one is its second worst wait.
             cut = quantiles(all_waits, n=100)
@@ -84,10 +85,8 @@ async def _measure(kubeconfig: Path, peers: list[Peer], rounds: int, new: int, e
             measured["latency: p99"][name].append(cut[98])
         await workload.clear(client)
         await workload.fill(client, existing, reconciled=True)
-        for _ in range(rounds):
-            for peer in peers:
-                if peer.name != "kopf":  # its own annotations are not there, so it would find something to do
-                    await _sync(kubeconfig, peer, existing, measured)
+        for peer in turns("runtime, sync", rounds, others, attrgetter("name")):
+            await _sync(kubeconfig, peer, existing, measured)
     return measured
 
 

@@ -21,6 +21,7 @@ from konverge.cli.endpoints import IN_MEMORY, Endpoints
 from konverge.cli.install_objects import create_samples, install_definitions, missing_kinds
 from konverge.cli.lifetime import Lifetime
 from konverge.cli.live import PlainView, View, on_screen, watching
+from konverge.cli.progress import Progress
 from konverge.cli.simulators import with_simulators
 from konverge.cli.terminal import is_terminal
 from konverge.client import Client
@@ -60,16 +61,20 @@ async def serve(arguments: argparse.Namespace, parts: Parts, run: Lifetime, stop
         pods_from=parts.pods_from,
         certificates=kept(arguments.data_dir, (arguments.host,)) if arguments.tls else None,
     )
+    progress = Progress()
+    progress.show("starting the API server, controllers and nodes …")
     async with cluster, AsyncExitStack() as stack:
         url = await cluster.listen(arguments.host, run.port(), tls=arguments.tls)
         if parts.processes:
             cluster.release("kubelet")
         kubeconfig = _write_kubeconfig(cluster, url, arguments.kubeconfig or parts.folder / "kubeconfig")
+        progress.show("installing definitions and starting operators …")
         new = await _install(cluster.client, parts.operators)
         manager = await stack.enter_async_context(_at_work(cluster, parts.operators, arguments))
         console, token = await stack.enter_async_context(_console(cluster, parts, arguments.console))
         endpoints = _endpoints(arguments, url, kubeconfig, parts, manager)
         endpoints = run.serves(replace(endpoints, name=run.name, console=console, console_token=token))
+        progress.clear()
         text = arguments.output == "text" and not arguments.in_background
         view = await stack.enter_async_context(_shown(endpoints)) if text else PlainView(sys.stderr)
         following = [kind.resource for operator in parts.operators for kind in operator.kinds]

@@ -22,7 +22,7 @@ class Progress:
     """
     with Progress() as progress:
         for number, seed in enumerate(seeds):
-            progress.show("seed 7", done=number, total=len(seeds))
+            progress.show(f"now {seed}", done=number, total=len(seeds), unit="seeds")
     """
 
     def __init__(self, stream: TextIO | None = None) -> None:
@@ -40,7 +40,7 @@ class Progress:
     ) -> None:
         self.clear()
 
-    def show(self, text: str, *, done: int = 0, total: int = 0) -> None:
+    def show(self, text: str, *, done: int = 0, total: int = 0, unit: str = "") -> None:
         """What is under way. With `total`, how much of it is done and how long the rest takes at this pace."""
         now = clock.monotonic()
         if now < self._next or not has_room(self._stream):
@@ -48,7 +48,8 @@ class Progress:
         self._next = now + (REDRAW_EVERY if self._drawn else LINE_EVERY)
         self._shown = True
         if total:
-            text = f"{done} of {total}, {text}{remaining(now - self._began, done, total)}"
+            counted = f"{done} of {total} {unit}".rstrip()
+            text = f"{counted}, {text}{remaining(now - self._began, done, total)}"
         if self._drawn:
             self._stream.write(f"\r\x1b[K{text[: shutil.get_terminal_size().columns - 1]}")
         else:

@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import argparse
 import logging
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from konverge.cli.arguments import command, count
 from konverge.cli.exit import UsageError
+
+if TYPE_CHECKING:
+    from konverge.cli.progress import Progress
+    from konverge.sim.faults import Plan
+    from konverge.sim.scenario import Outcome
 
 MAX_SEEDS = 1_000_000
 
@@ -25,6 +30,7 @@ def add(commands: Any) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
+    from konverge.cli.progress import Progress
     from konverge.sim.faults import Plan, PlanError
     from konverge.sim.scenario import report, run_seed, shortest
 
@@ -34,10 +40,22 @@ def run(arguments: argparse.Namespace) -> int:
         raise UsageError(f"--plan: {error}") from error
     if not arguments.logs:
         logging.disable(logging.CRITICAL)
-    for seed in range(arguments.seed, arguments.seed + arguments.count):
-        outcome = run_seed(seed, plan)
-        if not outcome.fine:
-            print(report(outcome, shortest(outcome)))
-            return 1
+    with Progress() as progress:
+        for done in range(arguments.count):
+            progress.show(f"now {arguments.seed + done}", done=done, total=arguments.count, unit="seeds")
+            outcome = run_seed(arguments.seed + done, plan)
+            if not outcome.fine:
+                short = shortest(outcome, lambda seed, plan: _again(progress, seed, plan))
+                progress.clear()
+                print(report(outcome, short))
+                return 1
     print(f"{arguments.count} of {arguments.count} seeds came through")
     return 0
+
+
+def _again(progress: Progress, seed: int, plan: Plan) -> Outcome:
+    """A run with fewer faults, on the way to as few as will do."""
+    from konverge.sim.scenario import run_seed
+
+    progress.show(f"seed {seed} failed; trying with {len(plan.faults)} faults")
+    return run_seed(seed, plan)
