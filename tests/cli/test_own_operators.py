@@ -14,10 +14,10 @@ import yaml
 from konverge.cli.arguments import chosen_operators
 from konverge.cli.exit import CommandFailed, UsageError
 from konverge.cli.main import main, parser
-from konverge.cli.run import make_manager
+from konverge.cli.run import _declared_config, make_manager
 from konverge.objects import ObjectMeta
 from konverge.objects.kinds.core_v1 import ConfigMap
-from konverge.runtime.config import Configuration
+from konverge.runtime.config import load_configuration
 from konverge.runtime.manager import Manager
 from konverge.sim.cluster import Cluster
 
@@ -56,7 +56,9 @@ def notes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 def made(cluster: Cluster, *arguments: str) -> Manager:
     """The manager that `konverge run` makes."""
     parsed = parser().parse_args(["run", *arguments, "--health-probe-bind-address", "0"])
-    return make_manager(parsed, chosen_operators(parsed.operators), Configuration(), cluster.client, "here")
+    operators = chosen_operators(parsed.operators)
+    settings = load_configuration(parsed.config, code=_declared_config(operators))
+    return make_manager(parsed, operators, settings, cluster.client, "here")
 
 
 @pytest.mark.spec("O-02")

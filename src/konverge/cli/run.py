@@ -86,10 +86,15 @@ def run(arguments: argparse.Namespace) -> int:
     arguments.health_probe_bind_address = _place(
         arguments, "health_probe_bind_address", PROBES, operators[0].manager if len(operators) == 1 else None
     )
-    settings = load_configuration(arguments.config)
+    settings = load_configuration(arguments.config, code=_declared_config(operators))
     logs.set_up(arguments.log_level or settings.log.level, arguments.log_format or settings.log.form)
     run_until_signal(serve(arguments, operators, settings))
     return 0
+
+
+def _declared_config(operators: list[Operator]) -> Configuration | None:
+    manager = operators[0].manager if len(operators) == 1 else None
+    return manager.declared_config if manager else None
 
 
 def _place(
@@ -140,7 +145,6 @@ def make_manager(
     """
     from konverge.cli.installation import in_namespaces
     from konverge.runtime import Manager
-    from konverge.runtime.config import load_configuration
 
     watched = tuple(arguments.watch_namespace)
     declared = operators[0].manager if len(operators) == 1 else None
@@ -150,7 +154,7 @@ def make_manager(
         return declared.bound_to(
             client,
             controllers=in_namespaces(declared.controllers, watched),
-            config=load_configuration(arguments.config, code=declared.declared_config),
+            config=settings,
             leader_election=election,
             health_address=probes,
         )
