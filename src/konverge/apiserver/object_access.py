@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
+from konverge.apiserver import aside
 from konverge.apiserver.meta import system
 from konverge.apiserver.meta.system import timestamp
-from konverge.apiserver.storage import Exists, Record, Store
+from konverge.apiserver.storage import Exists, Mismatch, Missing, Record, Store
+from konverge.apiserver.storage.records import draft_of
 from konverge.apiserver.strategy import Obj
 
 
@@ -16,6 +18,13 @@ def _table(group: str, plural: str) -> str:
 
 def _key(namespace: str, name: str) -> str:
     return f"{namespace}/{name}" if namespace else name
+
+
+def _changed(record: Record, change: Callable[[Obj], None]) -> Obj | None:
+    """The object of a record with a change; None if that changes nothing."""
+    obj = record.decode()
+    change(obj)
+    return None if obj == record.decode() else obj
 
 
 class Objects:
@@ -67,6 +76,23 @@ class Objects:
         if changed == record.decode():
             return record
         return self._store.put(table, changed, expected=record.revision)
+
+    async def update_aside(
+        self, group: str, plural: str, namespace: str, name: str, change: Callable[[Obj], None]
+    ) -> None:
+        """As `update`, in place; a large object is changed beside the loop, and again if another write comes first."""
+        table, key = self._store.table(_table(group, plural)), _key(namespace, name)
+        while (record := table.records.get(key)) is not None:
+            size = len(record.data)
+            changed = await aside.run(size, _changed, record, change)
+            if changed is None:
+                return
+            try:
+                draft = await aside.run(size, draft_of, changed) if size >= aside.FROM else None
+                self._store.put(table, changed, expected=record.revision, draft=draft)
+                return
+            except (Mismatch, Missing):
+                continue
 
     def delete(self, group: str, plural: str, namespace: str, name: str) -> Record | None:
         """Remove an object at once, even with finalizers."""

@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from konverge.apiserver.auth.rules import Attributes, Rule, merged, missing
+from konverge.apiserver.auth.coverage import TooManyParts, missing
+from konverge.apiserver.auth.rules import Attributes, Rule, merged
 
 _words = st.sampled_from(["a", "b", "c", "*"])
 _lists = st.lists(_words, min_size=1, max_size=3, unique=True)
@@ -35,6 +36,41 @@ def test_a_rule_covers_itself(rule: Rule) -> None:
 def test_rules_that_cover_a_rule_allow_what_it_allows(held: list[Rule], granted: Rule, attrs: Attributes) -> None:
     if not missing(held, [granted]) and granted.allows(attrs):
         assert any(rule.allows(attrs) for rule in held)
+
+
+_urls = st.lists(st.sampled_from(["/a", "/a/b", "/a/*", "/*", "*", "/b*"]), min_size=1, max_size=3, unique=True)
+_paths = st.builds(lambda verbs, urls, names: Rule(verbs, names=names, urls=urls), _lists, _urls, _names)
+
+
+def _covers(held: Rule, part: Rule) -> bool:
+    """Upstream: ruleCovers, read literally."""
+
+    def has_url(path: str) -> bool:
+        return any(url == path or (url.endswith("*") and path.startswith(url.rstrip("*"))) for url in held.urls)
+
+    def has_resource(resource: str) -> bool:
+        return resource in held.resources or ("/" in resource and f"*/{resource.partition('/')[2]}" in held.resources)
+
+    return (
+        ("*" in held.verbs or set(part.verbs) <= set(held.verbs))
+        and ("*" in held.api_groups or set(part.api_groups) <= set(held.api_groups))
+        and ("*" in held.resources or all(map(has_resource, part.resources)))
+        and all(map(has_url, part.urls))
+        and (not held.names or (bool(part.names) and set(part.names) <= set(held.names)))
+    )
+
+
+@pytest.mark.spec("S-12")
+@given(st.lists(_rules | _paths, max_size=3), st.lists(_rules | _paths, max_size=3))
+def test_what_is_missing_is_what_no_single_rule_covers(held: list[Rule], granted: list[Rule]) -> None:
+    parts = [part for rule in granted for part in rule.parts()]
+    assert missing(held, granted) == [part for part in parts if not any(_covers(rule, part) for rule in held)]
+
+
+def test_rules_of_too_many_combinations_are_refused() -> None:
+    names = [f"x{number}" for number in range(1_000)]
+    with pytest.raises(TooManyParts, match="write several roles"):
+        missing([], [Rule(tuple(names), tuple(names), tuple(names))])
 
 
 @given(_rules)

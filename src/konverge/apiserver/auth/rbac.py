@@ -9,6 +9,7 @@ Upstream: plugin/pkg/auth/authorizer/rbac, pkg/registry/rbac/validation/rule.go.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -20,7 +21,6 @@ from konverge.apiserver.field_errors import aggregate
 from konverge.apiserver.go.strconv import quote
 from konverge.apiserver.storage import Record
 from konverge.apiserver.storage.records import Event
-from konverge.apiserver.strategy import Obj
 
 if TYPE_CHECKING:
     from konverge.apiserver.request.user import User
@@ -37,13 +37,46 @@ class RoleRef(msgspec.Struct, frozen=True):
     name: str
 
 
+class Subject(msgspec.Struct, frozen=True, gc=False):
+    """A subject of a binding, as it stands there."""
+
+    kind: str = ""
+    name: str = ""
+    namespace: str = ""
+
+
+class _Binding(msgspec.Struct, frozen=True):
+    """What counts of a stored binding. It is decoded as this: a binding may have ten thousands of subjects."""
+
+    role: dict[str, str] = msgspec.field(default_factory=dict, name="roleRef")
+    subjects: tuple[Subject, ...] = ()
+
+
+class _Role(msgspec.Struct, frozen=True):
+    rules: list[Rule] = []
+
+
 class Grant(msgspec.Struct, frozen=True):
     """A binding with one of its subjects."""
 
     order: tuple[str, int]
+    """The name of the binding, and which of its subjects this is."""
     role: RoleRef
-    description: str
-    """How reviews name the grant."""
+    namespace: str
+    """Of the binding; "" for one of the cluster."""
+    subject: Subject
+
+    @property
+    def description(self) -> str:
+        """How reviews name the grant. Upstream: describeSubject."""
+        binding, subject, name = self.order[0], self.subject, self.subject.name
+        kind, shown = (
+            ("RoleBinding", f"{binding}/{self.namespace}") if self.namespace else ("ClusterRoleBinding", binding)
+        )
+        if subject.kind == "ServiceAccount":
+            name = f"{name}/{subject.namespace or self.namespace}"
+        bound = f"{kind} {quote(shown)} of {self.role.kind} {quote(self.role.name)}"
+        return f"{bound} to {subject.kind} {quote(name)}"
 
 
 class MissingRole(Exception):
@@ -55,14 +88,18 @@ class Decision(msgspec.Struct):
     reason: str = ""
 
 
+_Grants = dict[tuple[str, str], dict[str, dict[str, Grant]]]
+"""By ("u" for users or "g" for groups, namespace), then by the name of the subject, then by binding."""
+_ROLES_AT_ONCE = 256
+
+
 class Rbac:
     """The authorizer."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
         self._roles: dict[RoleRef, list[Rule]] = {}
-        self._grants: dict[tuple[str, str], dict[str, Grant]] | None = None
-        """By (namespace, subject), then by binding. A subject is `u:NAME` or `g:NAME`."""
+        self._grants: _Grants | None = None
 
     # --- questions
 
@@ -80,11 +117,16 @@ class Rbac:
                     return Decision(True, f"RBAC: allowed by {grant.description}")
         return Decision(False, f"rbac: RBAC: {aggregate(problems)}" if problems else "")
 
-    def rules_of(self, user: User, namespace: str) -> tuple[list[Rule], list[str]]:
-        """All rules that apply to a user in a namespace, and the errors met on the way. Upstream: RulesFor."""
+    async def rules_of(self, user: User, namespace: str) -> tuple[list[Rule], list[str]]:
+        """All rules that apply to a user in a namespace, and the errors met on the way. Upstream: RulesFor.
+
+        There may be thousands of roles: others take their turn in between.
+        """
         rules: list[Rule] = []
         problems: list[str] = []
-        for grant in self._grants_of(user, namespace):
+        for number, grant in enumerate(self._grants_of(user, namespace), 1):
+            if not number % _ROLES_AT_ONCE:
+                await asyncio.sleep(0)
             try:
                 rules += self.rules(grant.role)
             except MissingRole as error:
@@ -103,23 +145,24 @@ class Rbac:
         record = self._store.durable_record(f"{GROUP}/{table}", key)  # one that is not on disk may yet be taken back
         if record is None:
             raise MissingRole(f"{role.kind.lower()}.{GROUP} {quote(role.name)} not found")
-        return [Rule.of(rule) for rule in record.decode().get("rules") or ()]
+        return msgspec.json.decode(record.data, type=_Role).rules
 
     def _grants_of(self, user: User, namespace: str) -> Iterator[Grant]:
         """The grants of a user, each binding once: those of the cluster, then those of the namespace."""
         index = self._indexed()
-        subjects = [f"u:{user.name}", *(f"g:{group}" for group in user.groups)]
         for scope in ("", namespace) if namespace else ("",):
+            users, groups = index.get(("u", scope), {}), index.get(("g", scope), {})
+            bound = [groups[group] for group in user.groups if group in groups]
             grants: dict[str, Grant] = {}
-            for subject in subjects:
-                for binding, grant in index.get((scope, subject), {}).items():
+            for of_subject in [users.get(user.name, {}), *bound]:
+                for binding, grant in of_subject.items():
                     if binding not in grants or grant.order < grants[binding].order:
                         grants[binding] = grant
             yield from sorted(grants.values(), key=lambda grant: grant.order)
 
     # --- the index
 
-    def _indexed(self) -> dict[tuple[str, str], dict[str, Grant]]:
+    def _indexed(self) -> _Grants:
         if self._grants is None:
             self._grants = {}
             for plural in ("clusterrolebindings", "rolebindings"):
@@ -144,45 +187,35 @@ class Rbac:
 
     def _bind(self, record: Record) -> None:
         assert self._grants is not None
-        for subject, grant in _grants(record):
-            self._grants.setdefault((record.namespace, subject), {}).setdefault(record.name, grant)
+        for kind, subject, grant in _grants(record):
+            subjects = self._grants.setdefault((kind, record.namespace), {})
+            subjects.setdefault(subject, {}).setdefault(record.name, grant)
 
     def _unbind(self, record: Record) -> None:
         assert self._grants is not None
-        for subject, _ in _grants(record):
-            grants = self._grants.get((record.namespace, subject))
+        for kind, subject, _ in _grants(record):
+            subjects = self._grants.get((kind, record.namespace), {})
+            grants = subjects.get(subject)
             if grants is not None:
                 grants.pop(record.name, None)
                 if not grants:
-                    del self._grants[record.namespace, subject]
+                    del subjects[subject]
 
 
-def _grants(record: Record) -> Iterator[tuple[str, Grant]]:
-    binding = record.decode()
-    ref = binding.get("roleRef") or {}
-    role = RoleRef(ref.get("kind", ""), record.namespace if ref.get("kind") == "Role" else "", ref.get("name", ""))
-    kind, shown = ("RoleBinding", f"{record.name}/{record.namespace}") if record.namespace else ("", record.name)
-    head = f"{kind or 'ClusterRoleBinding'} {quote(shown)} of {role.kind} {quote(role.name)} to "
-    for position, subject in enumerate(binding.get("subjects") or ()):
-        key = _subject(subject, record.namespace)
-        if key:
-            description = head + _described(subject, record.namespace)
-            yield key, Grant((record.name, position), role, description)
+def _grants(record: Record) -> Iterator[tuple[str, str, Grant]]:
+    """(whether users or groups, name of the subject, grant) of a binding."""
+    binding = msgspec.json.decode(record.data, type=_Binding)
+    kind, namespace = binding.role.get("kind", ""), record.namespace
+    role = RoleRef(kind, namespace if kind == "Role" else "", binding.role.get("name", ""))
+    for position, subject in enumerate(binding.subjects):
+        if subject.kind == "ServiceAccount":
+            of = subject.namespace or namespace
+            place = ("u", account_user(of, subject.name)) if of else None
+        else:
+            letter = _LETTERS.get(subject.kind)
+            place = (letter, subject.name) if letter else None
+        if place is not None:
+            yield *place, Grant((record.name, position), role, namespace, subject)
 
 
-def _subject(subject: Obj, namespace: str) -> str:
-    kind, name = subject.get("kind"), subject.get("name", "")
-    if kind == "User":
-        return f"u:{name}"
-    if kind == "Group":
-        return f"g:{name}"
-    namespace = subject.get("namespace") or namespace
-    return f"u:{account_user(namespace, name)}" if kind == "ServiceAccount" and namespace else ""
-
-
-def _described(subject: Obj, namespace: str) -> str:
-    """Upstream: describeSubject."""
-    name = subject.get("name", "")
-    if subject.get("kind") == "ServiceAccount":
-        name = f"{name}/{subject.get('namespace') or namespace}"
-    return f"{subject.get('kind')} {quote(name)}"
+_LETTERS = {"User": "u", "Group": "g"}

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 
 from konverge.apiserver import aside, field_errors, status
-from konverge.apiserver.auth.rules import Attributes
+from konverge.apiserver.auth.rules import Attributes, Rule
 from konverge.apiserver.auth.service_account_tokens import Refused
 from konverge.apiserver.auth.well_known import kubelet_of
 from konverge.apiserver.field_errors import FieldError, aggregate
@@ -24,6 +24,8 @@ from konverge.wire.message import Response
 
 _AUTHORIZATION = "authorization.k8s.io"
 _PATH = "spec.resourceAttributes"
+_RULE = 50
+"""Bytes of a rule, about."""
 _ONE_OF = "exactly one of nonResourceAttributes or resourceAttributes must be specified"
 
 
@@ -64,48 +66,58 @@ async def token(call: Call) -> Response:
 
 async def self_access(call: Call) -> Response:
     review = await _received(call, lambda review: _refuse(_access_errors(review, subject=False)))
-    return _decided(call, review, call.user)
+    return await _decided(call, review, call.user)
 
 
 async def access(call: Call) -> Response:
     review = await _received(call, lambda review: _refuse(_access_errors(review, subject=True)))
-    return _decided(call, review, _subject(review["spec"]))
+    return await _decided(call, review, _subject(review["spec"]))
 
 
 async def local_access(call: Call) -> Response:
     review = await _received(call, lambda review: _refuse(_local_errors(review)))
-    return _decided(call, review, _subject(review["spec"]))
+    return await _decided(call, review, _subject(review["spec"]))
 
 
-def _decided(call: Call, review: Obj, user: User) -> Response:
-    decision = call.server.gate.authorization.decide(user, _attributes(review["spec"]))
+async def _decided(call: Call, review: Obj, user: User) -> Response:
+    attributes, ignored = await aside.run(len(call.request.body), _asked, review["spec"])
+    decision = call.server.gate.authorization.decide(user, attributes)
     result: Obj = {"allowed": decision.allowed}
     if decision.reason:
         result["reason"] = decision.reason
-    ignored = _unread_selectors(review["spec"].get("resourceAttributes") or {})
     if ignored:
         result["evaluationError"] = "; ".join(ignored)
     return respond.answer(call, 201, {**review, "status": result})
 
 
+def _asked(spec: Obj) -> tuple[Attributes, list[str]]:
+    """What a review asks, and messages about what could not be read of it."""
+    return _attributes(spec), _unread_selectors(spec.get("resourceAttributes") or {})
+
+
 async def self_rules(call: Call) -> Response:
     review = await _received(call, _has_namespace)
-    rules, problems = call.server.gate.authorization.rbac.rules_of(call.user, review["spec"]["namespace"])
-    result: Obj = {"resourceRules": [], "nonResourceRules": [], "incomplete": False}
-    for rule in rules:
-        verbs = {"verbs": list(rule.verbs)}
-        if rule.resources:
-            parts = {"apiGroups": rule.api_groups, "resources": rule.resources, "resourceNames": rule.names}
-            result["resourceRules"].append({**verbs, **{key: list(part) for key, part in parts.items() if part}})
-        if rule.urls:
-            result["nonResourceRules"].append({**verbs, "nonResourceURLs": list(rule.urls)})
+    rules, problems = await call.server.gate.authorization.rbac.rules_of(call.user, review["spec"]["namespace"])
+    result = await aside.run(_RULE * len(rules), _shown, rules)
     if kubelet_of(call.user.name, call.user.groups):
         problems.insert(0, "node authorizer does not support user rule resolution")
         result["incomplete"] = True
     if problems:
         result["evaluationError"] = aggregate(problems)
     shown = {"kind": review["kind"], "apiVersion": review["apiVersion"], "metadata": {}, "spec": {}}
-    return respond.answer(call, 201, {**shown, "status": result})
+    return await aside.run(_RULE * len(rules), respond.answer, call, 201, {**shown, "status": result})
+
+
+def _shown(rules: list[Rule]) -> Obj:
+    result: Obj = {"resourceRules": [], "nonResourceRules": [], "incomplete": False}
+    for rule in rules:
+        if rule.resources:
+            parts = {"apiGroups": rule.api_groups, "resources": rule.resources, "resourceNames": rule.names}
+            named = {key: part for key, part in parts.items() if part}
+            result["resourceRules"].append({"verbs": rule.verbs, **named})
+        if rule.urls:
+            result["nonResourceRules"].append({"verbs": rule.verbs, "nonResourceURLs": rule.urls})
+    return result
 
 
 def _subject(spec: Obj) -> User:

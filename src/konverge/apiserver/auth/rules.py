@@ -1,12 +1,11 @@
-"""Policy rules as pure values: what a rule allows, and whether some rules cover others.
+"""Policy rules as pure values: what a rule allows, and how it is shown. Whether some cover others: `coverage.py`.
 
-A `Rule` is compiled once from a role and used on every request, so its lists are sets. The lists are kept as well:
-reviews and refusals show them as they were written. Upstream: component-helpers/auth/rbac/validation.
+Upstream: component-helpers/auth/rbac/validation.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import msgspec
@@ -51,84 +50,55 @@ class Attributes(msgspec.Struct):
         return f"{self.resource}/{self.subresource}" if self.subresource else self.resource
 
 
-class Rule:
-    """One PolicyRule."""
+_NAMES = {"api_groups": "apiGroups", "names": "resourceNames", "urls": "nonResourceURLs"}
 
-    __slots__ = (
-        "_any_group",
-        "_any_resource",
-        "_any_verb",
-        "_groups",
-        "_resources",
-        "_verbs",
-        "api_groups",
-        "names",
-        "resources",
-        "urls",
-        "verbs",
-    )  # fmt: skip
 
-    def __init__(
-        self,
-        verbs: Sequence[str] = (),
-        api_groups: Sequence[str] = (),
-        resources: Sequence[str] = (),
-        names: Sequence[str] = (),
-        urls: Sequence[str] = (),
-    ) -> None:
-        self.verbs, self.api_groups, self.resources = tuple(verbs), tuple(api_groups), tuple(resources)
-        self.names, self.urls = tuple(names), tuple(urls)
-        self._verbs, self._groups, self._resources = frozenset(verbs), frozenset(api_groups), frozenset(resources)
-        self._any_verb, self._any_group = "*" in self._verbs, "*" in self._groups
-        self._any_resource = "*" in self._resources
+class Rule(msgspec.Struct, frozen=True, gc=False, rename=_NAMES):
+    """One PolicyRule. It is decoded as it stands in a role: there may be ten thousands of them in one."""
+
+    verbs: tuple[str, ...] = ()
+    api_groups: tuple[str, ...] = ()
+    resources: tuple[str, ...] = ()
+    names: tuple[str, ...] = ()
+    urls: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, rule: dict[str, Any]) -> Rule:
         """From the form that it has in a role."""
         parts = ("verbs", "apiGroups", "resources", "resourceNames", "nonResourceURLs")
-        return cls(*(rule.get(part) or () for part in parts))
+        return cls(*(tuple(rule.get(part) or ()) for part in parts))
 
     def allows(self, attrs: Attributes) -> bool:
         """Upstream: RuleAllows."""
-        if not (self._any_verb or attrs.verb in self._verbs):
+        if not (attrs.verb in self.verbs or "*" in self.verbs):
             return False
         if not attrs.is_resource:
             return any(_url_matches(url, attrs.path) for url in self.urls)
         return (
-            (self._any_group or attrs.group in self._groups)
+            (attrs.group in self.api_groups or "*" in self.api_groups)
             and self._has_resource(attrs)
             and (not self.names or attrs.name in self.names)
         )
 
     def _has_resource(self, attrs: Attributes) -> bool:
-        if self._any_resource or attrs.combined in self._resources:
+        if attrs.combined in self.resources or "*" in self.resources:
             return True
-        return bool(attrs.subresource) and f"*/{attrs.subresource}" in self._resources
-
-    def covers(self, part: Rule) -> bool:
-        """Whether this rule grants all that a part (see `parts`) does. Upstream: ruleCovers."""
-        return (
-            (self._any_verb or part._verbs <= self._verbs)
-            and (self._any_group or part._groups <= self._groups)
-            and (self._any_resource or all(self._covers_resource(resource) for resource in part.resources))
-            and all(any(_url_matches(url, path) for url in self.urls) for path in part.urls)
-            and (not self.names or (bool(part.names) and set(part.names) <= set(self.names)))
-        )
-
-    def _covers_resource(self, resource: str) -> bool:
-        _, slash, subresource = resource.partition("/")
-        return resource in self._resources or (bool(slash) and f"*/{subresource}" in self._resources)
+        return bool(attrs.subresource) and f"*/{attrs.subresource}" in self.resources
 
     def parts(self) -> Iterator[Rule]:
         """The rule split into rules with one verb, group, resource and name each. Upstream: BreakdownRule."""
         for group in self.api_groups:
             for resource in self.resources:
                 for verb in self.verbs:
-                    for names in [[name] for name in self.names] or [[]]:
+                    for names in self.single_names():
                         yield Rule((verb,), (group,), (resource,), names)
         for url in self.urls:
             for verb in self.verbs:
                 yield Rule((verb,), urls=(url,))
+
+    def single_names(self) -> list[tuple[str, ...]]:
+        """The names one by one; one empty tuple for a rule about all."""
+        return [(name,) for name in self.names] or [()]
 
     def __str__(self) -> str:
         """As the real server prints it in refusals."""
@@ -145,12 +115,6 @@ def quoted(values: Iterable[str]) -> str:
     return "[" + " ".join(quote(value) for value in values) + "]"
 
 
-def missing(held: Sequence[Rule], granted: Iterable[Rule]) -> list[Rule]:
-    """The parts of the granted rules that those held do not cover. Upstream: Covers."""
-    parts = [part for rule in granted for part in rule.parts()]
-    return [part for part in parts if not any(rule.covers(part) for rule in held)]
-
-
 def merged(parts: Iterable[Rule]) -> list[Rule]:
     """Parts that differ in the verb only, merged into one rule each. Upstream: CompactRules."""
     verbs: dict[tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]], list[str]] = {}
@@ -160,4 +124,4 @@ def merged(parts: Iterable[Rule]) -> list[Rule]:
             others.append(part)
         else:
             verbs.setdefault((part.api_groups, part.resources, part.names), []).extend(part.verbs)
-    return others + [Rule(merged_verbs, *key) for key, merged_verbs in verbs.items()]
+    return others + [Rule(tuple(merged_verbs), *key) for key, merged_verbs in verbs.items()]

@@ -10,6 +10,7 @@ JSON, the decoder of the piece refuses.
 
 from __future__ import annotations
 
+import asyncio
 import re
 from collections.abc import Callable
 from typing import Any
@@ -45,8 +46,10 @@ Loads = Callable[[bytes], Any]
 
 
 def is_long(text: bytes) -> bool:
-    """Whether the decoder would hold up others."""
-    return len(text) >= _FROM and text.count(b",") + text.count(b"[") + text.count(b"{") >= _MANY
+    """Whether the decoder would hold up others: pieces help on a thread, and only there."""
+    if len(text) < _FROM or asyncio._get_running_loop() is not None:
+        return False
+    return text.count(b",") + text.count(b"[") + text.count(b"{") >= _MANY
 
 
 def decode(text: bytes) -> Any:

@@ -16,7 +16,7 @@ from konverge.apiserver import aside, status
 from konverge.apiserver.go import json
 from konverge.apiserver.go.strconv import quote
 from konverge.apiserver.http import bodies, listing, reads, render, respond, writes
-from konverge.apiserver.http.listing import select
+from konverge.apiserver.http.listing import selected
 from konverge.apiserver.http.options import DeleteOptions, delete_options, list_options
 from konverge.apiserver.registry import Served
 from konverge.apiserver.request.call import Call
@@ -304,7 +304,7 @@ async def delete_collection(call: Call) -> Response:  # upstream: Store.DeleteCo
     respond.settle_form(call, custom=served.custom)
     asked = list_options(call.query, watch=False)
     namespace = call.info.namespace if served.resource.namespaced else ""
-    selection = select(served, namespace, asked)
+    selection = await selected(served, namespace, asked)
     options = await aside.run(len(call.request.body), read_options, call)
     store = call.server.store
     page = await listing.page(store, store.table(served.table), selection, asked)

@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from konverge.apiserver import status
+from konverge.apiserver import aside, status
 from konverge.apiserver.go.json import syntax_error
 from konverge.apiserver.go.strconv import NumberError, parse_uint, quote
 from konverge.apiserver.http.options import ListOptions
@@ -43,6 +43,8 @@ CONTINUE_TOO_OLD = (
 
 BATCH_BYTES = 256 * 1024
 """Of the objects of a batch together, at most."""
+_PER_CHARACTER = 10
+"""Reading a character of a selector takes as long as so many bytes of an object."""
 _TERM = 32
 """Testing a term of a selector takes as long as decoding so many bytes."""
 
@@ -242,6 +244,12 @@ class Selection(msgspec.Struct, frozen=True):
     @property
     def single(self) -> bool:
         return bool(self.scope) and not self.scope.endswith("/")
+
+
+async def selected(served: Served, namespace: str, options: ListOptions) -> Selection:
+    """As `select`; a long selector is read beside the loop."""
+    size = _PER_CHARACTER * (len(options.label_selector) + len(options.field_selector))
+    return await aside.run(size, select, served, namespace, options)
 
 
 def select(served: Served, namespace: str, options: ListOptions) -> Selection:

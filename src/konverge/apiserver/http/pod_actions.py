@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from konverge.apiserver import field_errors, status
+from konverge.apiserver import aside, field_errors, status
 from konverge.apiserver.go.strconv import quote
 from konverge.apiserver.http import bodies, respond, writes
 from konverge.apiserver.http.delete import check_preconditions, remove
@@ -16,6 +16,8 @@ from konverge.apiserver.http.options import DeleteOptions, delete_options
 from konverge.apiserver.meta import system
 from konverge.apiserver.registry import kind_alone
 from konverge.apiserver.request.call import Call
+from konverge.apiserver.storage import Mismatch, Missing, Record
+from konverge.apiserver.storage.records import draft_of
 from konverge.apiserver.strategy import Obj
 from konverge.objects.labels import SelectorError, from_selector_dict
 from konverge.objects.names import dns_subdomain_errors
@@ -55,12 +57,28 @@ def _check(target: Obj) -> None:  # upstream: ValidatePodBinding (pkg/apis/core/
         raise status.plain_500(texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]")
 
 
-async def _assign(call: Call, name: str, binding: Obj) -> None:  # upstream: setPodNodeAndMetadata
+async def _assign(call: Call, name: str, binding: Obj) -> None:
     store = call.server.store
     table = store.table("/pods")
-    record = table.records.get(f"{call.info.namespace}/{name}")
-    if record is None:
-        raise status.not_found("", "pods", name)
+    while True:
+        record = table.records.get(f"{call.info.namespace}/{name}")
+        if record is None:
+            raise status.not_found("", "pods", name)
+        size = len(record.data)
+        pod = await aside.run(size, _assigned, record, name, binding)
+        if call.dry_run:
+            return
+        draft = await aside.run(size, draft_of, pod) if size >= aside.FROM else None
+        store.require(call.reverts)
+        try:
+            written = store.put(table, pod, expected=record.revision, draft=draft)
+        except (Mismatch, Missing):
+            continue
+        await store.settled(written.revision)
+        return
+
+
+def _assigned(record: Record, name: str, binding: Obj) -> Obj:  # upstream: setPodNodeAndMetadata
     pod = record.decode()
     _preconditions(name, binding["metadata"], pod)
     problem = _not_assignable(pod)
@@ -73,10 +91,7 @@ async def _assign(call: Call, name: str, binding: Obj) -> None:  # upstream: set
         if given:
             pod["metadata"][part] = {**(pod["metadata"].get(part) or {}), **given}
     set_condition(pod["status"], {"type": "PodScheduled", "status": "True"})
-    if not call.dry_run:
-        store.require(call.reverts)
-        written = store.put(table, pod, expected=record.revision)
-        await store.settled(written.revision)
+    return pod
 
 
 def _not_assignable(pod: Obj) -> str:
@@ -132,10 +147,11 @@ async def evict(call: Call) -> Response:
 
 async def _evict(call: Call, deletion: DeleteOptions) -> Response:
     call.server.store.require(call.reverts)
-    namespace, name = call.info.namespace, call.info.name
-    pod = call.lookup("", "pods", namespace, name)
-    if pod is None:
+    namespace, name, store = call.info.namespace, call.info.name, call.server.store
+    record = store.get("/pods", f"{namespace}/{name}")
+    if record is None:
         raise status.not_found("", "pods", name)
+    pod = await aside.run(len(record.data), record.decode)
     if not _ignores_budgets(pod):
         budgets = [budget for budget in call.scan("policy", "poddisruptionbudgets", namespace) if _covers(budget, pod)]
         if len(budgets) > 1:
@@ -143,13 +159,14 @@ async def _evict(call: Call, deletion: DeleteOptions) -> Response:
             return respond.answer(call, 500, status.ApiError(500, "", message).status())
         if budgets and not _evicts_unready(budgets[0], pod):
             _check_and_decrement(call, budgets[0], name, deletion.dry_run)
-    record = call.server.store.get("/pods", f"{namespace}/{name}")
-    if record is not None:
-        check_preconditions(call.resource, record, record.decode(), deletion)
+    now = store.get("/pods", f"{namespace}/{name}")
+    if now is not None:
+        pod = pod if now is record else now.decode()
+        check_preconditions(call.resource, now, pod, deletion)
     if not deletion.dry_run:
         condition = {"type": "DisruptionTarget", "status": "True", "reason": "EvictionByEvictionAPI"}
         condition["message"] = "Eviction API: evicting"
-        call.server.objects.update(
+        await call.server.objects.update_aside(
             "", "pods", namespace, name, lambda stored: set_condition(stored["status"], condition)
         )
     call.subresource = ""

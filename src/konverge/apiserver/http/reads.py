@@ -6,7 +6,7 @@ import asyncio
 
 from konverge.apiserver import aside, status
 from konverge.apiserver.http import listing, negotiate, render, respond
-from konverge.apiserver.http.listing import select
+from konverge.apiserver.http.listing import selected
 from konverge.apiserver.http.options import list_options
 from konverge.apiserver.registry import Served
 from konverge.apiserver.request.call import PLAIN_JSON, Accepted, Call
@@ -49,7 +49,10 @@ async def answer(call: Call, code: int, served: Served, record: Record) -> Respo
     """A record in the negotiated form."""
     if call.accepted == PLAIN_JSON and served.conversion is None:
         return respond.whole(call, code, render.plain(served, record))
-    return await aside.run(_weight(call.accepted, len(record.data)), _in_form, call, code, served, record)
+    size = len(record.data)
+    if served.conversion is None:
+        size = _weight(call.accepted, size)
+    return await aside.run(size, _in_form, call, code, served, record)
 
 
 def _in_form(call: Call, code: int, served: Served, record: Record) -> Response:
@@ -70,7 +73,7 @@ async def plain_list(call: Call, served: Served, records: list[Record], metadata
         return Response(200, Headers(headers), producer=render.list_stream(served, records, metadata, gzip=gzip))
     body = render.list_of(served, records, metadata)
     if len(body) > render.STREAM_FROM:  # indenting it, or turning it into YAML, takes long
-        data = await asyncio.to_thread(respond.reformat, body, call.accepted)
+        data = await aside.run(len(body), respond.reformat, body, call.accepted)
         return respond.whole(call, 200, data, call.accepted.media)
     return respond.answer_bytes(call, 200, body)
 
@@ -81,7 +84,7 @@ async def list_(call: Call) -> Response:
     negotiate.check_form(accepted, f"{served.go_type}List", listed=True)
     options = list_options(call.query, watch=False)
     namespace = call.info.namespace if served.resource.namespaced else ""
-    selection = select(served, namespace, options)
+    selection = await selected(served, namespace, options)
     store = call.server.store
     page = await listing.page(store, store.table(served.table), selection, options)
     metadata = page.metadata(selection.scope)
@@ -89,15 +92,39 @@ async def list_(call: Call) -> Response:
         metadata.setdefault("continue", "")  # lists of custom resources always have it
     if not accepted.form:
         return await plain_list(call, served, page.records, metadata)
-    objects = await listing.map_in_batches(lambda record: render.internal(served, record), page.records)
     size = sum(len(record.data) for record in page.records)
+    if any(len(record.data) >= aside.FROM for record in page.records):
+        return await aside.run(size, _all_in_form, call, served, page.records, metadata)
+    objects = await listing.map_in_batches(lambda record: render.internal(served, record), page.records)
     step = _rows_at_once(len(objects), size)
     if accepted.form == "Table":
         in_form = await _table(call, served, call.server.tables.ordered(served, objects), metadata, step)
     else:
-        in_form = {"kind": "PartialObjectMetadataList", "apiVersion": f"meta.k8s.io/{accepted.version}"}
-        in_form |= {"metadata": metadata, "items": [render.partial(obj, accepted.version) for obj in objects] or None}
+        in_form = _partial_list(objects, metadata, accepted.version)
     return await aside.run(_weight(accepted, size), respond.answer, call, 200, in_form)
+
+
+def _all_in_form(call: Call, served: Served, records: list[Record], metadata: Obj) -> Response:
+    """A list with large objects, as a table or as metadata alone, beside the loop."""
+    version = call.accepted.version
+    if call.accepted.form != "Table":
+        partial = [_only_metadata(served, record) for record in records]
+        return respond.answer(call, 200, _partial_list(partial, metadata, version))
+    objects = call.server.tables.ordered(served, [render.internal(served, record) for record in records])
+    include, tables = render.include_object(call), call.server.tables
+    return respond.answer(call, 200, render.table(tables, served, objects, metadata, version, include, listed=True))
+
+
+def _only_metadata(served: Served, record: Record) -> Obj:
+    """The object of a record without the parts that a list of metadata leaves out: together they may be very large."""
+    obj = render.internal(served, record)
+    return {key: obj[key] for key in ("kind", "apiVersion", "metadata") if key in obj}
+
+
+def _partial_list(objects: list[Obj], metadata: Obj, version: str) -> Obj:
+    items = [render.partial(obj, version) for obj in objects] or None
+    kind = {"kind": "PartialObjectMetadataList", "apiVersion": f"meta.k8s.io/{version}"}
+    return {**kind, "metadata": metadata, "items": items}
 
 
 def _rows_at_once(count: int, size: int) -> int:

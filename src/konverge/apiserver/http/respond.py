@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 
 from konverge.apiserver import status
+from konverge.apiserver.go import json_pieces
 from konverge.apiserver.http import negotiate
 from konverge.apiserver.request.call import PLAIN_JSON, WARNINGS_LIMIT, Accepted, Call
 from konverge.wire.message import LOCAL_PEER, Headers, Response
@@ -72,7 +73,7 @@ def encode(obj: Any, accepted: Accepted) -> bytes:
 def reformat(data: bytes, accepted: Accepted) -> bytes:
     """JSON bytes, as stored, in the form of the answer."""
     if accepted.media == negotiate.YAML:
-        return _yaml(msgspec.json.decode(data))
+        return _yaml(json_pieces.decode(data))
     return msgspec.json.format(data, indent=2) if accepted.pretty else data
 
 
@@ -80,8 +81,44 @@ def _yaml(obj: Any) -> bytes:
     import yaml  # few clients ask for YAML, and the import is not cheap
 
     dumper = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
-    text: str = yaml.dump(obj, Dumper=dumper, default_flow_style=False, allow_unicode=True)
-    return text.encode()
+
+    def dump(part: Any) -> str:
+        text: str = yaml.dump(part, Dumper=dumper, default_flow_style=False, allow_unicode=True)
+        return text
+
+    def key_line(key: str) -> str:
+        return dump({key: None}).removesuffix(" null\n") + "\n"
+
+    return "".join(dump(part) if key is None else key_line(key) for key, part in _parts(obj)).encode()
+
+
+_ITEMS_AT_ONCE = 64
+
+
+def _parts(obj: Any) -> Iterator[tuple[str | None, Any]]:
+    """The parts whose texts are the text of an object: long lists are written piece by piece.
+
+    What is written as a whole is given back as a whole, too, which holds up other threads. A part is a value, or (first
+    of the pair) the key of a list, whose parts follow.
+    """
+    lists = {key for key, value in obj.items() if _is_long(key, value)} if isinstance(obj, dict) else ()
+    if not lists:
+        yield None, obj
+        return
+    for key in sorted(obj):
+        value = obj[key]
+        if key not in lists:
+            yield None, {key: value}
+            continue
+        yield key, None
+        for start in range(0, len(value), _ITEMS_AT_ONCE):
+            yield None, value[start : start + _ITEMS_AT_ONCE]
+
+
+def _is_long(key: str, value: Any) -> bool:
+    return (
+        isinstance(value, list) and len(value) > _ITEMS_AT_ONCE and len(key) < 64
+    )  # longer ones are written otherwise
 
 
 def headers(call: Call, content_type: tuple[bytes, bytes]) -> list[tuple[bytes, bytes]]:

@@ -17,7 +17,7 @@ from konverge import clock
 from konverge.apiserver import status
 from konverge.apiserver.config import WatchLimits
 from konverge.apiserver.http import listing, negotiate, render, respond
-from konverge.apiserver.http.listing import Selection, Test, select
+from konverge.apiserver.http.listing import Selection, Test, selected
 from konverge.apiserver.http.options import ListOptions, list_options
 from konverge.apiserver.registry import Served
 from konverge.apiserver.request.call import Accepted, Call
@@ -112,7 +112,7 @@ async def watch(call: Call) -> Response:
     negotiate.for_stream(accepted)
     options = list_options(call.query, watch=True)
     namespace = call.info.namespace if served.resource.namespaced else ""
-    selection = select(served, namespace, options)
+    selection = await selected(served, namespace, options)
     if call.info.legacy_watch and call.info.name:
         selection = Selection(f"{namespace}/{call.info.name}" if namespace else call.info.name, selection.test)
     try:

@@ -71,7 +71,7 @@ async def admit_unstored(
     request = admission_request(call, call.resource, obj, None, options.body(), name)
     await call.server.admission.admit(request)
     if check is not None:
-        check(request.new)
+        await aside.run(request.size, check, request.new)
     await call.server.admission.validate(request)
     return request.new
 
@@ -125,8 +125,7 @@ async def _create(call: Call, served: Served, obj: Obj, options: WriteOptions) -
     name = metadata.get("name") or ""
     request = admission_request(call, served, obj, None, options.body(), name)
     await call.server.admission.admit(request)
-    assert request.obj is not None
-    obj = stored_form(served, request.obj)
+    obj = await aside.run(request.size, stored_form, served, request.new)
     metadata = obj["metadata"]
     system.drop_duplicate_owners(metadata, call, after_admission=True)
     generated = not metadata.get("name") and bool(metadata.get("generateName"))

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
+from itertools import islice
 from typing import Any
 
 from konverge import clock
@@ -130,10 +131,10 @@ def shown(path: str, default: str) -> Cell:
     return lambda obj: str(value_at(obj))
 
 
-def some(shown: Sequence[str], empty: str = UNSET) -> str:
-    """The first few of a list, and how many more there are. Upstream: listWithMoreString."""
-    joined = ",".join(shown[:_SHOWN])
-    return f"{joined} + {len(shown) - _SHOWN} more..." if len(shown) > _SHOWN else joined or empty
+def some(texts: Iterable[str], total: int, empty: str = UNSET) -> str:
+    """The first few of so many texts, and how many more there are. Upstream: listWithMoreString."""
+    joined = ",".join(islice(texts, _SHOWN))
+    return f"{joined} + {total - _SHOWN} more..." if total > _SHOWN else joined or empty
 
 
 def status_of(obj: Obj) -> Obj:

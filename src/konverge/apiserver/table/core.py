@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+
 from konverge.apiserver.strategy import Obj
 from konverge.apiserver.table.cells import NONE, UNKNOWN, Cell, at, condition, name, since, some, status_of
 
@@ -52,12 +54,16 @@ def endpoints(obj: Obj) -> str:
     subsets = obj.get("subsets") or ()
     if not subsets:
         return NONE
-    shown: list[str] = []
+    total = sum(len(subset.get("addresses") or ()) * max(len(subset.get("ports") or ()), 1) for subset in subsets)
+    return some(_addresses(subsets), total, empty="")
+
+
+def _addresses(subsets: Sequence[Obj]) -> Iterator[str]:
     for subset in subsets:
-        addresses = [address.get("ip", "") for address in subset.get("addresses") or ()]
         ports = [port.get("port", 0) for port in subset.get("ports") or ()]
-        shown += [_host_port(address, port) for port in ports for address in addresses] if ports else addresses
-    return some(shown, empty="")
+        for port in ports or [None]:
+            for address in subset.get("addresses") or ():
+                yield address.get("ip", "") if port is None else _host_port(address.get("ip", ""), port)
 
 
 def _host_port(address: str, port: int) -> str:
@@ -212,10 +218,10 @@ def slice_ports(obj: Obj) -> str:
     shown = [
         str(port["port"]) if port.get("port") is not None else port.get("name", "*") for port in obj.get("ports") or ()
     ]
-    return some(shown)
+    return some(shown, len(shown))
 
 
 def slice_endpoints(obj: Obj) -> str:
     """Upstream: formatDiscoveryEndpoints."""
     shown = [address for endpoint in obj.get("endpoints") or () for address in endpoint.get("addresses") or ()]
-    return some(shown)
+    return some(shown, len(shown))

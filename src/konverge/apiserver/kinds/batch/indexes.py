@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 
 from konverge.apiserver.go.strconv import quote
@@ -49,9 +50,14 @@ def count(text: str, completions: int) -> int:  # upstream: validateIndexesForma
 # upstream: validateFailedIndexesNotOverlapCompleted
 def overlap(first: str, second: str, completions: int) -> int | None:
     """The first index that both lists have; parts that cannot be read are passed over."""
-    mine, theirs = _readable(first, completions), _readable(second, completions)
-    shared = (max(a, c) for a, b in mine for c, d in theirs if a <= d and c <= b)
-    return min(shared, default=None)
+    intervals = [(*part, 0) for part in _readable(first, completions)]
+    intervals += [(*part, 1) for part in _readable(second, completions)]
+    ends = [-math.inf, -math.inf]  # the last index of each list's intervals so far
+    for begin, end, whose in sorted(intervals):
+        ends[whose] = max(ends[whose], end)
+        if ends[1 - whose] >= begin:
+            return begin
+    return None
 
 
 def _readable(text: str, completions: int) -> list[tuple[int, int]]:
