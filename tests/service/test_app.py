@@ -115,6 +115,17 @@ async def test_the_page_of_the_api_needs_no_foreign_host_and_no_script() -> None
         assert re.findall(r'(?:src|href)="(?!/|#)', page) == []
 
 
+async def test_the_page_of_the_api_says_where_the_service_is() -> None:
+    async def page(**headers: str) -> str:
+        return (await Service(Broken()).handle(Request("GET", "/docs", Headers.of(headers)))).body.decode()
+
+    assert "URL=http://127.0.0.1:4321\n" in await page(Host="127.0.0.1:4321")
+    proxied = await page(**{"Host": "nacos.example.com", "X-Forwarded-Proto": "https"})
+    assert "URL=https://nacos.example.com\n" in proxied
+    for hostile in ("<script>", "a b", "x/y", ""):
+        assert "URL=http://HOST\n" in await page(Host=hostile)
+
+
 @pytest.mark.virtual
 async def test_probes_tell_alive_from_ready() -> None:
     async with a_desk() as desk:

@@ -4,20 +4,40 @@ from __future__ import annotations
 
 import asyncio
 import signal
+import sys
 from collections.abc import Awaitable, Callable
 
+SIGNALS = (signal.SIGTERM, signal.SIGINT)
 _DESCRIPTORS = 65_536
 
 
-def run_until_signal(serve: Callable[[asyncio.Event], Awaitable[None]]) -> None:
-    """Run `serve(stopping)`, on uvloop where there is one; the event is set when the process is to end."""
+def run_until_signal(
+    serve: Callable[[asyncio.Event], Awaitable[None]], *, cleanup: Callable[[], object] | None = None
+) -> None:
+    """Run `serve(stopping)`, on uvloop where there is one; the event is set when the process is to end.
+
+    A second signal cancels what is left to do; then SystemExit is raised, with the status of a process that this signal
+    ended. `cleanup` is called after the loop, and no signal interrupts it.
+    """
     _allow_many_connections()
+    before = {number: signal.getsignal(number) for number in SIGNALS}
     try:
-        import uvloop
-    except ImportError:
-        asyncio.run(_serve_until_signal(serve))
-    else:
-        uvloop.run(_serve_until_signal(serve))
+        try:
+            import uvloop
+        except ImportError:
+            second = asyncio.run(_serve_until_signal(serve))
+        else:
+            second = uvloop.run(_serve_until_signal(serve))
+    finally:
+        for number in SIGNALS:
+            signal.signal(number, signal.SIG_IGN)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
+        if cleanup is not None:
+            cleanup()
+        for number, handler in before.items():
+            signal.signal(number, handler)
+    if second:
+        sys.exit(128 + second)
 
 
 def _allow_many_connections() -> None:
@@ -32,9 +52,28 @@ def _allow_many_connections() -> None:
         resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
 
 
-async def _serve_until_signal(serve: Callable[[asyncio.Event], Awaitable[None]]) -> None:
+async def _serve_until_signal(serve: Callable[[asyncio.Event], Awaitable[None]]) -> int:
+    """The number of the second signal, or 0."""
     stopping = asyncio.Event()
     loop = asyncio.get_running_loop()
-    for signum in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(signum, stopping.set)
-    await serve(stopping)
+    main = asyncio.current_task()
+    second: list[int] = []
+
+    def on_signal(number: int) -> None:
+        if not stopping.is_set():
+            stopping.set()
+        elif not second and main is not None:
+            second.append(number)
+            main.cancel()
+
+    for number in SIGNALS:
+        loop.add_signal_handler(number, on_signal, number)
+    try:
+        await serve(stopping)
+    except BaseException:
+        if not second:
+            raise
+    finally:
+        # The loop takes its handlers away when it closes: a signal at that moment would be an exception anywhere.
+        signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
+    return second[0] if second else 0

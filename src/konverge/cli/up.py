@@ -157,7 +157,7 @@ def run(arguments: argparse.Namespace) -> int:
         parts = Parts(
             operators=operators, own=own, rules=rules, processes=processes, folder=folder, pods_from=pods_from
         )
-        run_until_signal(lambda stopping: serve(arguments, parts, life, stopping))
+        run_until_signal(lambda stopping: serve(arguments, parts, life, stopping), cleanup=stack.close)
     return 0
 
 

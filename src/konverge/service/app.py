@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import re
 import ssl
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -33,6 +34,7 @@ log = logging.getLogger("konverge.service")
 _GRACE = 10.0
 """Seconds for open requests to finish when the service stops."""
 _PROBE = 5.0
+_HOST = re.compile(r"[A-Za-z0-9.\-\[\]:]{1,255}").fullmatch
 _HTML = "text/html; charset=utf-8"
 _POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
@@ -60,6 +62,7 @@ class Service:
         self._transport = transport
         self._streams = Streams()
         self._routes = api.routes(self._streams.watch)
+        self._scheme = "http"
 
     @asynccontextmanager
     async def serving(
@@ -69,6 +72,7 @@ class Service:
         limits = ServerLimits(body=self.options.body, connections=self.options.connections)
         server = Server(self.handle, limits=limits, refusal=_refusal)
         await server.start(host, port, ssl=tls)
+        self._scheme = "https" if tls is not None else "http"
         try:
             yield server.addresses[0]
         finally:
@@ -108,7 +112,8 @@ class Service:
         if path == "/openapi.json":
             return Response(200, Headers.of({"Content-Type": "application/json"}), self._document)
         if path == "/docs":
-            return Response(200, Headers.of({"Content-Type": _HTML}), self._reference)
+            page = pages.reference(self._description, self._url(request))
+            return Response(200, Headers.of({"Content-Type": _HTML}), page.encode())
         return self._file(request, path)
 
     async def _call(self, request: Request, path: str) -> Response:
@@ -152,9 +157,11 @@ class Service:
     def _document(self) -> bytes:
         return to_json(self._description)
 
-    @cached_property
-    def _reference(self) -> bytes:
-        return pages.reference(self._description).encode()
+    def _url(self, request: Request) -> str:
+        """Where the caller reached this service, also behind a proxy."""
+        host = request.headers.get("host") or ""
+        proto = request.headers.get("x-forwarded-proto") or self._scheme
+        return f"{'https' if proto == 'https' else 'http'}://{host if _HOST(host) else 'HOST'}"
 
 
 def _with_headers(response: Response) -> Response:

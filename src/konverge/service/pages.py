@@ -19,8 +19,8 @@ Schema = dict[str, Any]
 _DEEPEST = 6
 
 
-def reference(document: Schema) -> str:
-    """The whole page."""
+def reference(document: Schema, url: str) -> str:
+    """The whole page, with an example for the service at this URL."""
     info = document["info"]
     operations = [
         _operation(method, path, operation)
@@ -42,7 +42,7 @@ def reference(document: Schema) -> str:
 <header class="top"><h1>{escape(info["title"])} <small>API {escape(info["version"])}</small></h1></header>
 <main>
 <p>{escape(info["description"])} <a href="/openapi.json">openapi.json</a></p>
-<pre><code>{escape(_EXAMPLE)}</code></pre>
+<pre><code>{escape(_EXAMPLE.replace("<URL>", url))}</code></pre>
 {"".join(operations)}
 <h2>Schemas</h2>
 {"".join(schemas)}
@@ -53,11 +53,12 @@ def reference(document: Schema) -> str:
 
 
 _EXAMPLE = """TOKEN=$(kubectl create token NAME)
-curl -H "Authorization: Bearer $TOKEN" http://127.0.0.1:8082/api/v1/instances
+URL=<URL>
+curl -H "Authorization: Bearer $TOKEN" $URL/api/v1/instances
 curl -H "Authorization: Bearer $TOKEN" -H 'Content-Type: application/json' \\
   -d '{"name": "nacos", "version": "2.4.3", "spec": {"type": "cluster", "replicas": 3}}' \\
-  http://127.0.0.1:8082/api/v1/namespaces/default/instances
-curl -N -H "Authorization: Bearer $TOKEN" http://127.0.0.1:8082/api/v1/watch/instances"""
+  $URL/api/v1/namespaces/default/instances
+curl -N -H "Authorization: Bearer $TOKEN" $URL/api/v1/watch/instances"""
 
 
 def _operation(method: str, path: str, operation: Schema) -> str:
