@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+from konverge import kube
 from konverge.client import Client
 from konverge.explain import Answer, Gatherer, Ref
 from konverge.sim.kubelet.behaviour import ANNOTATION
+
+kube.all_controllers()  # imported now: on a loop that is watched for what blocks it, that takes too long
+kube.services()
 
 SPACE = "default"
 GROUPS = {

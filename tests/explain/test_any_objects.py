@@ -110,3 +110,16 @@ def test_a_chain_of_five_thousand_owners_is_walked_to_its_end() -> None:
     while deepest.children:
         deepest = deepest.children[0]
     assert deepest.cut == 1
+
+
+def unplaced(name: str, message: str) -> dict[str, Any]:
+    state = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": message}
+    meta = {"name": name, "namespace": "n", "uid": name}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": meta, "status": {"phase": "Pending", "conditions": [state]}}
+
+
+def test_what_has_one_cause_is_one_group() -> None:
+    full = "0/3 nodes are available: 3 Insufficient cpu. preemption: 0/3 nodes are available"
+    objects_ = [unplaced("a", full), unplaced("b", full.replace("cpu", "memory")), unplaced("c", "0/3 nodes: odd")]
+    groups = grouped(Explainer(World(objects_)).sick())
+    assert [[member.ref.name for member in members] for _, members in groups] == [["a", "b"], ["c"]]

@@ -139,9 +139,9 @@ async def test_pods_and_claims_that_the_api_server_refuses() -> None:
         job = await why(client, "Job", "job")
         claims = await why(client, "StatefulSet", "db")
     assert (pods.cause, job.cause, claims.cause) == ("quota", "quota", "quota")
-    assert "its ResourceQuota `small` is used up: pods=1 requested, pods=1 used, pods=1 allowed" in pods.sentence
+    assert "its ResourceQuota `small` would be exceeded: pods=1 requested, pods=1 used, pods=1 allowed" in pods.sentence
     assert "ResourceQuota `small`" in job.sentence
-    assert "ResourceQuota `disks` is used up: persistentvolumeclaims=1 requested" in claims.sentence
+    assert "ResourceQuota `disks` would be exceeded: persistentvolumeclaims=1 requested" in claims.sentence
 
 
 async def test_limits_service_accounts_and_pod_security() -> None:

@@ -29,6 +29,7 @@ PACKAGES = (
     "konverge.apiserver",
     "konverge.sim",
     "konverge.testing",
+    "konverge.explain",
 )
 _ADDRESS = re.compile(r"<(?:function|class|object|bound method)?\s*'?([\w.<>]+?)'?(?: object)? at 0x[0-9a-f]+>")
 

@@ -26,6 +26,8 @@ COMMANDS = (
     "new",
     "doctor",
     "why",
+    "logs",
+    "events",
     "store",
     "manifests",
     "sim",

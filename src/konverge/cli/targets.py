@@ -68,13 +68,15 @@ def configured(arguments: argparse.Namespace) -> Config:
 
 async def resolve(client: Client, target: Target, space: str) -> Ref:
     """The object that a target names, by discovery. Raises CouldNotAsk with what was likely meant."""
-    from konverge.client import UnknownKind
+    from konverge.client import ClientError, UnknownKind
     from konverge.explain import Ref
 
     try:
         resource = await client.mapper.find(target.kind)
     except UnknownKind as error:
         raise CouldNotAsk(await _unknown_kind(client, target.kind, str(error))) from error
+    except ClientError as error:
+        raise CouldNotAsk(str(error)) from error
     if resource.namespaced and not space:
         raise UsageError(f"{resource.kind} objects are in a namespace: give -n instead of -A")
     return Ref(resource.kind, target.name, space if resource.namespaced else "", resource.group)

@@ -50,7 +50,11 @@ class Paint:
         return cls(colours=wanted and is_terminal(stream or sys.stdout))
 
     def __call__(self, text: str, meaning: str) -> str:
-        return f"\x1b[{_CODES[meaning]}m{text}\x1b[0m" if self._colours else text
+        return self.numbered(text, _CODES[meaning])
+
+    def numbered(self, text: str, code: int) -> str:
+        """In a colour by its number, for what is told apart by colour alone."""
+        return f"\x1b[{code}m{text}\x1b[0m" if self._colours else text
 
 
 def table(rows: Sequence[Sequence[str]]) -> list[str]:

@@ -13,7 +13,6 @@ from konverge.explain.answer import Answer, Branch, Step
 from konverge.explain.links import links
 from konverge.explain.model import Health, Link, Ref, Verdict
 from konverge.explain.rules import judge
-from konverge.explain.texts import listed
 from konverge.explain.world import World
 
 DEPTH = 12
@@ -24,6 +23,8 @@ RELAYS = frozenset(("ReplicaSet", "EndpointSlice", "ControllerRevision"))
 """Kinds that only stand between two others: no sentence names them unless they are the cause."""
 EVERYWHERE = frozenset((("ConfigMap", "kube-root-ca.crt"), ("ServiceAccount", "default")))
 """What every pod uses: drawn only where it is missing."""
+OBSERVERS = frozenset(("Service", "EndpointSlice", "Ingress", "PodDisruptionBudget", "HorizontalPodAutoscaler"))
+"""Kinds that are sick because of the pods of others: the way to the cause leads through those others, if it can."""
 CARRIERS = frozenset(("Deployment", "StatefulSet", "DaemonSet"))
 """Named only where a sentence begins or ends with them."""
 
@@ -85,7 +86,7 @@ class Explainer:
             candidates = [ref for ref in dict.fromkeys(verdict.waits_for) if ref not in seen and self._is_sick(ref)]
             if not candidates:
                 break
-            current = max(candidates, key=lambda ref: self.verdict(ref).health.severity)
+            current = max(candidates, key=lambda ref: (ref.kind not in OBSERVERS, self.verdict(ref).health.severity))
             seen.add(current)
             steps.append(current)
         while len(steps) > 1 and self.verdict(steps[-1]).health is Health.READY:
@@ -202,13 +203,18 @@ class Explainer:
     def sick(self, refs: Iterable[Ref] | None = None) -> list[Answer]:
         """What is not ready, the sickest first; an object that only waits for another of the list comes with it."""
         chosen = list(self.world if refs is None else refs)
-        answers = [self.why(ref) for ref in chosen if self._is_sick(ref)]
+        answers = [self.why(ref) for ref in chosen if self._is_sick(ref) and not self._is_consequence(ref)]
         blamed = {step.ref for answer in answers for step in answer.chain[1:]}
         tops = [answer for answer in answers if answer.ref not in blamed]
         # In a ring, everything is blamed by something.
         left = {answer.chain[-1].ref for answer in answers} - {answer.chain[-1].ref for answer in tops}
         tops += [answer for answer in answers if answer.ref in left]
         return sorted(tops, key=lambda answer: (-answer.worst.severity, answer.ref.namespace, answer.ref))
+
+    def _is_consequence(self, ref: Ref) -> bool:
+        """A Service or the like whose owner is not ready either: the owner's answer is enough."""
+        owners = [owner for owner in self.world.owners(ref) if owner.kind not in OBSERVERS]
+        return ref.kind in OBSERVERS and any(self._is_sick(owner) for owner in owners)
 
 
 def _severity(health: Health) -> int:
@@ -222,13 +228,25 @@ def _advice(ref: Ref, verdict: Verdict) -> str:
     return ""
 
 
+_SHARED = frozenset(("no-room", "taint", "affinity", "cordoned", "no-nodes", "no-scheduler"))
+_SHARED_INSIDE = frozenset(
+    ("quota", "limit-range", "pod-security", "webhook-away", "webhook-refuses", "no-permission", "operator-away")
+)
+"""Causes that keep many objects from being ready, in the whole cluster or inside of a namespace."""
+
+
 def grouped(answers: Iterable[Answer]) -> list[tuple[Answer, list[Answer]]]:
     """Answers with one cause together: the first of each, and all of them."""
-    groups: dict[tuple[Ref, str], list[Answer]] = {}
+    groups: dict[tuple[str, ...], list[Answer]] = {}
     for answer in answers:
-        groups.setdefault((answer.chain[-1].ref, answer.cause), []).append(answer)
+        groups.setdefault(_group(answer), []).append(answer)
     return [(members[0], members) for members in groups.values()]
 
 
-def names(answers: Iterable[Answer]) -> str:
-    return listed(str(answer.ref) for answer in answers)
+def _group(answer: Answer) -> tuple[str, ...]:
+    last = answer.chain[-1]
+    if answer.cause in _SHARED:
+        return (answer.cause,)
+    if answer.cause in _SHARED_INSIDE:
+        return (answer.cause, last.ref.namespace, last.says.partition("` ")[0])
+    return (answer.cause, *last.ref)

@@ -71,7 +71,7 @@ class Gatherer:
 
     async def why(self, ref: Ref, *, tree: bool = False) -> Answer:
         """Why an object is as it is. Raises NotFound, and any other error about the object itself."""
-        await self._target(ref)
+        await self.read(ref)
         explainer = await self._explore([ref], tree=tree)
         answer = explainer.why(ref)
         answer.tree = explainer.tree(ref) if tree else None
@@ -84,8 +84,8 @@ class Gatherer:
         await self._kinds_with_status()
         queries = [Query(resource, namespace if resource.namespaced else "") for resource in BY_KIND.values()]
         queries = [query for query in queries if query.resource.kind not in NOT_IN_OVERVIEWS]
-        queries += [Query(resource, namespace) for resource in await self._custom_kinds()]
-        await self._run([*queries, Query(EVENTS, namespace, fields="type=Warning")])
+        queries += [Query(resource, namespace) for resource in await self.custom_kinds()]
+        await self.fetch([*queries, Query(EVENTS, namespace, fields="type=Warning")])
         explainer = Explainer(self.world)
         answers = [answer for answer in explainer.sick() if _is_inside(answer.ref, namespace)]
         explainer = await self._explore([answer.ref for answer in answers], listed=True)
@@ -94,7 +94,7 @@ class Gatherer:
             answer.unread = self.unread
         return answers
 
-    async def _target(self, ref: Ref) -> None:
+    async def read(self, ref: Ref) -> None:
         """The object itself: without it there is no answer."""
         resource = await self.resource_of(ref)
         obj = await self.client.get(resource, ref.name, ref.namespace)
@@ -117,7 +117,7 @@ class Gatherer:
             named = self._unresolved(explainer, reached)
             if not fresh and not named:
                 break
-            await self._run(fresh)
+            await self.fetch(fresh)
             await self._resolve(named)
         return Explainer(self.world)
 
@@ -128,7 +128,7 @@ class Gatherer:
             if not is_custom(ref.group):
                 continue
             if not listed:
-                queries += [Query(resource, ref.namespace) for resource in await self._custom_kinds()]
+                queries += [Query(resource, ref.namespace) for resource in await self.custom_kinds()]
             verdict = explainer.verdict(ref)
             if verdict.cause.startswith("operator") or verdict.cause == "finalizer":
                 queries += [Query(BY_KIND[kind], "") for kind in ("Deployment", "Lease")]
@@ -144,7 +144,8 @@ class Gatherer:
             return known
         return await self.client.mapper.find(f"{ref.kind}.{ref.group}" if ref.group else ref.kind)
 
-    async def _custom_kinds(self) -> list[Resource]:
+    async def custom_kinds(self) -> list[Resource]:
+        """The namespaced kinds that others than Kubernetes define."""
         every = [served for served in await self.client.mapper.all() if served.preferred and "list" in served.verbs]
         kinds = {served.resource for served in every if is_custom(served.resource.group)}
         chosen = sorted(kinds, key=lambda resource: resource.group_resource)
@@ -159,7 +160,8 @@ class Gatherer:
 
     # -------------------------------------------------------------- requests
 
-    async def _run(self, queries: Iterable[Query]) -> None:
+    async def fetch(self, queries: Iterable[Query]) -> None:
+        """Run those of the queries that were not run yet, in parallel."""
         chosen = [query for query in dict.fromkeys(queries) if query not in self._done]
         self._done.update(chosen)
         async with asyncio.TaskGroup() as group:
@@ -241,7 +243,7 @@ class Gatherer:
             else:
                 queries += [Query(resource, namespace, fields=f"metadata.name={ref.name}") for ref in named]
         before = dict(self._unread)
-        await self._run(queries)
+        await self.fetch(queries)
         failed = {what for what in self._unread if self._unread[what] != before.get(what)}
         for (resource, namespace), named in places.items():
             if _what(Query(resource, namespace)) not in failed and len(named) <= FEW:

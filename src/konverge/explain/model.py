@@ -87,7 +87,7 @@ class Verdict:
     says: str = ""
     """What follows its name: `has 1 of 3 replicas ready`."""
     whose: str = ""
-    """In place of `says`, what follows `whose`: `ResourceQuota small is used up`."""
+    """In place of `says`, what follows `whose`: `ResourceQuota small would be exceeded`."""
     cause: str = ""
     """The sort of the cause, where this object is one: `crash-loop`, `missing-key`."""
     waits_for: tuple[Ref, ...] = ()

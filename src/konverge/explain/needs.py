@@ -74,7 +74,7 @@ def needs(ref: Ref, world: World) -> Iterator[Query]:
     if is_custom(ref.group):
         yield from _whole(ref.namespace, "Pod", "PersistentVolumeClaim", "Service", *WORKLOADS)
     elif kind in WORKLOADS:
-        yield from _of_workload(ref, obj)
+        yield from _of_workload(ref, obj, world)
     elif kind == "Pod":
         yield from _whole(ref.namespace, "PersistentVolumeClaim")
         if _is_unplaced(obj):
@@ -90,10 +90,9 @@ def needs(ref: Ref, world: World) -> Iterator[Query]:
     elif kind == "PodDisruptionBudget":
         yield Query(BY_KIND["Pod"], ref.namespace, labels=_selector(obj))
         yield from _whole("", "Node")
-    elif kind == "Node":
+    elif kind == "Node" and at(obj, "spec", "unschedulable") is True:
         yield Query(BY_KIND["Pod"], fields=f"spec.nodeName={ref.name}")
-        if at(obj, "spec", "unschedulable") is True:
-            yield from _whole("", "PodDisruptionBudget")
+        yield from _whole("", "PodDisruptionBudget")
     elif kind == "Namespace" and text(obj, "metadata", "deletionTimestamp"):
         yield from _whole(ref.name, *(name for name, resource in BY_KIND.items() if resource.namespaced))
         yield from _whole("", "APIService")
@@ -111,12 +110,12 @@ def _whole(namespace: str, *kinds: str) -> Iterator[Query]:
         yield Query(BY_KIND[kind], namespace if BY_KIND[kind].namespaced else "")
 
 
-def _of_workload(ref: Ref, obj: Obj) -> Iterator[Query]:
+def _of_workload(ref: Ref, obj: Obj, world: World) -> Iterator[Query]:
     below = {"Deployment": ("ReplicaSet",), "CronJob": ("Job",)}.get(ref.kind, ())
     yield from _whole(ref.namespace, *below, "LimitRange")
     yield from _whole("", "ValidatingWebhookConfiguration", "MutatingWebhookConfiguration")
     selector = _selector(obj)
-    if ref.kind != "CronJob" and selector:
+    if ref.kind != "CronJob" and selector and not (ref.kind == "ReplicaSet" and world.owners(ref)):
         yield Query(BY_KIND["Pod"], ref.namespace, labels=selector)
     if ref.kind == "StatefulSet":
         yield from _whole(ref.namespace, "PersistentVolumeClaim")

@@ -52,7 +52,7 @@ def _waits(cause: str, *, says: str = "", whose: str = "", advice: str = "", on:
 def _quota(match: re.Match[str], namespace: str, world: World) -> Verdict:
     name, requested, used, limited = (part.strip() for part in match.groups())
     limited = limited.splitlines()[0].rstrip(".") if limited else ""
-    whose = f"ResourceQuota `{name}` is used up: {requested} requested, {used} used, {limited} allowed"
+    whose = f"ResourceQuota `{name}` would be exceeded: {requested} requested, {used} used, {limited} allowed"
     return _waits("quota", whose=whose, advice=f"raise the ResourceQuota {name}, or remove what it counts")
 
 

@@ -32,7 +32,7 @@ def unseen_by_operator(ref: Ref, obj: Obj, world: World) -> Verdict | None:
         return None
     if not status and (ref.group, ref.kind) not in world.with_status and not _siblings_have_status(ref, world):
         return None
-    what = "has not looked at it" if not status else "has not looked at its present spec"
+    what = "has not looked at it" if observed <= 0 else "has not looked at its present spec"
     if world.now and not world.is_older(obj, PATIENCE):
         return Verdict(Health.PROGRESSING, "is about to be looked at by its operator")
     for event in world.warnings(ref)[:5]:

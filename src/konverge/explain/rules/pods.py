@@ -74,7 +74,9 @@ def _unplaced(ref: Ref, obj: Obj, world: World) -> Verdict:
     if text(scheduled, "status") == "False":
         if CLAIMS.search(message):
             claims = tuple(link.ref for link in pod_links(ref, obj, world) if link.ref.kind == "PersistentVolumeClaim")
-            return Verdict(Health.WAITING, condense(message), cause="claim", waits_for=claims)
+            unbound = [claim.name for claim in claims if text(world.get(claim), "status", "phase") != "Bound"]
+            says = f"waits until its claims are bound: {listed(unbound)}" if unbound else condense(message)
+            return Verdict(Health.WAITING, says, cause="claim", waits_for=claims)
         nodes = tuple(world.of_kind("Node")) if "were unschedulable" in message or "taint" in message else ()
         sick = tuple(node for node in nodes if holds(world.get(node) or {}, "Ready") not in ("True", ""))
         return Verdict(Health.WAITING, condense(message), cause=cause_of(message), waits_for=sick)
