@@ -132,7 +132,7 @@ class Shown:
 
     # -------------------------------------------------------------- a recorder, caches, a caller
 
-    def event(self, about: Object, type: str, reason: str, message: str) -> None:
+    def event(self, reason: str, message: str, *, about: Object, type: str = "Normal") -> None:
         self.events.append((type, reason))
         self.messages.append(message)
 

@@ -117,8 +117,8 @@ class Events:
     def __init__(self) -> None:
         self.events: list[tuple[Any, ...]] = []
 
-    def event(self, *event: Any) -> None:
-        self.events.append(event)
+    def event(self, reason: str, message: str, *, about: Any, type: str = "Normal") -> None:
+        self.events.append((about, type, reason, message))
 
 
 def secret(version: str = "5", **meta: Any) -> Secret:

@@ -30,7 +30,7 @@ async def test_an_event_that_cannot_be_written_costs_itself(client: Client, monk
     recorder = EventRecorder(client, "c")
     task = asyncio.create_task(recorder.run())
     for reason in ("First", "Bad", "Last"):
-        recorder.event(made, "Normal", reason, "something happened")
+        recorder.event(reason, "something happened", about=made)
     await asyncio.sleep(1)
     assert not task.done()
     task.cancel()

@@ -54,7 +54,7 @@ class Recorded:
     def __init__(self) -> None:
         self.events: list[tuple[str, str, str]] = []
 
-    def event(self, about: Any, type: str, reason: str, message: str) -> None:
+    def event(self, reason: str, message: str, *, about: Any, type: str = "Normal") -> None:
         assert type == "Warning"
         self.events.append((f"{about.kind} {about.metadata.name}", reason, message))
 
@@ -332,7 +332,7 @@ async def test_an_index_that_raises_costs_one_object(client: Client) -> None:
 
 async def test_a_recorder_that_raises_costs_nothing_but_its_events(client: Client) -> None:
     class Broken:
-        def event(self, *_: object) -> None:
+        def event(self, *_: object, **__: object) -> None:
             raise OSError("disk full")
 
     async def reconcile(ctx: Context[Any]) -> None:

@@ -69,7 +69,7 @@ class Recorded:
     def __init__(self) -> None:
         self.events: list[tuple[str, str, str]] = []
 
-    def event(self, about: Any, type: str, reason: str, message: str) -> None:
+    def event(self, reason: str, message: str, *, about: Any, type: str = "Normal") -> None:
         assert type == "Warning"
         self.events.append((about.metadata.name, reason, message))
 

@@ -9,12 +9,14 @@ Upstream: client-go's tools/record.
 from __future__ import annotations
 
 import asyncio
+import inspect
 import logging
+import warnings
 from collections import deque
 from collections.abc import Callable
 from datetime import UTC, datetime
 from functools import partial
-from typing import Any
+from typing import Any, overload
 
 from konverge import clock
 from konverge.client import AlreadyExists, Client, ClientError, Forbidden, MergePatch, NotFound
@@ -33,13 +35,15 @@ FLUSH = 5.0
 NAME_ATTEMPTS = 3
 """How many names are tried for one event."""
 
+_NEW_ORDER = "the order is event(reason, message, about=obj, type='Warning') now; see docs/migrating.md"
+
 _log = logging.getLogger("konverge.events")
 
 
 class EventRecorder:
     """Records events. `run` writes them until it is cancelled; then what is left is flushed, within a limit.
 
-    recorder.event(pod, "Normal", "Pulled", "image nginx:1.27 pulled")
+    recorder.event("Pulled", "image nginx:1.27 pulled", about=pod)
     """
 
     def __init__(self, client: Client, component: str, *, instance: str = "") -> None:
@@ -51,9 +55,16 @@ class EventRecorder:
         self._added = asyncio.Event()
         self.dropped = 0
 
-    def event(self, about: Object, type: str, reason: str, message: str) -> None:
-        """Record that something happened. `type` is Normal or Warning, `reason` one word in CamelCase."""
-        self._record(self._component, about, type, reason, message)
+    @overload
+    def event(self, reason: str, message: str, *, about: Object, type: str = "Normal") -> None: ...
+    @overload
+    def event(self, about: Object, type: str, reason: str, message: str, /) -> None: ...
+    def event(self, *texts: Any, **named: Any) -> None:
+        """Record that something happened. `reason` is one word in CamelCase, `type` is Normal or Warning.
+
+        The order of earlier versions (`about, type, reason, message`) works for one more release.
+        """
+        self._record(self._component, *_ordered(*texts, **named))
 
     def named(self, component: str) -> NamedRecorder:
         """A recorder for another component, whose events this one writes."""
@@ -170,8 +181,47 @@ class NamedRecorder:
     def __init__(self, record: Callable[[Object, str, str, str], None]) -> None:
         self._record = record
 
-    def event(self, about: Object, type: str, reason: str, message: str) -> None:
-        self._record(about, type, reason, message)
+    @overload
+    def event(self, reason: str, message: str, *, about: Object, type: str = "Normal") -> None: ...
+    @overload
+    def event(self, about: Object, type: str, reason: str, message: str, /) -> None: ...
+    def event(self, *texts: Any, **named: Any) -> None:
+        self._record(*_ordered(*texts, **named))
+
+
+def _ordered(
+    *texts: Any,
+    reason: str | None = None,
+    message: str | None = None,
+    about: Object | None = None,
+    type: str = "Normal",
+) -> tuple[Object, str, str, str]:
+    """Object, type, reason and message of a call in the present order or in that of earlier versions."""
+    if about is None and len(texts) == 4:
+        warnings.warn(f"event(about, type, reason, message): {_NEW_ORDER}", DeprecationWarning, stacklevel=3)
+        about, type, *texts = texts  # type: ignore[assignment]
+    values = [*texts, *(text for text in (reason, message) if text is not None)]
+    if about is None or len(values) != 2:
+        raise TypeError(f"event() needs a reason, a message and about=: {_NEW_ORDER}")
+    return about, type, values[0], values[1]
+
+
+class _OldOrder:
+    """A recorder of the author's own, whose `event` takes its arguments in the order of earlier versions."""
+
+    def __init__(self, inner: Any) -> None:
+        self._inner = inner
+
+    def event(self, reason: str, message: str, *, about: Object, type: str = "Normal") -> None:
+        self._inner.event(about, type, reason, message)
+
+
+def with_new_order(recorder: Any) -> Any:
+    """A recorder as it is, or wrapped if it was written for earlier versions."""
+    if next(iter(inspect.signature(recorder.event).parameters), "") != "about":
+        return recorder
+    warnings.warn(f"{recorder.__class__.__name__}.event: {_NEW_ORDER}", DeprecationWarning, stacklevel=2)
+    return _OldOrder(recorder)
 
 
 def _about(obj: Object) -> About:

@@ -40,7 +40,7 @@ _status_only: dict[type[Any], Any] = {}
 class Recorder(Protocol):
     """Where events about an object go."""
 
-    def event(self, about: Object, type: str, reason: str, message: str) -> None: ...
+    def event(self, reason: str, message: str, *, about: Object, type: str = "Normal") -> None: ...
 
 
 class Caches(Protocol):
@@ -349,7 +349,7 @@ class Context(Generic[T]):
 
     def event(self, reason: str, message: str, *, type: str = "Normal", about: Object | None = None) -> None:
         """Record an event about the object (or another one), as kubectl describe shows it."""
-        self._recorder.event(about or self.obj, type, reason, message)
+        self._recorder.event(reason, message, about=about or self.obj, type=type)
 
     def warning(self, reason: str, message: str, *, about: Object | None = None) -> None:
         self.event(reason, message, type="Warning", about=about)

@@ -313,7 +313,7 @@ class Engine(Generic[T]):
         if record is not None:
             about = reference(self.controller.kind.resource, key, record.uid, record.version)
             try:
-                self._recorder.event(about, "Warning", reason, message)
+                self._recorder.event(reason, message, about=about, type="Warning")
             except Exception:  # a recorder may be the author's; an event is not worth a worker
                 _log.exception("%s %s: no event %s", self.controller.name, key, reason)
 

@@ -22,7 +22,7 @@ from typing import Any, Self
 from konverge.cache.quarantine import Quarantined
 from konverge.client import Client
 from konverge.objects.resource import Resource
-from konverge.observe.events import EventRecorder
+from konverge.observe.events import EventRecorder, with_new_order
 from konverge.observe.health import Health
 from konverge.observe.metrics import Counted, Numbers, RequestNumbers
 from konverge.runtime.alongside import alongside, ungrouped
@@ -260,7 +260,7 @@ class Manager:
         elector = self._elector(client)
         writer = client if elector is None else Fenced(client, elector)
         tracked = Tracked(writer)
-        recorder = self._recorder or EventRecorder(writer, self.name)
+        recorder = with_new_order(self._recorder) if self._recorder else EventRecorder(writer, self.name)
         self.caches = SharedCaches(tracked, self.name, self.config.cache)
         for controller in self._controllers:
             self._add_engine(controller, tracked, recorder)
@@ -412,7 +412,7 @@ class Manager:
 
 def _report(recorder: Recorder, resource: Resource, entry: Quarantined) -> None:
     about = reference(resource, entry.key, entry.uid, entry.version)
-    recorder.event(about, "Warning", "ObjectQuarantined", f"{entry.stage}: {entry.error}")
+    recorder.event("ObjectQuarantined", f"{entry.stage}: {entry.error}", about=about, type="Warning")
 
 
 async def _unless_stopped(stop: asyncio.Event, work: Coroutine[Any, Any, object]) -> bool:

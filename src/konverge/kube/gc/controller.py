@@ -102,7 +102,7 @@ class GarbageCollector:
         about = Object(api_version=dependent.api_version, kind=dependent.kind, metadata=meta)
         owner = invalid.owner.identity(dependent.namespace)
         message = f'ownerRef {owner} does not exist in namespace "{dependent.namespace}"'
-        self._recorder.event(about, "Warning", "OwnerRefInvalidNamespace", message)
+        self._recorder.event("OwnerRefInvalidNamespace", message, about=about, type="Warning")
 
     # -------------------------------------------------------------- working
 

@@ -217,7 +217,7 @@ class Kubelet:
             scripts = behaviours(pod, self.rules)
         except BehaviourError as error:
             if self._recorder is not None:
-                self._recorder.event(pod, "Warning", "InvalidBehaviour", str(error))
+                self._recorder.event("InvalidBehaviour", str(error), about=pod, type="Warning")
             scripts = {}
         if self.runtime is not None:
             scripts |= dict.fromkeys(self.runtime.lives(pod), RUNS)
@@ -262,7 +262,7 @@ class Kubelet:
         notes, machine.notes = machine.notes, []
         if self._recorder is not None and self._events:
             for note in notes:
-                self._recorder.event(machine.pod, note.type, note.reason, note.message)
+                self._recorder.event(note.reason, note.message, about=machine.pod, type=note.type)
 
 
 def _address(node: Node) -> str:

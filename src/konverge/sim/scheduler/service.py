@@ -224,7 +224,7 @@ class Scheduler:
 
     def _record_event(self, pod: Pod, type: str, reason: str, message: str) -> None:
         if self._events:
-            self._recorder.event(pod, type, reason, message)
+            self._recorder.event(reason, message, about=pod, type=type)
 
 
 def _ours(pod: Pod) -> bool:
