@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import inspect
 import re
+import subprocess
 import sys
 from pathlib import Path
 from types import ModuleType
@@ -20,10 +21,13 @@ from tools.site.reference import pages
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 REAL_TIME = {"process-pods.md"}
+SUITES = ["tutorial.md"]
+"""Pages whose blocks together are a file of tests."""
+TRANSLATED = sorted(path.relative_to(DOCS).as_posix() for path in DOCS.rglob("*.zh.md"))
 PAGES = [
     pytest.param(page, marks=[] if page in REAL_TIME else pytest.mark.virtual, id=page)
     for page in sorted(path.relative_to(DOCS).as_posix() for path in DOCS.rglob("*.md"))
-    if "```python\n" in (DOCS / page).read_text(encoding="utf-8")
+    if "```python\n" in (DOCS / page).read_text(encoding="utf-8") and page not in {*SUITES, *TRANSLATED}
 ]
 
 
@@ -57,6 +61,25 @@ async def test_the_python_blocks_of_a_page_run(page: str) -> None:
             result = eval(code, module.__dict__)
             if inspect.isawaitable(result):
                 await result
+
+
+@pytest.mark.parametrize("page", SUITES)
+def test_the_tests_of_a_page_pass(page: str, tmp_path: Path) -> None:
+    written = tmp_path / "test_page.py"
+    written.write_text("\n\n".join(blocks(page)), encoding="utf-8")
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:xdist"]
+    done = subprocess.run([*command, str(written)], cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout[-4000:]
+    assert "6 passed" in done.stdout
+
+
+@pytest.mark.parametrize("page", TRANSLATED)
+def test_a_translation_has_the_blocks_and_parts_of_its_page(page: str) -> None:
+    def parts(name: str) -> tuple[list[str], int]:
+        text = (DOCS / name).read_text(encoding="utf-8")
+        return re.findall(r"```\w+\n.*?```", text, re.DOTALL), len(re.findall(r"^##+ ", text, re.MULTILINE))
+
+    assert parts(page) == parts(page.replace(".zh.md", ".md"))
 
 
 def test_the_reference_has_every_public_name_with_its_docstring() -> None:
