@@ -66,14 +66,15 @@ def konverge_version() -> str:
     return version("konverge")
 
 
-def add_operators(parser: argparse.ArgumentParser) -> None:
+def add_operators(parser: argparse.ArgumentParser, *, at_least: int = 1) -> None:
     from konverge.operators.catalog import SUMMARIES
 
     if is_own(parser):
         return
     known = "; ".join(f"{name}: {summary}" for name, summary in SUMMARIES.items())
     forms = "an installed one by its name, your own as module:attribute or as a file (my_operator.py)"
-    parser.add_argument("operators", nargs="+", metavar=OPERATOR, help=f"operators: {forms}. Ours: {known}")
+    several = "+" if at_least else "*"
+    parser.add_argument("operators", nargs=several, metavar=OPERATOR, help=f"operators: {forms}. Ours: {known}")
 
 
 def add_cluster(parser: argparse.ArgumentParser) -> None:

@@ -68,14 +68,14 @@ def shortest(outcome: Outcome, again: Callable[[int, Plan], Outcome] = run_seed)
     return best
 
 
-def report(outcome: Outcome, short: Outcome) -> str:
+def report(outcome: Outcome, short: Outcome, command: str = "konverge sim") -> str:
     """A failing outcome as text: what is wrong, the fewest faults that lead to it, and how to see it again."""
-    again = f'konverge sim --seed {outcome.seed} --plan "{short.plan if short.plan.faults else ""}" --logs'
+    again = f'{command} --seed {outcome.seed} --plan "{short.plan if short.plan.faults else ""}" --logs'
     lines = [
         f"seed {outcome.seed} failed: {outcome.problem}",
         f"with {len(short.plan.faults)} of {len(outcome.plan.faults)} faults it still fails: {short.problem}",
         *(f"  {line}" for line in short.happened),
-        f"the whole of it: konverge sim --seed {outcome.seed}",
+        f"the whole of it: {command} --seed {outcome.seed}",
         f"again: {again}",
     ]
     return "\n".join(lines)

@@ -1,0 +1,83 @@
+"""`konverge sim OPERATOR`: an operator that survives the faults of a seed, and one that does not."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from konverge.cli.main import main
+from konverge.cli.sim_operators import OperatorScenario, difference
+from konverge.operators.loading import load
+
+pytestmark = pytest.mark.spec("O-07")
+
+KEEPER = '''
+from konverge import Context, Controller, CustomResource, Manager, Model, ObjectMeta
+from konverge.objects.kinds.core_v1 import ConfigMap
+
+class Spec(Model):
+    text: str = ""
+
+class Kept(CustomResource[Spec, Model], group="example.com", version="v1"):
+    """A text."""
+
+seen = set()
+
+async def once(ctx: Context[Kept]) -> None:
+    """Remembers what it has begun, and not what it has finished."""
+    if ctx.obj.metadata.uid not in seen:
+        seen.add(ctx.obj.metadata.uid)
+        await keep(ctx)
+
+async def keep(ctx: Context[Kept]) -> None:
+    await ctx.apply(ConfigMap(metadata=ObjectMeta(name=ctx.request.name), data={"text": ctx.obj.spec.text}))
+
+manager = Manager(name="keeper").add(Controller(Kept, keep, owns=[ConfigMap]))
+forgetful = Manager(name="keeper").add(Controller(Kept, once, owns=[ConfigMap]))
+'''
+SAMPLE = "{apiVersion: example.com/v1, kind: Kept, metadata: {name: k%d, namespace: default}, spec: {text: hello}}\n"
+SEED = 4
+"""A seed whose faults let a write of the operator fail."""
+
+
+@pytest.fixture(autouse=True)
+def keeper(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("logging.disable", lambda level: None)
+    file = tmp_path / "keeper.py"
+    file.write_text(KEEPER)
+    (tmp_path / "sample.yaml").write_text("---\n".join(SAMPLE % number for number in range(5)))
+    yield file
+    sys.modules.pop("keeper", None)
+
+
+def test_an_operator_that_repeats_what_failed_comes_through(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["sim", "keeper.py", "--seed", str(SEED)]) == 0
+    assert "1 of 1 seeds came through" in capsys.readouterr().out
+    scenario = OperatorScenario([load("keeper.py")])
+    assert scenario.run_seed(SEED).happened, "there were faults"
+    assert scenario.expected == {f"Kept default/k{number}": f"ConfigMap default/k{number}" for number in range(5)}
+
+
+def test_one_that_does_not_is_reported_with_the_fewest_faults(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["sim", "keeper.py:forgetful", "--seed", str(SEED)]) == 1
+    printed = capsys.readouterr().out
+    assert f"seed {SEED} failed: Kept default/k" in printed
+    assert ", without faults with (ConfigMap default/k" in printed
+    assert f"again: konverge sim keeper.py:forgetful --seed {SEED} --plan" in printed
+
+
+def test_without_samples_there_is_nothing_to_run(keeper: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (keeper.parent / "sample.yaml").unlink()
+    assert main(["sim", "keeper.py"]) == 2
+    assert "keeper has no samples to run with: put a sample.yaml beside" in capsys.readouterr().err
+
+
+def test_the_first_difference_is_a_sentence() -> None:
+    assert difference({"A a/b": "x"}, {"A a/b": "x"}) == ""
+    assert difference({"A a/b": "x"}, {}) == "A a/b ends with (nothing), without faults with (x)"
+    assert difference({}, {"A a/b": "x"}) == "A a/b ends with (x), without faults with (nothing)"
