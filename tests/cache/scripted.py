@@ -109,6 +109,7 @@ async def informed(
     informer = Informer(script, CacheSpec(resource=CONFIG_MAPS, **spec), indexes)  # type: ignore[arg-type]
     running = asyncio.create_task(informer.run())
     yield informer
+    assert not running.done(), "an informer ends only when it is cancelled"
     running.cancel()
     await asyncio.gather(running, return_exceptions=True)
     assert all(stream.closed for stream in script.streams)

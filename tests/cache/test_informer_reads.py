@@ -64,6 +64,17 @@ async def test_a_transform_changes_what_is_kept_and_may_have_a_projection_as_wel
             assert json.loads(record.raw).items() >= kept.items()
 
 
+@pytest.mark.spec("R-10")
+async def test_an_object_is_kept_as_the_server_wrote_it() -> None:
+    """Without a projection or a transform: a number with its zeros, the fields in their order."""
+    written = b'{"spec":{"b":1.50,"a":"\\u00e9"},"metadata":{"name":"a","namespace":"shop","resourceVersion":"3"}}'
+    async with informed(Script(b'{"type":"ADDED","object":' + written + b"}\n" + end(7))) as informer:
+        await informer.synced.wait()
+        record = informer.get(Key("shop", "a"))
+        assert record is not None
+        assert record.raw == written
+
+
 @pytest.mark.parametrize(
     ("spec", "selective"),
     [
@@ -131,8 +142,12 @@ async def test_indexes_of_one_name_are_shared_only_when_their_function_is_the_sa
         assert lister.keys_by_index("mine", "1") == [Key("shop", "a")]
         assert [obj["metadata"]["name"] for obj in lister.by_index("mine", "1")] == ["a"]
         assert (lister.has_index("mine"), lister.has_index("key")) == (True, False)
-        with pytest.raises(LookupError, match="has no index 'key'"):
+        with pytest.raises(LookupError, match=r"has no index 'key' .*declared: mine\)"):
             lister.keys_by_index("key", "a")
+        with pytest.raises(LookupError, match=r"declared: none\)"):
+            Lister(informer, json.loads, {}).keys_by_index("key", "a")
+        with pytest.raises(LookupError, match=r"declared: a, b\)"):
+            Lister(informer, json.loads, {"b": other, "a": other}).keys_by_index("key", "a")
         assert Lister(informer, json.loads).has_index("key")
 
 
@@ -147,6 +162,9 @@ async def test_a_lister_sorts_and_selects() -> None:
         assert [obj["metadata"]["name"] for obj in lister.list("z")] == ["a", "b"]
         informer.add_index("name", by_name)
         assert [obj["metadata"]["name"] for obj in lister.by_index("name", "c")] == ["c"]
+        informer.add_index("all", lambda record, meta: ["x"])
+        by_index = [(obj["metadata"]["namespace"], obj["metadata"]["name"]) for obj in lister.by_index("all", "x")]
+        assert by_index == listed, "in the same order"
         assert lister.raw("c", "a") is informer.get(Key("a", "c"))
         assert lister.raw("c", "z") is None
 
@@ -191,6 +209,19 @@ async def test_waiting_for_a_deletion_ends_when_the_object_is_gone_or_going_or_a
 
 
 @pytest.mark.spec("R-12")
+async def test_a_waiter_may_see_several_changes_before_it_runs() -> None:
+    script = Opened(end(7))
+    async with informed(script) as informer:
+        await asyncio.sleep(0.01)
+        script.informer = informer
+        waiting = asyncio.create_task(informer.wait_for_version(Key("shop", "a"), 8))
+        await asyncio.sleep(0)
+        await script.push(line("ADDED", "a", 8) + line("BOOKMARK", "", 9) + line("ADDED", "b", 10))
+        await waiting
+        assert names(informer) == {"a", "b"}
+
+
+@pytest.mark.spec("R-12")
 async def test_waiting_for_a_version_ends_exactly_with_it_and_is_forgotten_when_cancelled() -> None:
     script = Opened(end(7))
     async with informed(script) as informer:
@@ -226,3 +257,11 @@ async def test_a_handler_sees_every_change_in_order_and_a_removed_one_none() -> 
         assert [change.type.value for change in seen] == ["added", "updated", "deleted"]
         assert not any(change.initial for change in seen)
         assert removed == []
+        assert seen[0].meta is not seen[0].meta, "a change that is kept does not hold the metadata as well"
+
+
+@pytest.mark.spec("R-11")
+async def test_a_cache_of_everything_covers_every_namespace() -> None:
+    async with informed(Script(end(3))) as informer:
+        assert informer.covers(["shop"])
+        assert informer.covers([])

@@ -10,8 +10,8 @@ import pytest
 
 from konverge.cache import CacheSpec, Informer
 from konverge.cache.record import Key
-from konverge.cache.reflector import MIN_AGE
-from konverge.client import Call, Expired, InternalError
+from konverge.cache.reflector import MIN_AGE, PARTIAL_METADATA_LIST
+from konverge.client import Call, ClientError, Expired, InternalError
 from konverge.wire.message import Headers, Response
 from tests.cache.scripted import CONFIG_MAPS, Script, end, informed, line, names, refused
 
@@ -40,9 +40,11 @@ class Server(Script):
         super().__init__(FIRST, *answers)
         self.lists = list(lists)
         self.asked: list[tuple[str, str]] = []
+        self.list_calls: list[Call] = []
 
     async def call(self, call: Call) -> Response:
         self.asked.append((call.verb, call.namespace))
+        self.list_calls.append(call)
         return Response(200, Headers(), self.lists.pop(0))
 
 
@@ -59,6 +61,8 @@ def now() -> float:
         (listed(9), line("DELETED", "a", 9), 30),
         (listed(9, ("a", "another", 8)), line("MODIFIED", "a", 8, uid="another"), 30),
         (listed(9, ("b", "b", 7), ("a", "a", 3)), line("ADDED", "b", 7), 30),
+        (listed(3), line("DELETED", "a", 9), 30),  # the version of the list itself is not after it
+        (b'{"metadata": {"resourceVersion": "9"}, "items": null}', line("DELETED", "a", 9), 30),
     ],
 )
 async def test_a_cache_shows_what_the_server_has_when_every_object_is_as_there(
@@ -79,6 +83,42 @@ async def test_an_object_that_came_after_the_list_is_no_obstacle() -> None:
         async with asyncio.timeout(1):
             await informer.wait_for_present("shop", informer.mark("shop"))
         assert names(informer) == {"a", "c"}
+
+
+async def test_what_the_server_has_is_compared_with_what_the_cache_may_hold() -> None:
+    """The same selectors, or an object that the cache leaves out would be waited for without an end."""
+    script = Server([(30.0, line("DELETED", "a", 9))], lists=(listed(9),))
+    async with informed(script, label_selector="app=x", field_selector="metadata.name!=z") as informer:
+        await informer.synced.wait()
+        await informer.wait_for_present("shop", informer.mark("shop"))
+    (call,) = script.list_calls
+    assert call.query == {"labelSelector": "app=x", "fieldSelector": "metadata.name!=z"}
+    assert call.accept == PARTIAL_METADATA_LIST, "of each object only its identity is needed"
+
+
+async def test_a_list_that_cannot_be_read_is_an_error_of_the_client() -> None:
+    async with informed(Server(lists=(b"<html>busy</html>",))) as informer:
+        await informer.synced.wait()
+        with pytest.raises(ClientError, match="cannot be read"):
+            await informer.wait_for_present("shop", informer.mark("shop"))
+
+
+async def test_an_object_of_another_namespace_is_no_obstacle() -> None:
+    script = Server([(1.0, line("ADDED", "z", 6, namespace="bank"))], lists=(listed(9, ("a", "a", 3)),))
+    async with informed(script) as informer:
+        await asyncio.sleep(2)
+        assert names(informer) == {"a", "z"}
+        async with asyncio.timeout(1):
+            await informer.wait_for_present("shop", informer.mark("shop"))
+
+
+async def test_without_a_namespace_every_object_counts() -> None:
+    script = Server([(30.0, line("DELETED", "a", 9))], lists=(listed(9),))
+    async with informed(script) as informer:
+        await informer.synced.wait()
+        await informer.wait_for_present("", informer.mark(""))
+        assert now() == 30
+    assert script.asked == [("list", "")]
 
 
 async def test_a_state_that_was_listed_after_the_mark_shows_everything() -> None:

@@ -18,6 +18,8 @@ from konverge.client import Client, MergePatch
 from konverge.objects.kinds.core_v1 import ConfigMap
 from konverge.objects.labels import parse
 from konverge.wire.message import Headers, Request, Response, Stream, Transport
+from tests.cache.scripted import Script, end, informed
+from tests.cache.scripted import line as event
 from tests.cache.test_informer import config_map, make_client
 from tests.cache.test_watch_state import bookmark, feed, line
 
@@ -135,6 +137,23 @@ def test_a_relist_of_one_namespace_says_nothing_about_another() -> None:
     assert [entry.key for entry in quarantine] == [Key("other", "x")]
 
 
+def test_a_relist_of_the_own_namespace_without_the_object_ends_it() -> None:
+    watching = Watching(Store(), namespace="ns")
+    watching.begin_list()
+    feed(watching, listed(obj("a", 1), obj("b", 2, bad=True)))
+    assert quarantined(watching) == [("b", 2)]
+    relist(watching, obj("a", 1))
+    assert quarantined(watching) == []
+
+
+def test_an_unreadable_event_that_was_seen_before_says_nothing() -> None:
+    watching = begin(obj("a", 10))
+    feed(watching, line("MODIFIED", obj("a", 10, bad=True)) + line("MODIFIED", obj("a", 9, bad=True)))
+    assert quarantined(watching) == []
+    feed(watching, line("MODIFIED", obj("a", 0, bad=True)))
+    assert quarantined(watching) == [("a", 0)], "a version that cannot be compared is never old"
+
+
 def test_pages_go_the_same_way() -> None:
     watching = Watching(Store())
     watching.begin_list()
@@ -179,6 +198,18 @@ def test_an_index_function_that_raises_leaves_the_object_in_the_cache() -> None:
     assert len(store.quarantine.entries) == 2
 
 
+def test_a_relist_that_shows_the_same_object_does_not_end_what_fails_on_it() -> None:
+    watching = Watching(Store({"fails": lambda record, meta: [str(int(meta.labels["l"]))]}))
+    watching.begin_list()
+    bad = {"metadata": {**obj("a", 1)["metadata"], "labels": {"l": "x"}}}
+    feed(watching, listed(bad))
+    assert quarantined(watching) == [("a", 1)]
+    relist(watching, bad)
+    assert quarantined(watching) == [("a", 1)]
+    relist(watching)
+    assert quarantined(watching) == []
+
+
 # ------------------------------------------------------------------ reports
 
 
@@ -214,6 +245,22 @@ def test_a_function_that_fails_on_everything_is_not_reported_for_everything(capl
         quarantine.forget(Key("ns", str(number)))
     quarantine.report(B, 1, "u", "fails", ValueError("no"))
     assert len(heard) == MAX_REPORTS + 2
+
+
+def test_each_object_that_is_released_makes_room_for_one_report(caplog: pytest.LogCaptureFixture) -> None:
+    quarantine, heard = Quarantine("things"), []
+    quarantine.listeners.append(heard.append)
+    for number in range(MAX_REPORTS + 1):
+        quarantine.report(Key("ns", str(number)), 1, "u", "fails", ValueError("no"))
+    assert caplog.text.count("no more are named") == 1
+    quarantine.report(Key("ns", "0"), 2, "u", "fails", ValueError("no"))
+    assert caplog.text.count("no more are named") == 1
+    heard.clear()
+    for number in range(2):
+        quarantine.release(Key("ns", str(number)), "fails")
+    for key in (A, B):
+        quarantine.report(key, 1, "u", "fails", ValueError("no"))
+    assert [entry.key for entry in heard] == [A]
 
 
 def test_objects_and_stages_are_apart() -> None:
@@ -333,6 +380,15 @@ async def test_a_handler_that_raises_disturbs_neither_other_handlers_nor_other_o
     await asyncio.sleep(1)
     assert informer.quarantine.count == 0
     await ended(task)
+
+
+async def test_an_older_change_that_is_delivered_ends_only_what_failed_on_it() -> None:
+    """Both states are in the store before the first is delivered: what cannot be indexed is the second."""
+    script = Script(end(7), event("ADDED", "a", 8, labels={"l": "1"}) + event("MODIFIED", "a", 9, labels={"l": "x"}))
+    index = {"number": lambda record, meta: [str(int(meta.labels["l"]))]}
+    async with informed(script, index) as informer:
+        await asyncio.sleep(1)
+        assert [(entry.key.name, entry.version) for entry in informer.quarantine] == [("a", 9)]
 
 
 class Garbled:

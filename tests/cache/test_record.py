@@ -48,6 +48,36 @@ def test_a_field_of_that_name_elsewhere_stays() -> None:
     assert json.loads(record.raw) == obj, "written with spaces, it stays"
 
 
+@pytest.mark.spec("R-10")
+@pytest.mark.parametrize(
+    "metadata",
+    [
+        b'{"name":"a", "managedFields":[{"manager":"m"}]}',
+        b'{"name":"a", "managedFields":[{"manager":"m"}],"uid":"u"}',
+        b'{"managedFields":[{"manager":"m"}] ,"name":"a"}',
+        b'{"name":"a","managedFields":[{"manager":"m"}] }',
+        b'{ "managedFields":[{"manager":"m"}],"name":"a"}',
+    ],
+)
+def test_with_spaces_around_it_the_rest_stays_readable(metadata: bytes) -> None:
+    key, record, _ = receive(b'{"metadata":' + metadata + b',"data":{"v":"1"}}')
+    assert (key, record.meta.name) == (Key("", "a"), "a")
+    kept = json.loads(record.raw)
+    kept["metadata"].pop("managedFields", None)
+    expected = json.loads(metadata)
+    del expected["managedFields"]
+    assert kept == {"metadata": expected, "data": {"v": "1"}}
+
+
+@pytest.mark.spec("R-10")
+def test_the_metadata_at_hand_holds_no_managed_fields() -> None:
+    """It would keep the whole message in memory."""
+    managed = [{"manager": "m", "operation": "Apply"}]
+    for receives in (receive, receiver("m")):
+        _, _, meta = receives(encoded({"metadata": {"name": "a", "managedFields": managed}}))
+        assert not getattr(meta, "managed_fields")  # noqa: B009
+
+
 def test_a_record_knows_version_uid_generation_and_annotations() -> None:
     meta = {"name": "a", "namespace": "ns", "uid": "u", "generation": 3, "resourceVersion": "12"}
     key, record, received = receive(encoded({"metadata": {**meta, "annotations": {"x": "y"}, "labels": {"l": "m"}}}))

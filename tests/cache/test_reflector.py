@@ -15,6 +15,7 @@ from konverge.client.call import Call
 from konverge.objects.resource import Resource
 from konverge.wire.message import Headers, Response
 from konverge.wire.stream import ResponseStream
+from tests.cache.scripted import Script, informed, names
 
 CONFIG_MAPS = Resource("", "v1", "ConfigMap", "configmaps")
 
@@ -88,6 +89,22 @@ async def test_a_busy_handler_receives_changes_in_batches() -> None:
     assert await follow(wire, lambda: True, line("ADDED", "a", 2), line("ADDED", "b", 3)) == ["old", "a", "b"]
     assert [what for what, _ in wire.flow] == ["pause", "resume"] * 2
     assert wire.flow[1][1] - wire.flow[0][1] == pytest.approx(BATCH_PAUSE)
+
+
+@pytest.mark.virtual
+async def test_in_one_process_nothing_is_gained_by_batches() -> None:
+    wire = Wire()
+    wire.near = True
+    assert await follow(wire, lambda: True, line("ADDED", "a", 2), line("ADDED", "b", 3)) == ["old", "a", "b"]
+    assert wire.flow == []
+
+
+@pytest.mark.virtual
+async def test_a_stream_that_cannot_rest_is_read_at_once() -> None:
+    async with informed(Script(END, line("ADDED", "a", 2))) as informer:
+        informer.add_handler(lambda change: None, lambda: True)
+        await asyncio.sleep(1)
+        assert (names(informer), informer.error) == ({"a"}, "")
 
 
 @pytest.mark.virtual

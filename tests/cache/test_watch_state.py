@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from konverge.cache.record import Key
-from konverge.cache.store import Change, ChangeType, Store, by_label, by_owner
+from konverge.cache.store import SLICE, Change, ChangeType, Store, by_label, by_owner
 from konverge.cache.watch_state import INITIAL_EVENTS_END, WatchError, Watching
 from tests.sizes import examples
 
@@ -252,6 +252,15 @@ def test_an_event_of_what_the_list_had_is_no_change() -> None:
 def listed(*names: str, version: int = 10) -> bytes:
     objects = [{"metadata": {"name": n, "namespace": "ns", "uid": n, "resourceVersion": str(version)}} for n in names]
     return b"".join(line("ADDED", obj) for obj in objects) + bookmark(version, ends_list=True)
+
+
+@pytest.mark.spec("R-07")
+def test_many_changes_in_one_piece_come_in_slices() -> None:
+    watching = Watching(Store())
+    feed(watching, listed())
+    events = b"".join(line("ADDED", make(f"n{number}", 11 + number)) for number in range(2 * SLICE + 1))
+    assert [len(changes) for changes in watching.feed(events)] == [SLICE, SLICE, 1]
+    assert watching.store.count == 2 * SLICE + 1
 
 
 @pytest.mark.spec("R-07")

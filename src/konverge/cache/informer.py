@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import asyncio
 import functools
-import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -207,10 +206,10 @@ class Informer:
         """All handlers were called: one that failed on an earlier state succeeded on this one, or failed again."""
         if change.new is None:
             self.quarantine.forget(change.key)
-            return
-        for entry in self.quarantine:
-            if entry.key == change.key and entry.stage.startswith(HANDLER) and entry.version != change.new.version:
-                self.quarantine.release(entry.key, entry.stage)
+        else:
+            for entry in self.quarantine:
+                if entry.key == change.key and entry.stage.startswith(HANDLER) and entry.version != change.new.version:
+                    self.quarantine.release(entry.key, entry.stage)
 
     def _check_size(self) -> None:
         bound = self.spec.max_objects
@@ -224,10 +223,9 @@ class Informer:
         if not self.synced.is_set() and all(part.reflector.watching.synced for part in self._parts.values()):
             self.synced.set()
             self.answered.set()
-        if self._waiters:
-            for waiter in self._waiters:
-                if not waiter.future.done() and waiter.condition():
-                    waiter.future.set_result(None)
+        for waiter in self._waiters:
+            if not waiter.future.done() and waiter.condition():
+                waiter.future.set_result(None)
 
     # -------------------------------------------------------------- state
 
@@ -273,11 +271,14 @@ class Informer:
 
     async def wait_for_deletion(self, key: Key, uid: str, mark: int) -> None:
         """Wait until the cache shows that this object (by its uid) is gone or being deleted."""
+        part = self._part(key.namespace)
+        if part is None:
+            return
 
         def deleted() -> bool:
-            record, part = self.get(key), self._part(key.namespace)
+            record = part.store.get(key)
             gone = record is None or record.uid != uid or bool(record.meta.deletion_timestamp)
-            return gone or part is None or part.reflector.watching.listed > mark
+            return gone or part.reflector.watching.listed > mark
 
         await self._wait_until(deleted)
 
@@ -291,12 +292,13 @@ class Informer:
             return
         moment, present = await part.reflector.list_versions(namespace)
         newest = max((version for _, version in present.values()), default=0)
+        uids = {key: uid for key, (uid, _) in present.items()}
 
         def shown() -> bool:
             if part.reflector.watching.listed > mark:
                 return True
             return newest <= part.store.version and all(
-                record.version > moment or present.get(key, ("", 0))[0] == record.uid
+                record.version > moment or uids.get(key) == record.uid
                 for key, record in part.store.items(namespace or None)
             )
 
@@ -337,15 +339,13 @@ class Informer:
         """Declare an index, for one of several that share this cache. Returns the name under which it is kept here: an
         index of the same name with another function is another index.
         """
-        here = name
-        for number in itertools.count(2):
-            present = self._indexes.get(here)
-            if present is None:
-                self.add_index(here, function)
-            if present is None or present == function:
-                return here
+        here, number = name, 1
+        while self._indexes.get(here, function) != function:
+            number += 1
             here = f"{name} ({number})"
-        raise AssertionError("not reached")
+        if here not in self._indexes:
+            self.add_index(here, function)
+        return here
 
     def add_index(self, name: str, function: IndexFunction) -> None:
         self._indexes[name] = function

@@ -93,7 +93,7 @@ class Quarantine:
 
     def forget(self, key: Key) -> None:
         """The object is gone."""
-        for stage in [stage for other, stage in self.entries if other == key]:
+        for stage in self._stages:
             self.release(key, stage)
 
     def unread(self, key: Key) -> Quarantined | None:

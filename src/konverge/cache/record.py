@@ -164,7 +164,7 @@ def _trim_managed_fields(data: bytes, value: bytes, kept: bytes) -> bytes:
     while not data.startswith(value, start + _MANAGED_SIZE):
         start = data.find(_MANAGED, start + 1)
         if start < 0:
-            return data  # written in an unusual way, such as with a space before the value: it stays
+            return data  # with a space before the value: it stays
     end = start + _MANAGED_SIZE + len(value)
     if kept:
         return data[: start + _MANAGED_SIZE] + kept + data[end:]
@@ -172,6 +172,8 @@ def _trim_managed_fields(data: bytes, value: bytes, kept: bytes) -> bytes:
         start -= 1
     elif data[end] == _COMMA:
         end += 1
+    else:
+        return data  # with a space on the side of its comma: it stays
     return data[:start] + data[end:]
 
 

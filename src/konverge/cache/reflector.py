@@ -176,7 +176,7 @@ class Reflector:
         self._list_version = "0"  # any state that the server has cached will do; after a 410, only the newest
         self._alarm: asyncio.Timeout | None = None
         """Its time limit ends the watch that is being read."""
-        self._opened = 0.0
+        self._began = self._opened = 0.0
         self._restarted = False
         """Whether the present watch was opened by `restart_watch`."""
 
@@ -184,7 +184,7 @@ class Reflector:
         loop = asyncio.get_running_loop()
         self.health.last_event = loop.time()
         while True:
-            began = loop.time()
+            self._began = loop.time()
             try:
                 await self._list_and_watch()
                 self._restarted = False
@@ -202,9 +202,7 @@ class Reflector:
                 await self._failed(MalformedAnswer(f"the answer cannot be read: {error}"), 0)
             except TimeoutError:  # after the wire's errors, some of which are also this
                 self._recovered(Restart.SILENT)
-            if loop.time() - began > HEALTHY_AFTER:
-                self.health.failures = 0
-            elif self.health.failures == 0 and loop.time() - began < 1.0:
+            if self.health.failures == 0 and loop.time() - self._began < 1.0:
                 # A server that ends every watch at once must not be asked a thousand times a second (upstream:
                 # VeryShortWatchError).
                 await asyncio.sleep(FIRST_DELAY)
@@ -257,7 +255,6 @@ class Reflector:
             except (BadRequest, Invalid):
                 # An older server, or one without the feature, refuses; then the state is listed in pages.
                 self._streaming = False
-                self.watching.reset_stream()
         await self._list_in_time()
         await self._watch({"resourceVersion": str(self.watching.position)})
 
@@ -393,6 +390,8 @@ class Reflector:
             # isTooLargeResourceVersionError).
             self._forget_position()
         self.health.restarts[Restart.ERROR] += 1
+        if asyncio.get_running_loop().time() - self._began > HEALTHY_AFTER:
+            self.health.failures = 0
         self.health.failures += 1
         self.health.error = str(error)
         self.health.missing = isinstance(error, NotFound)

@@ -96,8 +96,7 @@ class _Index:
         present = self.values.get(key, ())
         if present == values:
             return
-        if present:
-            self.drop(key)
+        self.drop(key)
         if values:
             self.values[key] = values
             for value in values:
