@@ -136,6 +136,14 @@ async def test_indexes_of_one_name_are_shared_only_when_their_function_is_the_sa
         third = informer.ensure_index("key", by_label("y"))
         assert len({"key", other, third}) == 3
         assert informer.ensure_index("key", label) == other
+        calls: list[str] = []
+
+        def noted(record: Record, meta: Meta) -> list[str]:
+            calls.append(meta.name)
+            return []
+
+        assert informer.ensure_index("noted", noted) == informer.ensure_index("noted", noted) == "noted"
+        assert calls == ["a"], "objects are indexed once, however many ask for the index"
         assert informer.keys_by_index("key", "a") == informer.keys_by_index(other, "1") == [Key("shop", "a")]
         assert informer.keys_by_index(third, "1") == []
         lister = Lister(informer, json.loads, {"mine": other})

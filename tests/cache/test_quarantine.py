@@ -137,6 +137,12 @@ def test_a_relist_of_one_namespace_says_nothing_about_another() -> None:
     assert [entry.key for entry in quarantine] == [Key("other", "x")]
 
 
+def test_a_relist_in_which_it_is_readable_ends_it() -> None:
+    watching = begin(obj("b", 2, bad=True))
+    (change,) = relist(watching, obj("b", 2))
+    assert (change.key, quarantined(watching)) == (B, [])
+
+
 def test_a_relist_of_the_own_namespace_without_the_object_ends_it() -> None:
     watching = Watching(Store(), namespace="ns")
     watching.begin_list()

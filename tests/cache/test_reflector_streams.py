@@ -17,7 +17,7 @@ from konverge.cache.reflector import (
     WATCH_SECONDS,
     Restart,
 )
-from konverge.client.errors import BadRequest, ClientError, NotFound, TooManyRequests
+from konverge.client.errors import BadRequest, ClientError, Expired, NotFound, TooManyRequests
 from tests.cache.scripted import FOREVER, Answer, Script, end, informed, line, names, page, refused
 from tests.cache.test_reflector_recovery import STREAMED
 
@@ -167,6 +167,17 @@ async def test_in_one_process_a_watch_needs_no_bookmarks_and_no_renewal() -> Non
     state, changes = script.calls
     assert (state.query["allowWatchBookmarks"], changes.query["allowWatchBookmarks"]) == ("true", "false")
     assert all(int(call.query["timeoutSeconds"]) >= NEAR_WATCH_SECONDS[0] for call in script.calls)
+
+
+@pytest.mark.spec("R-09")
+async def test_a_failure_is_over_when_the_history_turns_out_to_be_gone() -> None:
+    """The server answers again: the list that follows may take long."""
+    script = Script(end(7), (b"", 10.0), ClientError("refused"), refused(Expired), b"")
+    async with informed(script) as informer:
+        await asyncio.sleep(10.1)
+        assert informer.error == "refused"
+        await asyncio.sleep(5)
+        assert informer.error == ""
 
 
 @pytest.mark.spec("R-09")

@@ -149,6 +149,21 @@ def test_an_update_that_a_list_shows_says_that_states_between_may_be_unknown() -
     assert store.count == 1
 
 
+@pytest.mark.spec("R-08")
+@pytest.mark.parametrize("version", [5, 3])
+def test_a_list_that_shows_another_state_at_the_same_or_an_older_version_counts(version: int) -> None:
+    """A restored backup gives versions out again."""
+    store = Store({"label": by_label("x")})
+    put(store, make("a", 5, labels={"x": "1"}))
+    replacement = store.replacement()
+    key, record, _ = receive(json.dumps(make("a", version, labels={"x": "2"})).encode())
+    replacement.add(key, record)
+    ((change,),) = [changes for changes in replacement.commit(version) if changes]
+    assert (change.type, change.new, store.get(key)) == (ChangeType.UPDATED, record, record)
+    assert (store.keys_by_index("label", "1"), store.keys_by_index("label", "2")) == ([], [key])
+    assert (store.count, store.version) == (1, version)
+
+
 @pytest.mark.spec("R-10")
 def test_what_is_not_there_cannot_be_deleted() -> None:
     store = Store()

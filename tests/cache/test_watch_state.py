@@ -249,6 +249,17 @@ def test_an_event_of_what_the_list_had_is_no_change() -> None:
     assert [change.type for change in feed(watching, line("MODIFIED", make("a", 2, "a")))] == [ChangeType.UPDATED]
 
 
+@pytest.mark.spec("R-07")
+@pytest.mark.parametrize("version", [1, 9, 10])
+def test_a_deletion_that_was_seen_before_the_list_deletes_nothing(version: int) -> None:
+    """The name is in use again."""
+    watching = Watching(Store())
+    feed(watching, listed("a"))
+    watching.position = 10
+    assert feed(watching, line("DELETED", make("a", version, "before"))) == []
+    assert watching.store.get(Key("ns", "a")) is not None
+
+
 def listed(*names: str, version: int = 10) -> bytes:
     objects = [{"metadata": {"name": n, "namespace": "ns", "uid": n, "resourceVersion": str(version)}} for n in names]
     return b"".join(line("ADDED", obj) for obj in objects) + bookmark(version, ends_list=True)
