@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import secrets
 import ssl
 from base64 import b64encode
@@ -39,6 +40,9 @@ if TYPE_CHECKING:
     from konverge.apiserver.storage.disk import Disk
     from konverge.apiserver.storage.sqlite import SqliteJournal
     from konverge.wire.server import Server
+
+_GRACE = 5.0
+"""Seconds that requests have to end when the server does."""
 
 
 def _opened(data_dir: Path | None, token: str, disk: Disk | None) -> tuple[SqliteJournal | None, str]:
@@ -93,6 +97,10 @@ class ApiServer:
         ]
         self._audit_prefix = clock.new_uid()[:24]
         self._requests = 0
+        self._under_way = 0
+        """Requests that have begun and are not answered."""
+        self._answered: asyncio.Event | None = None
+        """Set when there is none; only the end of the server asks for that."""
         self.transport = Direct(self.handle, refusal=refusal)
         self._listener: Server | None = None
         self._expiry = Expiry(self.store)
@@ -131,7 +139,13 @@ class ApiServer:
 
     async def handle(self, request: Request) -> Response:
         """Answer one request: what sockets and the direct transport call."""
-        return await handle(self, request)
+        self._under_way += 1
+        try:
+            return await handle(self, request)
+        finally:
+            self._under_way -= 1
+            if self._answered is not None and not self._under_way:
+                self._answered.set()
 
     async def start(self) -> None:
         if self._journal is not None:
@@ -191,12 +205,21 @@ class ApiServer:
         for stream in tuple(self.streams):
             stream.end()
         if self._listener is not None:
-            await self._listener.close(grace=5.0)
+            await self._listener.close(grace=_GRACE)
             self._listener = None
         await self.transport.aclose()
+        await self._all_answered()
         if "webhooks" in self.__dict__:
             await self.webhooks.aclose()
         await self.store.close()
+
+    async def _all_answered(self) -> None:
+        """Until requests of this process, too, have stored what they are about to store. Later writes are refused."""
+        self._answered = asyncio.Event()
+        if self._under_way:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(_GRACE):
+                    await self._answered.wait()
 
     async def __aenter__(self) -> Self:
         await self.start()

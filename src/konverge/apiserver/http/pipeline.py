@@ -85,24 +85,14 @@ async def _write(call: Call, handler: Handler) -> Response:
     try:
         response = await handler(call)
     except (status.ApiError, PageNotFound):
-        await _present_is_durable(call)
+        await call.server.store.present_settled(call.reverts)
         raise
     if call.dry_run:
-        await _present_is_durable(call)
+        await call.server.store.present_settled(call.reverts)
     after = call.server.extensions.after.get((call.info.group, call.info.plural))
     if after is not None:
         await after(call)
     return response
-
-
-async def _present_is_durable(call: Call) -> None:
-    """Wait until all that the request has read is on disk. It has written nothing itself: it can be sent again."""
-    store = call.server.store
-    store.require(call.reverts)
-    try:
-        await store.settled(store.revision)
-    except InDoubt as error:
-        raise Failed(str(error)) from error
 
 
 def _not_stored(error: Failed) -> status.ApiError:

@@ -70,7 +70,7 @@ class SqliteJournal:
         self._path = path
         self._log = path.with_name(f"{path.name}-wal")
         self._waiting: deque[Entry] = deque()
-        self._busy = self._is_failed = False
+        self._busy = self._is_failed = self._is_closing = False
         self._idle: asyncio.Future[None] | None = None
         self._given = self._durable = 0
         """The newest revision that was appended, and the newest that is known to be on disk."""
@@ -153,17 +153,18 @@ class SqliteJournal:
         if self._worker is None:
             self.release()
             return
+        if self._is_closing:
+            return
         if self._busy:
             self._idle = asyncio.get_running_loop().create_future()
             await asyncio.wait([self._idle], timeout=CLOSE_SECONDS)
+        self._is_closing = True
         self._recovery.cancel()
         if self._in_flight and self._in_flight <= self._given:
             log.error("%s: whether the writes after revision %d are on disk is not known", self._path, self._durable)
-        self._worker.submit(lambda: self._connection.close(), lambda result, error: None)
+        self._worker.submit(self._close_files, lambda result, error: None)
         if not await self._worker.close(within=CLOSE_SECONDS):
             log.error("%s cannot be closed: the disk does not answer", self._path)
-        self._worker = None
-        self._witness.close()
         self._folder.close()
 
     def release(self) -> None:
@@ -175,7 +176,7 @@ class SqliteJournal:
     def _next(self) -> None:
         """Write the next group and have it committed, or become idle."""
         waiting = self._waiting
-        if self._is_failed:
+        if self._is_failed or self._is_closing:
             return
         if not waiting:
             self._become_idle()
@@ -330,6 +331,12 @@ class SqliteJournal:
         return Lost(f"the state {self._path} is damaged ({error}). {self._cure}")
 
     # --- jobs of the worker, which alone uses the connection until they are done
+
+    def _close_files(self) -> None:
+        try:
+            self._connection.close()
+        finally:
+            self._witness.close()
 
     def _commit(self) -> None:
         self._connection.execute("COMMIT")

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import logging
 from collections import deque
 from collections.abc import Callable
 from typing import Protocol
@@ -20,6 +21,8 @@ from konverge import clock
 from konverge.apiserver.storage.failures import Failed, InDoubt, Lost
 from konverge.apiserver.storage.records import Draft, Event, Obj, Record, Release, record_of, reverse
 from konverge.apiserver.storage.table import Table
+
+log = logging.getLogger("konverge.storage")
 
 
 class Exists(Exception):
@@ -50,6 +53,7 @@ _MOST_FORGOTTEN = 64
 """Old events dropped by one write, at most: more than it adds, and never so many that other requests are delayed."""
 
 
+_STOPPING = "the server is stopping"
 _MOST_TAKEN_BACK = 1024
 """How many times back it is known which revisions were taken back: many more than there can be in one request."""
 
@@ -107,6 +111,7 @@ class Store:
         self._taken_back: deque[tuple[int, int]] = deque(maxlen=_MOST_TAKEN_BACK)
         """Revisions, from and to, whose writes did not reach the disk. They are not given again."""
         self._is_in_doubt = False
+        self._is_closed = False
         self._reverted: list[Callable[[Table, str], None]] = []
         self._recovered: list[Callable[[], None]] = []
         self._lost: list[Callable[[], None]] = []
@@ -246,6 +251,17 @@ class Store:
         elif self._taken_back:
             self._refuse_taken_back(revision)
 
+    async def present_settled(self, reverts: int) -> None:
+        """Wait until all is on disk that a request may have read, which began at `reverts` and has written nothing.
+
+        For what others hear of it: a refusal, a dry run, a token, the question to a webhook. Raises Failed.
+        """
+        self.require(reverts)
+        try:
+            await self.settled(self.revision)
+        except InDoubt as error:
+            raise Failed(str(error)) from error
+
     def _refuse_taken_back(self, revision: int) -> None:
         if any(first <= revision <= last for first, last in self._taken_back):
             raise self._refusal() if self.failure else Failed("the disk failed before it was stored")
@@ -281,23 +297,23 @@ class Store:
         self.revision = self.durable
         for table, event in reverted:
             for callback in self._reverted:
-                callback(table, event.key)
-            table.notify(reverse(event))
+                _call(callback, table, event.key)
+            _call(table.notify, reverse(event))
         self._refuse_waiting()
 
     def on_recovered(self, revision: int) -> None:
-        self.failure = None
+        self.failure = Failed(_STOPPING) if self._is_closed else None
         self.revision = self.durable = revision
         self._advance()
         for callback in self._recovered:
-            callback()
+            _call(callback)
 
     def on_lost(self, error: Lost) -> None:
         self.failure = error
         self._is_in_doubt = True
         self._refuse_waiting(in_doubt=True)
         for callback in self._lost:
-            callback()
+            _call(callback)
 
     def _refuse_waiting(self, *, in_doubt: bool = False) -> None:
         for _, waiter in self._waiting:
@@ -338,8 +354,15 @@ class Store:
                     waiter.set_result(None)
 
     async def close(self) -> None:
-        if self._journal is not None:
-            await self._journal.close()
+        """Make sure that everything is on disk. Writes are refused from now on: the journal takes no more."""
+        if self._journal is None:
+            return
+        self._is_closed = True
+        if self.failure is None:
+            self.failure = Failed(_STOPPING)
+        await self._journal.close()
+        self._is_in_doubt = True
+        self._refuse_waiting(in_doubt=True)  # on a disk that did not answer
 
     # --- history
 
@@ -386,6 +409,14 @@ class Store:
     def subscribe(self, table: str, callback: Callable[[Event], None]) -> None:
         """Call back with each durable change of a table, synchronously and before the writer is answered."""
         self.table(table).subscribers.append(callback)
+
+
+def _call(callback: Callable[..., None], *arguments: object) -> None:
+    """A callback that fails must not end the recovery of the journal, which calls it."""
+    try:
+        callback(*arguments)
+    except Exception:
+        log.exception("what follows from a disk that failed could not be done")
 
 
 def _guard(old: Record | None, expected: int | None) -> None:
