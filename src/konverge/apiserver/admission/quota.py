@@ -1,8 +1,10 @@
 """ResourceQuota, the last of the plugins: a write that would exceed a quota is refused, any other is booked.
 
-A quota counts from when its controller has filled its status, and that status is believed. Checking and booking happen
-in one go, without letting others run, so no two writes use the same remainder. The arithmetic is
-`konverge.objects.quota`. Upstream: apiserver/pkg/admission/plugin/resourcequota, pkg/quota/v1/evaluator/core.
+A quota counts from when its controller has filled its status, and that status is believed. A write is booked when it is
+stored (`Call.reserve`): it is checked once more, stored and booked in one go, without letting others run. So no two
+writes use the same remainder, and one that begins again after a conflict, or is not stored at all, is not booked for
+that. The arithmetic is `konverge.objects.quota`. Upstream: apiserver/pkg/admission/plugin/resourcequota,
+pkg/quota/v1/evaluator/core.
 """
 
 from __future__ import annotations
@@ -50,16 +52,41 @@ class ResourceQuota(Validating):
 
         def check(request: AdmissionRequest) -> None:
             quotas = request.call.server.store.tables.get("/resourcequotas")
+            request.call.reserve = None
             if quotas is not None and quotas.records and quotas.keys(f"{request.namespace}/"):
-                _check(request, evaluator)
+                booked = _check(request, evaluator)
+                if booked and not request.dry_run:
+                    request.call.reserve = _Reservation(request, evaluator, booked)
 
         return check
 
 
-def _check(request: AdmissionRequest, evaluator: Evaluator) -> None:
+Booked = list[tuple[Obj, Amounts]]
+"""Quotas, each with what is used of it after the write."""
+
+
+class _Reservation:
+    """A write that was admitted and is not stored yet."""
+
+    def __init__(self, request: AdmissionRequest, evaluator: Evaluator, booked: Booked) -> None:
+        self._request, self._evaluator, self._booked = request, evaluator, booked
+        self._store = request.call.server.store
+        self._revision = self._store.revision
+
+    def check(self) -> None:
+        """Look at the quotas again if anything was written meanwhile. Raises ApiError."""
+        if self._store.revision != self._revision:
+            self._booked = _check(self._request, self._evaluator)
+
+    def book(self) -> None:
+        for quota, new_used in self._booked:
+            _book(self._request, quota, new_used)
+
+
+def _check(request: AdmissionRequest, evaluator: Evaluator) -> Booked:
     """Upstream: CheckRequest (controller.go)."""
     if not evaluator.concerns(request):
-        return
+        return []
     quotas = request.call.scan("", "resourcequotas", request.namespace)
     matching = [quota for quota in quotas if _matches(quota, evaluator, request.new)]
     for quota in matching:
@@ -68,10 +95,7 @@ def _check(request: AdmissionRequest, evaluator: Evaluator) -> None:
     negative = sorted(name for name, value in used.items() if value < _ZERO)
     if negative:
         raise refusal(request, f"quota usage is negative for resource(s): {','.join(negative)}")
-    booked = [(quota, _booked(request, quota, _delta(request, quota, evaluator, used))) for quota in matching]
-    if not request.dry_run:
-        for quota, new_used in booked:
-            _book(request, quota, new_used)
+    return [(quota, _booked(request, quota, _delta(request, quota, evaluator, used))) for quota in matching]
 
 
 def _hard(quota: Obj) -> Amounts:

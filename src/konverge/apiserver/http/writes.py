@@ -143,12 +143,11 @@ async def _create(call: Call, served: Served, obj: Obj, options: WriteOptions) -
 
 # upstream: rest.BeforeCreate
 async def _prepare_new(call: Call, served: Served, obj: Obj, request: AdmissionRequest) -> None:
-    strategy, metadata = served.strategy, obj["metadata"]
+    strategy, metadata, size = served.strategy, obj["metadata"], weight(call)
     system.fill(metadata, system.timestamp())
     call.name = metadata.get("name") or ""
     if strategy.generation:
         metadata["generation"] = 1
-    size = weight(call)
     if strategy.settle_claims is None:
         await aside.run(size, strategy.prepare_create, obj, call)
     else:
@@ -204,10 +203,16 @@ async def put(call: Call, served: Served, obj: Obj, *, expected: int, size: int)
         if served.custom:
             require_served(call, served)
         try:
-            return store.put(table, obj, expected=expected, check=check, draft=draft)
+            if call.reserve is not None:
+                call.reserve.check()
+            record = store.put(table, obj, expected=expected, check=check, draft=draft)
         except stored_size.TooLarge:
             if media_type(call) == "application/apply-patch+yaml" or not obj["metadata"].pop("managedFields", None):
                 raise
+        else:
+            if call.reserve is not None:
+                call.reserve.book()
+            return record
 
 
 # upstream: rest.CheckGeneratedNameError
@@ -395,18 +400,17 @@ def dropped_finalizers(before: Obj, after: Obj) -> tuple[str, ...]:
 
 async def _store_changed(call: Call, served: Served, record: Record, obj: Obj, old: Obj) -> Record:
     store = call.server.store
-    table = store.table(served.table)
     store.require(call.reverts)
     obj = {key: value for key, value in obj.items() if key not in ("kind", "apiVersion")}
     deleting = _deletion_completes(obj["metadata"], old["metadata"]) and not is_held(served, obj)
     if deleting:
         if not call.dry_run:
             release = Release(dropped_finalizers(old["metadata"], obj["metadata"]), by_update=True)
-            draft = await removal_draft(record)
+            draft, table = await removal_draft(record), store.table(served.table)
             store.require(call.reverts)
             last = store.remove(table, record.key, expected=record.revision, release=release, draft=draft)
-            await store.settled(last.revision)
             after_removal(call, served, obj)
+            await store.settled(last.revision)
         return unstored(await _settled(served, obj))
     size = weight(call, record)
     obj, same = await aside.run(size, _compared, served, obj, old, record)
@@ -440,5 +444,6 @@ def is_held(served: Served, obj: Obj) -> bool:
 
 
 def after_removal(call: Call, served: Served, obj: Obj) -> None:
+    """Before anything is waited for: meanwhile others may take what is released."""
     if served.strategy.on_removed is not None:
         served.strategy.on_removed(obj, call)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol
 
 import msgspec
 
@@ -32,6 +32,16 @@ class Accepted(NamedTuple):
     pretty: bool = False
 
 
+class Reservation(Protocol):
+    """What a write will use of something that is limited."""
+
+    def check(self) -> None:
+        """Raises ApiError where it is too much."""
+
+    def book(self) -> None:
+        """The write is stored. Nothing may be waited for between `check`, the write and this."""
+
+
 PLAIN_JSON = Accepted()
 WARNINGS_LIMIT = 4096
 """Characters of all warnings of an answer together; those beyond are left out.
@@ -42,8 +52,8 @@ class Call:
     """One request. It is the `Context` of strategies and admission; `server` is what it may ask of the server."""
 
     __slots__ = (
-        "accepted", "audit_id", "dry_run", "info", "name", "namespace", "operation", "query", "request", "reverts",
-        "served", "server", "subresource", "user", "warned", "warnings",
+        "accepted", "audit_id", "dry_run", "info", "name", "namespace", "operation", "query", "request", "reserve",
+        "reverts", "served", "server", "subresource", "user", "warned", "warnings",
     )  # fmt: skip
 
     def __init__(self, server: Backend, request: Request, info: RequestInfo, query: Query, user: User) -> None:
@@ -63,6 +73,8 @@ class Call:
         self.warnings: list[str] = []
         self.warned = 0
         """Characters of the warnings."""
+        self.reserve: Reservation | None = None
+        """What the write uses of quotas, once it is stored."""
         self.reverts = server.store.reverts
         """For `Store.require`: a write that rests on what was taken back since is refused."""
 
