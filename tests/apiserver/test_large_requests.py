@@ -9,6 +9,8 @@ import asyncio
 import gc
 import json
 import sys
+import threading
+import time
 from collections.abc import AsyncGenerator, Callable
 from typing import Any
 
@@ -267,13 +269,68 @@ async def test_the_collector_pauses_for_large_requests_and_goes_on() -> None:
         gc.enable()
 
 
-@pytest.mark.virtual
-async def test_the_collector_does_not_pause_for_ever() -> None:
-    with aside.collector_paused:
-        await asyncio.sleep(20)
-        with aside.collector_paused:
-            assert gc.isenabled()
+def test_the_collector_does_not_pause_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The loop was closed over a request, which will never end."""
+    monkeypatch.setattr(aside._Collector, "LONGEST", 0.01)
+    monkeypatch.setattr(aside._Collector, "TURN", 60.0)
+    paused = aside._Collector()
+    paused.__enter__()
+    while not gc.isenabled():
+        time.sleep(0.001)
+    with paused:
+        assert gc.isenabled(), "it has its turn"
+    monkeypatch.setattr(paused, "_not_before", 0.0)
+    with paused:
+        assert not gc.isenabled(), "the request that did not end counts no more"
     assert gc.isenabled()
+    paused.__exit__()
+    with paused:
+        assert not gc.isenabled(), "nor when it ends late"
+    assert gc.isenabled()
+
+
+def test_work_for_a_loop_that_ended_does_not_hold_up_others() -> None:
+    """Neither for one that is closed nor for one that was only stopped."""
+    for closes in (False, True):
+        begun, ended = threading.Event(), threading.Event()
+
+        def work(begun: threading.Event = begun, ended: threading.Event = ended) -> None:
+            begun.set()
+            assert ended.wait(60)
+            aside.on_loop(int)
+
+        async def abandon(begun: threading.Event = begun) -> None:
+            asyncio.get_running_loop().create_task(aside.run(aside.FROM, work))
+            while not begun.is_set():
+                await asyncio.sleep(0)
+
+        loop = asyncio.new_event_loop()
+        loop.run_until_complete(abandon())
+        if closes:
+            loop.close()
+        ended.set()
+        assert asyncio.run(asyncio.wait_for(aside.run(aside.FROM, sorted, [2, 1]), 30)) == [1, 2]
+        if not closes:
+            for task in asyncio.all_tasks(loop):
+                task.cancel()
+            loop.run_until_complete(asyncio.sleep(0))
+            loop.close()
+
+
+@pytest.mark.virtual
+async def test_others_come_in_between_in_virtual_time() -> None:
+    order: list[str] = []
+
+    async def other() -> None:
+        for number in range(50):
+            order.append(str(number))
+            await asyncio.sleep(0)
+
+    running = asyncio.create_task(other())
+    for number in range(8):
+        await aside.run(aside.FROM, order.append, f"work {number}")
+    await running
+    assert order.index("work 7") > order.index("2")
 
 
 FORKED = """

@@ -14,7 +14,8 @@ How long work takes does not always show in its size: rules and patterns of a fe
 text. Work that finds out calls `expect`, and begins again aside; so it must do the same when it is done twice.
 
 There is one thread for the whole process: more would only take the loop's turns (measured in
-docs/architecture/apiserver.md). On a loop with virtual time the work is done at once.
+docs/architecture/apiserver.md). On a loop with virtual time the work is done on the loop itself, after and before
+a pause that its seed decides: others come in between there as they do on a real one.
 """
 
 from __future__ import annotations
@@ -24,8 +25,9 @@ import gc
 import os
 import sys
 import threading
+import time
 from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from functools import cache
 from typing import TypeVar, TypeVarTuple, Unpack
 
@@ -37,8 +39,10 @@ Ts = TypeVarTuple("Ts")
 FROM = 32 * 1024
 """Bytes from which work is done aside. The change to a thread and back costs some 200 µs; an object of this size takes
 5 to 50 ms."""
-_PATIENCE = 60.0
-"""Seconds after which work gives up a loop that does not answer: it has ended."""
+_SLICE = 0.1
+"""Seconds after which work that waits for a loop looks whether that one still runs."""
+PAUSE = 0.0
+"""Seconds of virtual time, at most, that pass before work and after it; with 0, others have their turn all the same."""
 _SWITCH = 0.0005
 """Seconds after which the thread gives way to the loop."""
 MOVES = 20_000
@@ -98,14 +102,23 @@ async def run(size: int, work: Callable[[Unpack[Ts]], T], *args: *Ts) -> T:
             pass
         finally:
             _place.on_loop = False
+    if clock.is_simulated():  # virtual time has no threads
+        await _others_first()
+        result = work(*args)
+        await _others_first()
+        return result
     loop = asyncio.get_running_loop()
     with collector_paused:
         return await loop.run_in_executor(_threads(), _giving_way, loop, work, *args)
 
 
+async def _others_first() -> None:
+    rng = clock.rng()
+    for _ in range(rng.randrange(3)):
+        await asyncio.sleep(rng.uniform(0, PAUSE))
+
+
 def _giving_way(loop: asyncio.AbstractEventLoop, work: Callable[[Unpack[Ts]], T], *args: *Ts) -> T:
-    if asyncio._get_running_loop() is not None:  # virtual time has no threads
-        return work(*args)
     before = sys.getswitchinterval()
     sys.setswitchinterval(_SWITCH)
     _place.loop = loop
@@ -125,33 +138,41 @@ class _Collector:
 
     LONGEST = 10.0
     """Seconds of one pause: under large requests without end, the collector gets its turn nevertheless."""
+    TURN = 1.0
+    """Seconds of that turn."""
 
     def __init__(self) -> None:
         self._requests = 0
-        self._since: float | None = None
+        self._limit: threading.Timer | None = None
+        """Ends the pause, also where a loop was closed over a request that will never end."""
+        self._not_before = 0.0
 
     def __enter__(self) -> None:
         self._requests += 1
-        if self._since is None and self._requests == 1 and gc.isenabled():
+        if self._requests == 1 and gc.isenabled() and time.monotonic() >= self._not_before:
             gc.disable()
-            self._since = clock.monotonic()
-        elif self._since is not None and clock.monotonic() - self._since > self.LONGEST:
-            self._resume()
+            self._limit = threading.Timer(self.LONGEST, self._give_turn)
+            self._limit.daemon = True
+            self._limit.start()
 
     def __exit__(self, *error: object) -> None:
-        self._requests -= 1
-        if not self._requests:
-            self._resume()
+        self._requests = max(0, self._requests - 1)  # it may have outlived a pause
+        if not self._requests and self._limit is not None:
+            self._limit.cancel()
+            self.forget()
 
-    def _resume(self) -> None:
-        if self._since is not None:
-            self._since = None
-            gc.enable()
+    def _give_turn(self) -> None:
+        """In the timer's thread."""
+        self._not_before = time.monotonic() + self.TURN
+        self._requests = 0
+        gc.enable()
 
     def forget(self) -> None:
         """There is no request any more: the collector works."""
         self._requests = 0
-        self._resume()
+        if self._limit is not None:
+            self._limit = None
+            gc.enable()
 
 
 collector_paused = _Collector()
@@ -181,4 +202,8 @@ def on_loop(ask: Callable[[Unpack[Ts]], T], *args: *Ts) -> T:
             answer.set_exception(error)
 
     loop.call_soon_threadsafe(answer_it)
-    return answer.result(_PATIENCE)
+    while not answer.done():
+        wait([answer], _SLICE)
+        if not answer.done() and not loop.is_running():
+            raise RuntimeError("the loop that this work was for has ended")
+    return answer.result()

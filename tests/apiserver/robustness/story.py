@@ -16,6 +16,7 @@ from unittest import mock
 
 import apsw
 
+from konverge.apiserver import aside
 from konverge.apiserver.storage import sqlite as journal
 from konverge.apiserver.storage.worker import Worker
 from konverge.sim.loop import VirtualLoop
@@ -36,6 +37,8 @@ CODES = (
 )
 MEMORY = "/dev/shm" if Path("/dev/shm").is_dir() else None
 """A folder whose syncs take no time, where there is one."""
+ASIDE_FROM, ASIDE_SECONDS = 1024, 0.05
+"""Some of the objects are computed aside, where others come in between."""
 JOURNAL_SECONDS = 0.02
 """How long a commit takes, at most: long enough for others to come in between."""
 
@@ -64,6 +67,8 @@ class Story:
             mock.patch.object(journal, "CHECKPOINT_BYTES", 64 * 1024),
             mock.patch.object(journal, "LOG_BYTES", 128 * 1024),
             mock.patch.object(Worker, "submit", submit_late(self.rng)),
+            mock.patch.object(aside, "FROM", ASIDE_FROM),
+            mock.patch.object(aside, "PAUSE", ASIDE_SECONDS),
         ):
             world = SimulatedWorld(folder, disk)
             await world.start()

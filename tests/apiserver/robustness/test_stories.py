@@ -8,6 +8,7 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
@@ -56,11 +57,24 @@ def _not_at_all(self: Table, event: object, revision: int) -> None:
     pass
 
 
+_put = Store.put
+
+
+def _over_others(self: Store, table: Table, obj: Any, *, expected: int | None, **more: Any) -> Any:
+    """Updates by a large body are computed aside, and others write in between."""
+    return _put(self, table, obj, expected=None if expected else expected, **more)
+
+
 @pytest.mark.usefixtures("unheard")
 @pytest.mark.parametrize(
     ("target", "name", "instead"),
-    [(Store, "settled", _at_once), (Table, "revert", _not_at_all), (Store, "durable_record", Store.get)],
-    ids=["answers before the disk", "keeps what is not stored", "shows what is not stored"],
+    [
+        (Store, "settled", _at_once),
+        (Table, "revert", _not_at_all),
+        (Store, "durable_record", Store.get),
+        (Store, "put", _over_others),
+    ],
+    ids=["answers before the disk", "keeps what is not stored", "shows what is not stored", "overwrites others"],
 )
 def test_a_server_that_breaks_a_promise_is_noticed(
     monkeypatch: pytest.MonkeyPatch, target: type, name: str, instead: object
