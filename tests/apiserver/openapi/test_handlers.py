@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+import threading
 from typing import Any
 
 import pytest
 
+from konverge.apiserver import aside
 from konverge.apiserver.http.respond import etag_of
 from konverge.apiserver.kubernetes_version import MINOR_VERSION
-from konverge.apiserver.openapi import builtin, gnostic
+from konverge.apiserver.openapi import builtin, custom, gnostic
 from konverge.apiserver.protobuf.special import fields
+from konverge.apiserver.registry import Served
 from tests.apiserver.api import Api
 from tests.apiserver.definitions import define, definition, undefine
 
@@ -144,3 +148,40 @@ async def test_v2_is_served_as_protobuf(api: Api) -> None:
 async def test_unknown_documents_are_not_found(api: Api, path: str) -> None:
     answer = await api.send("GET", path)
     assert (answer.status, answer.body) == (404, b"")
+
+
+async def test_the_work_of_a_request_that_ended_does_not_disturb_the_next(
+    api: Api, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A large document is made beside the loop, small ones on it: both at the same time."""
+    arrived, go_on = threading.Event(), threading.Event()
+    document = custom.document
+
+    def made(kinds: list[Served]) -> Any:
+        group = kinds[0].resource.group
+        if group == "large.com":
+            arrived.set()
+            assert go_on.wait(60)
+        elif group == "two.com":
+            go_on.set()
+            aside._threads().submit(int).result(60)  # the work before it has ended
+        return document(kinds)
+
+    monkeypatch.setattr(custom, "document", made)
+    properties = {f"field{number}": {"type": "string"} for number in range(2_000)}
+    large = definition("larges", "Large", group="large.com", schema={"type": "object", "properties": properties})
+    await define(api, large)
+    asking = asyncio.create_task(api.send("GET", "/openapi/v3"))
+    while not arrived.is_set():
+        await asyncio.sleep(0)
+    asking.cancel()
+    await asyncio.wait([asking])
+    api.server.registry.remove("large.com", "v1", "larges")
+    try:
+        for group in ("one.com", "two.com"):
+            await define(api, definition("smalls", "Small", group=group))
+        paths = (await api.call("GET", "/openapi/v3"))["paths"]
+    finally:
+        go_on.set()
+    assert {"apis/one.com/v1", "apis/two.com/v1"} <= paths.keys()
+    assert "apis/large.com/v1" not in paths

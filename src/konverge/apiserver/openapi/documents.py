@@ -8,8 +8,8 @@ large, and there may be thousands: documents are made aside (`aside.py`), from w
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable
-from typing import NamedTuple, TypeVar
+from collections.abc import Callable
+from typing import Generic, NamedTuple, TypeVar
 
 from konverge.apiserver import aside
 from konverge.apiserver.http import respond
@@ -28,22 +28,23 @@ class Document(NamedTuple):
     etag: str
 
 
-class _Kept:
-    """Results by key, each for the kinds that it was made of."""
+class _Kept(Generic[T]):
+    """Results by key, each for the kinds that it was made of.
+
+    What is made aside is collected in another one, which takes the place of this one on the loop when it is
+    complete: the work of a request that has ended goes on, beside that of the next one.
+    """
 
     def __init__(self) -> None:
-        self._results: dict[Key, tuple[list[Served], object]] = {}
+        self.results: dict[Key, tuple[list[Served], T]] = {}
 
-    def get(self, key: Key, kinds: list[Served], make: Callable[[], T]) -> T:
-        known = self._results.get(key)
-        if known is None or [id(served) for served in known[0]] != [id(served) for served in kinds]:
-            known = self._results[key] = kinds, make()
-        result: T = known[1]  # type: ignore[assignment]
-        return result
-
-    def keep(self, keys: Iterable[Key]) -> None:
-        """Forget all others."""
-        self._results = {key: self._results[key] for key in keys}
+    def take(self, key: Key, kinds: list[Served], known: _Kept[T], make: Callable[[], T]) -> T:
+        """The result that is known for these kinds, or a new one; now it is here as well."""
+        before = known.results.get(key)
+        if before is None or [id(served) for served in before[0]] != [id(served) for served in kinds]:
+            before = kinds, make()
+        self.results[key] = before
+        return before[1]
 
 
 class _State(NamedTuple):
@@ -62,7 +63,10 @@ class Documents:
         self._making = asyncio.Lock()
         self._v3: tuple[int, dict[str, Document]] = -1, {}
         self._v2: dict[bool, tuple[int, Document]] = {}
-        self._kept: dict[str, _Kept] = {}
+        self._documents: _Kept[Document] = _Kept()
+        """What the v3 documents were made of."""
+        self._pieces: dict[bool, _Kept[v2.Piece]] = {False: _Kept(), True: _Kept()}
+        """What the v2 documents were made of; `True` for protobuf."""
 
     def _state(self) -> _State:
         registry = self._registry
@@ -77,7 +81,8 @@ class Documents:
         async with self._making:
             if self._v3[0] != self._registry.generation:
                 state = self._state()
-                self._v3 = state.generation, await aside.run(_size(state), self._make_v3, state)
+                documents, kept = await aside.run(_size(state), _make_v3, state, self._documents)
+                self._v3, self._documents = (state.generation, documents), kept
             return self._v3[1]
 
     async def v2(self, *, as_protobuf: bool) -> Document:
@@ -85,34 +90,34 @@ class Documents:
             known = self._v2.get(as_protobuf)
             if known is None or known[0] != self._registry.generation:
                 state = self._state()
-                made = await aside.run(aside.FROM, self._make_v2, state, as_protobuf)  # the built-in part takes long
+                pieces = self._pieces[as_protobuf]  # the built-in part takes long
+                made, self._pieces[as_protobuf] = await aside.run(aside.FROM, _make_v2, state, pieces, as_protobuf)
                 known = self._v2[as_protobuf] = state.generation, made
             return known[1]
 
-    def _make_v3(self, state: _State) -> dict[str, Document]:
-        kept = self._kept.setdefault("v3", _Kept())
-        documents: dict[str, Document] = {}
-        for (group, version), kinds in state.kinds.items():
 
-            def make(group_kinds: list[Served] = kinds) -> Document:
-                return _document(custom.document(group_kinds))
+def _make_v3(state: _State, known: _Kept[Document]) -> tuple[dict[str, Document], _Kept[Document]]:
+    kept: _Kept[Document] = _Kept()
+    documents: dict[str, Document] = {}
+    for (group, version), kinds in state.kinds.items():
 
-            name = f"apis/{group}/{version}"
-            documents[name] = kept.get(name, kinds, make)
-        kept.keep(documents)
-        return documents
+        def make(group_kinds: list[Served] = kinds) -> Document:
+            return _document(custom.document(group_kinds))
 
-    def _make_v2(self, state: _State, as_protobuf: bool) -> Document:
-        kept = self._kept.setdefault(f"v2 {as_protobuf}", _Kept())
-        every = [served for kinds in state.kinds.values() for served in kinds]
-        piece = v2.protobuf_piece if as_protobuf else v2.json_piece
+        name = f"apis/{group}/{version}"
+        documents[name] = kept.take(name, kinds, known, make)
+    return documents, kept
 
-        def made(served: Served) -> v2.Piece:
-            return kept.get(id(served), [served], lambda: piece(served))
 
-        pieces = [made(served) for served in every]
-        kept.keep(map(id, every))
-        return _document(v2.protobuf(pieces) if as_protobuf else v2.document(pieces))
+def _make_v2(state: _State, known: _Kept[v2.Piece], as_protobuf: bool) -> tuple[Document, _Kept[v2.Piece]]:
+    kept: _Kept[v2.Piece] = _Kept()
+    piece = v2.protobuf_piece if as_protobuf else v2.json_piece
+
+    def made(served: Served) -> v2.Piece:
+        return kept.take(id(served), [served], known, lambda: piece(served))
+
+    pieces = [made(served) for kinds in state.kinds.values() for served in kinds]
+    return _document(v2.protobuf(pieces) if as_protobuf else v2.document(pieces)), kept
 
 
 def _size(state: _State) -> int:
