@@ -61,6 +61,7 @@ async def token(call: Call) -> Response:
     else:
         result = {"authenticated": True, "user": authenticated.user.info()}
         result["audiences"] = list(authenticated.audiences)
+    await call.server.store.present_settled(call.reverts)
     return respond.answer(call, 201, {**review, "status": result})
 
 

@@ -54,7 +54,9 @@ async def create_token(call: Call) -> Response:
         raise status.invalid(_GROUP, _KIND, "", errors)
     await call.server.admission.validate(request)
     await call.server.gate.accounts.prepare()
-    return respond.answer(call, 201, _answered(call, request.new, account))
+    answer = _answered(call, request.new, account)
+    await call.server.store.present_settled(call.reverts)
+    return respond.answer(call, 201, answer)
 
 
 def _complete(call: Call, asked: Obj) -> Obj:

@@ -74,6 +74,7 @@ class _Caller:
         hook, uid = called.hook, clock.new_uid()
         version = hooks.version_of(hook)
         body = await aside.run(request.size, hooks.question, called, request, version, uid)
+        await request.call.server.store.present_settled(request.call.reverts)  # it sees what any client may see
         received = await self._client.call(hook.spec.get("clientConfig") or {}, body, hook.seconds)
         read = partial(hooks.answer, received, version, uid, mutating=self._mutating)
         answer = await aside.run(len(received), read)

@@ -104,13 +104,22 @@ class Manager:
 
         kube-apiserver answers earlier; who waits for the condition Established sees no difference.
         """
-        names = self._pending | self._compiling.keys()
-        while names and not self._is_stopped:
+        names = {call.name} | self._pending | self._compiling.keys()
+        while (names := {name for name in names if self._is_under_way(name)}) and not self._is_stopped:
             tasks = [self._compiling[name] for name in names if name in self._compiling]
             if tasks:
                 await asyncio.wait(tasks)
             await asyncio.sleep(0)
-            names &= self._pending | self._compiling.keys()
+            try:
+                await self._store.settled(self._store.revision)
+            except Failed:
+                return  # `_settle_all` comes when the disk works again
+
+    def _is_under_way(self, name: str) -> bool:
+        """Whether a definition is about to change, or has changed and is not served like that before it is on disk."""
+        record = self._store.get(TABLE, name)
+        is_on_disk = record is None or record.revision <= self._store.durable
+        return name in self._pending or name in self._compiling or not is_on_disk
 
     async def stop(self) -> None:
         """End what is being compiled; compile and write nothing more: the store is about to be closed."""
