@@ -167,3 +167,17 @@ def test_a_manager_that_dies_ends_it_with_the_cause(
     code = main(["up", "--nodes", "1", "--operators", "webapp", "--no-console", "--output", output])
     assert code == 1
     assert "konverge up: RuntimeError: the worker is broken" in capsys.readouterr().err
+
+
+@pytest.mark.spec("T-14", "S-25")
+def test_as_root_without_isolation_process_pods_are_refused_with_what_to_do(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rules = tmp_path / "rules.yaml"
+    rules.write_text("- {image: 'web:*', command: [python3, -m, http.server]}\n")
+    monkeypatch.setattr("konverge.sim.processes.runtime.why_not", lambda: "unshare: Operation not permitted")
+    monkeypatch.setattr("os.getuid", lambda: 0)
+    assert main(["up", "--processes", str(rules), "--operators", "none"]) == 2
+    said = capsys.readouterr().err
+    assert "--processes-as-root" in said
+    assert "unshare: Operation not permitted" in said

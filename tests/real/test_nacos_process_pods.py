@@ -23,6 +23,7 @@ from tests.operators.nacos.world import is_ready
 from tests.real.clients import programs
 from tests.real.embedded import Tool, konverge_process
 from tests.real.nacos import PATIENCE
+from tests.sim.processes.support import PYTHON
 
 ROOT = Path(__file__).resolve().parents[2]
 IMAGE = "nacos/nacos-server:v2.1.1"
@@ -46,6 +47,7 @@ def kubeconfig(tmp_path: Path) -> Iterator[Path]:
         "command": [*entrypoint, "{root}", "{pod_ip}", "{hosts}"],
         "env": {"PYTHONPATH": str(ROOT), "HOSTNAME": "{hostname}"},
         "mounts": ["/home/nacos"],
+        "files": [*PYTHON, str(programs.nacos_home())],
     }
     rules, path = tmp_path / "rules.yaml", tmp_path / "kubeconfig"
     rules.write_text(yaml.safe_dump([rule]))

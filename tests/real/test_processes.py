@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -14,12 +15,14 @@ from pathlib import Path
 import pytest
 
 from tests.real.embedded import Tool, konverge_process
+from tests.sim.processes.support import PYTHON
 
 pytestmark = [pytest.mark.spec("S-16"), pytest.mark.limit(90)]
 
 RULES = f"""
 - image: "web:*"
   mounts: [/scratch]
+  files: {json.dumps(PYTHON)}
   command: ["{sys.executable}", -u, -m, http.server, "{{port:http}}", --bind, "{{pod_ip}}", -d, "{{mount:/srv}}"]
 """
 OBJECTS = """

@@ -45,7 +45,18 @@ def machine() -> list[Finding]:
         fast = Finding("uvloop", "ok", metadata.version("uvloop"))
     except metadata.PackageNotFoundError:
         fast = Finding("uvloop", "warn", "not installed, so the plain loop is used: pip install uvloop")
-    return [python, fast]
+    return [python, fast, _isolation()]
+
+
+def _isolation() -> Finding:
+    """Whether process pods (`konverge up --processes`) can be kept from the rest of this machine."""
+    from konverge.sim.processes.isolation import why_not
+
+    if why := why_not():
+        return Finding(
+            "process pods", "warn", f"not isolated ({why}): let only those create pods who may use this machine"
+        )
+    return Finding("process pods", "ok", "isolated: namespaces of their own")
 
 
 async def examine(config: Config, operators: Sequence[Operator], namespace: str) -> list[Finding]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
+import os
 import sys
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -24,6 +25,7 @@ from konverge.cli.live import PlainView, View, on_screen, watching
 from konverge.cli.progress import Progress
 from konverge.cli.simulators import with_simulators
 from konverge.cli.terminal import is_terminal
+from konverge.cli.user_kubeconfig import user_kubeconfig
 from konverge.client import Client
 from konverge.objects.kinds import core_v1
 from konverge.objects.kinds.apps_v1 import Deployment, StatefulSet
@@ -56,6 +58,7 @@ async def serve(arguments: argparse.Namespace, parts: Parts, run: Lifetime, stop
         data_dir=arguments.data_dir,
         rules=parts.rules,
         processes=parts.processes,
+        processes_as_root=arguments.processes_as_root,
         hold=("kubelet",) if parts.processes else (),  # processes need to know where the API server listens
         pod_address=arguments.pod_address or "",
         pods_from=parts.pods_from,
@@ -65,9 +68,11 @@ async def serve(arguments: argparse.Namespace, parts: Parts, run: Lifetime, stop
     progress.show("starting the API server, controllers and nodes …")
     async with cluster, AsyncExitStack() as stack:
         url = await cluster.listen(arguments.host, run.port(), tls=arguments.tls)
-        if parts.processes:
-            cluster.release("kubelet")
         kubeconfig = _write_kubeconfig(cluster, url, arguments.kubeconfig or parts.folder / "kubeconfig")
+        if cluster.processes is not None:
+            for secret in (kubeconfig, parts.folder, user_kubeconfig(os.environ)):
+                cluster.processes.hide(secret)
+            cluster.release("kubelet")
         progress.show("installing definitions and starting operators …")
         new = await _install(cluster.client, parts.operators)
         manager = await stack.enter_async_context(_at_work(cluster, parts.operators, arguments))

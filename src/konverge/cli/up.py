@@ -63,6 +63,11 @@ def add(commands: Any) -> None:
     parser.add_argument(
         "--processes", type=Path, metavar="RULES", help="run images as local commands, by a YAML file (process-pods.md)"
     )
+    parser.add_argument(
+        "--processes-as-root",
+        action="store_true",
+        help="as root, run those commands as root and without isolation: whoever may create pods has this machine",
+    )
     parser.add_argument("--operators", default="all", metavar="NAMES", help="all, none, or some: webapp,… (all)")
     parser.add_argument(
         "-f",
@@ -133,6 +138,7 @@ def run(arguments: argparse.Namespace) -> int:
     from konverge.cli.lifetime import lifetime
     from konverge.sim.kubelet.behaviour import BehaviourError
     from konverge.sim.network import claimed_block
+    from konverge.sim.processes.isolation import RunningAsRoot
 
     own = own_references(arguments.operators) if arguments.watch else []
     operators = wanted_operators(arguments.operators, without=own)
@@ -157,7 +163,10 @@ def run(arguments: argparse.Namespace) -> int:
         parts = Parts(
             operators=operators, own=own, rules=rules, processes=processes, folder=folder, pods_from=pods_from
         )
-        run_until_signal(lambda stopping: serve(arguments, parts, life, stopping), cleanup=stack.close)
+        try:
+            run_until_signal(lambda stopping: serve(arguments, parts, life, stopping), cleanup=stack.close)
+        except RunningAsRoot as error:
+            raise UsageError(str(error)) from error
     return 0
 
 

@@ -106,6 +106,7 @@ class Cluster:
         kubelet: bool = True,
         rules: Sequence[Rule] = (),
         processes: Sequence[ProcessRule] = (),
+        processes_as_root: bool = False,
         hold: Collection[str] = (),
         faults: Plan | None = None,
         pod_address: str = "",
@@ -119,16 +120,17 @@ class Cluster:
         """`controllers` may be names of those to run; `hold` names some that wait for `release` or `step`.
 
         `rules` script pods (see `konverge.sim.kubelet.behaviour`); `processes` are images whose containers run as
-        real processes of this machine (see docs/process-pods.md); `faults` is what goes wrong, and when;
-        `pod_address` is given to all pods instead of addresses of their own, which are counted from `pods_from`; `seed`
-        is for the randomness of a virtual loop; `certificates` are for `listen(tls=True)`, and their authority is what
+        real processes of this machine (see docs/process-pods.md), as root only with `processes_as_root`; `faults` is
+        what goes wrong, and when; `pod_address` is given to all pods instead of addresses of their own, which are
+        counted from `pods_from`; `seed` is for the randomness of a virtual loop; `certificates` are for
+        `listen(tls=True)`, and their authority is what
         pods trust.
         """
         self.clock = Clock()
         self.server = ApiServer(config=config or _config(controllers), data_dir=data_dir)
         self.client: Client
         self.kubelet = Kubelet(rules, addresses=Addresses(pods_from, shared=pod_address), events=events)
-        self.processes = _process_pods(processes, self.kubelet, data_dir)
+        self.processes = _process_pods(processes, self.kubelet, data_dir, processes_as_root)
         self._parts = Parts(
             self.kubelet if kubelet else None, controllers=controllers, scheduler=scheduler, hold=hold, events=events
         )
@@ -280,13 +282,16 @@ class Cluster:
         self.kubelet.recover_node(name)
 
 
-def _process_pods(rules: Sequence[ProcessRule], kubelet: Kubelet, data_dir: Path | None) -> Processes | None:
+def _process_pods(
+    rules: Sequence[ProcessRule], kubelet: Kubelet, data_dir: Path | None, as_root: bool
+) -> Processes | None:
     """Only where rules ask for it is the machinery even imported."""
     if not rules:
         return None
     from konverge.sim.processes.runtime import Processes
 
-    kubelet.runtime = made = Processes(rules, kubelet, data_dir / "processes" if data_dir is not None else None)
+    folder = data_dir / "processes" if data_dir is not None else None
+    kubelet.runtime = made = Processes(rules, kubelet, folder, as_root=as_root)
     return made
 
 

@@ -11,10 +11,12 @@ from konverge.client import Client, Config, Impersonation, Static
 from konverge.sim.cluster import Cluster
 from konverge.sim.processes import ProcessRule
 from tests.sim.conftest import SPACE
+from tests.sim.processes.support import PYTHON
 
 WEB = ProcessRule(
     image="web:*",
     command=(sys.executable, "-m", "http.server", "{port:http}", "--bind", "{pod_ip}", "--directory", "{mount:/srv}"),
+    files=PYTHON,
     env={"PYTHONDONTWRITEBYTECODE": "1"},
 )
 """The rule that the documentation begins with."""

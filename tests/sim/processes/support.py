@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import sys
 from collections.abc import AsyncIterator, Callable
-from contextlib import aclosing, asynccontextmanager
+from contextlib import aclosing, asynccontextmanager, suppress
+from pathlib import Path
 from typing import Any
 
 from konverge.client import Client
@@ -14,12 +15,15 @@ from konverge.sim.cluster import Cluster
 from konverge.sim.processes import ProcessRule
 from tests.sim.conftest import SPACE
 
+PYTHON = (sys.prefix, sys.base_prefix, str(Path(__file__).parents[3]))
+"""Where Python and this repository are, which may be a place that is hidden."""
 SCRIPT = ProcessRule(
     image="python:*",
     command=(sys.executable, "-u", "-c"),
     container_args="append",
     container_exec=True,
     mounts=("*",),
+    files=PYTHON,
 )
 """The container's args are a script and its arguments."""
 WAITS = "import signal; signal.pause()"
@@ -106,3 +110,22 @@ async def output(cluster: Cluster, pod: Pod) -> list[str]:
 def lines(*texts: str) -> str:
     """A script of these lines."""
     return "\n".join(texts)
+
+
+def marked(uid: str) -> list[int]:
+    """The processes of a pod, by their numbers on this machine."""
+    result = []
+    for entry in Path("/proc").iterdir():
+        with suppress(OSError):
+            if entry.name.isdigit() and f"KONVERGE_CONTAINER={uid}/".encode() in (entry / "environ").read_bytes():
+                result.append(int(entry.name))
+    return result
+
+
+def outside(uid: str, number: int) -> int:
+    """The number on this machine of a process that knows itself by another one."""
+    for pid in marked(uid):
+        status = Path(f"/proc/{pid}/status").read_text()
+        if f"{number}" == status.partition("NSpid:")[2].splitlines()[0].split()[-1]:
+            return pid
+    raise AssertionError(f"no process of {uid} has the number {number}")

@@ -57,7 +57,7 @@ async def attacked(tmp_path: Path, pod: Pod, holds: Any = REFUSED, rule: Process
             await client.list(Secret, SPACE)
         await client.create(code("code", http=evil, __init__=evil, server=evil, sitecustomize=evil))
         await client.create(pod)
-        seen = await until(cluster.client, "web", lambda pod: holds(pod) or is_over(pod))
+        seen = await until(cluster.client, "web", lambda pod: holds(pod) or is_over(pod) or is_ready(pod))
         status = main_status(seen)
         assert not proof.exists(), "code of the attacker has run"
         assert holds(seen), status

@@ -22,7 +22,17 @@ from konverge.wire import spdy
 from konverge.wire.websocket_frames import Opcode
 from tests.sim.conftest import SPACE
 from tests.sim.conftest import pod as simulated
-from tests.sim.processes.support import SCRIPT, WAITS, is_over, is_running, lines, process_cluster, script, until
+from tests.sim.processes.support import (
+    SCRIPT,
+    WAITS,
+    is_over,
+    is_running,
+    lines,
+    outside,
+    process_cluster,
+    script,
+    until,
+)
 from tests.wire.test_spdy import Peer
 from tests.wire.websocket_client import Talker, talking
 
@@ -121,8 +131,8 @@ async def test_a_command_ends_with_its_client() -> None:
             data = b""
             while not data.endswith(b"\n"):
                 data = (await talker.receive())[1]
-            pid = int(data[1:])
-        descriptor = os.pidfd_open(pid)
+            uid = (await cluster.client.get(Pod, "web", SPACE)).metadata.uid
+            descriptor = os.pidfd_open(outside(uid, int(data[1:])))
         ended = asyncio.Event()
         asyncio.get_running_loop().add_reader(descriptor, ended.set)
         await ended.wait()

@@ -2,7 +2,8 @@
 
 `rules` say what runs, `environment`, `volumes` and `access` what it is given, `disk` where its files lie, `process`
 runs it, `logfile` keeps what it says, `handlers` probes it; `runner` is one pod, and `runtime` all of them. Nothing
-here is used unless rules are given: a process pod runs programs of this machine, as the user who started the cluster.
+here is used unless rules are given. `permitted` refuses what a rule does not allow, `isolation` says what a process
+sees of this machine, and `trampoline` brings it there.
 """
 
 from konverge.sim.processes.rules import ProcessRule, RuleError, read_rules

@@ -1,6 +1,7 @@
 """Folders and files of process pods. Everything is the owner's alone: folders 0700, files without group and others.
 
     ROOT/pods/UID/volumes/NAME/              a volume of the pod
+    ROOT/pods/UID/names/hosts                the names of others
     ROOT/pods/UID/containers/NAME/root/      stands for the container's /
     ROOT/pods/UID/containers/NAME/RUN.log    what a run has said
     ROOT/volumes/NAME_UID/                   a PersistentVolume, for as long as the object lives
@@ -8,8 +9,9 @@
 Files of objects change as the kubelet changes them: a new folder is filled, and one rename of the link `..data` shows
 all of it at once. Upstream: pkg/volume/util/atomic_writer.go.
 
-There is no mount namespace, so each path of a container has a stand-in: `root` stands for its `/`, and each mount is a
-link in it. `Mounts.locate` gives the real place of a path, and `translate` replaces mount paths within a text.
+Nothing is mounted at the paths of containers, so each has a stand-in: `root` stands for a container's `/`, and each
+mount is a link in it. `Mounts.locate` gives the real place of a path, and `translate` replaces mount paths within a
+text.
 """
 
 from __future__ import annotations
@@ -55,29 +57,44 @@ def make_folder(path: Path) -> Path:
     return path
 
 
-def open_folder(path: Path) -> int:
-    """A descriptor of a folder, which is made if it is not there. Links are not followed: processes write to volumes,
-    and a link in one must not lead us elsewhere. Raises OSError.
+def give(path: Path, user: int | None) -> None:
+    """Make a user the owner of a file, or of a folder with all in it, unless it is already. Links are not followed."""
+    if user is None or path.lstat().st_uid == user:
+        return
+    for _, folders, files, descriptor in os.fwalk(path):
+        for name in (*folders, *files):
+            os.chown(name, user, user, dir_fd=descriptor, follow_symlinks=False)
+    os.chown(path, user, user, follow_symlinks=False)
+
+
+def open_folder(path: Path, user: int | None = None) -> int:
+    """A descriptor of a folder, which is made (for a user) if it is not there. Raises OSError.
+
+    Links are not followed: processes write to volumes, and a link in one must not lead us elsewhere.
     """
-    descriptor = os.open("/", os.O_RDONLY | os.O_DIRECTORY)
+    flags = getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_NOFOLLOW
+    descriptor = os.open("/", flags)
     for part in path.parts[1:]:
         above = descriptor
         try:
             with suppress(FileExistsError):
                 os.mkdir(part, 0o700, dir_fd=above)
-            descriptor = os.open(part, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=above)
+                if user is not None:
+                    os.chown(part, user, user, dir_fd=above, follow_symlinks=False)
+            descriptor = os.open(part, flags, dir_fd=above)
         finally:
             os.close(above)
     return descriptor
 
 
-def write_private(path: Path, data: bytes, mode: int = 0o600) -> None:
-    """Replace a file; a reader sees the old or the new contents, never half."""
+def write_private(path: Path, data: bytes, mode: int = 0o600, *, user: int | None = None) -> None:
+    """Replace a file, for a user; a reader sees the old or the new contents, never half."""
     beside = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
     with os.fdopen(os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
         file.write(data)
     if mode & 0o700 != 0o600:
         beside.chmod(mode & 0o700)
+    give(beside, user)
     beside.replace(path)
 
 
@@ -91,23 +108,26 @@ def read_private(path: Path, size: int) -> bytes:
         return file.read(size) if stat.S_ISREG(os.fstat(descriptor).st_mode) else b""
 
 
-def write_volume(folder: Path, files: Files) -> bool:
-    """Make a volume hold just these files. False when it does already."""
+def write_volume(folder: Path, files: Files, user: int | None = None) -> bool:
+    """Make a volume hold just these files, for a user. False when it does already."""
     make_folder(folder)
     _check_paths(files)
     link = folder / DATA
     old = folder / link.readlink() if link.is_symlink() else None
     if old is not None and _held(old) == {path: (file.data, file.mode & 0o700) for path, file in files.items()}:
+        give(folder, user)
         return False
     new = make_folder(folder / f"..{secrets.token_hex(8)}")
     for path, file in files.items():
         make_folder((new / path).parent)
         write_private(new / path, file.data, file.mode)
+    give(new, user)
     beside = folder / f"{DATA}_tmp"
     beside.unlink(missing_ok=True)
     beside.symlink_to(new.name)
     beside.replace(link)
     _show(folder, {PurePosixPath(path).parts[0] for path in files})
+    give(folder, user)
     if old is not None:
         shutil.rmtree(old, ignore_errors=True)
     return True
@@ -174,8 +194,9 @@ _BEFORE, _AFTER = r"(?:(?<=^)|(?<=[\s=:,;'\"]))", r"(?=$|[/\s:,;'\"])"
 class Mounts:
     """The paths of one container, for one run."""
 
-    def __init__(self, home: Path) -> None:
+    def __init__(self, home: Path, user: int | None = None) -> None:
         self.home = home
+        self._user = user
         self.root = home / "root"
         self._real: dict[PurePosixPath, Path] = {}
 
@@ -186,6 +207,12 @@ class Mounts:
             if parent in self._real:
                 return self._real[parent] / wanted.relative_to(parent)
         return self.root / wanted.relative_to("/")
+
+    def make_folder(self, path: str) -> Path:
+        """A folder in the container, with what is above it."""
+        folder = self.locate(path)
+        os.close(open_folder(folder, self._user))
+        return folder
 
     def is_mounted(self, path: str) -> bool:
         wanted = PurePosixPath(clean(path))
@@ -204,16 +231,24 @@ class Mounts:
         above = self.locate(str(where.parent))
         self._real[where] = real
         with suppress(OSError):  # within another mount that has something there: `locate` knows better
-            folder = open_folder(above)
+            folder = open_folder(above, self._user)
             try:
                 os.symlink(real, where.name, dir_fd=folder)
             finally:
                 os.close(folder)
 
 
-def prepare(home: Path, spec: Container, volumes: Mapping[str, tuple[Path, bool]], env: Mapping[str, str]) -> Mounts:
-    """A fresh root with its mounts. `volumes` are folders, and whether they are made of objects. Raises MountError."""
-    mounts = Mounts(home.resolve())
+def prepare(
+    home: Path,
+    spec: Container,
+    volumes: Mapping[str, tuple[Path, bool]],
+    env: Mapping[str, str],
+    user: int | None = None,
+) -> Mounts:
+    """A fresh root with its mounts. `volumes` are folders, and whether they are made of objects; `user` is who is to
+    own it all, if that is not us. Raises MountError.
+    """
+    mounts = Mounts(home.resolve(), user)
     remove(mounts.root)
     remove(home / "subpaths")
     make_folder(mounts.root)
@@ -222,14 +257,19 @@ def prepare(home: Path, spec: Container, volumes: Mapping[str, tuple[Path, bool]
         if mount.name not in volumes:
             raise MountError(f'there is no volume "{mount.name}"')
         folder, of_objects = volumes[mount.name]
-        mounts.add(mount.mount_path, _shown(mount, folder, of_objects, home / "subpaths" / str(number), env))
+        mounts.add(mount.mount_path, _shown(mount, folder, of_objects, home / "subpaths" / str(number), env, user))
     log = home / "termination-log"
     write_private(log, b"")
     mounts.add(spec.termination_message_path or TERMINATION_LOG, log)
+    for made in (mounts.root, log, home / "subpaths"):
+        if made.exists():
+            give(made, user)
     return mounts
 
 
-def _shown(mount: VolumeMount, folder: Path, of_objects: bool, copy: Path, env: Mapping[str, str]) -> Path:
+def _shown(
+    mount: VolumeMount, folder: Path, of_objects: bool, copy: Path, env: Mapping[str, str], user: int | None
+) -> Path:
     sub = expand(mount.sub_path_expr, env) if mount.sub_path_expr else mount.sub_path
     if not sub:
         return folder
@@ -246,7 +286,7 @@ def _shown(mount: VolumeMount, folder: Path, of_objects: bool, copy: Path, env: 
         raise MountError(f'subPath "{sub}" leaves its volume')
     if not source.exists():
         try:
-            os.close(open_folder(source.resolve()))
+            os.close(open_folder(source.resolve(), user))
         except OSError as error:
             raise MountError(f'subPath "{sub}" cannot be made: {error.strerror}') from error
     return source.resolve()

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from konverge.objects.kinds.core_v1 import Container
 from konverge.sim.processes.disk import TERMINATION_LOG, clean, within
+from konverge.sim.processes.isolation import View
 from konverge.sim.processes.rules import ProcessRule
 
 SERVICE_ACCOUNT = "/var/run/secrets/kubernetes.io/serviceaccount"
@@ -104,6 +105,14 @@ def check_host_path(folder: Path, ours: Path, rule: ProcessRule) -> None:
 
 def is_host_path_allowed(folder: Path, host_paths: Sequence[str]) -> bool:
     return any(folder.is_relative_to(Path(host_path).resolve()) for host_path in host_paths)
+
+
+def check_files(command: Sequence[str], view: View, rule: ProcessRule) -> None:
+    """The files that a rule's own command names must be seen by its process. Raises Refused."""
+    for word in command:
+        if word.startswith("/") and Path(word).exists() and view.hides(word):
+            hidden = Path(word).resolve()
+            raise _refusal(f"{word}, which is hidden,", f"show {hidden.parent} with `files`", rule)
 
 
 def _refusal(what: str, to_do: str, rule: ProcessRule) -> Refused:

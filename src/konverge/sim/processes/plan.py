@@ -7,14 +7,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from konverge.objects.kinds.core_v1 import Container
-from konverge.sim.processes import disk
 from konverge.sim.processes.disk import Mounts
 from konverge.sim.processes.environment import ConfigError, Self, expand
+from konverge.sim.processes.isolation import Isolation, View
+from konverge.sim.processes.process import MARK
 from konverge.sim.processes.rules import ARGS, ProcessRule, fill_in
 
 ALWAYS_PASSED = ("PATH", "HOME", "LANG")
-MARK = "KONVERGE_CONTAINER"
-"""The variable that every process of a container has, to be known by."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,8 +23,11 @@ class Plan:
     mounts: Mounts
     env: Mapping[str, str]
     command: Sequence[str]
+    named: Sequence[str]
+    """What of the command is the rule's."""
     cwd: Path
-    volumes: Path
+    view: View | None = None
+    """What it sees of this machine, if it is isolated."""
 
     def own_arguments(self, arguments: Sequence[str]) -> list[str]:
         """A command of the container's own (a probe, a hook), as it is to be run here."""
@@ -63,17 +65,33 @@ def make(
     args = [expand(word, whole) for word in spec.args]
     if rule.translate:
         own, args = [mounts.translate(word) for word in own], [mounts.translate(word) for word in args]
-    command = _command(rule, [(word, texts(word)) for word in rule.command], own, args)
-    return Plan(spec, rule, mounts, whole, command, _cwd(spec, rule, mounts, texts), place.volumes)
+    named = [texts(word) for word in rule.command]
+    command = _command(rule, named, own, args)
+    return Plan(spec, rule, mounts, whole, command, named, _cwd(spec, rule, mounts, texts))
 
 
-def _command(rule: ProcessRule, ours: Sequence[tuple[str, str]], own: Sequence[str], args: Sequence[str]) -> list[str]:
+def view(
+    isolation: Isolation, plan: Plan, itself: Self, folders: Mapping[str, tuple[Path, bool]], place: Place
+) -> View:
+    """What the process sees: the volumes that it mounts or that its rule names, its root, its own files."""
+    mounted = {mount.name for mount in plan.spec.volume_mounts}
+    read = [place.hosts.parent, place.kubeconfig, plan.mounts.home / "subpaths"]
+    written = [plan.mounts.root, plan.mounts.home / "termination-log"]
+    if plan.rule.names("{volumes}"):
+        read.append(place.volumes)
+    for name, (folder, of_objects) in folders.items():
+        if name in mounted or plan.rule.names("{volumes}") or plan.rule.names(f"{{volume:{name}}}"):
+            (read if of_objects else written).append(folder)
+    return isolation.view(itself.pod.metadata.namespace, plan.rule.files, read, written)
+
+
+def _command(rule: ProcessRule, ours: Sequence[str], own: Sequence[str], args: Sequence[str]) -> list[str]:
     if rule.container_command == "replace" and own:
         return [*own, *args]
     command: list[str] = []
     given = list(args) if rule.container_args == "append" else []
     placed = False
-    for template, word in ours:
+    for template, word in zip(rule.command, ours, strict=True):
         if template == ARGS:
             command, placed = command + given, True
         else:
@@ -88,7 +106,7 @@ def _cwd(spec: Container, rule: ProcessRule, mounts: Mounts, texts: _Templates) 
         return Path(texts(rule.workdir))
     if spec.working_dir and mounts.is_mounted(spec.working_dir):
         return mounts.locate(spec.working_dir)
-    return disk.make_folder(mounts.locate(spec.working_dir or "/"))
+    return mounts.make_folder(spec.working_dir or "/")
 
 
 class _Templates:

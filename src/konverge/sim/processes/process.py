@@ -7,6 +7,7 @@ number for a process that a signal ended.
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import shutil
 import signal
@@ -18,9 +19,12 @@ from pathlib import Path
 from typing import Any, cast
 
 from konverge.sim.processes import warden
+from konverge.sim.processes.isolation import TRAMPOLINE, View
+from konverge.sim.processes.trampoline import PREFIX
 
-_HERE = Path(__file__).parent
-_PYTHON = (sys.executable, "-I", "-S")
+_WARDEN = (sys.executable, "-I", "-S", str(Path(__file__).with_name("warden.py")))
+MARK = "KONVERGE_CONTAINER"
+"""The variable that every process of a container has, to be known by."""
 OUTPUT_TIME = 2.0
 """Seconds for the last output after the end: a pipe may be held by a process that escaped."""
 
@@ -130,6 +134,33 @@ class Process(asyncio.SubprocessProtocol):
         await self.wait()
 
 
+class _Status:
+    """A pipe on which a trampoline says what went wrong, and which it closes when its program is about to run."""
+
+    def __init__(self) -> None:
+        self._ours, self.theirs = os.pipe()
+        os.set_blocking(self._ours, False)
+
+    def give_away(self) -> None:
+        os.close(self.theirs)
+
+    async def read(self) -> str:
+        loop, readable, said = asyncio.get_running_loop(), asyncio.Event(), b""
+        loop.add_reader(self._ours, readable.set)
+        try:
+            while True:
+                await readable.wait()
+                readable.clear()
+                with suppress(BlockingIOError):
+                    data = os.read(self._ours, 4096)
+                    said += data
+                    if not data:
+                        return said.decode("utf-8", "replace")
+        finally:
+            loop.remove_reader(self._ours)
+            os.close(self._ours)
+
+
 class Spawner:
     """Starts processes that do not outlive us; `temporary` is a folder that does not either."""
 
@@ -147,23 +178,37 @@ class Spawner:
         *,
         stdin: bool = False,
         terminal: int | None = None,
+        view: View | None = None,
+        beside: Process | None = None,
     ) -> Process:
-        """`terminal` is the process's end of a pseudo terminal. Raises StartError."""
+        """`terminal` is the process's end of a pseudo terminal; `view` is what it sees if it is isolated, and `beside`
+        the process whose namespaces it is to share then. Raises StartError.
+        """
         program = resolved(command, env, cwd)
+        if view is not None and view.hides(program):
+            folder = Path(program).resolve().parent
+            raise StartError(
+                f'exec: "{command[0]}": {folder} is hidden; name it in `files` of the image\'s process rule'
+            )
         process = Process(output)
         pipe, none = subprocess.PIPE, subprocess.DEVNULL
         plain: dict[str, Any] = {"stdin": pipe if stdin else none, "stdout": pipe, "stderr": pipe}
-        streams = plain if terminal is None else dict.fromkeys(("stdin", "stdout", "stderr"), terminal)
-        arguments = [*_PYTHON, str(_HERE / "trampoline.py"), str(os.getpid()), "tty" if terminal is not None else "-"]
-        loop = asyncio.get_running_loop()
+        streams: dict[str, Any] = plain if terminal is None else dict.fromkeys(plain, terminal)
+        status = _Status() if view is not None else None
+        options: dict[str, Any] = {"parent": os.getpid(), "terminal": terminal is not None}
+        if view is not None and status is not None:
+            inside = {"view": view.options()} if beside is None else {"join": beside.pid}
+            options |= {"cwd": str(cwd), "user": view.user, "status": status.theirs, **inside}
+            streams["pass_fds"] = (status.theirs,)
         starting: asyncio.Future[Any] = asyncio.ensure_future(
-            loop.subprocess_exec(
+            asyncio.get_running_loop().subprocess_exec(
                 lambda: process,
-                *arguments,
+                *TRAMPOLINE,
+                json.dumps(options),
                 program,
                 *command,
-                env=dict(env),
-                cwd=cwd,
+                env={MARK: env.get(MARK, ""), **{PREFIX + name: value for name, value in env.items()}},
+                cwd="/" if view is not None else cwd,
                 start_new_session=True,
                 **streams,
             )
@@ -177,15 +222,30 @@ class Spawner:
             self._abandoned.add(abandoned)
             abandoned.add_done_callback(self._abandoned.discard)
             raise
+        finally:
+            if status is not None:
+                status.give_away()
         self._tell(b"+%d\n" % process.pid)
         process.on_end = lambda session: self._tell(b"-%d\n" % session)
         if not process.running:
             process.on_end(process.pid)
+        if status is not None:
+            await self._until_inside(process, status)
         return process
+
+    async def _until_inside(self, process: Process, status: _Status) -> None:
+        try:
+            failure = await status.read()
+        except asyncio.CancelledError:
+            await process.end()
+            raise
+        if failure:
+            await process.end()
+            raise StartError(f"cannot isolate the process: {failure}")
 
     def _tell(self, line: bytes) -> None:
         if self._warden is None:
-            command = [*_PYTHON, str(_HERE / "warden.py"), *([self.temporary] if self.temporary else [])]
+            command = [*_WARDEN, *([self.temporary] if self.temporary else [])]
             self._warden = subprocess.Popen(
                 command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
                 start_new_session=True, env={}, cwd="/", bufsize=0,

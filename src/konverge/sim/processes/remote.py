@@ -94,7 +94,9 @@ async def _with_pipes(run: Run, spawner: Spawner, options: ExecOptions, socket: 
     outlet = Outlet(socket, lambda held: holder[0].hold_output(held) if holder else None)
     plan = run.plan
     command = exec_arguments(run, options.command)
-    process = await spawner.start(command, plan.env, plan.cwd, outlet.listener(options), stdin=options.stdin)
+    place: dict[str, Any] = {"view": plan.view, "beside": run.process}
+    listener = outlet.listener(options)
+    process = await spawner.start(command, plan.env, plan.cwd, listener, stdin=options.stdin, **place)
     holder.append(process)
     return await _together(process, outlet, socket, _Pipes(process))
 
@@ -106,7 +108,8 @@ async def _with_terminal(run: Run, spawner: Spawner, options: ExecOptions, socke
     try:
         env = {"TERM": "xterm", **run.plan.env}
         command = exec_arguments(run, options.command)
-        process = await spawner.start(command, env, run.plan.cwd, lambda fd, data: None, terminal=theirs)
+        place: dict[str, Any] = {"view": run.plan.view, "beside": run.process}
+        process = await spawner.start(command, env, run.plan.cwd, lambda fd, data: None, terminal=theirs, **place)
     finally:
         os.close(theirs)
         terminal.say_to(lambda data: outlet.put(STDOUT, data))

@@ -123,6 +123,10 @@ class ProcessRule:
     """Replace mount paths by the folders that stand for them in the container's own command, args, env and probes."""
     host_paths: Sequence[str] = ()
     """Folders of this machine that hostPath volumes may use; none by default."""
+    files: Sequence[str] = ()
+    """What an isolated process sees, read-only, of folders that are hidden otherwise: the home, /tmp, /run."""
+    isolated: bool = True
+    """Isolate the process, where this machine can."""
     enforce_memory: bool = False
     """Kill a container whose processes hold more memory than its limit, as OOMKilled; looked at twice a second."""
     stop_signal: str = "SIGTERM"
@@ -143,6 +147,10 @@ class ProcessRule:
     def runs_anything(self) -> bool:
         """Whether a pod may choose the command itself; nothing else is worth refusing then."""
         return self.container_command == "replace"
+
+    def names(self, template: str) -> bool:
+        """Whether a text of it has this template."""
+        return any(match[0] == template for text in self._texts() for match in _TEMPLATE.finditer(text))
 
     def named_mounts(self) -> list[str]:
         """The paths of the rule's `{mount:…}` templates."""
@@ -172,8 +180,8 @@ def _one_of(name: str, value: str, allowed: Sequence[str]) -> None:
         raise RuleError(f"{name} is {value!r}; it may be {', '.join(allowed)}")
 
 
-_LISTS = ("command", "pass_env", "host_paths", "mounts", "container_env")
-_SWITCHES = ("translate", "enforce_memory", "container_exec")
+_LISTS = ("command", "pass_env", "host_paths", "mounts", "container_env", "files")
+_SWITCHES = ("translate", "enforce_memory", "container_exec", "isolated")
 
 
 def read_rules(document: Any) -> list[ProcessRule]:
@@ -205,7 +213,7 @@ def _read(entry: dict[str, Any]) -> ProcessRule:
         made[name] = tuple(str(part) for part in value)
     made["env"] = {str(name): str(value) for name, value in (made.get("env") or {}).items()}
     for name in _SWITCHES:
-        if not isinstance(made.get(name, False), bool):
+        if not isinstance(made.get(name, True), bool):
             raise RuleError(f"{name} of the rule for {entry['image']!r} is true or false")
     for name in known - {*_LISTS, *_SWITCHES, "env"}:
         if name in made:

@@ -56,7 +56,7 @@ class Run:
         plan = self.plan
         try:
             self.process = await self._spawner.start(
-                plan.command, plan.env, plan.cwd, self._said, stdin=bool(plan.spec.stdin)
+                plan.command, plan.env, plan.cwd, self._said, stdin=bool(plan.spec.stdin), view=plan.view
             )
         except OSError as error:
             raise StartError(f"cannot start {plan.command[0]!r}: {error.strerror or error}") from error
@@ -129,7 +129,9 @@ class Run:
 
         plan = self.plan
         try:
-            process = await self._spawner.start(plan.own_arguments(command), plan.env, plan.cwd, keep)
+            process = await self._spawner.start(
+                plan.own_arguments(command), plan.env, plan.cwd, keep, view=plan.view, beside=self.process
+            )
         except (StartError, OSError) as error:
             raise HandlerError(str(error)) from error
         try:

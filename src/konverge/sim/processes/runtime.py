@@ -9,10 +9,12 @@ Needs real time: a process does not know of virtual one.
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import tempfile
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -36,11 +38,14 @@ from konverge.sim.processes import (
     remote,
 )
 from konverge.sim.processes.environment import ConfigError, Self, container_env, service_env
+from konverge.sim.processes.isolation import Isolation, RunningAsRoot, not_as_root, salt_in, why_not
 from konverge.sim.processes.process import Spawner
 from konverge.sim.processes.rules import ProcessRule, find
 from konverge.sim.processes.runner import Kubelet, PodRunner, Run
 from konverge.sim.processes.volumes import Lookup, PodVolumes, folder_name, refers_to
 from konverge.wire.message import Producer
+
+log = logging.getLogger("konverge.sim.processes")
 
 STOP_TIME = 10.0
 """Seconds that processes have to end by themselves when the cluster ends."""
@@ -56,10 +61,12 @@ class Processes:
         folder: Path | None = None,
         *,
         environ: Mapping[str, str] | None = None,
+        as_root: bool = False,
     ) -> None:
         """Files are in `folder`, and stay there; without one they are gone with the cluster.
 
-        `environ` is the environment of which PATH, HOME, LANG and what a rule names are passed on.
+        `environ` is the environment of which PATH, HOME, LANG and what a rule names are passed on. As root, processes
+        are isolated and run as other users, or do not run; `as_root` runs them as root, without isolation.
         """
         for rule in rules:
             rule.check()
@@ -70,10 +77,16 @@ class Processes:
         self._kubelet = kubelet
         self._folder = folder
         self._environ = os.environ if environ is None else environ
+        self._as_root = as_root
+        self.isolation: Isolation | None = None
+        """None where processes see all that we see."""
+        self.not_isolated = ""
+        """Why they do."""
         self._client: Client
         self._root: Path
         self._volumes: dict[str, tuple[PodVolumes, Lookup]] = {}
         self._closing: set[asyncio.Task[None]] = set()
+        self._said_on: set[str] = set()
 
     @asynccontextmanager
     async def at_work(self, client: Client) -> AsyncIterator[None]:
@@ -87,11 +100,33 @@ class Processes:
             self._root = disk.make_folder((self._folder or Path(temporary)).resolve())
             self._root.chmod(0o700)
             self.spawner.temporary = temporary
+            await self._isolate()
             await self._sweep()
             try:
                 yield
             finally:
                 await self._end()
+
+    async def _isolate(self) -> None:
+        """Raises RunningAsRoot."""
+        root = os.getuid() == 0
+        self.not_isolated = (
+            "as root, as it was asked for" if root and self._as_root else await asyncio.to_thread(why_not)
+        )
+        if root and not self._as_root:
+            open_rules = [rule.image for rule in self.rules if not rule.isolated]
+            if self.not_isolated or open_rules:
+                raise RunningAsRoot(not_as_root(self.not_isolated, open_rules))
+        if self.not_isolated:
+            log.warning("process pods are not isolated: %s; see docs/process-pods.md", self.not_isolated)
+            return
+        self.isolation = Isolation([self._root, *([self._folder.parent] if self._folder else [])], self._environ)
+        self.isolation.salt = salt_in(self._root)
+
+    def hide(self, path: Path) -> None:
+        """Let no process see this file or folder, if processes are isolated."""
+        if self.isolation is not None:
+            self.isolation.hidden.append(path)
 
     async def _sweep(self) -> None:
         """Remove what an earlier life left of pods and volumes that are gone since."""
@@ -155,19 +190,28 @@ class Processes:
             if mount.name in folders:
                 permitted.check_host_path(folders[mount.name][0], self._root, rule)
         services, slices = await client.list(Service), await client.list(EndpointSlice)
-        place = plan.Place(home / "volumes", home / "hosts", home / "containers" / name / "kubeconfig")
+        place = plan.Place(home / "volumes", home / "names" / "hosts", home / "containers" / name / "kubeconfig")
         self._write_hosts(itself, list(await client.list(Pod)), list(services), list(slices))
         reached = access.server(slices)
         env = service_env(_linked(pod, services)) | (access.variables(*reached) if reached else {})
         before = env | plan.base_env(rule, self._environ, itself)
         env = await container_env(spec, itself, lookup, before)
         permitted.check_env(env, before, rule)
-        made = disk.prepare(home / "containers" / name, spec, folders, env)
+        user = self._user(pod)
+        made = disk.prepare(home / "containers" / name, spec, folders, env, user)
         mounted = access.token_mount(pod, spec)
         if reached and mounted:
-            disk.write_private(place.kubeconfig, access.kubeconfig(pod, made, mounted, *reached).encode())
+            disk.write_private(place.kubeconfig, access.kubeconfig(pod, made, mounted, *reached).encode(), user=user)
             env.setdefault("KUBECONFIG", str(place.kubeconfig))
-        return plan.make(spec, rule, itself, made, env, place)
+        result = plan.make(spec, rule, itself, made, env, place)
+        if self.isolation is None or not rule.isolated:
+            return result
+        view = plan.view(self.isolation, result, itself, folders, place)
+        permitted.check_files(result.named, view, rule)
+        return replace(result, view=view)
+
+    def _user(self, pod: Pod) -> int | None:
+        return self.isolation.user(pod.metadata.namespace) if self.isolation is not None else None
 
     async def _self(self, pod: Pod, pod_ip: str, host_ip: str) -> Self:
         try:
@@ -181,15 +225,17 @@ class Processes:
         if uid not in self._volumes:
             allowed = [path for rule in self._ruled(pod).values() if rule is not None for path in rule.host_paths]
             home = self._root / "pods" / uid / "volumes"
-            volumes = PodVolumes(disk.make_folder(home), self._root / "volumes", self._client, allowed)
+            persistent = self._root / "volumes"
+            volumes = PodVolumes(home, persistent, self._client, allowed, self._user(pod))
             self._volumes[uid] = volumes, Lookup(self._client, pod)
         return self._volumes[uid]
 
     def _write_hosts(self, itself: Self, pods: Iterable[Pod], services: Any, slices: Any) -> None:
-        path = self._root / "pods" / itself.pod.metadata.uid / "hosts"
+        path, user = self._root / "pods" / itself.pod.metadata.uid / "names" / "hosts", self._user(itself.pod)
         text = access.hosts_file(itself, pods, services, slices).encode()
         if not path.exists() or path.read_bytes() != text:
-            disk.write_private(disk.make_folder(path.parent) / path.name, text)
+            disk.give(disk.make_folder(path.parent), user)
+            disk.write_private(path, text, user=user)
 
     # -------------------------------------------------------------- logs and sessions
 
@@ -227,6 +273,7 @@ class Processes:
         ]
         return [
             Controller(Pod, self.refresh, name="process-files", watches=[*everyone, *users]),
+            Controller(Node, self._say_on_node, name="process-isolation"),
             Controller(PersistentVolume, self._nothing, name="process-volumes", predicate=self._volume_gone),
         ]
 
@@ -257,6 +304,12 @@ class Processes:
         if change.new is None and change.old is not None:
             disk.remove(self._root / "volumes" / f"{change.old.meta.name}_{change.old.uid}")
         return False
+
+    async def _say_on_node(self, ctx: Context[Node]) -> None:
+        """Once for each node: its process pods are not isolated."""
+        if self.not_isolated and ctx.obj.metadata.uid not in self._said_on:
+            self._said_on.add(ctx.obj.metadata.uid)
+            ctx.warning("ProcessesNotIsolated", f"process pods see what the cluster's user sees: {self.not_isolated}")
 
     async def _nothing(self, ctx: Context[PersistentVolume]) -> None:
         """Volumes are only watched for their end."""

@@ -1,40 +1,259 @@
 """The first moments of a process, before its program: run as a script, on the standard library alone.
 
-    trampoline.py PARENT TTY PROGRAM ARGUMENT0 …
+    trampoline.py OPTIONS PROGRAM ARGUMENT0 …
 
 It asks the system to be killed when its parent dies (which the program inherits), gives the signals their usual
 meaning back, takes the terminal, and becomes the program. A fresh interpreter can do that safely; a fork of a server
-with threads cannot.
+with threads cannot. The program's variables come with a prefix: what a pod says must not reach the loader of this
+interpreter, which may run as root.
+
+OPTIONS is JSON: `parent` (a pid), `terminal`, `cwd`, and for a program that is isolated
+
+- `view`: what it sees of this machine. The trampoline stays as its keeper, outside of the new namespaces of processes:
+  keeper, first process (which collects orphans, and with which all others end), program. Signals are passed on, the
+  exit code comes back.
+- or `join`: the pid of a keeper, to run beside its program.
+- `user`: who it becomes (as root); without one it stays who it is, with a user namespace of its own.
+- `status`: a descriptor that is closed when the program is about to run; what went wrong is written there.
 """
+
+# A script for which each import counts.
+# ruff: noqa: PTH103, PTH112, PTH120, PTH121, PTH123, PTH211
 
 from __future__ import annotations
 
+import ctypes
+import json
 import os
 import signal
+import stat
 import sys
+from contextlib import suppress
+from typing import Any
 
-_PR_SET_PDEATHSIG = 1
+PREFIX = "konverge:"
+_PR_SET_PDEATHSIG, _PR_SET_NO_NEW_PRIVS = 1, 38
+_NEWNS, _NEWIPC, _NEWUSER, _NEWPID = 0x00020000, 0x08000000, 0x10000000, 0x20000000
+_MS_NOSUID, _MS_NODEV, _MS_NOEXEC, _MS_BIND, _MS_REC, _MS_PRIVATE = 2, 4, 8, 4096, 16384, 1 << 18
+_OPEN_TREE, _MOVE_MOUNT, _MOUNT_SETATTR = 428, 429, 442
+_HERE, _RECURSIVE, _EMPTY_PATH, _NOFOLLOW, _CLONE, _CLOEXEC = -100, 0x8000, 0x1000, 0x100, 1, os.O_CLOEXEC
+_READ_ONLY, _NO_SUID, _NO_DEV = 1, 2, 4
+_NOT_PASSED_ON = {signal.SIGCHLD, signal.SIGTSTP, signal.SIGTTIN, signal.SIGTTOU, signal.SIGWINCH}
+
+libc = ctypes.CDLL(None, use_errno=True)
+
+
+def _call(what: str, result: int) -> int:
+    if result < 0:
+        number = ctypes.get_errno()
+        raise OSError(number, f"{what}: {os.strerror(number)}")
+    return result
+
+
+def mount(source: str, target: str, kind: str, flags: int, options: str = "") -> None:
+    texts = [text.encode() for text in (source, target, kind)]
+    _call(f"mount {target}", libc.mount(*texts, ctypes.c_ulong(flags), options.encode()))
+
+
+def set_attributes(descriptor: int, path: str, flags: int, attributes: int) -> None:
+    fields = (ctypes.c_uint64 * 4)(attributes, 0, 0, 0)  # set, clear, propagation, user namespace
+    arguments = (ctypes.c_int(descriptor), path.encode(), ctypes.c_uint(flags), ctypes.byref(fields))
+    _call(f"mount_setattr {path}", libc.syscall(_MOUNT_SETATTR, *arguments, ctypes.c_size_t(32)))
+
+
+def open_tree(path: str) -> int:
+    """What is there now, as something to be mounted. A path with a link in it may lead elsewhere than it was meant."""
+    flags = _CLONE | _CLOEXEC | _RECURSIVE | _NOFOLLOW
+    descriptor = _call(f"open_tree {path}", libc.syscall(_OPEN_TREE, _HERE, path.encode(), ctypes.c_uint(flags)))
+    if not os.path.samefile(f"/proc/self/fd/{descriptor}", path) or os.path.realpath(path) != path:
+        raise OSError(f"{path} is reached by a link")
+    return descriptor
+
+
+def move_mount(descriptor: int, path: str) -> None:
+    arguments = (ctypes.c_int(descriptor), b"", _HERE, path.encode(), ctypes.c_uint(4))  # 4: the source is a descriptor
+    _call(f"move_mount {path}", libc.syscall(_MOVE_MOUNT, *arguments))
+
+
+# ------------------------------------------------------------------ what a program sees
+
+
+def see(view: dict[str, Any]) -> None:
+    """This machine, read-only; `covers` are empty folders in place of what is hidden; `shown` is there all the same."""
+    mount("", "/", "", _MS_REC | _MS_PRIVATE)
+    trees = [(open_tree(path), path, writable) for path, writable in view["shown"]]
+    set_attributes(_HERE, "/", _RECURSIVE, _READ_ONLY | _NO_SUID)
+    os.umask(0o022)
+    for path, options, _ in view["covers"]:
+        if os.path.isdir(path):
+            mount("tmpfs", path, "tmpfs", _MS_NOSUID | _MS_NODEV, options)
+        else:
+            mount("/dev/null", path, "", _MS_BIND)
+    for descriptor, path, writable in trees:
+        set_attributes(descriptor, "", _EMPTY_PATH | _RECURSIVE, _NO_SUID | _NO_DEV | (0 if writable else _READ_ONLY))
+        _make_place(path, os.path.isdir(f"/proc/self/fd/{descriptor}"))
+        move_mount(descriptor, path)
+        os.close(descriptor)
+    for link, target in view["links"]:
+        with suppress(OSError):  # where nothing is hidden it is there
+            os.makedirs(os.path.dirname(link), exist_ok=True)
+            os.symlink(target, link)
+    for path, _, writable in view["covers"]:
+        if not writable and os.path.isdir(path):
+            set_attributes(_HERE, path, 0, _READ_ONLY)
+
+
+def _make_place(path: str, folder: bool) -> None:
+    """Something to mount on, in an empty folder."""
+    if not os.path.lexists(path):
+        os.makedirs(path if folder else os.path.dirname(path), exist_ok=True)
+        if not folder:
+            os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL))
+
+
+def leave_host(user: int | None) -> None:
+    """New namespaces; that of processes is for children."""
+    ours = os.getuid(), os.getgid()
+    own = _NEWUSER if user is None else 0
+    _call("unshare", libc.unshare(_NEWNS | _NEWIPC | _NEWPID | own))
+    if own:
+        for name, text in (
+            ("setgroups", "deny"),
+            ("uid_map", f"{ours[0]} {ours[0]} 1"),
+            ("gid_map", f"{ours[1]} {ours[1]} 1"),
+        ):
+            with open(f"/proc/self/{name}", "w") as file:
+                file.write(text)
+
+
+def join(keeper: int, user: int | None) -> None:
+    names = (("user", _NEWUSER),) if user is None else ()
+    kinds = (*names, ("mnt", _NEWNS), ("ipc", _NEWIPC), ("pid_for_children", _NEWPID))
+    descriptors = [(os.open(f"/proc/{keeper}/ns/{name}", os.O_RDONLY), kind) for name, kind in kinds]
+    for descriptor, kind in descriptors:
+        _call("setns", libc.setns(descriptor, kind))
+        os.close(descriptor)
+
+
+def become_user(user: int | None) -> None:
+    """Without any privilege from here on, and no way to get one."""
+    if user is not None:
+        os.setgroups([])
+        os.setresgid(user, user, user)
+        os.setresuid(user, user, user)
+    header, none = (ctypes.c_uint32 * 2)(0x20080522, 0), (ctypes.c_uint32 * 6)()
+    _call("capset", libc.capset(ctypes.byref(header), ctypes.byref(none)))
+    _call("prctl", libc.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
+
+
+# ------------------------------------------------------------------ keeper, first process, program
+
+
+def die_with_parent() -> None:
+    if sys.platform == "linux":
+        libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+
+
+def keep(child: int) -> None:
+    """Pass signals on until the child has ended; never returns."""
+    nothing = os.open(os.devnull, os.O_RDWR)
+    for descriptor in range(3):
+        os.dup2(nothing, descriptor)
+    wanted = signal.valid_signals()
+    while True:
+        number = signal.sigwait(wanted)
+        if number not in _NOT_PASSED_ON:
+            with suppress(OSError):
+                os.kill(child, number)
+        ended = -1
+        while ended:
+            try:
+                ended, status = os.waitpid(-1, os.WNOHANG)
+            except ChildProcessError:
+                os._exit(137)
+            if ended == child:
+                code = os.waitstatus_to_exitcode(status)
+                os._exit(code if code >= 0 else 128 - code)
+
+
+def fork() -> int:
+    """As os.fork; the parent gets no signal until it asks for them."""
+    signal.pthread_sigmask(signal.SIG_SETMASK, signal.valid_signals())
+    child = os.fork()
+    if not child:
+        die_with_parent()
+    return child
+
+
+def enter(options: dict[str, Any]) -> None:
+    """Returns in the process that is to be the program, inside; raises OSError before there is one."""
+    user, status = options["user"], options["status"]
+    own_streams(user)
+    if "join" in options:
+        join(options["join"], user)
+        become_user(user)
+    else:
+        leave_host(user)
+        see(options["view"])
+        die_with_parent()
+    child = fork()
+    if child:
+        os.close(status)
+        keep(child)
+    if "join" not in options:
+        begin_first_process(user, status)
+    os.chdir("/")  # where it was before may be hidden now
+    os.chdir(options["cwd"])
+    if options["terminal"]:
+        os.setsid()
+    else:
+        os.setpgid(0, 0)
+    os.close(status)
+
+
+def begin_first_process(user: int | None, status: int) -> None:
+    """Returns in the program's process."""
+    mount("proc", "/proc", "proc", _MS_NOSUID | _MS_NODEV | _MS_NOEXEC)
+    become_user(user)
+    die_with_parent()  # that does not survive another user
+    child = fork()
+    if child:
+        os.close(status)
+        keep(child)
+
+
+def own_streams(user: int | None) -> None:
+    """A program may open /dev/stdout."""
+    for descriptor in range(3) if user is not None else ():
+        mode = os.fstat(descriptor).st_mode
+        if stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode) or os.isatty(descriptor):
+            os.fchown(descriptor, user or -1, -1)
 
 
 def main() -> None:
-    parent, terminal, program = int(sys.argv[1]), sys.argv[2] == "tty", sys.argv[3]
-    if sys.platform == "linux":
-        import ctypes
-
-        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-    if os.getppid() != parent:
+    options, program, arguments = json.loads(sys.argv[1]), sys.argv[2], sys.argv[3:]
+    env = {name.removeprefix(PREFIX): value for name, value in os.environ.items() if name.startswith(PREFIX)}
+    die_with_parent()
+    if os.getppid() != options["parent"]:
         os._exit(137)  # it died before we asked
+    if "status" in options:
+        try:
+            enter(options)
+        except OSError as error:
+            with suppress(OSError):
+                os.write(options["status"], str(error.strerror or error).encode())
+            os._exit(128)
     for number in (signal.SIGPIPE, signal.SIGXFSZ):
         signal.signal(number, signal.SIG_DFL)  # Python ignores them, and a program would inherit that
     signal.pthread_sigmask(signal.SIG_SETMASK, ())
-    if terminal:
+    if options["terminal"]:
         import fcntl
         import termios
 
         fcntl.ioctl(0, termios.TIOCSCTTY, 0)
     os.umask(0o077)
     try:
-        os.execve(program, sys.argv[4:], os.environ)  # noqa: S606 - the whole point
+        os.execve(program, arguments, env)  # noqa: S606 - the whole point
     except OSError as error:
         sys.stderr.write(f"exec {program}: {error.strerror}\n")
         os._exit(126)

@@ -196,8 +196,13 @@ Folders = dict[str, tuple[Path, bool]]
 class PodVolumes:
     """The volumes of one pod."""
 
-    def __init__(self, home: Path, persistent: Path, client: Client, host_paths: Sequence[str]) -> None:
-        self.home = home
+    def __init__(
+        self, home: Path, persistent: Path, client: Client, host_paths: Sequence[str], user: int | None = None
+    ) -> None:
+        """`user` is who is to own them, if that is not us."""
+        self.home = disk.make_folder(home)
+        disk.give(home, user)
+        self._user = user
         self._persistent = persistent
         self._client = client
         self._host_paths = tuple(host_paths)
@@ -208,7 +213,7 @@ class PodVolumes:
         for volume in itself.pod.spec.volumes:
             try:
                 if is_made_of_objects(volume):
-                    disk.write_volume(self.home / volume.name, await files(volume, itself, source))
+                    await self._write(volume, itself, source)
                     folders[volume.name] = (self.home / volume.name, True)
                 else:
                     folders[volume.name] = (await self._folder(volume, itself.pod), False)
@@ -221,13 +226,16 @@ class PodVolumes:
         for volume in itself.pod.spec.volumes:
             if is_made_of_objects(volume) and (self.home / volume.name).exists():
                 try:
-                    disk.write_volume(self.home / volume.name, await files(volume, itself, source))
+                    await self._write(volume, itself, source)
                 except MountError:
                     continue
 
+    async def _write(self, volume: Volume, itself: Self, source: Source) -> None:
+        disk.write_volume(self.home / volume.name, await files(volume, itself, source), self._user)
+
     async def _folder(self, volume: Volume, pod: Pod) -> Path:
         if volume.empty_dir is not None:
-            return disk.make_folder(self.home / volume.name)
+            return self._owned(self.home / volume.name)
         if volume.host_path is not None:
             return self._of_host(volume.host_path.path)
         if volume.persistent_volume_claim is not None:
@@ -255,7 +263,11 @@ class PodVolumes:
         volume = await self._client.get(PersistentVolume, claim.spec.volume_name)
         local = volume.spec.host_path or volume.spec.local
         own = local.path if local is not None else ""
-        return self._of_host(own) if own else disk.make_folder(self._persistent / folder_name(volume))
+        return self._of_host(own) if own else self._owned(self._persistent / folder_name(volume))
+
+    def _owned(self, folder: Path) -> Path:
+        disk.give(disk.make_folder(folder), self._user)
+        return folder
 
 
 def folder_name(volume: PersistentVolume) -> str:

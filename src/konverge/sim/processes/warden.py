@@ -15,8 +15,12 @@ from contextlib import suppress
 
 
 def members(session: int) -> list[int]:
-    """The processes of a session, where the system lists them (Linux)."""
-    pids = []
+    """The processes of a session and all below them, where the system lists them (Linux).
+
+    The program of an isolated container may be in a session of its own, but is always below its keeper.
+    """
+    parents: dict[int, int] = {}
+    wanted = {session}
     try:
         names = os.listdir("/proc")  # noqa: PTH208 - a script for which each import counts
     except OSError:
@@ -29,9 +33,15 @@ def members(session: int) -> list[int]:
                 fields = file.read().rpartition(b")")[2].split()
         except OSError:
             continue
-        if len(fields) > 3 and int(fields[3]) == session and fields[0] != b"Z":
-            pids.append(int(name))
-    return pids
+        if len(fields) > 3 and fields[0] != b"Z":
+            parents[int(name)] = int(fields[1])
+            if int(fields[3]) == session:
+                wanted.add(int(name))
+    before = 0
+    while len(wanted) != before:
+        before = len(wanted)
+        wanted |= {pid for pid, parent in parents.items() if parent in wanted}
+    return [pid for pid in wanted if pid in parents]
 
 
 def resident(session: int) -> int:
