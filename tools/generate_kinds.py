@@ -3,7 +3,12 @@
     python tools/generate_kinds.py            # downloads the Go modules with `go mod download`, writes the modules
 
 The OpenAPI v3 document says which types, fields and kinds there are; the `json:` tags of the Go types say which lists
-and maps a server may send as null (those without `omitempty`). Descriptions are not taken over.
+and maps a server may send as null (those without `omitempty`).
+
+For people and their editors there is a stub beside each module: the same classes with upstream's descriptions as
+docstrings, and with the values of enumerations (`Literal["Always", …] | str`: a newer server may send others, and they
+are decoded). What runs is the module, which has neither: an import costs no more because of them. The enumerations are
+those of the documents that a real server serves (tools/generate_openapi.py); the documents in its source have none.
 """
 
 from __future__ import annotations
@@ -14,6 +19,8 @@ import re
 import subprocess
 import sys
 import tempfile
+import textwrap
+import zipfile
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -21,7 +28,9 @@ from typing import Any
 
 from konverge.apiserver.kubernetes_version import KUBERNETES_VERSION, LIBRARY_VERSION
 
-TARGET = Path(__file__).resolve().parents[1] / "src/konverge/objects/kinds"
+SOURCE = Path(__file__).resolve().parents[1] / "src/konverge"
+TARGET = SOURCE / "objects/kinds"
+RECORDED = SOURCE / "apiserver/data/openapi.zip"
 
 Schema = dict[str, Any]
 
@@ -83,6 +92,7 @@ SCALARS = {
         "dict",
     ),
 }
+TYPING = ("Any", "ClassVar", "Literal")
 PLAIN = {"string": "str", "integer": "int", "number": "float", "boolean": "bool"}
 # Names that annotations of the same class use: a field called so gets an underscore.
 RESERVED = {*keyword.kwlist, "bool", "int", "str", "float", "list", "dict", "resource", "meta"}
@@ -136,6 +146,10 @@ def camel(name: str) -> str:
 # ── one module ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
+Enums = dict[str, dict[str, list[str]]]
+"""Full name of a type -> JSON name of a field -> its values."""
+
+
 @dataclass
 class Module:
     """The types of one group-version on their way to Python text."""
@@ -146,6 +160,8 @@ class Module:
     schemas: dict[str, Schema]
     plurals: dict[str, tuple[str, bool]]
     nullable: dict[str, set[str]]
+    enums: Enums
+    is_stub: bool = False
     imports: set[str] = field(default_factory=set)
     status_types: set[str] = field(default_factory=set)
 
@@ -240,6 +256,9 @@ class Module:
         annotation, factory = self.type_of(schema)
         alias = f'name="{json_name}"' if camel(python) != json_name else ""
         container = schema.get("type") in ("array", "object")
+        values = self.enums.get(f"{self.prefix}.{owner}", {}).get(json_name)
+        if values and annotation == "str" and self.is_stub:
+            annotation = f"Literal[{', '.join(json.dumps(value) for value in values)}] | str"
         if json_name in self.nullable.get(owner, ()) and container:
             annotation = annotation.replace("list[", "NullableList[", 1).replace("dict[", "NullableMap[", 1)
         if self.has_metadata(owner) and json_name in ("metadata", "spec", "status") and not container:
@@ -265,16 +284,28 @@ class Module:
     def class_text(self, name: str) -> str:
         schema = self.schema(name)
         kind = self.is_kind(name)
-        lines = [f"class {name}({'meta.Object' if kind else 'Model'}):"]
+        lines = [f"class {name}({'meta.Object' if kind else 'Model'}):", *self.docstring(schema)]
         if kind:
             lines += self.kind_lines(name)
         required = set(schema.get("required", ()))
         for json_name, part in sorted(schema.get("properties", {}).items(), key=lambda item: order(item[0], kind)):
             if not (kind and json_name in ("apiVersion", "kind", "metadata")):
                 lines.append(self.field_line(name, json_name, part, required=json_name in required))
+                lines += self.docstring(part)
         if len(lines) == 1:
             lines.append("    pass")
         return "\n".join(lines).rstrip() + "\n"
+
+    def docstring(self, schema: Schema) -> list[str]:
+        """Upstream's description, in a stub."""
+        text = schema.get("description", "") if self.is_stub else ""
+        if not text:
+            return []
+        text = text.replace("\\", "\\\\").replace('"' * 3, "'" * 3)
+        lines = [textwrap.fill(line, 113, break_long_words=False, break_on_hyphens=False) for line in text.split("\n")]
+        body = textwrap.indent("\n".join(lines), "    ").strip()
+        end = "\n    " if "\n" in body or body.endswith('"') or len(body) > 110 else ""
+        return [f'    """{body}{end}"""']
 
     def kind_lines(self, name: str) -> list[str]:
         group, _, version = self.api_version.rpartition("/")
@@ -301,7 +332,7 @@ class Module:
         lines = [
             f'"""{self.api_version}: {origin}."""\n',
             "from __future__ import annotations\n",
-            f"from typing import {'Any, ' if 'Any' in body else ''}ClassVar\n",
+            f"from typing import {', '.join(name for name in TYPING if re.search(rf'[:[ ]{name}[][, ]', body))}\n",
             "from konverge.objects import meta",
             *(["from konverge.objects.int_or_string import IntOrString"] if "IntOrString" in body else []),
             f"from konverge.objects.model import {', '.join(model)}",
@@ -310,6 +341,19 @@ class Module:
         ]
         none = "\n\ndef _none() -> None:\n    return None\n" if "_required(_none" in body else ""
         return "\n".join(lines) + "\n" + imports + none + "\n\n"
+
+
+def recorded_enums() -> Enums:
+    """The values of enumerations, as a real server documents them."""
+    enums: Enums = {}
+    with zipfile.ZipFile(RECORDED) as recorded:
+        for member in (name for name in recorded.namelist() if name.startswith("schemas/")):
+            for line in recorded.read(member).decode().splitlines():
+                name, _, text = line.partition(" ")
+                properties: dict[str, Schema] = json.loads(text).get("properties", {})
+                if values := {key: part["enum"] for key, part in properties.items() if "enum" in part}:
+                    enums[name] = values
+    return enums
 
 
 def joined(*parts: str) -> str:
@@ -355,7 +399,7 @@ def read_openapi(folder: Path) -> tuple[dict[str, Schema], dict[str, Schema]]:
     return schemas, paths
 
 
-def load(api_version: str, schemas: dict[str, Schema], paths: dict[str, Schema]) -> Module:
+def load(api_version: str, schemas: dict[str, Schema], paths: dict[str, Schema], enums: Enums) -> Module:
     name, prefix, package = GROUPS[api_version]
     root = f"/apis/{api_version}" if "/" in api_version else f"/api/{api_version}"
     plurals: dict[str, tuple[str, bool]] = {}
@@ -365,7 +409,7 @@ def load(api_version: str, schemas: dict[str, Schema], paths: dict[str, Schema])
     package = package or f"api/{name.replace('_', '/')}"
     repository, _, folder = package.partition("/")
     nullable = nullable_fields(module_directory(f"k8s.io/{repository}", LIBRARY_VERSION) / folder)
-    return Module(api_version, name, prefix, schemas, plurals, nullable)
+    return Module(api_version, name, prefix, schemas, plurals, nullable, enums)
 
 
 INDEX = '''"""The kinds of each module: generated by tools/generate_kinds.py from Kubernetes {version}; do not edit."""
@@ -378,17 +422,25 @@ MODULES: dict[str, tuple[str, tuple[str, ...]]] = {{
 '''
 
 
-def main() -> int:
+def generate(target: Path) -> None:
+    """Write all modules, stubs and the index."""
     schemas, paths = read_openapi(module_directory("k8s.io/kubernetes", KUBERNETES_VERSION) / "api/openapi-spec/v3")
-    TARGET.mkdir(exist_ok=True)
+    enums = recorded_enums()
     lines = []
     for api_version in GROUPS:
-        module = load(api_version, schemas, paths)
-        (TARGET / f"{module.name}.py").write_text(module.text())
+        module = load(api_version, schemas, paths, enums)
+        (target / f"{module.name}.py").write_text(module.text())
+        module.is_stub = True
+        (target / f"{module.name}.pyi").write_text(module.text())
         kinds = ", ".join(f'"{kind}"' for kind in sorted(module.kinds()))
         lines.append(f'    "{api_version}": ("{module.name}", ({kinds},)),')
         print(f"{module.name}: {len(module.own())} types, {len(module.kinds())} kinds")
-    (TARGET / "_index.py").write_text(INDEX.format(version=KUBERNETES_VERSION, lines="\n".join(lines)))
+    (target / "_index.py").write_text(INDEX.format(version=KUBERNETES_VERSION, lines="\n".join(lines)))
+
+
+def main() -> int:
+    TARGET.mkdir(exist_ok=True)
+    generate(TARGET)
     return 0
 
 
