@@ -11,7 +11,7 @@ pytest_plugins = ["pytester"]
 SUITE = """
 from konverge import Context, Controller, Result
 from konverge.client import MergePatch
-from konverge.objects.kinds.core_v1 import ConfigMap
+from konverge.objects.kinds.core_v1 import ConfigMap, PersistentVolumeClaim
 
 MAP = ConfigMap(metadata=ObjectMeta(name="settings", namespace="default"), data={"mode": "a"})
 
@@ -31,6 +31,17 @@ async def test_it_fails(client, operator, cluster):
         await client.patch(ConfigMap, "settings", MergePatch({"data": {"mode": "broken"}}), "default")
         await cluster.clock.advance(2)
         assert False, "it always does"
+
+async def test_not_ready(client, operator, cluster):
+    async with operator(controllers):
+        await client.create(SHOP)
+        claim = {"apiVersion": "v1", "kind": "PersistentVolumeClaim",
+                 "metadata": {"name": "db", "namespace": "default"},
+                 "spec": {"storageClassName": "fast", "accessModes": ["ReadWriteOnce"],
+                          "resources": {"requests": {"storage": "1Gi"}}}}
+        await client.create(claim, resource=PersistentVolumeClaim.resource)
+        await cluster.settle()
+        assert False
 
 @pytest.mark.konverge(seed=4)
 async def test_without_a_cluster():
@@ -56,7 +67,7 @@ def test_it_is_not_ours():
 @pytest.fixture
 def lines(pytester: pytest.Pytester) -> list[str]:
     result = run(pytester, SUITE)
-    result.assert_outcomes(failed=3, errors=1, passed=1)
+    result.assert_outcomes(failed=4, errors=1, passed=1)
     return result.outlines
 
 
@@ -74,6 +85,7 @@ def test_a_failed_test_tells_what_happened(lines: list[str]) -> None:
     told = {section[0].split("pytest ")[1].split(" ")[0].strip("'"): section for section in sections(lines)}
     assert set(told) == {
         "test_suite.py::test_it_fails[seed11]",
+        "test_suite.py::test_not_ready",
         "test_suite.py::test_without_a_cluster",
         "test_suite.py::test_in_its_setup",
     }, "those that fail and are ours"
@@ -86,3 +98,7 @@ def test_a_failed_test_tells_what_happened(lines: list[str]) -> None:
     assert told["test_suite.py::test_without_a_cluster"] == [
         "seed 4; see it again: pytest test_suite.py::test_without_a_cluster --konverge-seed 4"
     ]
+    sick = told["test_suite.py::test_not_ready"]
+    assert sick[1:4] == ["", "not ready:", "  " + sick[3].strip()]
+    assert "claim db waits: its storage class `fast` does not exist" in sick[3]
+    assert sick[4] == "", "the application is ready, and so is all that comes with a cluster"

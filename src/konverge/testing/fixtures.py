@@ -13,6 +13,8 @@ import pytest
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from syrupy.assertion import SnapshotAssertion
+
     from konverge.client import Client
     from konverge.sim import Cluster
     from konverge.testing.loops import TestLoop
@@ -53,3 +55,12 @@ def operator(request: pytest.FixtureRequest, konverge_loop: TestLoop) -> RunOper
     from konverge.testing.fixture_functions import operator_of
 
     return operator_of(request)
+
+
+@pytest.fixture
+def object_snapshot(request: pytest.FixtureRequest) -> SnapshotAssertion:
+    """Snapshots of objects (syrupy), without what differs from run to run: `assert objects == object_snapshot`."""
+    from konverge.testing.snapshots import ObjectSnapshots
+
+    snapshot: SnapshotAssertion = request.getfixturevalue("snapshot")
+    return snapshot.use_extension(ObjectSnapshots)

@@ -12,6 +12,7 @@ from collections.abc import Coroutine
 from contextlib import AbstractAsyncContextManager
 from typing import Any, Generic, Self, TypeVar
 
+from konverge import clock
 from konverge.sim.loop import VirtualLoop
 
 T = TypeVar("T")
@@ -42,6 +43,11 @@ class TestLoop:
     @property
     def virtual(self) -> bool:
         return isinstance(self._runner.get_loop(), VirtualLoop)
+
+    def wall_time(self) -> float:
+        """Seconds since the epoch, as the loop's clock has it; also while the loop does not run."""
+        loop = self._runner.get_loop()
+        return loop.wall_time() if isinstance(loop, VirtualLoop) else clock.now()
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
         """Run a coroutine to its end, beside the fixtures. Raises what ended one of them meanwhile."""

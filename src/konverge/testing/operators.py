@@ -125,7 +125,10 @@ async def install_definitions(client: Client, kinds: Iterable[type[CustomResourc
 
 async def _established(client: Client, name: str) -> bool:
     conditions = (await client.get(CustomResourceDefinition, name)).status.conditions
-    return any(condition.type == "Established" and condition.status == "True" for condition in conditions)
+    if any(condition.type == "Established" and condition.status == "True" for condition in conditions):
+        return True
+    reasons = [f"{condition.reason}: {condition.message}" for condition in conditions if condition.status != "True"]
+    raise AssertionError("; ".join(reasons) or "it has no condition yet")
 
 
 async def _ensure_namespace(client: Client, name: str) -> None:

@@ -28,8 +28,8 @@ _MARK = (
     "see docs/testing.md of Konverge"
 )
 _OURS = pytest.StashKey[bool]()
-NAMES = ("cluster", "real_cluster", "client", "operator")
-_ALL_NAMES = frozenset((*NAMES, "konverge_loop", "konverge_seed"))
+NAMES = ("cluster", "real_cluster", "client", "operator", "object_snapshot")
+_WITH_LOOP = frozenset(("cluster", "real_cluster", "client", "operator", "konverge_loop", "konverge_seed"))
 _MODULES = (__name__, fixtures.__name__)
 
 
@@ -101,7 +101,7 @@ def is_ours(item: pytest.Function) -> bool:
     if item.get_closest_marker("konverge") is not None:
         return True
     definitions = item._fixtureinfo.name2fixturedefs
-    names = _ALL_NAMES.intersection(item.fixturenames).intersection(definitions)
+    names = _WITH_LOOP.intersection(item.fixturenames).intersection(definitions)
     return any(_is_ours(name, list(definitions[name])) for name in names)
 
 

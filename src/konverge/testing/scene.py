@@ -26,5 +26,9 @@ class Scene:
     cluster: Cluster | RealCluster | None = None
     reconciles: deque[Reconciled] = field(default_factory=lambda: deque(maxlen=REMEMBERED))
 
+    def now(self) -> float:
+        """The cluster's time, in seconds since the epoch."""
+        return self.loop.wall_time()
+
 
 SCENE = pytest.StashKey[Scene]()

@@ -7,10 +7,14 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from konverge.runtime.reconciled import Reconciled
 from konverge.testing.scene import Scene
+
+if TYPE_CHECKING:
+    from konverge.apiserver import ApiServer
+    from konverge.explain import Answer
 
 TITLE = "Konverge: the cluster's story"
 SHOWN = 10
@@ -21,6 +25,7 @@ LONGEST = 400
 def story(scene: Scene) -> str:
     """The text of the section. A part that cannot be told says so: the failure of the test is what matters."""
     parts: list[tuple[str, Callable[[Scene], Iterable[str]]]] = [
+        ("not ready", _not_ready),
         ("the last reconciles", lambda scene: _reconcile_lines(recent_reconciles(scene))),
         ("events", _events),
     ]
@@ -40,6 +45,32 @@ def again(scene: Scene) -> str:
     if not scene.loop.virtual:
         return f"see it again: pytest {shlex.quote(scene.item.nodeid)}"
     return f"seed {scene.seed}; see it again: pytest {shlex.quote(scene.item.nodeid)} --konverge-seed {scene.seed}"
+
+
+# ------------------------------------------------------------------ what is not ready
+
+
+def _not_ready(scene: Scene) -> Iterable[str]:
+    """The sickest objects, each with the chain to its cause."""
+    if scene.cluster is None:
+        return []
+    from konverge.explain import Explainer, World, printable
+
+    answers = Explainer(World(_objects(scene.cluster.server), now=scene.now())).sick()
+    lines = [f"{printable(answer.sentence)}{_advice(answer)}" for answer in answers[:SHOWN]]
+    return [*lines, *([f"and {len(answers) - SHOWN} more"] if len(answers) > SHOWN else [])]
+
+
+def _advice(answer: Answer) -> str:
+    return f" (advice: {answer.advice})" if answer.advice else ""
+
+
+def _objects(server: ApiServer) -> Iterable[dict[str, Any]]:
+    """Everything in the store, in one of its versions."""
+    resources = {(served.resource.group, served.resource.plural): served.resource for served in server.registry}
+    for (group, plural), resource in resources.items():
+        for obj in server.objects.scan(group, plural):
+            yield {"apiVersion": resource.api_version, "kind": resource.kind, **obj}
 
 
 # ------------------------------------------------------------------ reconciles
