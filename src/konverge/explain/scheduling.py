@@ -10,7 +10,7 @@ _HEAD = re.compile(r"0/(\d+) nodes are available: (.*)", re.S)
 _COUNTED = re.compile(r"(\d+) (.+)", re.S)
 _TEXTS = (
     (re.compile(r"Insufficient (\S+)"), "not enough {0}"),
-    (re.compile(r"Too many pods"), "as many pods as they may run"),
+    (re.compile(r"Too many pods"), "no room for another pod"),
     (re.compile(r"node\(s\) had untolerated taint (\{.*\})"), "the taint {0}, which it does not tolerate"),
     (re.compile(r"node\(s\) had untolerated taint\(s\)"), "a taint that it does not tolerate"),
     (
@@ -27,7 +27,7 @@ _TEXTS = (
         re.compile(r"node\(s\) (?:had volume node affinity conflict|didn't match PersistentVolume's node affinity)"),
         "no access to its volume",
     ),
-    (re.compile(r"node\(s\) exceed max volume count"), "as many volumes as they may have"),
+    (re.compile(r"node\(s\) exceed max volume count"), "no room for another volume"),
 )
 CLAIMS = re.compile(
     r"(?i)unbound immediate persistentvolumeclaims|persistentvolumeclaim \"|storageclass.* not found"

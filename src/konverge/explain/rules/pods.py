@@ -60,6 +60,10 @@ def _statuses(obj: Obj) -> list[Obj]:
     return [*items(obj, "status", "initContainerStatuses"), *items(obj, "status", "containerStatuses")]
 
 
+def _is_running(status: Obj) -> bool:
+    return "running" in mapping(status, "state")
+
+
 # ------------------------------------------------------------------ a place
 
 
@@ -206,9 +210,7 @@ def _volume_sources(ref: Ref, obj: Obj, volume: str, kind: str) -> Iterator:  # 
 
 def _unmounted(ref: Ref, obj: Obj, world: World) -> Verdict | None:
     """No container has begun, and events say why."""
-    if any(
-        mapping(status, "state", "running") or mapping(status, "lastState", "terminated") for status in _statuses(obj)
-    ):
+    if any(_is_running(status) or mapping(status, "lastState", "terminated") for status in _statuses(obj)):
         return None
     missing = tuple(link.ref for link in _sources(ref, obj) if link.relation == "mounts" and world.is_missing(link.ref))
     for event in world.warnings(ref, *_MOUNT_EVENTS)[:5]:
@@ -241,9 +243,7 @@ def _unready(ref: Ref, obj: Obj, world: World) -> Verdict:
         return Verdict(
             Health.WAITING, f"waits for its readiness gates: {shorten(text(ready, 'message'))}", cause="gate"
         )
-    unready = [
-        status for status in _statuses(obj) if at(status, "ready") is not True and mapping(status, "state", "running")
-    ]
+    unready = [status for status in _statuses(obj) if at(status, "ready") is not True and _is_running(status)]
     if not unready:
         if world.now and world.is_older(obj, 10 * PATIENCE):
             return Verdict(Health.WAITING, "does not start, and says no reason", cause="not-started")
