@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 
 from konverge.apiserver import aside, status
 from konverge.apiserver.http import listing, negotiate, render, respond
@@ -71,11 +72,27 @@ async def plain_list(call: Call, served: Served, records: list[Record], metadata
         if gzip:
             headers += respond.GZIPPED
         return Response(200, Headers(headers), producer=render.list_stream(served, records, metadata, gzip=gzip))
+    if call.accepted.media == negotiate.YAML and len(records) > 1:
+        return await _yaml_list(call, served, records, metadata)
     body = render.list_of(served, records, metadata)
-    if len(body) > render.STREAM_FROM:  # indenting it, or turning it into YAML, takes long
+    if len(body) > render.STREAM_FROM:  # indenting it takes long
         data = await aside.run(len(body), respond.reformat, body, call.accepted)
         return respond.whole(call, 200, data, call.accepted.media)
     return respond.answer_bytes(call, 200, body)
+
+
+async def _yaml_list(call: Call, served: Served, records: list[Record], metadata: Obj) -> Response:
+    """A list as YAML, which takes long: in parts, between which other large requests are computed."""
+    head, _, tail = respond.reformat(render.list_of(served, [], metadata), call.accepted).partition(b"items: []\n")
+    parts = [head, b"items:\n"]
+    for batch in listing.batches(records):
+        size = sum(len(record.data) for record in batch)
+        parts.append(await aside.run(size, _yaml_items, call, served, batch))
+    return respond.whole(call, 200, b"".join([*parts, tail]), call.accepted.media)
+
+
+def _yaml_items(call: Call, served: Served, records: Sequence[Record]) -> bytes:
+    return respond.reformat(b"".join((b"[", b",".join(render.items(served, records)), b"]")), call.accepted)
 
 
 async def list_(call: Call) -> Response:

@@ -8,8 +8,9 @@ from what it saw last. Upstream: apiserver/pkg/endpoints/handlers/watch.go, apis
 from __future__ import annotations
 
 import asyncio
+from collections import deque
 from collections.abc import Iterable, Iterator
-from typing import Any
+from typing import Any, ClassVar
 
 import msgspec
 
@@ -294,19 +295,36 @@ class Rows:
         self._served, self._maker, self._version, self._include = served, maker, version, include
         self._first = True
 
-    def _table(self, objects: list[Obj], revision: int) -> Obj:
+    def _table(self, revision: int) -> Obj:
+        """Without rows."""
         metadata = {"resourceVersion": str(revision)}
-        made = render.table(self._maker, self._served, objects, metadata, self._version, self._include)
+        made = render.table(self._maker, self._served, [], metadata, self._version, self._include)
         if not self._first:
             made["columnDefinitions"] = None
         self._first = False
         return made
 
+    _shown: ClassVar[deque[tuple[Any, msgspec.Raw]]] = deque(maxlen=4)
+    """The rows of the last events: all watchers get the same ones, and a large object is decoded and encoded once."""
+
     def frame(self, type_: str, record: Record) -> bytes:
-        return line(type_, self._table([render.internal(self._served, record)], record.revision))
+        made = self._table(record.revision)
+        made["rows"] = self._rows(record)
+        return line(type_, made)
+
+    def _rows(self, record: Record) -> msgspec.Raw:
+        wanted = (record, self._served, self._version, self._include)
+        for shown, rows in Rows._shown:
+            if all(a is b for a, b in zip(shown, wanted, strict=True)):
+                return rows
+        objects = [render.internal(self._served, record)]
+        made = render.table(self._maker, self._served, objects, {}, self._version, self._include)["rows"]
+        encoded = msgspec.Raw(msgspec.json.encode(made))
+        Rows._shown.append((wanted, encoded))
+        return encoded
 
     def bookmark(self, revision: int, annotations: Obj | None) -> bytes:
-        made = self._table([], revision)
+        made = self._table(revision)
         obj = render.with_kind(self._served, {"metadata": mark(revision, annotations)})
         cells = ["" for _ in self._maker.columns(self._served)]
         made["rows"] = [{"cells": cells, "object": render.row_object(self._served, obj, self._version, self._include)}]
