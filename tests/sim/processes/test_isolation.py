@@ -70,12 +70,22 @@ async def answers(cluster: Cluster, *attempts: str) -> list[str]:
     return list(json.loads(line))
 
 
+@pytest.fixture
+def outdoors(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A folder that all users may read and write, and that is not hidden as those for temporary files are."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        folder.chmod(0o777)
+        monkeypatch.setattr(isolation, "temporary_folders", set)
+        yield folder
+
+
 # ------------------------------------------------------------------ what it sees
 
 
 @isolated
-async def test_the_state_of_the_server_and_other_pods_are_hidden(tmp_path: Path) -> None:
-    state = tmp_path / "state"
+async def test_the_state_of_the_server_and_other_pods_are_hidden(outdoors: Path) -> None:
+    state = outdoors / "state"
     secret = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s", "namespace": SPACE}}
     async with process_cluster(RULE, data_dir=state) as cluster:
         await cluster.client.create(config_map(key="theirs"))
@@ -98,16 +108,6 @@ async def test_the_state_of_the_server_and_other_pods_are_hidden(tmp_path: Path)
     assert (state / "state.db").exists()
     assert "done" not in found[:6], found
     assert found[6] == "done"
-
-
-@pytest.fixture
-def outdoors(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """A folder that all users may read and write, and that is not hidden as those for temporary files are."""
-    with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        folder.chmod(0o777)
-        monkeypatch.setattr(isolation, "temporary_folders", set)
-        yield folder
 
 
 @isolated
@@ -163,8 +163,9 @@ async def test_it_sees_no_process_but_its_own() -> None:
             "if len([name for name in os.listdir('/proc') if name.isdigit()]) < 3: raise OSError",
             "open('/proc/self/status')",
             "open('/tmp/own', 'w')",
+            "assert os.getcwd() == os.environ['ROOT']",
         )
-    assert found == ["ProcessLookupError", "FileNotFoundError", "OSError", "done", "done"]
+    assert found == ["ProcessLookupError", "FileNotFoundError", "OSError", "done", "done", "done"]
     assert not Path("/tmp/own").exists()
 
 
@@ -199,6 +200,15 @@ async def test_it_writes_nowhere_but_to_its_own_folders(outdoors: Path) -> None:
 @isolated
 @pytest.mark.skipif(os.getuid() != 0, reason="only root can become others")
 async def test_root_becomes_another_user_for_each_namespace() -> None:
+    groups = os.getgroups()
+    os.setgroups([4242])  # of ours, which the process must not have
+    try:
+        await root_becomes_another_user()
+    finally:
+        os.setgroups(groups)
+
+
+async def root_becomes_another_user() -> None:
     async with process_cluster(RULE) as cluster:
         await cluster.client.create(config_map())
         who = "import os; print(os.getuid(), os.getgid(), *os.getgroups(), *os.getresuid())"
@@ -238,11 +248,28 @@ async def test_commands_run_in_the_namespaces_of_their_container() -> None:
         for flags in (("stdout",), ("stdout", "tty")):
             said, _ = await ran(cluster, [sys.executable, "-c", look], *flags)
             assert said[1].strip() == b"['1'] True"
-        said, _ = await ran(cluster, ["sh", "-c", "cat /proc/self/status; id -u"], "stdout")
-        assert b"CapEff:\t0000000000000000" in said[1]
-        assert b"NoNewPrivs:\t1" in said[1]
+        said, _ = await ran(cluster, ["sh", "-c", "cat /proc/self/status /proc/1/status; id -u"], "stdout")
+        assert said[1].count(b"CapEff:\t0000000000000000") == said[1].count(b"CapPrm:\t0000000000000000") == 2
+        assert said[1].count(b"NoNewPrivs:\t1") == 2
         assert cluster.processes is not None
         assert said[1].split()[-1].decode() == str(cluster.processes._user(pod) or os.getuid())
+
+
+@isolated
+async def test_a_container_that_sees_nothing_of_our_python_is_one_all_the_same() -> None:
+    text = "cp /bin/echo /tmp/own; echo ready; exec sleep 1000"
+    rule = ProcessRule(image="*", command=("sh", "-c", text), stop_signal="SIGKILL")
+    async with process_cluster(rule) as cluster:
+        await cluster.client.create(script("web", "", args=[]))
+        await until(cluster.client, "web", is_running)
+        async for _ in cluster.client.log_lines("web", SPACE):
+            break
+        for command in (["sh", "-c", "echo hi"], ["/tmp/own", "hi"]):
+            for flags in (("stdout",), ("stdout", "tty")):
+                said, status = await ran(cluster, command, *flags)
+                assert said[1].strip() == b"hi", status
+        _, status = await ran(cluster, ["/tmp/not-there"], "stdout")
+        assert status["details"]["causes"][0]["message"] == "126"
 
 
 @isolated

@@ -184,12 +184,7 @@ class Spawner:
         """`terminal` is the process's end of a pseudo terminal; `view` is what it sees if it is isolated, and `beside`
         the process whose namespaces it is to share then. Raises StartError.
         """
-        program = resolved(command, env, cwd)
-        if view is not None and view.hides(program):
-            folder = Path(program).resolve().parent
-            raise StartError(
-                f'exec: "{command[0]}": {folder} is hidden; name it in `files` of the image\'s process rule'
-            )
+        program = resolved(command, env, cwd, view)
         process = Process(output)
         pipe, none = subprocess.PIPE, subprocess.DEVNULL
         plain: dict[str, Any] = {"stdin": pipe if stdin else none, "stdout": pipe, "stderr": pipe}
@@ -270,11 +265,13 @@ async def _abandon(starting: asyncio.Future[Any], process: Process) -> None:
         await process.end()
 
 
-def resolved(command: Sequence[str], env: Mapping[str, str], cwd: Path) -> str:
+def resolved(command: Sequence[str], env: Mapping[str, str], cwd: Path, view: View | None = None) -> str:
     """The program of a command, as its own PATH finds it. Raises StartError."""
     name = command[0] if command else ""
     if "/" in name:
         path = cwd / name
+        if view is not None and view.hides(path):
+            return str(path)  # what is there for the process, and only that, is seen by it
         if not path.is_file():
             raise StartError(f'exec: "{name}": stat {name}: no such file or directory')
         if not os.access(path, os.X_OK):
@@ -283,4 +280,8 @@ def resolved(command: Sequence[str], env: Mapping[str, str], cwd: Path) -> str:
     program = shutil.which(name, path=env.get("PATH", "")) if name else None
     if program is None:
         raise StartError(f'exec: "{name}": executable file not found in $PATH')
-    return str(Path(program).absolute())
+    program = str(Path(program).absolute())
+    if view is not None and view.hides(program):
+        folder = Path(program).resolve().parent
+        raise StartError(f'exec: "{name}": {folder} is hidden; name it in `files` of the image\'s process rule')
+    return program

@@ -17,17 +17,19 @@ OPTIONS is JSON: `parent` (a pid), `terminal`, `cwd`, and for a program that is 
 - `status`: a descriptor that is closed when the program is about to run; what went wrong is written there.
 """
 
-# A script for which each import counts.
+# A script for which each import counts; all of them are here, since the modules may be hidden from an isolated program.
 # ruff: noqa: PTH103, PTH112, PTH120, PTH121, PTH123, PTH211
 
 from __future__ import annotations
 
 import ctypes
+import fcntl
 import json
 import os
 import signal
 import stat
 import sys
+import termios
 from contextlib import suppress
 from typing import Any
 
@@ -202,7 +204,6 @@ def enter(options: dict[str, Any]) -> None:
         keep(child)
     if "join" not in options:
         begin_first_process(user, status)
-    os.chdir("/")  # where it was before may be hidden now
     os.chdir(options["cwd"])
     if options["terminal"]:
         os.setsid()
@@ -247,9 +248,6 @@ def main() -> None:
         signal.signal(number, signal.SIG_DFL)  # Python ignores them, and a program would inherit that
     signal.pthread_sigmask(signal.SIG_SETMASK, ())
     if options["terminal"]:
-        import fcntl
-        import termios
-
         fcntl.ioctl(0, termios.TIOCSCTTY, 0)
     os.umask(0o077)
     try:
