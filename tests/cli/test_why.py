@@ -16,7 +16,7 @@ from konverge.cli.targets import CouldNotAsk, parse_target
 from konverge.cli.terminal import Paint
 from konverge.client import Client
 from konverge.explain import Answer, Health, Ref
-from konverge.explain.answer import Step
+from konverge.explain.answer import Branch, Step
 from konverge.sim import Cluster
 from tests.explain.samples import SPACE, create, deployment, obj, stateful_set
 
@@ -139,6 +139,8 @@ def test_what_others_wrote_cannot_steer_the_terminal() -> None:
     )
     lines = [*why._answer_lines(answer, PLAIN), *why._unread_lines(answer.unread, PLAIN)]
     lines += why._group_lines([answer, answer], "", PLAIN)
+    child = Branch(ref=Ref("Pod", evil), relation="owns", health=Health.FAILED, says=evil)
+    lines += why.tree_lines(Branch(ref=pod, relation="", health=Health.FAILED, says=evil, children=[child]), PLAIN)
     assert lines
     assert not {"\x1b", "\x07", "\x9b", "\r", "\u202e"} & set("".join(lines))
     assert "\\x1b]0;owned" in lines[0]

@@ -17,6 +17,7 @@ from konverge.runtime import Manager
 from konverge.runtime.rbac import permissions, rules_for
 from konverge.sim import Cluster, Rule
 from tests.explain.samples import SPACE, create, deployment, obj, why
+from tests.operators.nacos.world import EMBEDDED, a_world
 
 pytestmark = [pytest.mark.virtual, pytest.mark.spec("O-81")]
 GROUP = "apps.konverge.dev"
@@ -154,6 +155,23 @@ async def test_a_finalizer_that_no_running_operator_removes() -> None:
         answer = await why(client, "WebApp", "shop", group=GROUP)
     assert answer.cause == "finalizer"
     assert "`example.com/webapp` is removed, by a controller of which no trace was seen" in answer.sentence
+
+
+async def test_the_chain_of_a_nacos_and_its_tree() -> None:
+    volume = {"enabled": True, "requests": {"storage": "1Gi"}, "storageClass": "fast"}
+    async with a_world() as world, world.operating():
+        mq = obj("Nacos", "mq", {**EMBEDDED, "volume": volume}) | {"apiVersion": "nacos.io/v1alpha1"}
+        await create(world.client, mq)
+        await asyncio.sleep(300)
+        answer = await why(world.client, "Nacos", "mq", group="nacos.io")
+    assert answer.sentence == (
+        "Nacos mq waits for pod mq-0 (and 2 more), which waits for claim db-mq-0, "
+        "whose storage class `fast` does not exist"
+    )
+    assert answer.tree is not None
+    below = {branch.ref.name: [child.ref.kind for child in branch.children] for branch in answer.tree.children}
+    assert below["mq"] == ["Pod", "Pod", "Pod"], "pods stand below the StatefulSet"
+    assert below["mq-client"] == ["EndpointSlice"]
 
 
 async def test_references_of_custom_resources_are_part_of_the_tree() -> None:

@@ -293,6 +293,16 @@ def test_a_deletion_is_given_time_and_foreground_children_are_followed() -> None
     assert ([step.ref.name for step in answer.chain], answer.cause) == (["c", "child"], "finalizer")
 
 
+def test_a_schedule_that_the_controller_cannot_read() -> None:
+    event = obj("Event", "e", type="Warning", reason="UnknownTimeZone", message="invalid timeZone: Mars/Base")
+    event["involvedObject"] = {"kind": "CronJob", "namespace": "default", "name": "nightly", "uid": "subject"}
+    answer = explained(obj("CronJob", "nightly", {"schedule": "@daily"}), event)
+    assert (answer.health, answer.cause) == (Health.FAILED, "schedule")
+    assert answer.sentence == "CronJob nightly waits: its schedule is not valid: invalid timeZone: Mars/Base"
+    event["involvedObject"]["uid"] = "another of that name"
+    assert explained(obj("CronJob", "nightly", {"schedule": "@daily"}), event).health is Health.READY
+
+
 def test_texts() -> None:
     assert printable("a\tb\x00\u202e\ud800") == "a\tb\\x00\\u202e\\ud800"
     assert (shorten("x" * 300)[-1], len(shorten("x" * 300))) == ("…", 240)

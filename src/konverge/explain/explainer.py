@@ -177,7 +177,8 @@ class Explainer:
         below, cut = [], 0
         fresh = [edge for edge in self.links(link.ref) if edge.ref not in seen and self._is_drawn(edge)]
         seen.update(edge.ref for edge in fresh)
-        for edge in fresh:
+        # Each object is drawn once: pods below what owns them, not below a Service that selects them too.
+        for edge in sorted(fresh, key=lambda edge: edge.ref.kind in OBSERVERS):
             if depth >= DEPTH or budget[0] <= 0:
                 cut += 1
             else:
