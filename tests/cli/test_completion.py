@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import shutil
 import subprocess
+from pathlib import Path
 
 import pytest
 
 from konverge.cli.main import main
+from konverge.operators.loading import references
 
 
 def script(capsys: pytest.CaptureFixture[str], shell: str) -> str:
@@ -31,6 +33,8 @@ def completed(text: str, *arguments: str) -> list[str]:
         (("de",), ["demo"]),
         (("--deb",), ["--debug"]),
         (("run", "we"), ["webapp"]),
+        (("up", "--operators", "n"), ["nacos", "none"]),
+        (("doctor", "--operator", "wu"), ["wukong"]),
         (("run", "webapp", "--leader-elec"), ["--leader-elect", "--leader-election-namespace"]),
         (("demo", "webapp", "--lang", ""), ["en", "zh"]),
         (("--debug", "demo", "--output", "j"), ["json"]),
@@ -41,6 +45,20 @@ def test_bash_offers_what_the_parser_takes(
     capsys: pytest.CaptureFixture[str], arguments: tuple[str, ...], offered: list[str]
 ) -> None:
     assert completed(script(capsys, "bash"), *arguments) == offered
+
+
+@pytest.mark.spec("O-01")
+def test_installed_operators_and_files_of_python_are_offered(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    known = references.Known("keeper", "keeper:manager")
+    monkeypatch.setattr(references, "_installed", lambda: {"keeper": [known]})
+    monkeypatch.chdir(tmp_path)
+    for name in ("keep_it.py", "keep_it.txt"):
+        (tmp_path / name).write_text("")
+    text = script(capsys, "bash")
+    assert completed(text, "run", "keep") == completed(text, "doctor", "--operator", "keep") == ["keeper", "keep_it.py"]
+    assert "keeper" in script(capsys, "fish")
 
 
 def test_every_command_is_in_every_script(capsys: pytest.CaptureFixture[str]) -> None:

@@ -67,8 +67,8 @@ def _describe(name: str, about: str, parser: argparse.ArgumentParser) -> Describ
     operators: list[str] = []
     for action in parser._actions:
         choices = tuple(map(str, action.choices or ()))
-        if action.metavar == OPERATOR:
-            choices = tuple(known_names())
+        if action.metavar == OPERATOR or "--operators" in action.option_strings:
+            choices = (*known_names(), *(() if action.metavar == OPERATOR else ("all", "none")))
             operators += action.option_strings or [""]
         if not action.option_strings:
             options += choices

@@ -68,7 +68,9 @@ def add(commands: Any) -> None:
         action="store_true",
         help="as root, run those commands as root and without isolation: whoever may create pods has this machine",
     )
-    parser.add_argument("--operators", default="all", metavar="NAMES", help="all, none, or some: webapp,… (all)")
+    parser.add_argument(
+        "--operators", default="all", metavar="NAMES", help="all, none, or some: webapp,my_operator.py,… (all)"
+    )
     parser.add_argument(
         "-f",
         "--filename",
