@@ -303,6 +303,16 @@ def test_a_schedule_that_the_controller_cannot_read() -> None:
     assert explained(obj("CronJob", "nightly", {"schedule": "@daily"}), event).health is Health.READY
 
 
+@pytest.mark.parametrize(
+    "group", ["autoscaling.k8s.io", "snapshot.storage.k8s.io", "cluster.x-k8s.io", "apps.example.com"]
+)
+def test_groups_that_only_look_like_those_of_kubernetes(group: str) -> None:
+    thing = obj("Thing", "t", {}, status=conditions(Ready=("False", "not yet"))) | {"apiVersion": f"{group}/v1"}
+    assert explained(thing).sentence == "Thing t is not ready: not yet"
+    lease = obj("Lease", "l", {}, status=conditions(Ready=("False", "no condition of ours")))
+    assert explained(lease).health is Health.READY
+
+
 def test_texts() -> None:
     assert printable("a\tb\x00\u202e\ud800") == "a\tb\\x00\\u202e\\ud800"
     assert (shorten("x" * 300)[-1], len(shorten("x" * 300))) == ("…", 240)

@@ -15,15 +15,43 @@ from konverge.explain.reading import Obj, at, items, label_selector, labels, map
 from konverge.explain.world import World, reference
 from konverge.objects.labels import from_labels
 
-BUILT_IN = re.compile(r"|apps|batch|autoscaling|policy|extensions|(.+\.)?k8s\.io").fullmatch
-"""The groups of Kubernetes itself."""
-SNAPSHOT_GROUPS = ("snapshot.storage.k8s.io", "gateway.networking.k8s.io", "metrics.k8s.io")
+BUILT_IN = frozenset(
+    [
+        "apps",
+        "autoscaling",
+        "batch",
+        "extensions",
+        "policy",
+        "admissionregistration.k8s.io",
+        "apiextensions.k8s.io",
+        "apiregistration.k8s.io",
+        "authentication.k8s.io",
+        "authorization.k8s.io",
+        "certificates.k8s.io",
+        "coordination.k8s.io",
+        "discovery.k8s.io",
+        "events.k8s.io",
+        "flowcontrol.apiserver.k8s.io",
+        "internal.apiserver.k8s.io",
+        "metrics.k8s.io",
+        "custom.metrics.k8s.io",
+        "external.metrics.k8s.io",
+        "networking.k8s.io",
+        "node.k8s.io",
+        "rbac.authorization.k8s.io",
+        "resource.k8s.io",
+        "scheduling.k8s.io",
+        "storage.k8s.io",
+        "storagemigration.k8s.io",
+    ]
+) | {""}
+"""The groups of Kubernetes itself. Others end with k8s.io as well, such as gateway.networking.k8s.io."""
 CLUSTER_KINDS = frozenset(("Node", "StorageClass", "PersistentVolume", "Namespace", "IngressClass", "PriorityClass"))
 
 
 def is_custom(group: str) -> bool:
     """Kinds of this group are defined by others than Kubernetes itself."""
-    return BUILT_IN(group) is None or group in SNAPSHOT_GROUPS
+    return group not in BUILT_IN
 
 
 def links(ref: Ref, world: World) -> list[Link]:
