@@ -330,3 +330,27 @@ async def test_several_lists_of_yaml_leave_room_for_a_large_write(api: Api) -> N
     answers, probe = await measured(all_of_them())
     assert {answer.status for answer in answers} == {200}
     Held(answers[0], *probe).check()
+
+
+async def test_the_time_limit_holds_for_reading_yaml(api: Api) -> None:
+    body = b"metadata: {name: x}\ndata:\n" + b"".join(b"  k%d: v\n" % number for number in range(20_000))
+    late = await api.send("POST", f"{CONFIG_MAPS}?timeout=1ms", body, content_type=YAML)
+    assert late.status == 504
+    assert (await api.send("GET", f"{CONFIG_MAPS}/x")).status == 404
+    assert (await api.send("POST", CONFIG_MAPS, body, content_type=YAML)).status == 201
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        b"  a: b\n" + b"# a comment that is long enough\n" * 90_000,
+        b"  a: |\n" + b"    text text\n" * 200_000,
+        b"  a: b\n" + b"---\na: b\n" * 250_000,
+        b"".join(b"  a%d: &a%d [x]\n" % (number, number) for number in range(20_000)),
+    ],
+    ids=["comments", "text", "documents", "anchors"],
+)
+async def test_yaml_of_every_form(api: Api, text: bytes) -> None:
+    probe = await held(api, "POST", CONFIG_MAPS, b"metadata: {name: x}\nspec:\n" + text, content_type=YAML)
+    assert probe.response.status == 201, probe.response.body[:300]
+    probe.check()

@@ -187,7 +187,7 @@ def parse(body: bytes) -> Parsed:
         raise YamlError(f"yaml: {error}") from None
 
 
-_ODD_BREAKS = re.compile(rb"[\0\r]|\xc2\x85|\xe2\x80[\xa8\xa9]")
+_ODD_BREAKS = (b"\0", b"\r", b"\xc2\x85", b"\xe2\x80\xa8", b"\xe2\x80\xa9")
 """Lines may end in other ways, and texts may be in UTF-16."""
 _INDENTED = re.compile(rb"\n[ \-?:]{%d}" % (nesting.MOST // 4))
 
@@ -195,7 +195,7 @@ _INDENTED = re.compile(rb"\n[ \-?:]{%d}" % (nesting.MOST // 4))
 def _may_be_deep(body: bytes) -> bool:
     """Whether a body can have too many levels at all: each takes a bracket, or a column of the indentation. A list may
     begin in the column of its key, so that a column can be two levels."""
-    if body.count(b"[") + body.count(b"{") >= nesting.MOST // 4 or _ODD_BREAKS.search(body):
+    if body.count(b"[") + body.count(b"{") >= nesting.MOST // 4 or any(text in body for text in _ODD_BREAKS):
         return True
     return _INDENTED.search(b"\n" + body) is not None
 

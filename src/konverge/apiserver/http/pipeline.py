@@ -68,8 +68,9 @@ async def _answer(call: Call) -> Response:
     if call.info.verb == "watch":
         return await handler(call)
     if len(call.request.body) > _YAML_IN_THREAD and "yaml" in call.request.headers.get("content-type"):
-        call.request.body = await yaml_parsed_in_thread(call.request.body)
-    work = handler(call) if call.info.verb in _READS else _write(call, handler)
+        work: Awaitable[Response] = _from_yaml(call, handler)
+    else:
+        work = _work(call, handler)
     if len(call.request.body) < aside.FROM:
         response = await within(seconds, work)
     else:
@@ -78,6 +79,15 @@ async def _answer(call: Call) -> Response:
     if len(response.body) > respond.GZIP_FROM:
         response = await respond.compressed(call, response)
     return response
+
+
+def _work(call: Call, handler: Handler) -> Awaitable[Response]:
+    return handler(call) if call.info.verb in _READS else _write(call, handler)
+
+
+async def _from_yaml(call: Call, handler: Handler) -> Response:
+    call.request.body = await yaml_parsed_in_thread(call.request.body)
+    return await _work(call, handler)
 
 
 async def _write(call: Call, handler: Handler) -> Response:
