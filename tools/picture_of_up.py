@@ -18,7 +18,7 @@ import time
 from html import escape
 from pathlib import Path
 
-COLUMNS, LINES = 96, 40
+COLUMNS, LINES = 96, 34
 SECONDS = 45
 CELL_WIDTH, CELL_HEIGHT, MARGIN = 8.4, 19, 16
 COLOURS = {"1": "#ffffff", "32": "#7ee787", "33": "#e3b341", "31": "#ff7b72", "2": "#8b949e"}
@@ -36,7 +36,7 @@ def record() -> str:
         ours, theirs = pty.openpty()
         os.set_blocking(ours, False)
         command = [sys.executable, "-m", "konverge.cli.main", "up", "--kubeconfig", "konverge.kubeconfig"]
-        size = {"COLUMNS": str(COLUMNS), "LINES": str(LINES), "TERM": "xterm"}
+        size = {"COLUMNS": str(COLUMNS), "LINES": str(LINES), "TERM": "xterm", "XDG_STATE_HOME": folder}
         process = subprocess.Popen(command, stdin=theirs, stdout=theirs, cwd=folder, env={**os.environ, **size})
         seen = ""
         deadline = time.monotonic() + SECONDS
@@ -53,7 +53,7 @@ def record() -> str:
 
 def screen(text: str) -> list[list[tuple[str, str]]]:
     """The lines that were on its screen at last, each as pieces of text with their colours."""
-    text = text.rpartition("\x1b[?1049l")[0].rpartition("\x1b[H")[2]
+    text = next(frame for frame in reversed(text.split("\x1b[H")) if "\x1b[J" in frame).partition("\x1b[J")[0]
     lines: list[list[tuple[str, str]]] = [[]]
     colour = ""
     for number, command, newline, plain in _PIECE.findall(text):

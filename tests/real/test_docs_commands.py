@@ -26,7 +26,7 @@ PAGES = [
 SERVERS = ("konverge up", "konverge run", "konverge apiserver", "konverge service")
 PRELUDE = r"""
 set -euo pipefail
-trap 'kill $(jobs -p) 2>/dev/null; wait' EXIT
+trap 'kill $(jobs -p) 2>/dev/null || true; wait' EXIT
 serve() {  # in the background, until the page ends; goes on when it says that it works
   local log=$(mktemp -p "$PWD" serve.XXXX)
   "$@" >"$log" 2>&1 &
@@ -46,7 +46,7 @@ def script(page: Path) -> str:
         command = line.split("  #")[0].strip()
         if command.startswith("make "):
             line = made(command)
-        if line.startswith(SERVERS):
+        if line.startswith(SERVERS) and "--detach" not in line:
             line = f"serve {line}"
         lines.append(line)
     return PRELUDE + "set -x\n" + "\n".join(lines)
