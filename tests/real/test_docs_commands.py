@@ -47,7 +47,8 @@ def script(page: Path) -> str:
         if command.startswith("make "):
             line = made(command)
         if line.startswith(SERVERS) and "--detach" not in line:
-            line = f"serve {line}"
+            again = "konverge down --all && " if line.startswith("konverge up") else ""  # Ctrl-C in that terminal
+            line = f"{again}serve {line}"
         lines.append(line)
     return PRELUDE + "set -x\n" + "\n".join(lines)
 
