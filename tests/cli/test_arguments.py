@@ -32,7 +32,7 @@ def refused(capsys: pytest.CaptureFixture[str], *arguments: str, code: int = 2) 
 
 @pytest.fixture(autouse=True)
 def _nothing_starts(monkeypatch: pytest.MonkeyPatch) -> None:
-    def started(*_: object) -> None:
+    def started(*_: object, **__: object) -> None:
         raise AssertionError("it started")
 
     monkeypatch.setattr("konverge.apiserver.signals.run_until_signal", started)
