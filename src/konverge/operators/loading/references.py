@@ -9,7 +9,7 @@ from functools import cache
 from importlib.metadata import EntryPoint, entry_points
 from importlib.util import find_spec
 from pathlib import Path
-from types import ModuleType
+from types import FunctionType, ModuleType
 from typing import Any
 
 from konverge.operators.catalog import SUMMARIES, Operator
@@ -158,11 +158,17 @@ def _rank(module: ModuleType, name: str, value: Any) -> int:
     if isinstance(value, Controller) or _is_list(value):
         return 2
     if inspect.isfunction(value) and value.__module__ == module.__name__ and not inspect.iscoroutinefunction(value):
-        returned = str(value.__annotations__.get("return", ""))
-        if re.search(r"Manager|Controller|Operator", returned):
+        if re.search(r"Manager|Controller|Operator", _returned_type(value)):
             return 3
         return 4 if re.search(r"manager|controllers|operator", name, re.IGNORECASE) else 0
     return 0
+
+
+def _returned_type(function: FunctionType) -> str:
+    try:
+        return str(inspect.get_annotations(function).get("return", ""))
+    except NameError:  # since Python 3.14 annotations are evaluated here; this one names what only type checkers import
+        return ""
 
 
 def _is_list(value: Any) -> bool:
