@@ -124,7 +124,9 @@ def test_bad_input_is_refused_with_its_path(installed: Tool, bad: str, path: str
 def test_the_doctor_reports_what_is_well_and_a_missing_permission(installed: Tool, tmp_path: Path) -> None:
     command = [*KONVERGE, "doctor", "--operator", "webapp", "--namespace", SPACE, "--output", "json", "--kubeconfig"]
     done = subprocess.run([*command, str(installed.kubeconfig)], capture_output=True, text=True)
-    assert {result["check"]: result["verdict"] for result in json.loads(done.stdout)} == dict.fromkeys(
+    verdicts = {result["check"]: result["verdict"] for result in json.loads(done.stdout)}
+    assert verdicts.pop("process pods") in ("ok", "warn"), "that depends on the kernel"
+    assert verdicts == dict.fromkeys(
         [
             "python",
             "uvloop",
