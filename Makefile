@@ -83,9 +83,8 @@ bench: bench-venv ## run every benchmark, side by side with the peers
 	$(BENCH_VENV)/bin/python -m bench all
 
 docs: venv ## build the site of the documents, with a reference of all public names and commands, into build/site
-	@test -f build/docs/.ready || { $(PYTHON) -m venv build/docs && build/docs/bin/$(PIP) -r constraints.txt -r deploy/docs.txt \
-	  && build/docs/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e . && touch build/docs/.ready; }
-	build/docs/bin/python -m tools.site build/site
+	@test -f build/docs/.ready || { $(PYTHON) -m venv build/docs && build/docs/bin/$(PIP) -r deploy/docs.txt && touch build/docs/.ready; }
+	$(BIN)/python -m tools.site build/site build/docs/bin/python
 
 lock: ## pin what is installed, with hashes, from pyproject.toml (UPGRADE=1: take newer versions)
 	$(PYTHON) -m venv build/lock

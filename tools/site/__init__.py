@@ -1,1 +1,1 @@
-"""The documents as a site: `python -m tools.site FOLDER` (`make docs`)."""
+"""The documents as a site: `make docs`."""

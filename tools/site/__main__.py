@@ -1,4 +1,4 @@
-"""Build the site: `python -m tools.site FOLDER`.
+"""Build the site: `python -m tools.site FOLDER RENDERER`; the renderer is a Python that has MkDocs.
 
 The pages are those of docs/, so that they read well where the repository is read, too. This puts the README, the
 changelog and the other texts of the top folder beside them, writes the reference, turns links to files that are no
@@ -30,11 +30,11 @@ TOP = {
 _LINK = re.compile(r"(\]\()(?!https?:|mailto:|#)([^)#\s]+)(#[^)\s]*)?(\))")
 
 
-def main(folder: str) -> None:
+def main(folder: str, renderer: str) -> None:
     out = Path(folder).resolve()
     pages = ROOT / "build" / "pages"
     stage(pages)
-    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", str(out)]
+    command = [renderer, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", str(out)]
     print(f"rendering {len(list(pages.rglob('*.md')))} pages", file=sys.stderr, flush=True)
     quiet = {**os.environ, "NO_MKDOCS_2_WARNING": "1"}
     if code := subprocess.run([*command, "--config-file", str(ROOT / "mkdocs.yml")], env=quiet).returncode:
