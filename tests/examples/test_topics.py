@@ -22,7 +22,7 @@ from konverge.testing import RunOperator
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 SPACE = "default"
 
-pytestmark = pytest.mark.spec("O-102")
+pytestmark = pytest.mark.spec("O-92")
 
 
 def load(name: str) -> ModuleType:

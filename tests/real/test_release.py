@@ -14,7 +14,7 @@ import pytest
 from deploy import rootfs
 
 ROOT = Path(__file__).parents[2]
-pytestmark = [pytest.mark.real, pytest.mark.limit(600), pytest.mark.spec("O-100")]
+pytestmark = [pytest.mark.real, pytest.mark.limit(600), pytest.mark.spec("O-90")]
 
 
 @pytest.fixture(scope="module")

@@ -14,7 +14,7 @@ import yaml
 
 from tools.site.__main__ import ROOT, TOP, stage
 
-pytestmark = pytest.mark.spec("O-101")
+pytestmark = pytest.mark.spec("O-91")
 LINK = re.compile(r"\]\((?!https?:|mailto:|#)([^)#\s]+)")
 
 
