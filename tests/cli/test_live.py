@@ -148,3 +148,13 @@ def test_a_reader_that_has_gone_is_no_failure() -> None:
     with os.fdopen(writer, "w") as stream:
         os.close(reader)
         PlainView(stream).changed(row("x"))
+
+
+def test_what_is_said_before_the_heading_comes_after_it() -> None:
+    stream = io.StringIO()
+    view = PlainView(stream, waits=True)
+    view.say("first")
+    assert stream.getvalue() == ""
+    view.begin("ready")
+    view.say("second")
+    assert stream.getvalue() == "ready\n  first\n  second\n"

@@ -119,6 +119,19 @@ async def test_operators_and_samples_converge_and_a_deleted_sample_stays_deleted
             end(process)
 
 
+@pytest.mark.blocking
+async def test_the_samples_are_there_when_the_first_line_is_said(tmp_path: Path) -> None:
+    kubeconfig = tmp_path / "kubeconfig"
+    process = begin("--operators", "webapp", "--kubeconfig", str(kubeconfig))
+    try:
+        assert process.stdout is not None
+        assert process.stdout.readline().startswith("ready ")
+        async with Client.connect(Kubeconfig.read(str(kubeconfig)).config()) as client:
+            assert (await client.get(WebApp, "hello", "default")).metadata.uid
+    finally:
+        end(process)
+
+
 def test_what_converges_is_told_line_by_line() -> None:
     process = begin("--operators", "webapp")
     try:

@@ -93,6 +93,8 @@ async def serve(arguments: argparse.Namespace, parts: Parts, run: Lifetime, stop
             rows.follow([core_v1.Service.resource, core_v1.ConfigMap.resource], shown=False)
         if arguments.samples:
             await create_samples(cluster.client, new, arguments.database)
+        if text and isinstance(view, PlainView):
+            view.begin(endpoints.welcome())
         bench = Workbench(
             client=cluster.client,
             kubeconfig=kubeconfig,
@@ -167,10 +169,13 @@ def _endpoints(arguments: argparse.Namespace, url: str, kubeconfig: Path, parts:
 
 @asynccontextmanager
 async def _shown(endpoints: Endpoints) -> AsyncIterator[View]:
-    """Say where everything is; then a view of what converges."""
-    print(endpoints.welcome(), flush=True)
+    """A view of what converges, below where everything is.
+
+    Programs wait for the first line and may then ask for the samples: without a terminal it comes when they are there.
+    """
     if is_terminal(sys.stdout):
+        print(endpoints.welcome(), flush=True)
         async with on_screen(endpoints.welcome().splitlines()) as view:
             yield view
     else:
-        yield PlainView(sys.stdout)
+        yield PlainView(sys.stdout, waits=True)

@@ -75,11 +75,20 @@ class View(Protocol):
 class PlainView:
     """A line for each row that looks different than before."""
 
-    def __init__(self, stream: TextIO, *, reasons: bool = False) -> None:
+    def __init__(self, stream: TextIO, *, reasons: bool = False, waits: bool = False) -> None:
+        """With `waits`, what is said comes after the text of `begin`."""
         self._stream = stream
         self._reasons = reasons
         self._unread = 0
         self._lines: dict[tuple[str, str], str] = {}
+        self._waiting: list[str] | None = [] if waits else None
+
+    def begin(self, heading: str) -> None:
+        """Say the heading, and then what has waited for it."""
+        print(heading, file=self._stream, flush=True)
+        waiting, self._waiting = self._waiting or [], None
+        for text in waiting:
+            self.say(text)
 
     def changed(self, row: Row) -> None:
         line = f"{row}: {row.health.reason}" if self._reasons and row.health.reason else str(row)
@@ -92,6 +101,9 @@ class PlainView:
         self.say(f"{row.kind} {row.name} gone")
 
     def say(self, text: str) -> None:
+        if self._waiting is not None:
+            self._waiting.append(text)
+            return
         if not has_room(self._stream):
             self._unread += 1
             return
