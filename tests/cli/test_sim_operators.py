@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -47,7 +48,6 @@ SEED = 4
 def keeper(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     monkeypatch.setattr(sys, "path", list(sys.path))
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("logging.disable", lambda level: None)
     file = tmp_path / "keeper.py"
     file.write_text(KEEPER)
     (tmp_path / "sample.yaml").write_text("---\n".join(SAMPLE % number for number in range(5)))
@@ -57,6 +57,7 @@ def keeper(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 def test_an_operator_that_repeats_what_failed_comes_through(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["sim", "keeper.py", "--seed", str(SEED)]) == 0
+    assert logging.getLogger("konverge").isEnabledFor(logging.WARNING), "whoever called it logs again"
     assert "1 of 1 seeds came through" in capsys.readouterr().out
     scenario = OperatorScenario([load("keeper.py")])
     assert scenario.run_seed(SEED).happened, "there were faults"

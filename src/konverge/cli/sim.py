@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import argparse
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from konverge.cli.arguments import add_operators, command, count, operators_of
@@ -44,9 +45,7 @@ def run(arguments: argparse.Namespace) -> int:
         raise UsageError(f"--plan: {error}") from error
     operators = operators_of(arguments)
     run_seed = _scenario(operators)
-    if not arguments.logs:
-        logging.disable(logging.CRITICAL)
-    with Progress() as progress:
+    with _logs(arguments.logs), Progress() as progress:
         for done in range(arguments.count):
             progress.show(f"now {arguments.seed + done}", done=done, total=arguments.count, unit="seeds")
             outcome = run_seed(arguments.seed + done, plan)
@@ -57,6 +56,18 @@ def run(arguments: argparse.Namespace) -> int:
                 return 1
     print(f"{arguments.count} of {arguments.count} seeds came through")
     return 0
+
+
+@contextmanager
+def _logs(wanted: bool) -> Iterator[None]:
+    """Inside the block this process logs nothing, unless it is wanted."""
+    before = logging.root.manager.disable
+    if not wanted:
+        logging.disable(logging.CRITICAL)
+    try:
+        yield
+    finally:
+        logging.disable(before)
 
 
 def _scenario(operators: list[Operator]) -> Callable[[int, Plan | None], Outcome]:
