@@ -48,6 +48,17 @@ def test_bindings_count_before_and_after_the_first_decision(objects: Objects) ->
 
 
 @pytest.mark.spec("S-12")
+def test_a_role_without_rules_and_a_binding_without_subjects_grant_nothing(objects: Objects) -> None:
+    objects.create(GROUP, "roles", {"metadata": {"name": "r", "namespace": "one"}, "rules": None})
+    _bind(objects, {"kind": "User", "name": "ann"})
+    ref = {"apiGroup": GROUP, "kind": "Role", "name": "r"}
+    metadata = {"name": "none", "namespace": "one"}
+    objects.create(GROUP, "rolebindings", {"metadata": metadata, "roleRef": ref, "subjects": None})
+    decision = _rbac(objects).decide(ANN, READ)
+    assert (decision.allowed, decision.reason) == (False, "")
+
+
+@pytest.mark.spec("S-12")
 def test_a_changed_role_and_a_changed_binding_take_effect_at_once(objects: Objects) -> None:
     _role(objects, ["get"])
     _bind(objects, {"kind": "Group", "name": "team"})

@@ -60,6 +60,14 @@ def test_no_json(text: bytes) -> None:
     assert json_pieces.problem(text) == json_scanner.problem(text) != ""
 
 
+@pytest.mark.parametrize("text", [b"[,%s]", b"[ ,%s,1]", b'{,"a":%s}', b"[1,%s,,%s]", b"[%s, ,%s]"])
+def test_a_comma_without_a_value_before_a_deep_one(text: bytes) -> None:
+    broken = text.replace(b"%s", b"[[[[[[1]]]]]]")
+    assert json_pieces.problem(broken) == json_scanner.problem(broken) != ""
+    with pytest.raises(msgspec.DecodeError):
+        json_pieces.cut(broken)
+
+
 def test_levels_without_end() -> None:
     with pytest.raises(RecursionError):
         json_pieces.cut(b"[" * 2_000 + b"]" * 2_000)

@@ -10,7 +10,7 @@ import pytest
 
 from konverge.apiserver import ApiServer
 from konverge.apiserver.config import Config, WatchLimits
-from tests.apiserver.api import CONFIG_MAPS, Api
+from tests.apiserver.api import CONFIG_MAPS, Api, Watch
 
 
 @pytest.mark.spec("S-06")
@@ -196,3 +196,19 @@ async def test_stopping_the_server_ends_its_watches() -> None:
             for stream in tuple(server.streams):
                 stream.end()
             assert await reading == []
+
+
+@pytest.mark.virtual
+async def test_a_table_that_is_watched_later_shows_later_ages(api: Api) -> None:
+    await api.create("a")
+    ages = []
+    for _ in range(2):
+        table = "application/json;as=Table;v=v1;g=meta.k8s.io"
+        stream = await api.server.transport.stream(
+            api.request("GET", CONFIG_MAPS, query={"watch": "true"}, accept=table)
+        )
+        event = await Watch(stream).next()
+        await stream.aclose()
+        ages.append(event["object"]["rows"][0]["cells"][-1])
+        await asyncio.sleep(3600)
+    assert ages == ["0s", "60m"]

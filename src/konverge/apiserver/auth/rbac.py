@@ -49,11 +49,13 @@ class _Binding(msgspec.Struct, frozen=True):
     """What counts of a stored binding. It is decoded as this: a binding may have ten thousands of subjects."""
 
     role: dict[str, str] = msgspec.field(default_factory=dict, name="roleRef")
-    subjects: tuple[Subject, ...] = ()
+    subjects: tuple[Subject, ...] | None = None
 
 
 class _Role(msgspec.Struct, frozen=True):
-    rules: list[Rule] = []
+    """What counts of a stored role: without rules it says `null`, as an aggregated one does until it is filled."""
+
+    rules: list[Rule] | None = None
 
 
 class Grant(msgspec.Struct, frozen=True):
@@ -145,7 +147,7 @@ class Rbac:
         record = self._store.durable_record(f"{GROUP}/{table}", key)  # one that is not on disk may yet be taken back
         if record is None:
             raise MissingRole(f"{role.kind.lower()}.{GROUP} {quote(role.name)} not found")
-        return msgspec.json.decode(record.data, type=_Role).rules
+        return msgspec.json.decode(record.data, type=_Role).rules or []
 
     def _grants_of(self, user: User, namespace: str) -> Iterator[Grant]:
         """The grants of a user, each binding once: those of the cluster, then those of the namespace."""
@@ -207,7 +209,7 @@ def _grants(record: Record) -> Iterator[tuple[str, str, Grant]]:
     binding = msgspec.json.decode(record.data, type=_Binding)
     kind, namespace = binding.role.get("kind", ""), record.namespace
     role = RoleRef(kind, namespace if kind == "Role" else "", binding.role.get("name", ""))
-    for position, subject in enumerate(binding.subjects):
+    for position, subject in enumerate(binding.subjects or ()):
         if subject.kind == "ServiceAccount":
             of = subject.namespace or namespace
             place = ("u", account_user(of, subject.name)) if of else None

@@ -120,6 +120,8 @@ class _Cut:
             self.good = at, bytes(self._inside)
             run = _members(text, at, at + _WINDOW)
             if run is not None:
+                if not text[at : run.end() - 1].strip():
+                    raise msgspec.DecodeError("a value is missing")
                 piece = self._loads(opening + text[at : run.end() - 1] + closing)
                 container.update(piece) if isinstance(container, dict) else container.extend(piece)
                 at = self._skip(run.end())

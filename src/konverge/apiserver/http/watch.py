@@ -304,8 +304,10 @@ class Rows:
         self._first = False
         return made
 
-    _shown: ClassVar[deque[tuple[Any, msgspec.Raw]]] = deque(maxlen=4)
-    """The rows of the last events: all watchers get the same ones, and a large object is decoded and encoded once."""
+    _shown: ClassVar[deque[tuple[int, Any, msgspec.Raw]]] = deque(maxlen=4)
+    """The rows of the last events, with the second they were made in, since they show ages: all watchers get the same
+    ones, and a large object is decoded and encoded once.
+    """
 
     def frame(self, type_: str, record: Record) -> bytes:
         made = self._table(record.revision)
@@ -314,13 +316,14 @@ class Rows:
 
     def _rows(self, record: Record) -> msgspec.Raw:
         wanted = (record, self._served, self._version, self._include)
-        for shown, rows in Rows._shown:
-            if all(a is b for a, b in zip(shown, wanted, strict=True)):
+        second = int(clock.now())
+        for made_in, shown, rows in tuple(Rows._shown):  # servers on other threads add to it
+            if made_in == second and all(a is b for a, b in zip(shown, wanted, strict=True)):
                 return rows
         objects = [render.internal(self._served, record)]
         made = render.table(self._maker, self._served, objects, {}, self._version, self._include)["rows"]
         encoded = msgspec.Raw(msgspec.json.encode(made))
-        Rows._shown.append((wanted, encoded))
+        Rows._shown.append((second, wanted, encoded))
         return encoded
 
     def bookmark(self, revision: int, annotations: Obj | None) -> bytes:
