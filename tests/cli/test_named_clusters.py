@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 import os
 import signal
@@ -16,8 +17,10 @@ from typing import Any
 import pytest
 import yaml
 
-from konverge.cli import local_processes
+from konverge import clock
+from konverge.cli import background, local_processes
 from konverge.cli.cluster_folders import ClusterFolder, Record, Taken, known_clusters
+from konverge.cli.exit import CommandFailed
 from konverge.cli.main import main
 from konverge.cli.user_kubeconfig import merge
 from konverge.client import Client, Kubeconfig
@@ -243,3 +246,45 @@ def test_the_port_of_the_last_time_is_used_again_and_a_crash_is_noticed() -> Non
             errors = process.stderr.read()
     assert urls[0] == urls[1]
     assert "was killed or crashed" in errors
+
+
+@pytest.mark.spec("O-21")
+def test_what_an_operator_prints_goes_to_the_log_of_a_cluster_in_the_background(tmp_path: Path) -> None:
+    operator = tmp_path / "chatty.py"
+    operator.write_text(
+        "import os\n"
+        "from konverge import Context, Controller, CustomResource, Manager, Model\n"
+        "class Chat(CustomResource[Model, Model], group='example.com', version='v1'):\n"
+        "    '''Talks.'''\n"
+        "async def reconcile(ctx: Context[Chat]) -> None: ...\n"
+        "manager = Manager(name='chatty')\n"
+        "manager.add(Controller(Chat, reconcile))\n"
+        "print('hello from', os.getpid(), flush=True)\n"
+    )
+    up = konverge("up", "--detach", "--output", "json", "--nodes", "1", "--operators", str(operator))
+    try:
+        assert up.returncode == 0, up.stderr
+        assert json.loads(up.stdout.splitlines()[-1])["ready"]
+        [cluster] = json.loads(konverge("status", "--output", "json").stdout)
+        assert f"hello from {cluster['pid']}\n" in Path(cluster["log"]).read_text()
+    finally:
+        konverge("down")
+
+
+@pytest.mark.parametrize("noise", ["", "a line\\n", "{}\\n5\\n[]\\n", "\\xff\\n"])
+def test_the_facts_are_told_from_what_else_is_printed(noise: str) -> None:
+    code = f"""print("{noise}" '{{"ready": true, "url": "u"}}', flush=True); input()"""
+    with subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as child:
+        assert background._facts(child, clock.monotonic() + 60) == {"ready": True, "url": "u"}
+
+
+def test_one_that_closes_its_output_in_time_has_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    def spawn(argv: list[str], log: Path) -> subprocess.Popen[bytes]:
+        log.touch()
+        code = "import os, time; os.close(1); time.sleep(60)"
+        return subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE)
+
+    monkeypatch.setattr(background, "_spawn", spawn)
+    monkeypatch.setattr(background, "_ENDS_WITHIN", 0.01)
+    with pytest.raises(CommandFailed, match="ended with exit code"):
+        background.start(argparse.Namespace(name="dev", argv=[], wait=60))

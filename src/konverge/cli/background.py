@@ -1,20 +1,22 @@
 """`konverge up --detach`: the same command in a session of its own, which outlives the terminal.
 
-The child prints its endpoints as one line of JSON into a pipe when it is ready; an end of the pipe without that line is
-its end. All else that it prints goes to its log.
+The child writes its endpoints as one line of JSON into a pipe when it is ready; an end of the pipe without that line is
+its end. All else that it prints, and what operators print, goes to its log.
 """
 
 from __future__ import annotations
 
 import argparse
+import io
 import json
 import os
 import select
 import signal
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 from konverge import clock
 from konverge.cli.cluster_folders import ClusterFolder
@@ -34,19 +36,32 @@ def start(arguments: argparse.Namespace) -> Endpoints:
     folder.refuse_if_running()
     folder.make()
     child = _spawn([*arguments.argv, "--in-background"], folder.log)
+    deadline = clock.monotonic() + arguments.wait
     try:
-        facts = _facts(child, arguments.wait)
+        facts = _facts(child, deadline)
     except BaseException:
         _end(child)
         raise
     if facts is not None:
         child.returncode = 0  # it lives on, and the object must not warn of that
         return Endpoints.of(facts)
-    in_time = child.poll() is not None
+    in_time = child.poll() is not None or clock.monotonic() < deadline
     code = _end(child)
     print(_last_lines(folder.log), file=sys.stderr)
     ended = f"ended with exit code {code}" if in_time else f"was not ready after {arguments.wait} s and was ended"
     raise CommandFailed(f"the cluster {folder.name!r} {ended}; its log: {folder.log}")
+
+
+def facts_apart() -> TextIO:
+    """In the child: where the facts go. From now on its standard output is the log, also for what it starts: the pipe
+    is read for one line only, and then closed.
+    """
+    facts = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    sys.stdout.flush()
+    os.dup2(2, 1)
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(line_buffering=True)
+    return facts
 
 
 def _spawn(argv: list[str], log: Path) -> subprocess.Popen[bytes]:
@@ -60,25 +75,34 @@ def _spawn(argv: list[str], log: Path) -> subprocess.Popen[bytes]:
         )
 
 
-def _facts(child: subprocess.Popen[bytes], seconds: float) -> dict[str, Any] | None:
-    """What the child printed; None if it ended, or if the time is over."""
+def _facts(child: subprocess.Popen[bytes], deadline: float) -> dict[str, Any] | None:
+    """What the child wrote; None if it ended, or if the time is over."""
     assert child.stdout is not None
-    deadline = clock.monotonic() + seconds
     text = b""
     with child.stdout as pipe, Progress() as progress:
-        while not text.endswith(b"\n") and clock.monotonic() < deadline:
+        while clock.monotonic() < deadline:
             progress.show("starting the API server, controllers, nodes and operators …")
-            if select.select([pipe], [], [], _LOOK_EVERY)[0]:
-                piece = os.read(pipe.fileno(), 1 << 16)
-                if not piece:
+            if not select.select([pipe], [], [], _LOOK_EVERY)[0]:
+                continue
+            piece = os.read(pipe.fileno(), 1 << 16)
+            if not piece:
+                with suppress(subprocess.TimeoutExpired):
                     child.wait(_ENDS_WITHIN)
-                    return None
-                text += piece
+                return None
+            *lines, text = (text + piece).split(b"\n")
+            for facts in map(_ready, lines):
+                if facts is not None:
+                    return facts
+    return None
+
+
+def _ready(line: bytes) -> dict[str, Any] | None:
+    """The facts in a line, unless it is something else: code may run, and print, before standard output is the log."""
     try:
-        facts = json.loads(text)
+        facts = json.loads(line)
     except ValueError:
         return None
-    return facts if isinstance(facts, dict) else None
+    return facts if isinstance(facts, dict) and "ready" in facts else None
 
 
 def _end(child: subprocess.Popen[bytes]) -> int:

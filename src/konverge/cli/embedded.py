@@ -106,7 +106,7 @@ async def serve(arguments: argparse.Namespace, parts: Parts, run: Lifetime, stop
         )
         await stack.enter_async_context(at_work(bench, watch=arguments.watch))
         if not text:
-            print(json.dumps(endpoints.facts()), flush=True)
+            print(json.dumps(endpoints.facts()), file=arguments.facts, flush=True)
         await cluster.server.serve_until(stopping)
 
 

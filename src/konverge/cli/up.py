@@ -133,15 +133,18 @@ def _add_lifetime(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
+    import sys
     import tempfile
 
     from konverge.apiserver.signals import run_until_signal
+    from konverge.cli.background import facts_apart
     from konverge.cli.embedded import Parts, serve
     from konverge.cli.lifetime import lifetime
     from konverge.sim.kubelet.behaviour import BehaviourError
     from konverge.sim.network import claimed_block
     from konverge.sim.processes.isolation import RunningAsRoot
 
+    arguments.facts = facts_apart() if arguments.in_background else sys.stdout
     own = own_references(arguments.operators) if arguments.watch else []
     operators = wanted_operators(arguments.operators, without=own)
     _check_manifests(arguments, own)
