@@ -15,6 +15,7 @@ from konverge.client import Forbidden
 from konverge.objects.codec import from_dict
 from konverge.objects.kinds.core_v1 import Pod, Secret
 from konverge.sim.processes import ProcessRule
+from konverge.sim.processes.permitted import SERVICE_ACCOUNT
 from tests.sim.conftest import SPACE
 from tests.sim.processes.attackers import SRV, WEB, attacker, code
 from tests.sim.processes.support import (
@@ -31,9 +32,10 @@ from tests.sim.processes.support import (
 pytestmark = [pytest.mark.spec("T-14"), pytest.mark.long]
 
 REFUSED = waits_for("CreateContainerError")
+BELOW_ACCOUNT = {"name": "code", "mountPath": f"{SERVICE_ACCOUNT}/http"}
 
 
-def web(*, mounts: list[dict[str, Any]] | None = None, **container: Any) -> Pod:
+def web(*, mounts: list[dict[str, Any]] | None = None, token: bool | None = None, **container: Any) -> Pod:
     main = {
         "name": "main",
         "image": "web:1",
@@ -44,7 +46,7 @@ def web(*, mounts: list[dict[str, Any]] | None = None, **container: Any) -> Pod:
     }
     volumes = [{"name": "code", "configMap": {"name": "code", "defaultMode": 0o755}}]
     meta = {"name": "web", "namespace": SPACE}
-    spec = {"containers": [main], "volumes": volumes, "restartPolicy": "Never"}
+    spec = {"containers": [main], "volumes": volumes, "restartPolicy": "Never", "automountServiceAccountToken": token}
     return from_dict(Pod, {"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": spec})
 
 
@@ -73,13 +75,16 @@ async def attacked(tmp_path: Path, pod: Pod, holds: Any = REFUSED, rule: Process
     [
         (web(workingDir="/srv"), "`workdir`"),
         (web(workingDir="/x/../srv/"), "`workdir`"),
+        (web(workingDir="/srv", mounts=[{"name": "code", "mountPath": "/srv/http"}]), "`workdir`"),
+        (web(workingDir="/srv", mounts=[], terminationMessagePath="/srv/http.py"), "`workdir`"),
+        (web(workingDir=SERVICE_ACCOUNT, mounts=[BELOW_ACCOUNT], token=False), f"{SERVICE_ACCOUNT}/http in `mounts`"),
         (web(mounts=[SRV, {"name": "code", "mountPath": "/http"}]), "/http in `mounts`"),
         (web(mounts=[SRV, {"name": "code", "mountPath": "/srv/../http"}]), "/http in `mounts`"),
         (web(mounts=[SRV, {"name": "code", "mountPath": "/http.py", "subPath": "http.py"}]), "/http.py in `mounts`"),
         (web(mounts=[SRV, {"name": "code", "mountPath": "/"}]), "/ in `mounts`"),
         (web(terminationMessagePath="/http.py"), "/http.py in `mounts`"),
     ],
-    ids=["workingDir", "spelled", "package", "dots", "module", "root", "termination"],
+    ids=["workingDir", "spelled", "below", "message", "account", "package", "dots", "module", "root", "termination"],
 )
 async def test_modules_are_not_put_where_the_command_looks_for_them(tmp_path: Path, pod: Pod, member: str) -> None:
     assert member in await attacked(tmp_path, pod)

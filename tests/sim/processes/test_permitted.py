@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,8 @@ from konverge.objects.codec import from_dict
 from konverge.objects.kinds.core_v1 import Container
 from konverge.sim.processes import ProcessRule, disk
 from konverge.sim.processes.disk import MountError
-from konverge.sim.processes.permitted import LOADERS, Refused, check_env, check_spec
+from konverge.sim.processes.permitted import LOADERS, SERVICE_ACCOUNT, Refused, check_env, check_spec
+from konverge.sim.processes.rules import load
 from tests.sim.processes.attackers import SRV, WEB
 
 pytestmark = pytest.mark.spec("T-14")
@@ -57,6 +59,8 @@ def test_nested_mounts_and_sub_paths_are_made_where_they_belong(tmp_path: Path) 
         "JAVA_TOOL_OPTIONS", "_JAVA_OPTIONS", "JDK_JAVA_OPTIONS", "CLASSPATH", "NODE_OPTIONS", "NODE_PATH", "BASH_ENV",
         "ENV", "GIT_SSH_COMMAND", "GIT_CONFIG_COUNT", "PERL5LIB", "PERL5OPT", "RUBYOPT", "RUBYLIB", "KUBECONFIG",
         "GCONV_PATH", "OPENSSL_CONF", "BASH_FUNC_ls%%", "DYLD_INSERT_LIBRARIES", "XDG_CONFIG_HOME",
+        "LOADER_PATH", "SPRING_CONFIG_LOCATION", "SPRING_APPLICATION_JSON", "LOGGING_CONFIG", "ODBCSYSINI", "ODBCINI",
+        "KRB5_CONFIG", "ASPNETCORE_HOSTINGSTARTUPASSEMBLIES", "TMPDIR",
     ],
 )  # fmt: skip
 def test_each_of_these_variables(name: str) -> None:
@@ -96,6 +100,7 @@ def test_a_rule_may_allow_arguments(more: dict[str, Any]) -> None:
         ("/etc", {"mounts": ("/etc/app",)}, False),
         ("/etc/app-7", {"mounts": ("/etc/app-*",)}, True),
         ("/var/run/secrets/kubernetes.io/serviceaccount", {}, True),
+        ("/var/run/secrets/kubernetes.io/serviceaccount/http", {}, False),
         ("/var/run/secrets", {}, False),
         ("/data", {"env": {"DATA": "{mount:/data}"}}, True),
         ("/data", {"workdir": "{mount:/data}"}, True),
@@ -115,4 +120,36 @@ def test_where_mounts_are_allowed(mount: str, rule: dict[str, Any], allowed: boo
 def test_a_working_folder_in_a_mount_is_allowed_by_the_rules_own() -> None:
     spec = container(workingDir="/srv", volumeMounts=[SRV])
     check_spec(spec, replace(WEB, workdir="{mount:/srv}"))
-    check_spec(container(workingDir="/elsewhere", volumeMounts=[SRV]), WEB)
+    for folder in ("/elsewhere", "/srv2", "/"):
+        check_spec(container(workingDir=folder, volumeMounts=[SRV]), WEB)
+
+
+@pytest.mark.parametrize(
+    ("folder", "more"),
+    [
+        ("/srv", {"volumeMounts": [{"name": "v", "mountPath": "/srv/http"}]}),
+        ("/srv/./", {"volumeMounts": [{"name": "v", "mountPath": "/srv/a/../http/"}]}),
+        ("/srv/a", {"volumeMounts": [{"name": "v", "mountPath": "/srv/a/b/c"}]}),
+        ("/srv", {"terminationMessagePath": "/srv/http.py"}),
+        ("/srv/http.py", {"terminationMessagePath": "/srv/http.py"}),
+        ("/var/run", {"volumeMounts": [{"name": "v", "mountPath": SERVICE_ACCOUNT}]}),
+    ],
+)
+def test_a_working_folder_with_a_mount_in_it_is_refused(folder: str, more: dict[str, Any]) -> None:
+    with pytest.raises(Refused, match="`workdir`"):
+        check_spec(container(workingDir=folder, **more), WEB)
+    check_spec(container(workingDir=folder, **more), replace(WEB, workdir="{root}"))
+
+
+def test_the_documented_rule_for_nacos_allows_what_the_operator_sets(tmp_path: Path) -> None:
+    page = (Path(__file__).parents[3] / "docs/process-pods.md").read_text()
+    [text] = re.findall(r'```yaml\n(- image: "nacos.*?)```', page, re.DOTALL)
+    (tmp_path / "rules.yaml").write_text(text)
+    [rule] = load(tmp_path / "rules.yaml")
+    for engine in ("cluster-mysql-2.4", "cluster-postgres-3.0"):
+        golden = Path(__file__).parents[2] / f"operators/nacos/golden/{engine}.yaml"
+        names = re.findall(r"^        - name: ([A-Z_]+)$", golden.read_text(), re.MULTILINE)
+        assert "SPRING_DATASOURCE_PLATFORM" in names
+        check_env(dict.fromkeys(names, "x"), {}, rule)
+    with pytest.raises(Refused):
+        check_env({"SPRING_CONFIG_LOCATION": "/data"}, {}, rule)

@@ -21,17 +21,20 @@ SERVICE_ACCOUNT = "/var/run/secrets/kubernetes.io/serviceaccount"
 LOADERS = (
     # where programs and their files are looked for
     "PATH", "HOME", "XDG_*", "KUBECONFIG", "DOCKER_CONFIG", "AWS_CONFIG_FILE", "AWS_SHARED_CREDENTIALS_FILE",
+    "TMPDIR",
     # the system's loader and library
     "LD_*", "DYLD_*", "GLIBC_TUNABLES", "GCONV_PATH", "LOCPATH", "NLSPATH", "MALLOC_*", "HOSTALIASES", "RES_OPTIONS",
-    "OPENSSL_*", "SSLKEYLOGFILE", "LIBMYSQL_*",
+    "OPENSSL_*", "SSLKEYLOGFILE", "LIBMYSQL_*", "ODBC*", "KRB5_CONFIG",
     # shells, and what starts other programs
     "IFS", "ENV", "BASH_*", "BASHOPTS", "SHELLOPTS", "SHELL", "CDPATH", "PS4", "PROMPT_COMMAND", "ZDOTDIR", "EDITOR",
     "VISUAL", "PAGER", "MANPAGER", "BROWSER", "LESS*", "VIMINIT", "GIT_*", "SSH_*",
     # interpreters and runtimes
     "PYTHON*", "PERL*", "RUBY*", "GEM_*", "BUNDLE_*", "NODE_*", "NPM_CONFIG_*", "npm_config_*", "LUA_*", "PHPRC",
     "PHP_*", "R_*", "TCLLIBPATH", "GUILE_*", "ERL_*", "ELIXIR_*", "DOTNET_*", "COMPlus_*", "CORECLR_*", "MONO_*",
+    "ASPNETCORE_*",
     "JAVA_HOME", "JRE_HOME", "JAVA_TOOL_OPTIONS", "_JAVA_OPTIONS", "JDK_JAVA_OPTIONS", "JAVA_OPT", "JAVA_OPTS",
     "JAVA_OPTIONS", "JVM_OPTS", "CLASSPATH", "CATALINA_*", "MAVEN_*", "GRADLE_*",
+    "LOADER_*", "SPRING_*", "LOGGING_CONFIG",
 )  # fmt: skip
 """Patterns of the variables with which a program can be made to run other code. No such list is ever complete."""
 
@@ -59,18 +62,24 @@ def check_spec(spec: Container, rule: ProcessRule) -> None:
 
 def _check_path(what: str, path: str, rule: ProcessRule) -> None:
     wanted = clean(path)
-    allowed = (SERVICE_ACCOUNT, *rule.mounts, *rule.named_mounts())
-    if not any(within(wanted, pattern) or fnmatchcase(wanted, pattern) for pattern in allowed):
+    allowed = (*rule.mounts, *rule.named_mounts())
+    if wanted != SERVICE_ACCOUNT and not any(
+        within(wanted, pattern) or fnmatchcase(wanted, pattern) for pattern in allowed
+    ):
         raise _refusal(f"{what} {path}", f"allow it with {wanted} in `mounts`", rule)
 
 
 def _check_workdir(spec: Container, rule: ProcessRule) -> None:
-    """Programs look for code where they start: `python -m` for modules, a JVM for its settings."""
+    """Programs look for code where they start: `python -m` for modules, a JVM for its settings.
+
+    So there must be no mount above that folder or in it. `/` is where a process starts anyway.
+    """
     wanted = clean(spec.working_dir or "")
-    for mount in spec.volume_mounts:
-        if within(wanted, mount.mount_path):
+    mounts = [mount.mount_path for mount in spec.volume_mounts]
+    for mount in (*mounts, spec.termination_message_path or TERMINATION_LOG):
+        if within(wanted, mount) or (wanted != "/" and within(mount, wanted)):
             to_do = f"say where it starts with `workdir` ({{mount:{wanted}}} is that place)"
-            raise _refusal(f"workingDir {spec.working_dir} in the mount {mount.mount_path}", to_do, rule)
+            raise _refusal(f"workingDir {spec.working_dir} with the mount {mount}", to_do, rule)
 
 
 def _commands(spec: Container) -> Iterator[str]:
