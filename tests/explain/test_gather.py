@@ -50,23 +50,73 @@ async def test_the_content_of_a_secret_is_never_read() -> None:
     assert all("as=PartialObjectMetadata" in call.accept for call in secrets)
 
 
+@pytest.mark.parametrize("kind", ["Secret", "ConfigMap", "ServiceAccount"])
+async def test_nor_is_that_of_the_object_itself(kind: str) -> None:
+    async with Cluster(nodes=1, controllers=False, kubelet=False, scheduler=False) as cluster:
+        await create(cluster.client, obj(kind, "here", **({} if kind == "ServiceAccount" else {"data": {"k": "c2Vj"}})))
+        recording = Recording(cluster.client)
+        gatherer = Gatherer(recording)
+        answer = await gatherer.why(ref(kind, "here"))
+    assert answer.sentence == f"{ref(kind, 'here')} exists"
+    assert "data" not in (gatherer.world.get(ref(kind, "here")) or {"data": "not read"})
+    reads = [call for call in recording.calls if call.resource is not None and call.resource.kind == kind]
+    assert [call.verb for call in reads] == ["get"]
+    assert all("as=PartialObjectMetadata" in call.accept for call in reads)
+
+
+async def reader_of(cluster: Cluster, **resources: list[str]) -> Client:
+    """A client that may get and list these and nothing else; a group's name has `_` for its dots, `core` is none."""
+    rules = [
+        {
+            "apiGroups": ["" if group == "core" else group.replace("_", ".")],
+            "resources": names,
+            "verbs": ["get", "list"],
+        }
+        for group, names in resources.items()
+    ]
+    role, binding = obj("Role", "reader", rules=rules), obj("RoleBinding", "reader")
+    binding["subjects"] = [{"kind": "ServiceAccount", "name": "reader", "namespace": SPACE}]
+    binding["roleRef"] = {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "reader"}
+    for each in (role, binding):
+        each["apiVersion"] = "rbac.authorization.k8s.io/v1"
+    await create(cluster.client, obj("ServiceAccount", "reader"), role, binding)
+    token = (await cluster.client.request_token("reader", SPACE)).token
+    return Client(cluster.server.transport, credentials=Static.bearer(token))
+
+
+async def test_what_was_refused_twice_is_not_taken_for_missing() -> None:
+    """The Thing names one Secret and its pod, found later, another: two queries that are refused with one text."""
+    names = {"plural": "things", "kind": "Thing"}
+    schema = {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}}
+    version = {"name": "v1", "served": True, "storage": True, "schema": schema}
+    spec = {"group": "x.io", "names": names, "scope": "Namespaced", "versions": [version]}
+    async with Cluster(nodes=1, controllers=False, kubelet=False, scheduler=False) as cluster:
+        client = cluster.client
+        await create(client, obj("CustomResourceDefinition", "things.x.io", spec, namespace=""))
+        await asyncio.sleep(1)
+        status = {"conditions": [{"type": "Ready", "status": "False", "message": "waits"}]}
+        thing = obj("Thing", "t", {"secretName": "first"}, status=status) | {"apiVersion": "x.io/v1"}
+        owner = await client.create(thing, resource=await client.mapper.kind("x.io/v1", "Thing"))
+        volumes = [{"name": "v", "secret": {"secretName": "second"}}]
+        containers = [{"name": "c", "image": "i"}]
+        pod = obj("Pod", "p", {"nodeName": "node-1", "containers": containers, "volumes": volumes})
+        meta = {"apiVersion": "x.io/v1", "kind": "Thing", "name": "t", "uid": owner["metadata"]["uid"]}
+        pod["metadata"]["ownerReferences"] = [meta]
+        await create(client, obj("Secret", "first"), obj("Secret", "second"), pod)
+        reader = await reader_of(cluster, core=["pods", "serviceaccounts"], x_io=["things"])
+        gatherer = Gatherer(reader)
+        answer = await gatherer.why(ref("Thing", "t", group="x.io"))
+    assert [step.ref.kind for step in answer.chain] == ["Thing", "Pod"]
+    assert "secrets in default: you may not list them" in answer.unread
+    assert not [name for name in ("first", "second") if gatherer.world.is_missing(ref("Secret", name))]
+
+
 async def test_what_the_caller_may_not_read_is_said() -> None:
     async with Cluster(nodes=1) as cluster:
-        client = cluster.client
-        rules = [
-            {"apiGroups": ["apps"], "resources": ["deployments", "replicasets"], "verbs": ["get", "list"]},
-            {"apiGroups": [""], "resources": ["pods"], "verbs": ["get", "list"]},
-        ]
-        role, binding = obj("Role", "reader", rules=rules), obj("RoleBinding", "reader")
-        binding["subjects"] = [{"kind": "ServiceAccount", "name": "reader", "namespace": SPACE}]
-        binding["roleRef"] = {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "reader"}
-        for each in (role, binding):
-            each["apiVersion"] = "rbac.authorization.k8s.io/v1"
         secret = {"envFrom": [{"secretRef": {"name": "gone"}}]}
-        await create(client, obj("ServiceAccount", "reader"), role, binding, deployment("web", container=secret))
+        await create(cluster.client, deployment("web", container=secret))
         await asyncio.sleep(60)
-        token = (await client.request_token("reader", SPACE)).token
-        reader = Client(cluster.server.transport, credentials=Static.bearer(token))
+        reader = await reader_of(cluster, apps=["deployments", "replicasets"], core=["pods"])
         answer = await Gatherer(reader).why(ref("Deployment", "web"))
         overview = await Gatherer(reader).sick(SPACE)
     # The kubelet's own message has the cause, though the caller cannot see whether the Secret exists.

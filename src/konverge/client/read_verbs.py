@@ -51,10 +51,15 @@ class Reading(Verbs):
         response = await self.caller.call(make_call("get", binding.resource, namespace, name, options))
         return binding.decode(response.body)
 
-    async def get_bytes(self, kind: Any, name: str, namespace: str = "", **options: Unpack[GetOptions]) -> bytes:
+    async def get_bytes(
+        self, kind: Any, name: str, namespace: str = "", *, metadata_only: bool = False, **options: Unpack[GetOptions]
+    ) -> bytes:
         """Like `get`, for those who read little of the answer: the object as JSON, not decoded."""
         binding = known(kind) or await self._bind(kind)
-        return (await self.caller.call(make_call("get", binding.resource, namespace, name, options))).body
+        call = make_call("get", binding.resource, namespace, name, options)
+        if metadata_only:
+            call.accept = METADATA_ONLY
+        return (await self.caller.call(call)).body
 
     @overload
     async def list(self, kind: type[K], namespace: str = "", **options: Unpack[ListOptions]) -> Listing[K]: ...

@@ -12,7 +12,8 @@ from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from konverge import clock
-from konverge.client import Client, ClientError, Forbidden, MethodNotAllowed, NotFound, Unauthorized
+from konverge.client import Client, ClientError, Forbidden, MalformedAnswer, MethodNotAllowed, NotFound, Unauthorized
+from konverge.client.errors import UNREADABLE
 from konverge.explain.answer import Answer
 from konverge.explain.explainer import Explainer
 from konverge.explain.links import is_custom
@@ -58,6 +59,8 @@ class Gatherer:
         self.requests = 0
         self._most = most
         self._done: set[Query] = set()
+        self._failed: set[Query] = set()
+        """Those that did not show everything that they asked for."""
         self._asked: set[Ref] = set()
         self._unread: dict[str, str] = {}
         self._slots = asyncio.Semaphore(PARALLEL)
@@ -97,9 +100,10 @@ class Gatherer:
     async def read(self, ref: Ref) -> None:
         """The object itself: without it there is no answer."""
         resource = await self.resource_of(ref)
-        obj = await self.client.get(resource, ref.name, ref.namespace)
+        partly = _is_partly_read(resource)
+        raw = await self.client.get_bytes(resource, ref.name, ref.namespace, metadata_only=partly)
         self.requests += 1
-        self._add([obj], resource)
+        self._add([_decoded(raw)], resource)
         if is_custom(ref.group):
             await self._kinds_with_status()
 
@@ -182,33 +186,36 @@ class Gatherer:
             except (NotFound, MethodNotAllowed):
                 return  # not served here: then there is none
             except Forbidden:
-                self._unread[_what(query)] = "you may not list them"
+                self._fail(query, "you may not list them")
                 return
             except Unauthorized:
                 raise
             except ClientError as error:
-                self._unread[_what(query)] = str(error)
+                self._fail(query, str(error))
                 return
         if token:
-            self._unread[_what(query)] = f"there are more than {most}; the others were not looked at"
+            self._fail(query, f"there are more than {most}; the others were not looked at")
         elif query.is_whole:
             self.world.add((), listed=[(resource.group, resource.kind, query.namespace)])
         elif resource.kind == "Pod" and not query.fields:
             self.world.add((), selections=[(query.namespace, query.labels)])
 
+    def _fail(self, query: Query, why: str) -> None:
+        self._failed.add(query)
+        self._unread[_what(query)] = why
+
     async def _page(self, query: Query, token: str) -> tuple[list[Obj], str]:
         self.requests += 1
-        partly = query.resource.kind in METADATA_ONLY
         listing, raw = await self.client.list_bytes(
             query.resource,
             query.namespace,
-            metadata_only=partly,
+            metadata_only=_is_partly_read(query.resource),
             limit=PAGE,
             continue_token=token,
             label_selector=query.labels,
             field_selector=query.fields,
         )
-        return [from_json(dict[str, Any], item) for item in raw], listing.continue_
+        return [_decoded(item) for item in raw], listing.continue_
 
     def _add(self, objects: list[Obj], resource: Resource) -> None:
         for obj in objects:
@@ -236,18 +243,17 @@ class Gatherer:
             except ClientError:
                 continue  # a name that looks like that of a kind
             places.setdefault((resource, ref.namespace if resource.namespaced else ""), []).append(ref)
-        queries = []
+        by_name: dict[Ref, Query] = {}
+        lists = []
         for (resource, namespace), named in places.items():
             if len(named) > FEW:
-                queries.append(Query(resource, namespace))
+                lists.append(Query(resource, namespace))
             else:
-                queries += [Query(resource, namespace, fields=f"metadata.name={ref.name}") for ref in named]
-        before = dict(self._unread)
-        await self.fetch(queries)
-        failed = {what for what in self._unread if self._unread[what] != before.get(what)}
-        for (resource, namespace), named in places.items():
-            if _what(Query(resource, namespace)) not in failed and len(named) <= FEW:
-                self.world.add((), absent=[ref for ref in named if self.world.get(ref) is None])
+                by_name |= {ref: Query(resource, namespace, fields=f"metadata.name={ref.name}") for ref in named}
+        await self.fetch([*lists, *by_name.values()])
+        # What a refused query did not show may well exist.
+        absent = [ref for ref, query in by_name.items() if query not in self._failed and self.world.get(ref) is None]
+        self.world.add((), absent=absent)
 
     async def _add_log(self, answer: Answer) -> None:
         """The last lines of the container that is the cause: of its last run, if that has ended."""
@@ -272,6 +278,17 @@ class Gatherer:
             if log.strip():
                 answer.log = log.splitlines()[-LOG_LINES:]
                 return
+
+
+def _is_partly_read(resource: Resource) -> bool:
+    return not resource.group and resource.kind in METADATA_ONLY
+
+
+def _decoded(raw: bytes) -> Obj:
+    try:
+        return from_json(dict[str, Any], raw)
+    except UNREADABLE as error:
+        raise MalformedAnswer(f"the answer is not an object: {error}") from error
 
 
 def _what(query: Query) -> str:
