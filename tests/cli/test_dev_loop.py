@@ -120,6 +120,52 @@ async def test_saving_a_manifest_applies_it_and_a_bad_one_changes_nothing(tmp_pa
     assert "ConfigMap settings" in errors[1]
 
 
+@pytest.mark.virtual
+@pytest.mark.spec("O-23")
+async def test_no_saved_manifest_ends_the_loop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    said: list[str] = []
+    file = tmp_path / "app.yaml"
+    async with ApiServer() as server, Client(server.transport, credentials=Static.bearer(server.token)) as client:
+        space = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "kube-system"}}
+        await client.apply(space, field_manager="test")
+        touch(file, SETTINGS % "b", 1)
+        working = loop(client, tmp_path, said)
+        await working.apply()
+        following = asyncio.create_task(working.follow_manifests())
+        await asyncio.sleep(1)
+        head = "apiVersion: v1\nkind: ConfigMap\nmetadata: "
+        bad = (f"{head}{{name: settings, namespace: [x]}}\n", f"{head}&a {{name: settings, labels: *a}}\n", "kind: 3\n")
+        for moment, text in enumerate(bad, 2):
+            touch(file, text, moment)
+            await asyncio.sleep(5)
+            assert said[-1].startswith("error: "), text
+        with monkeypatch.context() as broken:  # a mistake of ours is no reason to lose a cluster either
+            broken.setattr("konverge.cli.applied_manifests._placed", lambda *args, **more: {}["defect"])
+            touch(file, SETTINGS % "c", 10)
+            await asyncio.sleep(5)
+        assert said[-1].startswith("error: KeyError")
+        touch(file, SETTINGS % "d", 11)
+        await asyncio.sleep(5)
+        assert await settings(client) == {"a": "d"}
+        following.cancel()
+
+
+@pytest.mark.virtual
+@pytest.mark.spec("O-23")
+async def test_a_module_that_is_away_for_a_while_is_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    touch(tmp_path / "shop.py", "1", 1)
+    files = WatchedFiles(lambda: files_of_code("shop:manager"))
+    (tmp_path / "shop.py").rename(tmp_path / "away")
+    waiting = asyncio.create_task(files.saved())
+    await asyncio.sleep(5)
+    assert waiting.done()
+    waiting = asyncio.create_task(files.saved())
+    await asyncio.sleep(5)
+    (tmp_path / "away").rename(tmp_path / "shop.py")
+    assert {path.name for path in await waiting} >= {"shop.py"}
+
+
 @pytest.mark.parametrize(
     ("reference", "own"), [("a.py", True), ("a/b.py:c", True), ("shop.operator:manager", True), ("webapp", False)]
 )
@@ -159,6 +205,9 @@ async def test_code_is_loaded_in_a_process_of_its_own(tmp_path: Path) -> None:
     assert schema["properties"]["spec"]["properties"]["size"]["type"] == "string", "a fresh interpreter"
     file.write_text(OPERATOR + "def broken(")
     with pytest.raises(NotLoaded, match="was never closed"):
+        await process.definitions()
+    file.write_text(OPERATOR + "import os\nos.system('echo hello')\n")
+    with pytest.raises(NotLoaded, match="hello"):
         await process.definitions()
     assert not process.running
 

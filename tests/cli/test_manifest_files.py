@@ -39,6 +39,14 @@ async def test_files_folders_lists_and_standard_input(tmp_path: Path) -> None:
         ("kind: Pod\nmetadata: {name: a}\n", "apiVersion is missing"),
         ("apiVersion: v1\nkind: Pod\nmetadata: {generateName: a}\n", r"metadata\.name of the Pod"),
         (POD % "a" + "---\n" + POD % "a", "document 1 as well"),
+        (POD % "a, namespace: 12", r"metadata\.namespace of the Pod is not a text"),
+        (POD % "a, namespace: [x]", r"metadata\.namespace"),
+        (POD % "a, labels: 5", r"metadata\.labels of the Pod is not a map"),
+        (POD % "a, annotations: [x]", r"metadata\.annotations of the Pod is not a map"),
+        ("apiVersion: v1\nkind: List\nitems: 3\n", "items of the List is not a list"),
+        ("apiVersion: v1\nkind: List\nitems: {a: b}\n", "items of the List is not a list"),
+        (POD % "a" + "spec: &a {b: *a}\n", "recursive|contains itself"),
+        ("--- {}\n---\n" + "[" * 5000, "exceeded max depth"),
     ],
 )
 @pytest.mark.spec("O-23")
@@ -48,6 +56,23 @@ async def test_what_cannot_be_used_is_named(tmp_path: Path, text: str, message: 
     with pytest.raises(ManifestError, match=message) as caught:
         await names(file)
     assert str(file) in str(caught.value)
+
+
+@pytest.mark.spec("O-23")
+async def test_yaml_means_what_it_means_to_kubectl(tmp_path: Path) -> None:
+    file = tmp_path / "app.yaml"
+    data = "at: 10:30\n  day: 2026-01-02\n  on: b\n  12: c\n  octal: 0o17\n  float: 1e3\n  yes: {y: n}\n"
+    file.write_text(f"{POD % 'a'}data:\n  {data}---\n{POD % 'b, annotations: , labels: , namespace: '}")
+    first, second = await read_manifests([str(file)])
+    assert first.obj["data"] == {
+        "at": "10:30",
+        "day": "2026-01-02",
+        "true": {"true": False},
+        "12": "c",
+        "octal": 15,
+        "float": 1000.0,
+    }
+    assert second.obj["metadata"] == {"name": "b", "annotations": None, "labels": None, "namespace": None}
 
 
 def test_a_source_that_does_not_exist_is_named(tmp_path: Path) -> None:

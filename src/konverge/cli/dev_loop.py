@@ -10,13 +10,13 @@ from pathlib import Path
 from typing import Any
 
 from konverge.cli.applied_manifests import Applied, Outcome
-from konverge.cli.exit import CommandFailed
+from konverge.cli.exit import CommandFailed, explain
 from konverge.cli.install_objects import FIELD_MANAGER, established
 from konverge.cli.live import has_health
 from konverge.cli.manifest_files import files_of, read_manifests
 from konverge.cli.operator_process import NotLoaded, OperatorProcess, files_of_code
 from konverge.cli.watched_files import WatchedFiles
-from konverge.client import Client, ClientError
+from konverge.client import Client
 from konverge.objects.resource import Resource
 
 
@@ -94,11 +94,14 @@ class DevLoop:
             await self.attempt(self.load)
 
     async def attempt(self, action: Callable[[], Awaitable[Any]]) -> None:
-        """What goes wrong with what a user just saved is shown; the next save is another chance."""
+        """What goes wrong with what a user just saved is shown; the next save is another chance.
+
+        Whatever it is: an exception that went on from here would end the cluster with all that is in its memory.
+        """
         try:
             await action()
-        except (CommandFailed, ClientError) as error:
-            self._bench.say(f"error: {' '.join(str(error).split())}")
+        except Exception as error:
+            self._bench.say(f"error: {explain(error)[0]}")
 
     async def stop(self) -> None:
         await self._operators.stop()

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 import yaml
 
+from konverge.apiserver.go.yaml import parse_all
 from konverge.cli.exit import CommandFailed
 
 STDIN = "-"
@@ -128,11 +129,11 @@ async def _rendered(command: list[str]) -> str:
 
 def _parse(text: str, origin: str) -> list[Manifest]:
     try:
-        documents = list(yaml.load_all(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader)))
+        documents = parse_all(text.encode())
     except yaml.MarkedYAMLError as error:
         line = f", line {error.problem_mark.line + 1}" if error.problem_mark is not None else ""
         raise ManifestError(f"{origin}{line}: {error.problem or error}") from error
-    except (yaml.YAMLError, ValueError) as error:
+    except (yaml.YAMLError, ValueError, TypeError, RecursionError) as error:
         raise ManifestError(f"{origin}: {error}") from error
     several = len(documents) > 1
     return [
@@ -145,7 +146,10 @@ def _parse(text: str, origin: str) -> list[Manifest]:
 
 def _objects(document: Any, origin: str) -> Iterator[Manifest]:
     if isinstance(document, dict) and str(document.get("kind", "")).endswith("List") and "items" in document:
-        for item in document["items"] or ():
+        items = document["items"]
+        if items is not None and not isinstance(items, list):
+            raise ManifestError(f"{origin}: items of the {document['kind']} is not a list but a {type(items).__name__}")
+        for item in items or ():
             yield from _objects(item, origin)
         return
     _check(document, origin)
@@ -159,6 +163,11 @@ def _check(document: Any, origin: str) -> None:
         if not isinstance(document.get(key), str) or not document[key]:
             raise ManifestError(f"{origin}: {key} is missing")
     metadata = document.get("metadata")
-    name = metadata.get("name") if isinstance(metadata, dict) else None
+    metadata = metadata if isinstance(metadata, dict) else {}
+    name = metadata.get("name")
     if not isinstance(name, str) or not name:
         raise ManifestError(f"{origin}: metadata.name of the {document['kind']} is missing")
+    for key, type_, what in (("namespace", str, "a text"), ("labels", dict, "a map"), ("annotations", dict, "a map")):
+        value = metadata.get(key)
+        if value is not None and not isinstance(value, type_):
+            raise ManifestError(f"{origin}: metadata.{key} of the {document['kind']} is not {what}: {value!r:.80}")

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import importlib.util
-import json
 import os
 import sys
 from asyncio.subprocess import PIPE, STDOUT, Process
@@ -16,6 +15,8 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
+
+import msgspec
 
 from konverge.cli.exit import UsageError
 from konverge.cli.manifest_files import files_below
@@ -29,6 +30,10 @@ _ENVIRONMENT = {"PYTHONDONTWRITEBYTECODE": "1", "PYTHONUNBUFFERED": "1"}
 
 class NotLoaded(Exception):
     """The code cannot be used as it is; the text is what Python said."""
+
+
+class _Definitions(msgspec.Struct):
+    items: list[dict[str, Any]] = []
 
 
 class OperatorProcess:
@@ -57,8 +62,14 @@ class OperatorProcess:
             await _end(process)
         if process.returncode:
             raise NotLoaded(errors.decode(errors="replace").strip() or f"exit code {process.returncode}")
-        items: list[dict[str, Any]] = json.loads(output or b"{}").get("items", [])
-        return items
+        try:
+            return msgspec.json.decode(output or b"{}", type=_Definitions).items
+        except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+            beginning = output[:80].decode(errors="replace")
+            raise NotLoaded(
+                f"its definitions cannot be read ({error}): the code must print nothing when it is imported, but the "
+                f"output begins with {beginning!r}"
+            ) from error
 
     async def restart(self) -> None:
         """End the operator, if it runs, and start it with the code as it is now."""

@@ -10,6 +10,8 @@ import asyncio
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
+from konverge.cli.exit import CommandFailed
+
 LOOK_EVERY = 0.3
 
 Snapshot = dict[Path, tuple[int, int, int]]
@@ -46,6 +48,9 @@ class WatchedFiles:
             for path in self._files():
                 status = path.stat()
                 snapshot[path] = (status.st_mtime_ns, status.st_size, status.st_ino)
-        except OSError:  # a file or folder went while it was looked at: the next look sees what is there
+        except (
+            OSError,
+            CommandFailed,
+        ):  # a file, folder or module is gone at the moment: the next look sees what is there
             return {**snapshot, Path(): (0, 0, 0)}
         return snapshot

@@ -187,6 +187,22 @@ def parse(body: bytes) -> Parsed:
         raise YamlError(f"yaml: {error}") from None
 
 
+def parse_all(body: bytes) -> list[Any]:
+    """Every document of a file, as kubectl reads it. Raises yaml.YAMLError, or ValueError for what is too large."""
+    _check_depth(body, every=True)
+    loader = _Loader(body)
+    values = []
+    try:
+        while loader.check_data():
+            values.append(loader.get_data())
+    finally:
+        loader.dispose()
+    if b"*" in body:
+        for value in values:
+            _check_size(value)
+    return values
+
+
 _ODD_BREAKS = (b"\0", b"\r", b"\xc2\x85", b"\xe2\x80\xa8", b"\xe2\x80\xa9")
 """Lines may end in other ways, and texts may be in UTF-16."""
 _INDENTED = re.compile(rb"\n[ \-?:]{%d}" % (nesting.MOST // 4))
@@ -200,7 +216,7 @@ def _may_be_deep(body: bytes) -> bool:
     return _INDENTED.search(b"\n" + body) is not None
 
 
-def _check_depth(body: bytes) -> None:
+def _check_depth(body: bytes, *, every: bool = False) -> None:
     if not _may_be_deep(body):
         return
     level = 0
@@ -211,7 +227,7 @@ def _check_depth(body: bytes) -> None:
                 raise YamlError(f"yaml: {nesting.TOO_DEEP} of {nesting.MOST}")
         elif isinstance(event, yaml.CollectionEndEvent):
             level -= 1
-        elif isinstance(event, yaml.DocumentEndEvent):
+        elif isinstance(event, yaml.DocumentEndEvent) and not every:
             return
 
 
