@@ -76,6 +76,79 @@ def test_a_name_is_held_by_one_process_only() -> None:
         assert folder.record() is None
 
 
+@pytest.fixture
+def holder() -> Iterator[subprocess.Popen[bytes]]:
+    """A process that has the name `dev`."""
+    code = "with ClusterFolder('dev').claimed(): print(flush=True); input()"
+    with subprocess.Popen(
+        [sys.executable, "-c", f"from konverge.cli.cluster_folders import *\n{code}"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    ) as process:
+        assert process.stdout is not None
+        process.stdout.readline()
+        yield process
+        process.kill()
+
+
+@pytest.mark.spec("O-20")
+def test_a_name_is_taken_before_there_is_a_record(
+    holder: subprocess.Popen[bytes], capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = ClusterFolder("dev")
+    with pytest.raises(Taken, match="is starting: wait for it"), folder.claimed():
+        """It is not free."""
+    with pytest.raises(Taken, match="is starting: wait for it"):
+        folder.refuse_if_running()
+    assert main(["down", "dev"]) == 1
+    assert "is starting: wait for it" in capsys.readouterr().err
+    holder.communicate()
+    folder.refuse_if_running()
+    with folder.claimed():
+        """It is free again."""
+
+
+@pytest.mark.spec("O-20", "O-21")
+def test_a_cluster_whose_process_cannot_be_seen_runs_as_long_as_its_lock_is_held(
+    holder: subprocess.Popen[bytes], sleeper: subprocess.Popen[bytes], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """As in a container that shares the folder: the number belongs to no process here, or to another one."""
+    folder = ClusterFolder("dev")
+    folder.kubeconfig.write_text("{}")
+    folder.write(record(sleeper.pid, started="another time", url="http://127.0.0.1:1", kubeconfig="/none"))
+    other = ClusterFolder("other")
+    other.make()
+    other.write(record(2**22 + 1, "other"))
+    assert main(["down", "--all"]) == 1
+    assert "runs in another container" in capsys.readouterr().err
+    assert folder.record() is not None
+    assert folder.kubeconfig.exists()
+    assert (sleeper.poll(), holder.poll()) == (None, None)
+    assert other.record() is None, "the others are ended nevertheless"
+    with pytest.raises(Taken, match="runs already"):
+        folder.refuse_if_running()
+    main(["status", "--output", "json"])
+    [cluster] = json.loads(capsys.readouterr().out)
+    assert (cluster["state"], cluster["memory"]) == ("not answering", 0)
+    holder.communicate()
+    main(["status", "--output", "json"])
+    assert json.loads(capsys.readouterr().out)[0]["state"] == "crashed"
+    assert main(["down"]) == 1, "there is none of the usual name"
+    assert main(["down", "dev"]) == 0
+    assert folder.record() is None
+
+
+def test_the_mark_of_a_process_does_not_depend_on_language_and_zone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ps = tmp_path / "ps"
+    ps.write_text('#!/bin/sh\necho "$LC_ALL $TZ"\n')
+    ps.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    monkeypatch.setenv("TZ", "Europe/Paris")
+    assert local_processes._ps(1, "lstart=") == "C UTC"
+
+
 @pytest.mark.spec("O-20")
 def test_the_folder_is_for_its_user_alone() -> None:
     folder = ClusterFolder("dev")

@@ -32,7 +32,8 @@ def chosen_cluster(arguments: argparse.Namespace) -> Config:
     try:
         return cluster_config(arguments)
     except ConfigError:
-        record = ClusterFolder(DEFAULT).record()
-        if arguments.kubeconfig is not None or arguments.context is not None or record is None or not record.running:
+        folder = ClusterFolder(DEFAULT)
+        record = folder.record()
+        if arguments.kubeconfig is not None or arguments.context is not None or record is None or not folder.running:
             raise
         return load_config(kubeconfig=record.kubeconfig)

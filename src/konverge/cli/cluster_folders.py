@@ -8,25 +8,31 @@
       log            of a cluster in the background
 
 A process that was killed leaves `cluster.json` behind, but neither a lock nor a process that was started at that time:
-this is how such remains are noticed.
+this is how such remains are noticed. The lock counts wherever the folder is shared; the number of the process only in
+one container, so that its absence proves nothing.
 """
 
 from __future__ import annotations
 
 import fcntl
 import os
+import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 import msgspec
 
+from konverge import clock
 from konverge.apiserver.private_files import write_private
 from konverge.cli import local_processes
 from konverge.cli.cluster_names import is_cluster_name
 from konverge.cli.exit import CommandFailed, UsageError
 
 _PRIVATE = 0o700
+_LOOKED_AT = 0.5
+"""For how long a lock is waited for: whoever asks whether it is held has it for a moment."""
+_POLL = 0.05
 
 
 class Record(msgspec.Struct, frozen=True, kw_only=True):
@@ -53,7 +59,8 @@ class Record(msgspec.Struct, frozen=True, kw_only=True):
     arguments: tuple[str, ...] = ()
 
     @property
-    def running(self) -> bool:
+    def process_seen(self) -> bool:
+        """Whether its process can be seen from here; of one in another container this is not so."""
         return local_processes.is_running(self.pid, self.started)
 
 
@@ -99,30 +106,77 @@ class ClusterFolder:
 
     def refuse_if_running(self) -> None:
         """Raises Taken."""
+        if self.running:
+            raise self._taken()
+
+    @property
+    def running(self) -> bool:
+        """Whether a process has this name. The process itself must not ask: its lock would end with the question."""
         record = self.record()
-        if record is not None and record.running:
-            raise Taken(already_runs(record))
+        if record is not None and record.process_seen:
+            return True
+        try:
+            with (self.path / "lock").open("rb") as lock:
+                fcntl.lockf(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+        except OSError:  # no process ever had it, or there are no locks
+            return False
+        return False
 
     @contextmanager
     def claimed(self) -> Iterator[None]:
         """Inside the block, no other process has this name. Raises Taken, or OSError where nothing can be written."""
         self.make()
+        with ExitStack() as stack:
+            try:
+                stack.enter_context(self._locked())
+            except BlockingIOError:
+                raise self._taken() from None
+            record = self.record()
+            if record is not None and record.process_seen:  # there are file systems without locks
+                raise self._taken()
+            yield
+
+    @contextmanager
+    def unclaimed(self) -> Iterator[bool]:
+        """Whether no process has this name; inside the block none can take it. Raises OSError."""
+        with ExitStack() as stack:
+            try:
+                stack.enter_context(self._locked())
+            except BlockingIOError:
+                yield False
+                return
+            record = self.record()
+            yield record is None or not record.process_seen
+
+    @contextmanager
+    def _locked(self) -> Iterator[None]:
         # A lock of lockf is not inherited by processes that are forked: it ends with this one, however that ends.
         with (self.path / "lock").open("ab") as lock:
-            try:
-                fcntl.lockf(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                record = self.record()
-                raise Taken(
-                    already_runs(record) if record is not None else f"a cluster {self.name!r} is starting: wait for it"
-                ) from None
-            self.refuse_if_running()
+            deadline = clock.monotonic() + _LOOKED_AT
+            while True:
+                try:
+                    fcntl.lockf(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    break
+                except BlockingIOError:
+                    if clock.monotonic() > deadline:
+                        raise
+                    time.sleep(_POLL)
             yield
+
+    def _taken(self) -> Taken:
+        record = self.record()
+        return Taken(already_runs(record) if record is not None else is_starting(self.name))
 
     def clear(self) -> None:
         """Remove what said that it runs. The port and the log stay."""
         for file in (self._record, self.kubeconfig, self.path / "console.token"):
             file.unlink(missing_ok=True)
+
+
+def is_starting(name: str) -> str:
+    return f"a cluster {name!r} is starting: wait for it"
 
 
 def already_runs(record: Record) -> str:
@@ -154,9 +208,9 @@ def known_clusters(root: Path | None = None) -> list[ClusterFolder]:
 
 def running_cluster(name: str) -> Record:
     """The record of a cluster that serves. Raises UsageError with the names of those that do."""
-    record = ClusterFolder(name).record()
-    if record is not None and record.running and record.kubeconfig:
+    folder = ClusterFolder(name)
+    record = folder.record()
+    if record is not None and record.kubeconfig and folder.running:
         return record
-    records = [folder.record() for folder in known_clusters()]
-    names = ", ".join(record.name for record in records if record is not None and record.running)
+    names = ", ".join(known.name for known in known_clusters() if known.record() is not None and known.running)
     raise UsageError(f"no cluster {name!r} runs; " + (f"these do: {names}" if names else "start one by `konverge up`"))

@@ -43,8 +43,14 @@ def run(arguments: argparse.Namespace) -> int:
         folders = [ClusterFolder(name) for name in dict.fromkeys(arguments.names or [DEFAULT])]
         for folder in folders:
             _refuse_unless_known(folder)
+    failed = []
     for folder in folders:
-        print(end(folder, arguments.wait), flush=True)
+        try:
+            print(end(folder, arguments.wait), flush=True)
+        except CommandFailed as error:  # the others are ended nevertheless
+            failed.append(str(error))
+    if failed:
+        raise CommandFailed("; ".join(failed))
     return 0
 
 
@@ -59,20 +65,29 @@ def _refuse_unless_known(folder: ClusterFolder) -> None:
 def end(folder: ClusterFolder, seconds: float) -> str:
     """End a cluster and remove what it left. Returns what was done."""
     from konverge.cli import local_processes
+    from konverge.cli.cluster_folders import is_starting
     from konverge.cli.lifetime import context_name, take_out
 
     record = folder.record()
     if record is None:
+        if folder.running:
+            raise CommandFailed(is_starting(folder.name))
         return f"{folder.name}: does not run"
+    outcome = local_processes.end(record.pid, record.started, within=seconds)
+    with folder.unclaimed() as unclaimed:
+        if unclaimed:
+            take_out(record)
+            folder.clear()
+        elif outcome == "gone":
+            raise CommandFailed(
+                f"the cluster {folder.name!r} (process {record.pid}) runs in another container or user's view; "
+                "end it there"
+            )
     what = {
         "ended": "ended",
         "killed": f"killed: it did not end within {seconds} s",
         "gone": f"had been killed or had crashed (process {record.pid}); removed what it left",
-    }[local_processes.end(record.pid, record.started, within=seconds)]
-    remains = folder.record()
-    if remains is not None and remains.pid == record.pid and not remains.running:
-        take_out(remains)
-        folder.clear()
+    }[outcome]
     merged = f"; the context {context_name(record.name)} is gone from {record.merged}" if record.merged else ""
     kept = f"; its state is kept in {record.data_dir}" if record.data_dir else ""
     return f"{folder.name}: {what}{merged}{kept}"

@@ -74,8 +74,11 @@ def _send(pid: int, number: signal.Signals) -> None:
 
 def _ps(pid: int, columns: str) -> str:
     """Where there is no /proc."""
+    # A time is written in the language and the zone of whoever asks, and marks of others are compared with it.
+    environment = {**os.environ, "LC_ALL": "C", "TZ": "UTC"}
+    command = ["ps", "-o", columns, "-p", str(pid)]
     try:
-        asked = subprocess.run(["ps", "-o", columns, "-p", str(pid)], capture_output=True, text=True, check=False)
+        asked = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
     except FileNotFoundError:
         return ""
     return asked.stdout.strip()

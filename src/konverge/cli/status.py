@@ -33,7 +33,9 @@ def run(arguments: argparse.Namespace) -> int:
 
     named = [ClusterFolder(name) for name in dict.fromkeys(arguments.names)]
     records = [(folder.name, folder.record()) for folder in named or known_clusters()]
-    clusters = asyncio.run(_look([record for _, record in records if record is not None]))
+    running = {name for name, record in records if record is not None and ClusterFolder(name).running}
+    known = [(record, name in running) for name, record in records if record is not None]
+    clusters = asyncio.run(_look(known))
     if named:
         clusters += [{"name": name, "state": "not there"} for name, record in records if record is None]
     if arguments.output == "json":
@@ -45,20 +47,20 @@ def run(arguments: argparse.Namespace) -> int:
     return FAILED if named and any(cluster["state"] != "running" for cluster in clusters) else 0
 
 
-async def _look(records: list[Record]) -> list[dict[str, Any]]:
+async def _look(known: list[tuple[Record, bool]]) -> list[dict[str, Any]]:
     import asyncio
 
-    return list(await asyncio.gather(*map(_facts, records)))
+    return list(await asyncio.gather(*(_facts(record, running) for record, running in known)))
 
 
-async def _facts(record: Record) -> dict[str, Any]:
+async def _facts(record: Record, running: bool) -> dict[str, Any]:
     """What is known of a cluster, and what it answers."""
     from konverge.cli.local_processes import resident_bytes
     from konverge.objects import times
 
     facts = {
         "name": record.name,
-        "state": _state(record),
+        "state": _state(record, running),
         "url": record.url,
         "version": "",
         "since": record.since,
@@ -66,7 +68,7 @@ async def _facts(record: Record) -> dict[str, Any]:
         "nodes": None,
         "objects": None,
         "operators": list(record.operators),
-        "memory": resident_bytes(record.pid) if record.running else 0,
+        "memory": resident_bytes(record.pid) if record.process_seen else 0,
         "data": record.data_dir,
         "pid": record.pid,
         "kubeconfig": record.kubeconfig,
@@ -79,8 +81,8 @@ async def _facts(record: Record) -> dict[str, Any]:
     return {**facts, **await _answers(record)} if facts["state"] == "running" else facts
 
 
-def _state(record: Record) -> str:
-    if not record.running:
+def _state(record: Record, running: bool) -> str:
+    if not running:
         return "crashed"
     return "running" if record.url else "starting"
 
