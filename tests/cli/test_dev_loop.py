@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 
 from konverge.apiserver import ApiServer
-from konverge.cli.dev_loop import DevLoop, Workbench
+from konverge.cli.dev_loop import DevLoop, Workbench, at_work
 from konverge.cli.exit import UsageError
 from konverge.cli.main import main
 from konverge.cli.operator_process import NotLoaded, OperatorProcess, files_of_code, is_own_code
 from konverge.cli.watched_files import LOOK_EVERY, WatchedFiles
-from konverge.client import Client, Static
+from konverge.client import Client, NotFound, Static
 from konverge.objects.kinds.core_v1 import ConfigMap
 
 SETTINGS = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: settings}\ndata: {a: %s}\n"
@@ -77,21 +77,23 @@ async def settings(client: Client) -> dict[str, str]:
     return dict((await client.get(ConfigMap, "settings", "default")).data or {})
 
 
-def loop(client: Client, folder: Path, said: list[str]) -> DevLoop:
+def bench(client: Client, folder: Path, said: list[str]) -> Workbench:
     def follow(resources: Any, shown: bool) -> None:
         said.extend(f"follow {resource.kind} {shown}" for resource in resources)
 
-    return DevLoop(
-        Workbench(
-            client=client,
-            kubeconfig=folder / "kubeconfig",
-            manifests=[str(folder / "app.yaml")],
-            stdin="",
-            references=[],
-            say=said.append,
-            follow=follow,
-        )
+    return Workbench(
+        client=client,
+        kubeconfig=folder / "kubeconfig",
+        manifests=[str(folder / "app.yaml")],
+        stdin="",
+        references=[],
+        say=said.append,
+        follow=follow,
     )
+
+
+def loop(client: Client, folder: Path, said: list[str]) -> DevLoop:
+    return DevLoop(bench(client, folder, said), watch=True)
 
 
 @pytest.mark.virtual
@@ -148,6 +150,23 @@ async def test_no_saved_manifest_ends_the_loop(tmp_path: Path, monkeypatch: pyte
         await asyncio.sleep(5)
         assert await settings(client) == {"a": "d"}
         following.cancel()
+
+
+@pytest.mark.virtual
+@pytest.mark.spec("O-23")
+async def test_only_with_watch_is_removed_what_is_no_longer_in_the_files(tmp_path: Path) -> None:
+    async with ApiServer() as server, Client(server.transport, credentials=Static.bearer(server.token)) as client:
+        space = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "kube-system"}}
+        await client.apply(space, field_manager="test")
+        touch(tmp_path / "app.yaml", SETTINGS % "b", 1)
+        async with at_work(bench(client, tmp_path, []), watch=False):
+            pass
+        touch(tmp_path / "app.yaml", (SETTINGS % "b").replace("settings", "others"), 2)
+        async with at_work(bench(client, tmp_path, []), watch=False):
+            assert await settings(client) == {"a": "b"}
+        async with at_work(bench(client, tmp_path, []), watch=True):
+            with pytest.raises(NotFound):
+                await settings(client)
 
 
 @pytest.mark.virtual

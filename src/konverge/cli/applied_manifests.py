@@ -1,24 +1,27 @@
 """Manifests in a cluster: applied in the order that they need, applied again when they change, removed with their file.
 
-What was applied is in an inventory in the cluster, so that a restart knows it too. An object is marked with an
-annotation when it is created here: only an object that is in the inventory and has the mark is ever removed. One that
-was there before, such as the namespace `default`, is applied to and never removed.
+What was applied is in an inventory in the cluster, so that a restart knows it too: each set of sources has one of its
+own there, and what is in several belongs to none of them. An object is marked with an annotation when it is created
+here: only an object that is in the inventory and has the mark is ever removed. One that was there before, such as the
+namespace `default`, is applied to and never removed.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import msgspec
 
 from konverge.cli.exit import CommandFailed
 from konverge.cli.install_objects import established
-from konverge.cli.manifest_files import Manifest
+from konverge.cli.manifest_files import STDIN, Manifest
 from konverge.cli.object_changes import short_name
-from konverge.client import Client, ClientError, NotFound
+from konverge.client import Client, ClientError, MergePatch, NotFound
 from konverge.objects.kinds.core_v1 import ConfigMap
 from konverge.objects.resource import Resource
 
@@ -105,19 +108,24 @@ def install_order(manifests: Iterable[Manifest]) -> list[Manifest]:
 
 
 class Applied:
-    """The manifests of one cluster."""
+    """The manifests of some sources (what `-f` was given) in one cluster."""
 
-    def __init__(self, client: Client) -> None:
+    def __init__(self, client: Client, sources: Iterable[str]) -> None:
         self._client = client
+        self._key = inventory_key(sources)
 
-    async def apply(self, manifests: Iterable[Manifest]) -> Outcome:
-        """Make the cluster have these objects, and none of those that were applied before and are no longer among them.
+    async def apply(self, manifests: Iterable[Manifest], *, remove: bool) -> Outcome:
+        """Make the cluster have these objects; with `remove`, none of those that were applied from these sources before
+        and are no longer among them.
 
         An object that is refused does not keep others from being applied; but then nothing is removed: an object may
-        only have moved to another file.
+        only have moved to another file. Nor is anything when there is no object at all: an editor may have just
+        emptied the file to write it.
         """
         outcome = Outcome()
-        before = await self._inventory()
+        inventories = await self._inventories()
+        before = inventories.pop(self._key, [])
+        elsewhere = {identity.group_kind for identities in inventories.values() for identity in identities}
         ordered = install_order(manifests)
         definitions = [manifest for manifest in ordered if manifest.obj["kind"] == "CustomResourceDefinition"]
         kept: dict[tuple[str, ...], Identity] = {}
@@ -127,9 +135,10 @@ class Applied:
                 await self._await(definitions, outcome)
         gone = [identity for identity in before if identity.group_kind not in kept]
         await self._remember([*gone, *kept.values()])  # before anything is removed: a crash must not forget it
-        if not outcome.errors:
+        if remove and kept and not outcome.errors:
             for identity in reversed(gone):
-                await self._remove(identity, outcome)
+                if identity.group_kind not in elsewhere:
+                    await self._remove(identity, outcome)
             if not outcome.errors:
                 await self._remember(kept.values())
         return outcome
@@ -184,18 +193,37 @@ class Applied:
         else:
             outcome.removed.append(identity)
 
-    async def _inventory(self) -> list[Identity]:
+    async def _inventories(self) -> dict[str, list[Identity]]:
         try:
-            inventory = await self._client.get(ConfigMap, INVENTORY[1], INVENTORY[0])
-            return msgspec.json.decode((inventory.data or {}).get("objects", "[]"), type=list[Identity])
-        except (NotFound, msgspec.MsgspecError):
-            return []
+            written = (await self._client.get(ConfigMap, INVENTORY[1], INVENTORY[0])).data or {}
+        except NotFound:
+            return {}
+        return {key: _identities(text) for key, text in written.items()}
 
     async def _remember(self, identities: Iterable[Identity]) -> None:
-        objects = json.dumps([list(identity) for identity in identities])
-        metadata = {"namespace": INVENTORY[0], "name": INVENTORY[1]}
-        inventory = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {"objects": objects}}
-        await self._client.apply(inventory, field_manager=MANAGER, force=True)
+        """Write the inventory of these sources; those of others stay."""
+        data = {self._key: json.dumps([list(identity) for identity in identities])}
+        try:
+            await self._client.patch(
+                ConfigMap, INVENTORY[1], MergePatch({"data": data}), INVENTORY[0], field_manager=MANAGER
+            )
+        except NotFound:
+            metadata = {"namespace": INVENTORY[0], "name": INVENTORY[1]}
+            inventory = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data}
+            await self._client.create(inventory, field_manager=MANAGER)
+
+
+def inventory_key(sources: Iterable[str]) -> str:
+    """Which inventory is that of these sources, in whatever order: a key of a ConfigMap cannot be a path."""
+    places = sorted({source if source == STDIN else str(Path(source).absolute()) for source in sources})
+    return f"objects-{hashlib.sha256(json.dumps(places).encode()).hexdigest()[:16]}"
+
+
+def _identities(text: str) -> list[Identity]:
+    try:
+        return msgspec.json.decode(text, type=list[Identity])
+    except msgspec.MsgspecError:
+        return []
 
 
 def _is_marked(obj: dict[str, Any]) -> bool:

@@ -39,16 +39,17 @@ class Workbench:
 class DevLoop:
     """Applies, restarts, and shows what came of it."""
 
-    def __init__(self, bench: Workbench) -> None:
+    def __init__(self, bench: Workbench, *, watch: bool) -> None:
         self._bench = bench
-        self._applied = Applied(bench.client)
+        self._watch = watch
+        self._applied = Applied(bench.client, bench.manifests)
         self._operators = OperatorProcess(bench.references, bench.kubeconfig, bench.say)
 
     async def apply(self) -> Outcome:
         """Apply the manifests as they are now. Raises ManifestError for those that cannot be read."""
         manifests = await read_manifests(self._bench.manifests, self._bench.stdin)
-        outcome = await self._applied.apply(manifests)
-        self._bench.say(outcome.summary())
+        outcome = await self._applied.apply(manifests, remove=self._watch)
+        self._bench.say(outcome.summary() if manifests else "there is no object in the files: nothing was removed")
         for error in outcome.errors:
             self._bench.say(f"error: {' '.join(error.split())}")
         self._follow(outcome.resources)
@@ -118,7 +119,7 @@ async def at_work(bench: Workbench, *, watch: bool) -> AsyncIterator[None]:
 
     Without `watch`, manifests that cannot be applied raise CommandFailed; with it, they are shown.
     """
-    loop = DevLoop(bench)
+    loop = DevLoop(bench, watch=watch)
     try:
         if bench.references:
             await loop.attempt(loop.load)
