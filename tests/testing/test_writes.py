@@ -6,7 +6,7 @@ import pytest
 
 from konverge.client import MergePatch
 from konverge.objects.kinds.coordination_v1 import Lease
-from konverge.objects.kinds.core_v1 import ConfigMap
+from konverge.objects.kinds.core_v1 import ConfigMap, Secret
 from konverge.objects.meta import ObjectMeta
 from konverge.runtime import Context, Controller, Manager, Result
 from konverge.sim import Cluster
@@ -91,6 +91,37 @@ async def test_other_resources_can_be_ignored_and_the_observer_goes() -> None:
         async with assert_no_writes(cluster, ignore={"/configmaps"}):
             await cluster.client.create(MAP)
         assert cluster.server.store.observers == []
+
+
+async def write_secrets(cluster: Cluster) -> None:
+    last = {"kubectl.kubernetes.io/last-applied-configuration": '{"stringData":{"new":"s3cr3t"}}'}
+    async with assert_no_writes(cluster):
+        for body in (
+            {"stringData": {"password": "s3cr3t", "new": "s3cr3t"}, "metadata": {"labels": {"tier": "db"}}},
+            {"metadata": {"annotations": last}},
+            {"data": {"password": None}, "metadata": {"annotations": dict.fromkeys(last, "s3cr3t again")}},
+            {"data": None},
+        ):
+            await cluster.client.patch(Secret, "login", MergePatch(body), "default")
+
+
+async def test_the_content_of_a_secret_is_not_shown() -> None:
+    async with small() as cluster:
+        meta = ObjectMeta(name="login", namespace="default", labels={"app": "web"})
+        await cluster.client.create(Secret(metadata=meta, string_data={"password": "before"}))
+        with pytest.raises(Written) as caught:
+            await write_secrets(cluster)
+    copy = "metadata.annotations.kubectl.kubernetes.io/last-applied-configuration"
+    assert [set(write.changes) for write in caught.value.writes] == [
+        {
+            "data.password: (hidden) → (hidden)",
+            "data.new: (none) → (hidden)",
+            'metadata.labels.tier: (none) → "db"',
+        },
+        {"metadata.annotations: (none) → (hidden)"},
+        {"data.password: (hidden) → (none)", f"{copy}: (hidden) → (hidden)"},
+        {"data: (hidden) → (none)"},
+    ]
 
 
 async def fail_after_a_write(cluster: Cluster) -> None:

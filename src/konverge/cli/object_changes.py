@@ -10,6 +10,8 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
+from konverge.objects.confidential import is_confidential
+
 MAX_CHANGES = 4
 MAX_VALUE = 40
 _SILENT = frozenset(("status", "apiVersion", "kind"))
@@ -23,9 +25,9 @@ def changes(old: dict[str, Any], new: dict[str, Any]) -> list[str]:
     >>> changes({"spec": {"replicas": 2}}, {"spec": {"replicas": 3, "image": "web:2"}})
     ['spec.image = web:2', 'spec.replicas 2 → 3']
     """
-    secret = new.get("kind") == "Secret"
+    kind = str(new.get("kind"))
     found = [(path, before, after) for path, before, after in _differences(_shown(old), _shown(new), "")]
-    shown = [_line(path, before, after, hidden=secret and "data" in path.lower()) for path, before, after in found]
+    shown = [_line(path, before, after, hidden=is_confidential(kind, path)) for path, before, after in found]
     more = [f"and {len(shown) - MAX_CHANGES} more"] if len(shown) > MAX_CHANGES else []
     return shown[:MAX_CHANGES] + more
 

@@ -6,6 +6,8 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
+from konverge.objects.confidential import is_confidential
+
 NOISE = frozenset(("metadata.resourceVersion", "metadata.managedFields", "metadata.generation"))
 LONGEST = 80
 _ABSENT = object()
@@ -13,13 +15,17 @@ _ABSENT = object()
 Obj = dict[str, Any]
 
 
-def differences(old: Obj | None, new: Obj | None) -> list[str]:
-    """The fields that differ, without what every write changes.
+def differences(old: Obj | None, new: Obj | None, kind: str = "") -> list[str]:
+    """The fields that differ, without what every write changes. Of a Secret the values are not shown.
 
     >>> differences({"spec": {"replicas": 1}}, {"spec": {"replicas": 2, "paused": True}})
     ['spec.replicas: 1 → 2', 'spec.paused: (none) → true']
     """
-    return [f"{path}: {_text(a)} → {_text(b)}" for path, a, b in pairs(old or {}, new or {})]
+    lines = []
+    for path, before, after in pairs(old or {}, new or {}):
+        hidden = is_confidential(kind, path)
+        lines.append(f"{path}: {_text(before, hidden=hidden)} → {_text(after, hidden=hidden)}")
+    return lines
 
 
 def pairs(old: Any, new: Any, path: str = "") -> Iterator[tuple[str, Any, Any]]:
@@ -37,8 +43,10 @@ def pairs(old: Any, new: Any, path: str = "") -> Iterator[tuple[str, Any, Any]]:
         yield path, old, new
 
 
-def _text(value: Any) -> str:
+def _text(value: Any, *, hidden: bool) -> str:
     if value is _ABSENT:
         return "(none)"
+    if hidden:
+        return "(hidden)"
     text = json.dumps(value, ensure_ascii=False)
     return text if len(text) <= LONGEST else f"{text[:LONGEST]}…"

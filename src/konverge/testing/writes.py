@@ -92,7 +92,8 @@ def _write(table: Table, event: Event) -> Write:
     verb = "created" if old is None else "deleted" if new is None else "changed"
     writers = (current.controller if current else "", _field_manager(old, new))
     known = tuple(dict.fromkeys(name for name in writers if name))
-    changes = differences(old, new) if old is not None and new is not None else []
+    kind = "Secret" if table.name == "/secrets" else ""  # a record does not have it
+    changes = differences(old, new, kind) if old is not None and new is not None else []
     what = f"{table.name.lstrip('/')} {event.key}"
     return Write(verb, what, known, str(current.subject) if current else "", tuple(changes))
 
