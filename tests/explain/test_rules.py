@@ -256,6 +256,28 @@ def test_custom_resources_by_the_conventions(status: dict[str, Any], health: Hea
     assert (answer.health, answer.sentence) == (health, f"Thing t {says}")
 
 
+QUOTA = "exceeded quota: q, requested: cpu=1, used: cpu=3, limited: cpu=3"
+
+
+@pytest.mark.limit(20)  # minutes, where the time grows with the square of the length
+@pytest.mark.parametrize("text", ["x" * 500_000, "x max limit to " * 40_000, "a: Forbidden: " * 40_000])
+def test_long_messages_do_not_take_long(text: str) -> None:
+    assert refusal(text, "n", World([])) is None
+    many = [{"type": f"T{number}", "status": "False", "message": text} for number in range(40)]
+    thing = obj("Thing", "t", {}, status={"conditions": [*many, *conditions(Ready=("False", text))["conditions"]]})
+    assert explained(thing | {"apiVersion": "x.io/v1"}).health is Health.WAITING
+
+
+def test_a_refusal_is_seen_beside_a_long_message() -> None:
+    states = conditions(Ready=("False", "x" * 60_000), Synced=("False", QUOTA), Odd=("False", "x" * 60_000))
+    assert explained(obj("Thing", "t", {}, status=states) | {"apiVersion": "x.io/v1"}).cause == "quota"
+
+
+def test_of_a_message_the_beginning_is_looked_at() -> None:
+    assert refusal("x" * 4_000 + QUOTA, "n", World([])) is not None
+    assert refusal("x" * 4_096 + QUOTA, "n", World([])) is None
+
+
 def test_claims_volumes_and_the_parts_of_the_api() -> None:
     spec = {"storageClassName": "slow"}
     slow = obj("StorageClass", "slow", namespace="", provisioner="kubernetes.io/no-provisioner")

@@ -14,11 +14,15 @@ from konverge.explain.reading import items, text
 from konverge.explain.texts import shorten
 from konverge.explain.world import World
 
-_QUOTA = re.compile(r"exceeded quota: ([^,\s]+), requested: (.+?), used: (.+?), limited: (.+)", re.S)
+LONGEST = 4096
+"""Characters of a message that are looked at: another program wrote it, and it may be of any length."""
+
+# What repeats ahead of a fixed text has a limit: else a search goes to the end of the message from each place in it.
+_QUOTA = re.compile(r"exceeded quota: ([^,\s]+), requested: (.{1,512}?), used: (.{1,512}?), limited: (.+)", re.S)
 _QUOTA_UNSET = re.compile(r"failed quota: ([^:\s]+): must specify (.+)", re.S)
 _LIMIT = re.compile(
     r"((?:max|min)imum \S+ usage per \w+ is [^,]+?, but (?:request|limit) is [^,\]]+|"
-    r"\S+ max limit to request ratio per \w+ is [^,]+?, but provided ratio is [^,\]]+)"
+    r"(?<!\S)\S{1,256} max limit to request ratio per \w+ is [^,]+?, but provided ratio is [^,\]]+)"
 )
 _AWAY = re.compile(r'failed calling webhook "([^"]+)": (.+)', re.S)
 _DENIED = re.compile(r'admission webhook "([^"]+)" denied the request:? ?(.*)', re.S)
@@ -32,12 +36,14 @@ _RBAC = re.compile(
 )
 _ESCALATION = re.compile(r"attempting to grant RBAC permissions not currently held")
 _IMMUTABLE = re.compile(
-    r"(?:(\S+): )?(?:Invalid value|Forbidden): .*?(field is immutable|updates to \S+ spec for fields)", re.S
+    r"(?:(?<!\S)(\S{1,256}): )?(?:Invalid value|Forbidden): .*?(field is immutable|updates to \S+ spec for fields)",
+    re.S,
 )
 
 
 def refusal(message: str, namespace: str, world: World) -> Verdict | None:
     """What a refusal means for the object that is not made; None for a message of another sort."""
+    message = message[:LONGEST]
     for pattern, explain in _PATTERNS:
         match = pattern.search(message)
         if match is not None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from konverge.explain.links import links
 from konverge.explain.model import Health, Link, Ref, Verdict
 from konverge.explain.reading import Obj, condition, items, mapping, number, text
-from konverge.explain.refusals import refusal
+from konverge.explain.refusals import LONGEST, refusal
 from konverge.explain.rules.operators import unseen_by_operator
 from konverge.explain.texts import shorten
 from konverge.explain.world import World, message_of
@@ -31,6 +31,8 @@ READY_PHASES = frozenset(
         "ok",
     )
 )
+MOST_MESSAGES = 32
+"""Conditions of one object whose messages are looked at."""
 FAILED_PHASES = frozenset(("failed", "error", "degraded", "crashed", "invalid", "unhealthy", "lost"))
 
 
@@ -43,13 +45,13 @@ def judge_custom(ref: Ref, obj: Obj, world: World) -> Verdict:
         return Verdict(Health.READY, "exists", waits_for=children, like_children=True)
     if verdict.health is Health.READY:
         return verdict
-    message = _message(obj, verdict)
-    refused = refusal(message, ref.namespace, world) or _refused_in_events(ref, obj, world)
+    messages = _messages(obj, verdict)
+    refusals = (refusal(message, ref.namespace, world) for message in messages)
+    refused = next(filter(None, refusals), None) or _refused_in_events(ref, obj, world)
     if refused is not None:
         return refused
-    return Verdict(
-        verdict.health, verdict.says, cause=verdict.cause or "custom", waits_for=_needed(ref, world, said=message)
-    )
+    needed = _needed(ref, world, said="\n".join(messages))
+    return Verdict(verdict.health, verdict.says, cause=verdict.cause or "custom", waits_for=needed)
 
 
 def _needed(ref: Ref, world: World, said: str = "") -> tuple[Ref, ...]:
@@ -92,11 +94,13 @@ def _says(name: str, state: Obj, *, bad: bool = False) -> str:
     return f"{head}: {shorten(why)}" if why else head
 
 
-def _message(obj: Obj, verdict: Verdict) -> str:
+def _messages(obj: Obj, verdict: Verdict) -> list[str]:
     """Everything that its conditions say, since a refusal may be in another one than that which decides."""
     states = [entry for entry in items(obj, "status", "conditions") if text(entry, "status") != "Unknown"]
     said = [text(entry, "message") for entry in states if text(entry, "type") not in ("Ready",)]
-    return "\n".join([text(condition(obj, "Ready"), "message"), *said, text(obj, "status", "message"), verdict.says])
+    own = (text(obj, "status", "message"), verdict.says)
+    every = (text(condition(obj, "Ready"), "message"), *said[:MOST_MESSAGES], *own)
+    return [message[:LONGEST] for message in every if message]
 
 
 def _by_phase(obj: Obj) -> Verdict | None:
