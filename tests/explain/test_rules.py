@@ -278,6 +278,26 @@ def test_of_a_message_the_beginning_is_looked_at() -> None:
     assert refusal("x" * 4_096 + QUOTA, "n", World([])) is None
 
 
+def test_a_claim_may_ask_for_no_class_or_for_the_default() -> None:
+    def pending(spec: dict[str, Any], *classes: dict[str, Any], created: str = OLD, **options: Any) -> Any:
+        claim = obj("PersistentVolumeClaim", "c", spec, status={"phase": "Pending"})
+        claim["metadata"]["creationTimestamp"] = created
+        return explained(claim, *classes, **options)
+
+    plain, default = (obj("StorageClass", name, namespace="", provisioner="p") for name in ("plain", "std"))
+    default["metadata"]["annotations"] = {"storageclass.kubernetes.io/is-default-class": "true"}
+    static = pending({"storageClassName": ""}, default)
+    assert (static.health, static.cause) == (Health.WAITING, "no-volume")
+    assert static.sentence == "claim c asks for a volume without a storage class, and no volume fits"
+    without = pending({}, plain)
+    assert (without.cause, "there is no default" in without.sentence) == ("no-storage-class", True)
+    late, soon = pending({}, plain, default), pending({}, plain, default, created=NEW)
+    assert (late.health, soon.health) == (Health.WAITING, Health.PROGRESSING)
+    assert "was not given the default (std) yet" in late.sentence
+    unread = pending({}, listed=())
+    assert unread.sentence == "claim c names no storage class, and no volume fits"
+
+
 def test_claims_volumes_and_the_parts_of_the_api() -> None:
     spec = {"storageClassName": "slow"}
     slow = obj("StorageClass", "slow", namespace="", provisioner="kubernetes.io/no-provisioner")

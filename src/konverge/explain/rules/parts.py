@@ -12,6 +12,8 @@ from konverge.objects.labels import from_labels
 
 PATIENCE = 60.0
 NO_CLASS = "kubernetes.io/no-provisioner"
+_STORAGE = "storage.k8s.io"
+_DEFAULT = ("storageclass.kubernetes.io/is-default-class", "storageclass.beta.kubernetes.io/is-default-class")
 
 
 def judge_claim(ref: Ref, obj: Obj, world: World) -> Verdict:
@@ -26,14 +28,42 @@ def judge_claim(ref: Ref, obj: Obj, world: World) -> Verdict:
     if named:
         volume = Ref("PersistentVolume", named)
         return Verdict(Health.WAITING, f"waits for volume {named}", waits_for=(volume,), cause="volume")
+    if at(obj, "spec", "storageClassName") == "":  # unlike none at all, it asks for no class, not for the default
+        says = "asks for a volume without a storage class, and no volume fits"
+        advice = "create a PersistentVolume that fits and has no storageClassName, or make the claim again with a class"
+        return Verdict(Health.WAITING, says, cause="no-volume", advice=advice)
     if not name:
-        advice = "make a storage class the default, or set spec.storageClassName (a claim must be made again for that)"
-        says = "names no storage class, there is no default, and no volume fits"
-        return Verdict(Health.WAITING, says, cause="no-storage-class", advice=advice)
-    class_ref = Ref("StorageClass", name, group="storage.k8s.io")
+        return _without_class(obj, world)
+    class_ref = Ref("StorageClass", name, group=_STORAGE)
     if world.is_missing(class_ref):
         return Verdict(Health.WAITING, f"waits for storage class {name}", waits_for=(class_ref,), cause="missing")
     return _unbound(ref, world, name, world.get(class_ref) or {})
+
+
+def _without_class(obj: Obj, world: World) -> Verdict:
+    """A claim that leaves the class to the cluster. Upstream: the volume controller's assignDefaultStorageClass."""
+    classes = world.of_kind("StorageClass", group=_STORAGE)
+    defaults = [entry.name for entry in classes if _is_default(world.get(entry))]
+    if defaults:
+        late = world.now and world.is_older(obj, PATIENCE)
+        says = f"names no storage class, and was not given the default ({listed(sorted(defaults))}) yet"
+        advice = "see whether kube-controller-manager runs, which sets the default; or set spec.storageClassName"
+        return Verdict(
+            Health.WAITING if late else Health.PROGRESSING,
+            says,
+            cause="no-storage-class",
+            advice=advice if late else "",
+        )
+    advice = "make a storage class the default, or set spec.storageClassName (a claim must be made again for that)"
+    none = "there is no default, " if world.knows("StorageClass", group=_STORAGE) else ""
+    return Verdict(
+        Health.WAITING, f"names no storage class, {none}and no volume fits", cause="no-storage-class", advice=advice
+    )
+
+
+def _is_default(storage_class: Obj | None) -> bool:
+    annotations = mapping(storage_class, "metadata", "annotations")
+    return any(text(annotations, name) == "true" for name in _DEFAULT)
 
 
 def _resizing(obj: Obj) -> Verdict:
