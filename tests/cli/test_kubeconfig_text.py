@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from typing import Any
 
@@ -80,9 +81,64 @@ def test_a_context_that_was_current_is_so_again() -> None:
 
 
 @pytest.mark.spec("O-22")
-def test_a_previous_context_that_is_gone_leaves_none_current() -> None:
-    text = added(WORK, make_current=True).replace("{name: work, context:", "{name: moved, context:")
-    assert current_context(without_context(text, NAME)) == ""
+def test_a_previous_context_of_another_file_is_current_again() -> None:
+    """With KUBECONFIG=a:b the current context may be named in a and have its entry in b."""
+    text = WORK.replace("{name: work, context:", "{name: other, context:")
+    assert without_context(added(text, make_current=True), NAME) == text
+
+
+def up(text: str, *names: str) -> str:
+    for name in names:
+        text = with_context(text, name, CLUSTER, USER, make_current=True)
+    return text
+
+
+@pytest.mark.spec("O-22")
+@pytest.mark.parametrize("order", [*itertools.permutations(["konverge-a", "konverge-b", "konverge-c"])])
+def test_contexts_of_ours_are_taken_out_in_any_order(order: tuple[str, ...]) -> None:
+    text = up(WORK, "konverge-a", "konverge-b", "konverge-c")
+    names = ["konverge-a", "konverge-b", "konverge-c"]
+    for name in order:
+        text = without_context(text, name)
+        names.remove(name)
+        assert current_context(text) == (names[-1] if names else "work")
+    assert text == WORK
+
+
+@pytest.mark.spec("O-22")
+def test_one_of_ours_that_the_user_took_out_is_not_current_again() -> None:
+    text = up(WORK, "konverge-a", "konverge-b").replace("name: konverge-a", "name: gone")
+    assert current_context(without_context(text, "konverge-b")) == ""
+
+
+@pytest.mark.spec("O-22")
+def test_a_current_context_that_is_ours_but_not_there_does_not_come_back() -> None:
+    text = up(f"current-context: {NAME}\n", NAME, "konverge-b")
+    assert current_context(without_context(without_context(text, NAME), "konverge-b")) == ""
+
+
+@pytest.mark.spec("O-22")
+@pytest.mark.parametrize("name", ["123", "'123'", "1.50", '"yes"', "yes", '"null"', '"@team"', '"a: b"', '"a #b"'])
+def test_a_name_that_needs_quotes_comes_back_and_comments_stay(name: str) -> None:
+    text = WORK.replace("current-context: work", f"current-context: {name}").replace(
+        "name: work, c", f"name: {name}, c"
+    )
+    back = without_context(added(text, make_current=True), NAME)
+    assert yaml.safe_load(back) == yaml.safe_load(text)
+    lines = iter(back.splitlines())
+    assert all(line in lines for line in WORK.splitlines() if "#" in line and "current-context" not in line)
+    assert "# do not change" in back
+
+
+@pytest.mark.spec("O-22")
+def test_extensions_of_others_beside_ours_are_no_obstacle() -> None:
+    text = added(WORK, make_current=True)
+    document = yaml.safe_load(text)
+    [context] = [item["context"] for item in document["contexts"] if item["name"] == NAME]
+    context["extensions"] = [{"extension": {"a": 1}}, "odd", {"name": "konverge.dev/cluster"}]
+    back = yaml.safe_load(without_context(yaml.safe_dump(document), NAME))
+    assert [item["name"] for item in back["contexts"]] == ["work"]
+    assert back["current-context"] == ""
 
 
 @pytest.mark.spec("O-22")
@@ -196,8 +252,5 @@ def test_what_others_wrote_survives(
     assert {key: value or [] for key, value in others.items()} == expected
     back = yaml.safe_load(without_context(edited, NAME)) or {}
     assert {key: value for key, value in back.items() if value} == {
-        key: value
-        for key, value in document.items()
-        if value
-        and (key != "current-context" or not make_current or value in [c["name"] for c in document.get("contexts", [])])
+        key: value for key, value in document.items() if value
     }

@@ -19,6 +19,8 @@ SECTIONS = {"clusters": "cluster", "users": "user", "contexts": "context"}
 CURRENT = "current-context"
 MARK = "konverge.dev/cluster"
 """The name of the extension that our own entries have. An entry without it belongs to another, whatever its name."""
+PREVIOUS, OURS = "previous", "ours"
+"""In the extension of a context: which one was current before, as it was written, and whether that was one of ours."""
 
 Document = dict[str, Any]
 
@@ -31,11 +33,11 @@ def with_context(text: str, name: str, cluster: Document, user: Document, *, mak
     """Put a cluster, a user and a context of this name in, in place of those of an earlier run."""
     text = without_context(text, name)
     document = _read(text)
-    previous = current_context(text) if make_current else ""
+    mark = _mark(document, name) if make_current else {}
     entries = {
-        "clusters": _entry(name, "cluster", cluster),
-        "users": _entry(name, "user", user),
-        "contexts": _entry(name, "context", {"cluster": name, "user": name}, previous),
+        "clusters": _entry(name, "cluster", cluster, {}),
+        "users": _entry(name, "user", user, {}),
+        "contexts": _entry(name, "context", {"cluster": name, "user": name}, mark),
     }
     for section, entry in entries.items():
         if any(other.get("name") == name for other in document.get(section) or ()):
@@ -45,15 +47,21 @@ def with_context(text: str, name: str, cluster: Document, user: Document, *, mak
 
 
 def without_context(text: str, name: str) -> str:
-    """Take out what `with_context` put in. If it was the current context, the one before it is current again."""
+    """Take out what `with_context` put in. If it was the current context, the one before it is current again, as it was
+    written: its entry may be in another file of KUBECONFIG.
+    """
     document = _read(text)
     ours = [entry for entry in document.get("contexts") or () if _is_ours(entry, "context", name)]
     text = _without(text, name)
-    if not ours or document.get(CURRENT) != name:
+    if not ours:
         return text
-    previous = _mark_of(ours[0], "context").get("previous", "")
-    exists = any(entry.get("name") == previous for entry in _read(text).get("contexts") or ())
-    return _edited(text, _Current(previous if exists else ""))
+    mark = _mark_of(ours[0])
+    text = _hand_down(text, name, mark)
+    if document.get(CURRENT) != name:
+        return text
+    previous = mark.get(PREVIOUS, "")
+    gone = mark.get(OURS) and not any(entry.get("name") == previous for entry in _read(text).get("contexts") or ())
+    return _edited(text, _Current("" if gone else previous))
 
 
 def current_context(text: str) -> str:
@@ -69,24 +77,51 @@ def _without(text: str, name: str) -> str:
     return text
 
 
-def _entry(name: str, kind: str, content: Document, previous: str = "") -> Document:
-    extension = {"previous": previous} if previous else {}
-    return {"name": name, kind: {**content, "extensions": [{"name": MARK, "extension": extension}]}}
+def _mark(document: Document, name: str) -> Document:
+    """What is to be current again after `name`."""
+    previous = document.get(CURRENT)
+    if not previous or previous == name:
+        return {}
+    ours = any(_is_ours(entry, "context", previous) for entry in document.get("contexts") or ())
+    return {PREVIOUS: previous, OURS: True} if ours else {PREVIOUS: previous}
 
 
-def _is_ours(entry: Document, kind: str, name: str) -> bool:
-    if entry.get("name") != name:
-        return False
+def _hand_down(text: str, name: str, mark: Document) -> str:
+    """Contexts of ours that `name` was before go back to what was before `name`."""
+    if mark.get(PREVIOUS) == name:
+        mark = {}
+    while after := [
+        (index, entry)
+        for index, entry in enumerate(_read(text).get("contexts") or ())
+        if _is_ours(entry, "context", entry.get("name")) and _mark_of(entry).get(PREVIOUS) == name
+    ]:
+        index, entry = after[0]
+        changed = copy.deepcopy(entry)
+        for extension in _marks(changed, "context"):
+            extension["extension"] = mark
+        text = _edited(_edited(text, _Remove("contexts", index)), _Append("contexts", changed))
+    return text
+
+
+def _entry(name: str, kind: str, content: Document, mark: Document) -> Document:
+    return {"name": name, kind: {**content, "extensions": [{"name": MARK, "extension": mark}]}}
+
+
+def _is_ours(entry: Document, kind: str, name: object) -> bool:
+    return entry.get("name") == name and bool(_marks(entry, kind))
+
+
+def _mark_of(context: Document) -> Document:
+    mark = _marks(context, "context")[0].get("extension")
+    return mark if isinstance(mark, dict) else {}
+
+
+def _marks(entry: Document, kind: str) -> list[Document]:
     content = entry.get(kind)
     extensions = content.get("extensions") if isinstance(content, dict) else None
-    return isinstance(extensions, list) and any(
-        isinstance(extension, dict) and extension.get("name") == MARK for extension in extensions
-    )
-
-
-def _mark_of(entry: Document, kind: str) -> Document:
-    marks = [mark["extension"] for mark in entry[kind]["extensions"] if mark["name"] == MARK]
-    return marks[0] if isinstance(marks[0], dict) else {}
+    if not isinstance(extensions, list):
+        return []
+    return [extension for extension in extensions if isinstance(extension, dict) and extension.get("name") == MARK]
 
 
 def _read(text: str) -> Document:
@@ -145,15 +180,15 @@ class _Remove:
 
 
 class _Current:
-    def __init__(self, name: str) -> None:
-        self.name = name
+    def __init__(self, name: Any) -> None:
+        self.name = name  # not always a text: others write numbers without quotes
 
     def meaning(self, document: Document) -> None:
         document[CURRENT] = self.name
 
     def text(self, text: str, root: yaml.MappingNode | None) -> str:
         value = _value(root, CURRENT)
-        written = self.name or '""'
+        written = _scalar(self.name)
         if value is None:
             return _at_the_end(text, f"{CURRENT}: {written}\n")
         start, end = value.start_mark.index, value.end_mark.index
@@ -212,9 +247,21 @@ def _whole(text: str, edit: _Append | _Remove | _Current, desired: Document) -> 
         items.append(yaml.compose(yaml.safe_dump(edit.entry, sort_keys=False)))
     node: yaml.Node = yaml.SequenceNode("tag:yaml.org,2002:seq", items)
     if isinstance(edit, _Current):
-        node = yaml.ScalarNode("tag:yaml.org,2002:str", edit.name)
+        node = yaml.compose(_scalar(edit.name), Loader=yaml.SafeLoader)
     root.value = [*kept, (yaml.ScalarNode("tag:yaml.org,2002:str", key), node)]
     return str(yaml.serialize(root, width=1 << 30, allow_unicode=True))
+
+
+def _scalar(value: Any) -> str:
+    """As it is written after a key: with quotes if it would be read as something else without them."""
+    if not isinstance(value, str):
+        return yaml.safe_dump(value).removesuffix("...\n").strip()
+    try:
+        if yaml.safe_load(f"key: {value}\n") == {"key": value}:
+            return value
+    except (yaml.YAMLError, ValueError):
+        pass
+    return yaml.safe_dump(value, default_style='"', width=1 << 30, allow_unicode=True).strip()
 
 
 def _root(text: str) -> yaml.MappingNode | None:
