@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import pty
 import sys
 import tempfile
 from collections.abc import AsyncIterator, Iterator
@@ -19,7 +20,7 @@ import pytest
 
 from konverge.objects.kinds.core_v1 import Event, Pod
 from konverge.sim.cluster import Cluster
-from konverge.sim.processes import ProcessRule, isolation, runtime, warden
+from konverge.sim.processes import ProcessRule, isolation, permitted, runtime, warden
 from konverge.sim.processes.isolation import Isolation, RunningAsRoot, why_not
 from tests.sim.conftest import SPACE
 from tests.sim.processes.support import (
@@ -233,6 +234,57 @@ async def test_variables_of_a_pod_do_not_reach_what_runs_before_its_program(tmp_
     assert not [line for line in said if "python" in line], "the interpreter of the trampoline heard of it"
 
 
+@isolated
+@pytest.mark.parametrize("below", ["", "/deep"])
+async def test_a_host_path_that_is_exchanged_for_a_link_is_not_shown(
+    outdoors: Path, monkeypatch: pytest.MonkeyPatch, below: str
+) -> None:
+    """By a process that writes there, after the folder was checked and before it is mounted."""
+    shared, other, check = outdoors / "shared", outdoors / "other", permitted.check_host_path
+    for folder in (shared / "folder/deep", other / "deep"):
+        folder.mkdir(parents=True)
+    for folder in (other, other / "deep"):
+        folder.chmod(0o777)
+
+    def checked_and_exchanged(*args: Any) -> None:
+        check(*args)
+        if not (shared / "folder").is_symlink():
+            (shared / "folder").rename(shared / "before")
+            (shared / "folder").symlink_to(other)
+
+    monkeypatch.setattr(permitted, "check_host_path", checked_and_exchanged)
+    volumes = {"volumes": [{"name": "data", "hostPath": {"path": f"{shared}/folder{below}"}}]}
+    async with process_cluster(replace(RULE, host_paths=(str(shared),))) as cluster:
+        text = "import os; open(os.environ['DATA'] + '/planted', 'w')"
+        await cluster.client.create(script("racer", text, volumeMounts=MOUNTS[:1], pod=volumes))
+        status = main_status(await until(cluster.client, "racer", is_over))
+    assert not (other / "planted").exists()
+    assert not (other / "deep/planted").exists()
+    assert status is not None
+    assert status.state is not None
+    assert status.state.terminated is not None
+    assert status.state.terminated.reason == "StartError"
+
+
+@isolated
+async def test_it_opens_no_terminal_of_this_machine() -> None:
+    ours, theirs = pty.openpty()
+    try:
+        name = os.ttyname(theirs)
+        Path(name).chmod(0o666)
+        async with process_cluster(RULE) as cluster:
+            await cluster.client.create(config_map())
+            found = await answers(
+                cluster,
+                f"os.open({name!r}, os.O_RDWR | os.O_NOCTTY)",
+                "import pty; master, slave = pty.openpty(); os.open(os.ttyname(slave), os.O_RDWR | os.O_NOCTTY)",
+            )
+    finally:
+        os.close(ours)
+        os.close(theirs)
+    assert found == ["FileNotFoundError", "done"]
+
+
 # ------------------------------------------------------------------ all that runs beside it
 
 
@@ -248,6 +300,9 @@ async def test_commands_run_in_the_namespaces_of_their_container() -> None:
         for flags in (("stdout",), ("stdout", "tty")):
             said, _ = await ran(cluster, [sys.executable, "-c", look], *flags)
             assert said[1].strip() == b"['1'] True"
+        speak = "print('hi', file=open('/dev/tty', 'w')); open('/dev/stdout', 'w').write('ho')"
+        said, _ = await ran(cluster, [sys.executable, "-c", speak], "stdout", "tty")
+        assert said[1].split() == [b"hi", b"ho"], "the terminal of a session works, although its folder is another"
         said, _ = await ran(cluster, ["sh", "-c", "cat /proc/self/status /proc/1/status; id -u"], "stdout")
         assert said[1].count(b"CapEff:\t0000000000000000") == said[1].count(b"CapPrm:\t0000000000000000") == 2
         assert said[1].count(b"NoNewPrivs:\t1") == 2

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -36,6 +37,38 @@ def test_links_in_a_volume_lead_no_file_of_ours_out_of_it(tmp_path: Path) -> Non
         leaving = container(volumeMounts=[{"name": "v", "mountPath": "/data", "subPath": sub}])
         with pytest.raises(MountError):
             disk.prepare(tmp_path / "two", leaving, {"v": (volume, False)}, {})
+    assert list(outside.iterdir()) == []
+
+
+def test_a_sub_path_that_is_exchanged_for_a_link_is_not_made_elsewhere(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    volume, outside, resolve = tmp_path / "volume", tmp_path / "outside", Path.resolve
+    (volume / "sub").mkdir(parents=True)
+    outside.mkdir()
+
+    def resolved_and_exchanged(path: Path, strict: bool = False) -> Path:
+        result = resolve(path, strict)
+        if path == volume / "sub/made" and not (volume / "sub").is_symlink():
+            (volume / "sub").rmdir()
+            (volume / "sub").symlink_to(outside)
+        return result
+
+    monkeypatch.setattr(Path, "resolve", resolved_and_exchanged)
+    spec = container(volumeMounts=[{"name": "v", "mountPath": "/data", "subPath": "sub/made"}])
+    with suppress(MountError):
+        disk.prepare(tmp_path / "home", spec, {"v": (volume, False)}, {})
+    assert (volume / "sub").is_symlink()
+    assert list(outside.iterdir()) == []
+
+
+def test_a_volume_that_is_exchanged_for_a_link_is_not_used(tmp_path: Path) -> None:
+    volume, outside = tmp_path / "volume", tmp_path / "outside"
+    outside.mkdir()
+    volume.symlink_to(outside)
+    spec = container(volumeMounts=[{"name": "v", "mountPath": "/data", "subPath": "made"}])
+    with pytest.raises(MountError):
+        disk.prepare(tmp_path / "home", spec, {"v": (volume, False)}, {})
     assert list(outside.iterdir()) == []
 
 

@@ -245,8 +245,8 @@ def prepare(
     env: Mapping[str, str],
     user: int | None = None,
 ) -> Mounts:
-    """A fresh root with its mounts. `volumes` are folders, and whether they are made of objects; `user` is who is to
-    own it all, if that is not us. Raises MountError.
+    """A fresh root with its mounts. `volumes` are folders (resolved), and whether they are made of objects; `user`
+    is who is to own it all, if that is not us. Raises MountError.
     """
     mounts = Mounts(home.resolve(), user)
     remove(mounts.root)
@@ -282,11 +282,12 @@ def _shown(
         make_folder(copy.parent)
         copied(source, copy)
         return copy
-    if not source.resolve().is_relative_to(folder.resolve()):
+    real = source.resolve()  # once: processes write there, and the next time it may be another place
+    if not real.is_relative_to(folder):
         raise MountError(f'subPath "{sub}" leaves its volume')
-    if not source.exists():
+    if not real.exists():
         try:
-            os.close(open_folder(source.resolve(), user))
+            os.close(open_folder(real, user))
         except OSError as error:
             raise MountError(f'subPath "{sub}" cannot be made: {error.strerror}') from error
-    return source.resolve()
+    return real

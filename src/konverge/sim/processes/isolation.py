@@ -84,14 +84,16 @@ class Isolation:
         return users.start + int.from_bytes(digest[:8], "big") % len(users)
 
     def view(self, namespace: str, files: Sequence[str], read: Iterable[Path], written: Iterable[Path]) -> View:
-        """`files` are those that a rule names, `read` and `written` the container's own."""
+        """`files` are those that a rule names, `read` and `written` the container's own. These are resolved and
+        checked: resolving them again could give another place, if a pod has put a link there meanwhile.
+        """
         user = self.user(namespace)
-        shown = {str(path.resolve()): True for path in written if path.exists()}
+        shown = {str(path): True for path in written if path.exists()}
         named = [os.path.abspath(os.path.expanduser(name)) for name in files]  # noqa: PTH100, PTH111
         links = [(name, os.path.realpath(name)) for name in (*named, *_SYSTEM) if Path(name).exists()]
         closed = _closed([*shown, *(real for _, real in links)]) if user is not None else []
         covers = self._covers(user, closed)
-        for path in (*(str(path.resolve()) for path in read if path.exists()), *(real for _, real in links)):
+        for path in (*(str(path) for path in read if path.exists()), *(real for _, real in links)):
             if _beneath(Path(path), covers):
                 shown.setdefault(path, False)
         return View(
@@ -107,7 +109,7 @@ class Isolation:
         homes = {self.environ.get("HOME", ""), _home_of(os.getuid())}
         covers = dict.fromkeys(_real(temporary_folders()), ("mode=1777", True))
         covers |= dict.fromkeys(_real(homes), (f"mode=0700,uid={owner},gid={group}", True))
-        covers |= dict.fromkeys(_real({"/run", *closed, *map(str, self.hidden)}), ("mode=0755", False))
+        covers |= dict.fromkeys(_real({"/run", "/dev/console", *closed, *map(str, self.hidden)}), ("mode=0755", False))
         outer = [path for path in covers if not any(_inside(path, other) for other in covers)]
         return [(path, *covers[path]) for path in sorted(outer)]
 

@@ -18,7 +18,7 @@ OPTIONS is JSON: `parent` (a pid), `terminal`, `cwd`, and for a program that is 
 """
 
 # A script for which each import counts; all of them are here, since the modules may be hidden from an isolated program.
-# ruff: noqa: PTH103, PTH112, PTH120, PTH121, PTH123, PTH211
+# ruff: noqa: PTH103, PTH112, PTH120, PTH123, PTH211
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _PR_SET_PDEATHSIG, _PR_SET_NO_NEW_PRIVS = 1, 38
 _NEWNS, _NEWIPC, _NEWUSER, _NEWPID = 0x00020000, 0x08000000, 0x10000000, 0x20000000
 _MS_NOSUID, _MS_NODEV, _MS_NOEXEC, _MS_BIND, _MS_REC, _MS_PRIVATE = 2, 4, 8, 4096, 16384, 1 << 18
 _OPEN_TREE, _MOVE_MOUNT, _MOUNT_SETATTR = 428, 429, 442
-_HERE, _RECURSIVE, _EMPTY_PATH, _NOFOLLOW, _CLONE, _CLOEXEC = -100, 0x8000, 0x1000, 0x100, 1, os.O_CLOEXEC
+_HERE, _RECURSIVE, _EMPTY_PATH, _CLONE, _CLOEXEC = -100, 0x8000, 0x1000, 1, os.O_CLOEXEC
 _READ_ONLY, _NO_SUID, _NO_DEV = 1, 2, 4
 _NOT_PASSED_ON = {signal.SIGCHLD, signal.SIGTSTP, signal.SIGTTIN, signal.SIGTTOU, signal.SIGWINCH}
 
@@ -65,11 +65,21 @@ def set_attributes(descriptor: int, path: str, flags: int, attributes: int) -> N
 
 def open_tree(path: str) -> int:
     """What is there now, as something to be mounted. A path with a link in it may lead elsewhere than it was meant."""
-    flags = _CLONE | _CLOEXEC | _RECURSIVE | _NOFOLLOW
-    descriptor = _call(f"open_tree {path}", libc.syscall(_OPEN_TREE, _HERE, path.encode(), ctypes.c_uint(flags)))
-    if not os.path.samefile(f"/proc/self/fd/{descriptor}", path) or os.path.realpath(path) != path:
-        raise OSError(f"{path} is reached by a link")
-    return descriptor
+    place = os.open("/", os.O_PATH)
+    for part in path.strip("/").split("/"):
+        above = place
+        try:
+            place = os.open(part, os.O_PATH | os.O_NOFOLLOW, dir_fd=above)
+        finally:
+            os.close(above)
+        if stat.S_ISLNK(os.fstat(place).st_mode):
+            os.close(place)
+            raise OSError(f"{path} is reached by a link")
+    try:
+        flags = _CLONE | _CLOEXEC | _RECURSIVE | _EMPTY_PATH
+        return _call(f"open_tree {path}", libc.syscall(_OPEN_TREE, place, b"", ctypes.c_uint(flags)))
+    finally:
+        os.close(place)
 
 
 def move_mount(descriptor: int, path: str) -> None:
@@ -86,6 +96,8 @@ def see(view: dict[str, Any]) -> None:
     trees = [(open_tree(path), path, writable) for path, writable in view["shown"]]
     set_attributes(_HERE, "/", _RECURSIVE, _READ_ONLY | _NO_SUID)
     os.umask(0o022)
+    if os.path.isdir("/dev/pts"):  # or it could open the terminals of its user
+        mount("devpts", "/dev/pts", "devpts", _MS_NOSUID | _MS_NOEXEC, "newinstance,ptmxmode=0666,mode=0620")
     for path, options, _ in view["covers"]:
         if os.path.isdir(path):
             mount("tmpfs", path, "tmpfs", _MS_NOSUID | _MS_NODEV, options)
