@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from konverge.explain import Explainer, Health, Ref, World, as_json, grouped
+from konverge.explain.explainer import LONGEST
 from konverge.explain.rules import _RULES
 
 pytestmark = pytest.mark.spec("O-80")
@@ -98,14 +99,63 @@ def test_owners_in_a_ring_end() -> None:
     assert [answer.ref.name for answer in explainer.sick()]
 
 
-def test_a_chain_longer_than_the_stack_is_walked_to_its_end() -> None:
+WAITING = {"status": {"conditions": [{"type": "Ready", "status": "False", "message": "not yet"}]}}
+
+
+def test_a_long_ring_is_shown_in_parts() -> None:
+    things = [owned(str(number), str((number - 1) % 400), **WAITING) for number in range(400)]
+    explainer = Explainer(World(things))
+    answers = explainer.sick()
+    assert {len(answer.chain) for answer in answers} == {LONGEST}
+    assert len(answers) == 13, "no more than it takes to name all of them"
+    assert {step.ref for answer in answers for step in answer.chain} == set(explainer.world)
+    assert max(len(answer.sentence) for answer in answers) < 1500
+
+
+def test_of_a_chain_the_beginning_is_walked_as_far_as_a_sentence_goes() -> None:
+    things = [owned("0"), *(owned(str(number), str(number - 1)) for number in range(1, LONGEST - 1))]
+    end = owned("end", str(LONGEST - 2), **WAITING) | {"kind": "Part"}
+    answer = Explainer(World([*things, end])).why(Ref("Thing", "0", "n", "x.io"))
+    assert (len(answer.chain), answer.chain[-1].ref.name, answer.health) == (LONGEST, "end", Health.WAITING)
+    assert answer.sentence.endswith("Part end, which is not ready: not yet")
+
+
+def test_an_event_that_is_read_again_counts_once() -> None:
+    def event(name: str, uid: str, count: int) -> dict[str, Any]:
+        meta = {"name": name, "namespace": "n", "uid": uid}
+        about = {"kind": "Thing", "namespace": "n", "name": "t"}
+        return {"apiVersion": "v1", "kind": "Event", "metadata": meta, "involvedObject": about, "count": count}
+
+    world = World([owned("t"), event("a", "1", 1), event("b", "2", 1), event("a", "1", 5), event("a", "3", 7)])
+    assert [entry["count"] for entry in world.events(Ref("Thing", "t", "n", "x.io"))] == [5, 1, 7]
+
+
+def test_many_events_are_not_compared_with_each_other() -> None:
+    class Counted(dict[str, Any]):
+        compared = 0
+
+        def __eq__(self, other: object) -> bool:
+            Counted.compared += 1
+            return super().__eq__(other)
+
+        __hash__ = None  # type: ignore[assignment]
+
+    about = {"kind": "Thing", "namespace": "n", "name": "t"}
+    kind = {"apiVersion": "v1", "kind": "Event", "involvedObject": about}
+    World([Counted(kind, metadata={"name": f"e{number}", "namespace": "n"}) for number in range(100)])
+    assert Counted.compared == 0
+
+
+def test_a_chain_longer_than_the_stack_ends() -> None:
     links = [owned(str(number), str(number - 1)) for number in range(1, 1500)]
     last = {"status": {"conditions": [{"type": "Ready", "status": "False", "message": "the end"}]}}
     end = owned("last", "1499", **last) | {"kind": "Part"}
     explainer = Explainer(World([owned("0"), *links, end]))
     first = Ref("Thing", "0", "n", "x.io")
     answer = explainer.why(first)
-    assert (len(answer.chain), answer.chain[-1].ref.name) == (1501, "last")
+    assert (len(answer.chain), answer.health, answer.worst) == (LONGEST, Health.WAITING, Health.WAITING)
+    assert answer.sentence.endswith("Thing 30, which waits for Thing 31, which waits for others")
+    assert "last" in {step.ref.name for answer in explainer.sick() for step in answer.chain}, "the cause is shown"
     deepest = explainer.tree(first)
     while deepest.children:
         deepest = deepest.children[0]

@@ -54,8 +54,8 @@ class Answer(msgspec.Struct, kw_only=True):
 
     @property
     def worst(self) -> Health:
-        """That of the sickest object of the chain."""
-        return max((step.health for step in self.chain), key=lambda health: health.severity)
+        """That of the sickest object of the chain; one that was cut off may not show it."""
+        return max((self.health, *(step.health for step in self.chain)), key=lambda health: health.severity)
 
 
 def as_json(value: Answer | Branch) -> dict[str, Any]:

@@ -15,6 +15,8 @@ from konverge.explain.model import Health, Link, Ref, Verdict
 from konverge.explain.rules import judge
 from konverge.explain.world import World
 
+LONGEST = 32
+"""Objects of a chain: what is longer is no sentence any more, and rings may be as long as the cluster is large."""
 DEPTH = 12
 """Levels of a tree that are drawn."""
 WIDTH = 500
@@ -72,12 +74,17 @@ class Explainer:
         own = first.health
         if len(steps) == 1 or own in (Health.FAILED, Health.WAITING):
             return own
+        if last.health is Health.READY:
+            return Health.WAITING  # the chain was cut off: what is beyond is not ready
         return max(own, min(last.health, Health.WAITING, key=_severity), key=_severity)
 
     # -------------------------------------------------------------- the chain
 
     def _walk(self, start: Ref) -> list[Ref]:
-        """From an object to the cause: always to the sickest of what it waits for, never to the same twice."""
+        """From an object to the cause: always to the sickest of what it waits for, never to the same twice.
+
+        Where it is longer than `LONGEST`, the last one may be ready by itself and wait for others.
+        """
         steps, seen, current = [start], {start}, start
         while True:
             verdict = self.verdict(current)
@@ -86,6 +93,8 @@ class Explainer:
             candidates = [ref for ref in dict.fromkeys(verdict.waits_for) if ref not in seen and self._is_sick(ref)]
             if not candidates:
                 break
+            if len(steps) == LONGEST:
+                return steps
             current = max(candidates, key=lambda ref: (ref.kind not in OBSERVERS, self.verdict(ref).health.severity))
             seen.add(current)
             steps.append(current)
@@ -147,6 +156,8 @@ class Explainer:
                 others = self._others(steps[number - 1], step)
                 text += f"{' waits for' if begin else ', which waits for'} {step}{others}"
                 clause = ""
+        if last.health is Health.READY:
+            return f"{text}, which waits for others"
         if clause:
             return f"{text} {clause}"
         return f"{text}, whose {last.whose}" if last.whose else f"{text}, which {last.says}"
@@ -208,14 +219,27 @@ class Explainer:
         blamed = {step.ref for answer in answers for step in answer.chain[1:]}
         tops = [answer for answer in answers if answer.ref not in blamed]
         # In a ring, everything is blamed by something.
-        left = {answer.chain[-1].ref for answer in answers} - {answer.chain[-1].ref for answer in tops}
+        ends = {answer.chain[-1].ref for answer in answers if len(answer.chain) < LONGEST}
+        left = ends - {answer.chain[-1].ref for answer in tops}
         tops += [answer for answer in answers if answer.ref in left]
+        tops += _uncovered(tops, [answer for answer in answers if len(answer.chain) == LONGEST])
         return sorted(tops, key=lambda answer: (-answer.worst.severity, answer.ref.namespace, answer.ref))
 
     def _is_consequence(self, ref: Ref) -> bool:
         """A Service or the like whose owner is not ready either: the owner's answer is enough."""
         owners = [owner for owner in self.world.owners(ref) if owner.kind not in OBSERVERS]
         return ref.kind in OBSERVERS and any(self._is_sick(owner) for owner in owners)
+
+
+def _uncovered(shown: list[Answer], long: list[Answer]) -> list[Answer]:
+    """Of chains that may have been cut off, as many as it takes to name every object that begins one."""
+    covered = {step.ref for answer in shown for step in answer.chain}
+    more = []
+    for answer in long:
+        if answer.ref not in covered:
+            covered.update(step.ref for step in answer.chain)
+            more.append(answer)
+    return more
 
 
 def _severity(health: Health) -> int:

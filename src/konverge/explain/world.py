@@ -51,7 +51,7 @@ class World:
         self._by_kind: dict[tuple[str, str, str], list[Ref]] = defaultdict(list)
         self._everywhere: dict[KindKey, list[Ref]] = defaultdict(list)
         self._owned: dict[str, list[Ref]] = defaultdict(list)
-        self._events: dict[tuple[str, str, str], list[Obj]] = defaultdict(list)
+        self._events: dict[tuple[str, str, str], dict[tuple[str, str, str], Obj]] = defaultdict(dict)
         self._labelled: dict[tuple[str, str, str], list[Ref]] = defaultdict(list)
         self.add(objects)
 
@@ -103,8 +103,9 @@ class World:
     def _add_event(self, event: Obj) -> None:
         about = mapping(event, "involvedObject") or mapping(event, "regarding")
         key = (text(about, "kind"), text(about, "namespace"), text(about, "name"))
-        if event not in self._events[key]:
-            self._events[key].append(event)
+        meta = mapping(event, "metadata")
+        identity = (text(meta, "namespace"), text(meta, "name"), text(meta, "uid"))
+        self._events[key][identity] = event  # read again, it may have been seen more often
 
     # -------------------------------------------------------------- reading
 
@@ -180,7 +181,7 @@ class World:
         uid = text(self._objects.get(ref), "metadata", "uid")
         events = [
             event
-            for event in self._events.get((ref.kind, ref.namespace, ref.name), ())
+            for event in self._events.get((ref.kind, ref.namespace, ref.name), {}).values()
             if text(event, "type") != "Normal"
             and (not reasons or text(event, "reason") in reasons)
             and _about(event) in ("", uid)
@@ -190,8 +191,8 @@ class World:
     def events(self, ref: Ref) -> list[Obj]:
         """All events about an object, the earliest first."""
         uid = text(self._objects.get(ref), "metadata", "uid")
-        events = self._events.get((ref.kind, ref.namespace, ref.name), [])
-        return sorted((event for event in events if _about(event) in ("", uid) or not uid), key=last_seen)
+        events = self._events.get((ref.kind, ref.namespace, ref.name), {})
+        return sorted((event for event in events.values() if _about(event) in ("", uid) or not uid), key=last_seen)
 
 
 def _about(event: Obj) -> str:
