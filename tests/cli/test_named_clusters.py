@@ -14,13 +14,15 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 import yaml
 
 from konverge import clock
-from konverge.cli import background, local_processes
+from konverge.cli import background, local_processes, user_kubeconfig
 from konverge.cli.cluster_folders import ClusterFolder, Record, Taken, known_clusters
 from konverge.cli.exit import CommandFailed
+from konverge.cli.lifetime import lifetime
 from konverge.cli.main import main
 from konverge.cli.user_kubeconfig import merge
 from konverge.client import Client, Kubeconfig
@@ -190,6 +192,55 @@ def test_down_ends_the_process_and_removes_what_it_left(
     assert "/my/state" in capsys.readouterr().out
     assert main(["down", "dev"]) == 0, "a second time there is nothing to do"
     assert "does not run" in capsys.readouterr().out
+
+
+@pytest.mark.spec("O-21", "O-22")
+def test_a_context_that_could_not_be_taken_out_is_taken_out_the_next_time(
+    sleeper: subprocess.Popen[bytes],
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(user_kubeconfig, "LOCKED_FOR", 0.0)
+    kubeconfig = tmp_path / "config"
+    merge(kubeconfig, "konverge-dev", ENTRIES, switch=False)
+    folder = ClusterFolder("dev")
+    folder.make()
+    folder.write(record(sleeper.pid, merged=str(kubeconfig)))
+    lock = tmp_path / "config.lock"
+    lock.touch()
+    assert main(["down", "dev"]) == 1
+    assert sleeper.wait() == -signal.SIGTERM
+    shown = capsys.readouterr()
+    assert "is gone" not in shown.out
+    assert "config.lock" in shown.err
+    main(["status"])
+    assert "crashed" in capsys.readouterr().out
+    lock.unlink()
+    assert main(["down", "dev"]) == 0
+    assert not yaml.safe_load(kubeconfig.read_text())["contexts"]
+    assert folder.record() is None
+
+
+@pytest.mark.spec("O-22")
+def test_a_cluster_that_ends_by_itself_keeps_its_record_while_its_context_stays(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(user_kubeconfig, "LOCKED_FOR", 0.0)
+    monkeypatch.setenv("KUBECONFIG", str(tmp_path / "config"))
+    merge(tmp_path / "config", "konverge-dev", ENTRIES, switch=False)
+    arguments = argparse.Namespace(name="dev", merge_kubeconfig=True, data_dir=None, in_background=False, argv=[])
+    with lifetime(arguments):
+        (tmp_path / "config.lock").touch()
+    folder = ClusterFolder("dev")
+    kept = folder.record()
+    assert kept is not None
+    folder.write(msgspec.structs.replace(kept, pid=2**22 + 1))  # as when this process has ended
+    arguments.merge_kubeconfig = False
+    with lifetime(arguments):
+        (tmp_path / "config.lock").unlink()
+    assert folder.record() is None
+    assert not yaml.safe_load((tmp_path / "config").read_text())["contexts"]
 
 
 @pytest.mark.spec("O-21")

@@ -76,7 +76,10 @@ def end(folder: ClusterFolder, seconds: float) -> str:
     outcome = local_processes.end(record.pid, record.started, within=seconds)
     with folder.unclaimed() as unclaimed:
         if unclaimed:
-            take_out(record)
+            remains = folder.record()
+            if remains is not None and not take_out(remains):
+                again = f"`konverge down {folder.name}` tries again"
+                raise CommandFailed(f"the cluster {folder.name!r} does not run; its context stays: {again}")
             folder.clear()
         elif outcome == "gone":
             raise CommandFailed(

@@ -31,6 +31,8 @@ class Lifetime:
         self.folder = folder
         self._arguments = arguments
         self._merged: Path | None = None
+        self._left = ""
+        """The kubeconfig that still has the context of the last run: it is taken out at the end of this one."""
         if arguments.merge_kubeconfig:
             self._merged = user_kubeconfig(os.environ).absolute()
 
@@ -57,7 +59,8 @@ class Lifetime:
         remains = self.folder.record()
         if remains is not None:
             print(_killed(remains), file=sys.stderr)
-            take_out(remains)
+            if not take_out(remains):
+                self._left = remains.merged
             self.folder.clear()
         self.folder.write(self._record())
 
@@ -86,8 +89,10 @@ class Lifetime:
     def ends(self) -> None:
         record = self.folder.record() if self.folder is not None else None
         if self.folder is not None and record is not None:
-            take_out(record)
-            self.folder.clear()
+            if take_out(record):
+                self.folder.clear()
+            else:
+                print(f"konverge up: try again by `konverge down {self.name}`", file=sys.stderr)
 
     def _record(self) -> Record:
         data_dir: Path | None = self._arguments.data_dir
@@ -99,7 +104,7 @@ class Lifetime:
             since=times.now(),
             data_dir=str(data_dir.resolve()) if data_dir is not None else "",
             log=str(self.folder.log) if self._arguments.in_background else "",
-            merged=str(self._merged or ""),
+            merged=str(self._merged or self._left),
             arguments=tuple(self._arguments.argv),
         )
 
@@ -129,14 +134,16 @@ def context_name(cluster: str) -> str:
 
 
 def take_out(record: Record) -> bool:
-    """Take the context of a cluster out of the user's kubeconfig, if it is there; what prevents it is printed."""
-    if not record.merged:
-        return False
-    try:
-        return unmerge(Path(record.merged), context_name(record.name))
-    except (CommandFailed, OSError) as error:
-        print(f"konverge: the context {context_name(record.name)} stays: {error}", file=sys.stderr)
-        return False
+    """Take the context of a cluster out of the user's kubeconfig, if it is there. What prevents it is printed; returns
+    False then, and it has to be tried again.
+    """
+    if record.merged:
+        try:
+            unmerge(Path(record.merged), context_name(record.name))
+        except (CommandFailed, OSError) as error:
+            print(f"konverge: the context {context_name(record.name)} stays: {error}", file=sys.stderr)
+            return False
+    return True
 
 
 def _killed(record: Record) -> str:
