@@ -58,6 +58,27 @@ def test_a_signal_during_the_end_interrupts_nothing(number: signal.Signals) -> N
 
 
 @pytest.mark.spec("R-04")
+def test_closing_the_terminal_ends_it_unless_that_is_ignored() -> None:
+    seen: list[bool] = []
+
+    async def serve(stopping: asyncio.Event) -> None:
+        send(signal.SIGHUP)
+        send(signal.SIGTERM)
+        await stopping.wait()
+        await asyncio.sleep(0)
+        seen.append(True)
+
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        run_until_signal(serve)
+        assert signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
+    finally:
+        signal.signal(signal.SIGHUP, before)
+    assert seen == [True], "as with nohup: only the other signal counted"
+    assert signal.SIGHUP in SIGNALS
+
+
+@pytest.mark.spec("R-04")
 def test_what_goes_wrong_while_it_is_hurried_is_no_news_but_otherwise_it_is() -> None:
     async def fails(stopping: asyncio.Event) -> None:
         raise RuntimeError("broken")

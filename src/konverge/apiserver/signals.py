@@ -1,13 +1,13 @@
-"""A server as a process: runs until SIGTERM or SIGINT."""
+"""A server as a process: runs until SIGTERM, SIGINT, or the end of its terminal (SIGHUP)."""
 
 from __future__ import annotations
 
 import asyncio
 import signal
 import sys
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 
-SIGNALS = (signal.SIGTERM, signal.SIGINT)
+SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 _DESCRIPTORS = 65_536
 
 
@@ -21,17 +21,19 @@ def run_until_signal(
     """
     _allow_many_connections()
     before = {number: signal.getsignal(number) for number in SIGNALS}
+    if before[signal.SIGHUP] is signal.SIG_IGN:  # nohup: it is to outlive its terminal
+        del before[signal.SIGHUP]
     try:
         try:
             import uvloop
         except ImportError:
-            second = asyncio.run(_serve_until_signal(serve))
+            second = asyncio.run(_serve_until_signal(serve, before))
         else:
-            second = uvloop.run(_serve_until_signal(serve))
+            second = uvloop.run(_serve_until_signal(serve, before))
     finally:
-        for number in SIGNALS:
+        for number in before:
             signal.signal(number, signal.SIG_IGN)
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, before)
         if cleanup is not None:
             cleanup()
         for number, handler in before.items():
@@ -52,7 +54,9 @@ def _allow_many_connections() -> None:
         resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
 
 
-async def _serve_until_signal(serve: Callable[[asyncio.Event], Awaitable[None]]) -> int:
+async def _serve_until_signal(
+    serve: Callable[[asyncio.Event], Awaitable[None]], signals: Iterable[signal.Signals]
+) -> int:
     """The number of the second signal, or 0."""
     stopping = asyncio.Event()
     loop = asyncio.get_running_loop()
@@ -66,7 +70,7 @@ async def _serve_until_signal(serve: Callable[[asyncio.Event], Awaitable[None]])
             second.append(number)
             main.cancel()
 
-    for number in SIGNALS:
+    for number in signals:
         loop.add_signal_handler(number, on_signal, number)
     try:
         await serve(stopping)
@@ -75,5 +79,5 @@ async def _serve_until_signal(serve: Callable[[asyncio.Event], Awaitable[None]])
             raise
     finally:
         # The loop takes its handlers away when it closes: a signal at that moment would be an exception anywhere.
-        signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
+        signal.pthread_sigmask(signal.SIG_BLOCK, signals)
     return second[0] if second else 0
