@@ -18,6 +18,8 @@ from konverge.objects.kinds.core_v1 import ConfigMap, Node
 from konverge.objects.meta import ObjectMeta
 from konverge.operators.webapp import WebApp
 from konverge.runtime.engine import Engine
+from konverge.sim.cluster import Cluster
+from konverge.sim.processes.runtime import Processes
 from konverge.wire.message import Request
 from konverge.wire.pool import ConnectionPool
 
@@ -194,3 +196,23 @@ def test_as_root_without_isolation_process_pods_are_refused_with_what_to_do(
     said = capsys.readouterr().err
     assert "--processes-as-root" in said
     assert "unshare: Operation not permitted" in said
+
+
+@pytest.mark.spec("T-14")
+def test_every_kubeconfig_of_the_user_is_hidden_from_process_pods(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rules, hidden = tmp_path / "rules.yaml", list[Path]()
+    rules.write_text("- {image: 'web:*', command: [python3, -m, http.server]}\n")
+    files = [tmp_path / "first", tmp_path / "second"]
+    for file in files:
+        file.touch()
+
+    def enough(cluster: Cluster, *names: str) -> None:
+        raise RuntimeError("enough")
+
+    monkeypatch.setenv("KUBECONFIG", ":".join(map(str, files)))
+    monkeypatch.setattr(Processes, "hide", lambda _, path: hidden.append(path))
+    monkeypatch.setattr(Cluster, "release", enough)
+    main(["up", "--processes", str(rules), "--processes-as-root", "--operators", "none", "--no-console"])
+    assert set(files) <= set(hidden)

@@ -25,7 +25,7 @@ from konverge.cli.live import PlainView, View, on_screen, watching
 from konverge.cli.progress import Progress
 from konverge.cli.simulators import with_simulators
 from konverge.cli.terminal import is_terminal
-from konverge.cli.user_kubeconfig import user_kubeconfig
+from konverge.cli.user_kubeconfig import user_kubeconfigs
 from konverge.client import Client
 from konverge.objects.kinds import core_v1
 from konverge.objects.kinds.apps_v1 import Deployment, StatefulSet
@@ -70,7 +70,7 @@ async def serve(arguments: argparse.Namespace, parts: Parts, run: Lifetime, stop
         url = await cluster.listen(arguments.host, run.port(), tls=arguments.tls)
         kubeconfig = _write_kubeconfig(cluster, url, arguments.kubeconfig or parts.folder / "kubeconfig")
         if cluster.processes is not None:
-            for secret in (kubeconfig, parts.folder, user_kubeconfig(os.environ)):
+            for secret in (kubeconfig, parts.folder, *user_kubeconfigs(os.environ)):
                 cluster.processes.hide(secret)
             cluster.release("kubelet")
         progress.show("installing definitions and starting operators …")

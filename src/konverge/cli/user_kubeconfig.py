@@ -26,7 +26,7 @@ _EMPTY = "apiVersion: v1\nkind: Config\n"
 
 def user_kubeconfig(environment: Mapping[str, str]) -> Path:
     """The file to write to: of those in KUBECONFIG the first that exists, or the first; else `~/.kube/config`."""
-    listed = _listed(environment)
+    listed = user_kubeconfigs(environment)
     return next((path for path in listed if path.exists()), listed[0])
 
 
@@ -38,7 +38,7 @@ def merge(path: Path, name: str, kubeconfig: Mapping[str, Any], *, switch: bool)
 
     def edit(text: str) -> str:
         # Of several files the first that has a current context wins: one that is set elsewhere must not be hidden.
-        others = (other for other in _listed(os.environ) if other != path)
+        others = (other for other in user_kubeconfigs(os.environ) if other != path)
         make_current = switch or not (current_context(text) or any(map(_current, others)))
         return with_context(text or _EMPTY, name, cluster, user, make_current=make_current)
 
@@ -50,7 +50,8 @@ def unmerge(path: Path, name: str) -> bool:
     return path.exists() and _edit(path, lambda text: without_context(text, name))
 
 
-def _listed(environment: Mapping[str, str]) -> list[Path]:
+def user_kubeconfigs(environment: Mapping[str, str]) -> list[Path]:
+    """All that kubectl reads, in its order."""
     parts = [Path(part).expanduser() for part in environment.get("KUBECONFIG", "").split(os.pathsep) if part]
     return parts or [Path.home() / ".kube" / "config"]
 
