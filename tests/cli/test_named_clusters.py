@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import shlex
 import signal
 import socket
 import stat
@@ -20,10 +21,11 @@ import yaml
 
 from konverge import clock
 from konverge.cli import background, local_processes, user_kubeconfig
-from konverge.cli.cluster_folders import ClusterFolder, Record, Taken, known_clusters
+from konverge.cli.cluster_folders import ClusterFolder, Record, Taken, already_runs, known_clusters
+from konverge.cli.endpoints import Endpoints
 from konverge.cli.exit import CommandFailed
 from konverge.cli.lifetime import lifetime
-from konverge.cli.main import main
+from konverge.cli.main import main, parser
 from konverge.cli.user_kubeconfig import merge
 from konverge.client import Client, Kubeconfig
 from konverge.objects.kinds.core_v1 import Node
@@ -138,6 +140,25 @@ def test_a_cluster_whose_process_cannot_be_seen_runs_as_long_as_its_lock_is_held
     assert main(["down"]) == 1, "there is none of the usual name"
     assert main(["down", "dev"]) == 0
     assert folder.record() is None
+
+
+@pytest.mark.parametrize("option", [["--database", "{}"], ["--database={}"]])
+def test_passwords_are_not_in_the_record(option: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    argv = ["up", *(part.format("mysql://ann:se@cret@db.example.com:3306/n") for part in option), "--name", "dev"]
+    with lifetime(parser().parse_args(argv, argparse.Namespace(argv=[*argv, "a@b"]))):
+        written = (ClusterFolder("dev").path / "cluster.json").read_text()
+        assert main(["status", "--output", "json"]) == 0
+    shown = json.loads(capsys.readouterr().out)[0]["arguments"]
+    assert "cret" not in written
+    assert "mysql://ann:…@db.example.com:3306/n" in " ".join(shown)
+    assert shown[-3:] == ["--name", "dev", "a@b"]
+
+
+def test_the_line_that_is_to_be_copied_is_quoted() -> None:
+    path = "/my files/it's"
+    welcome = Endpoints(url="u", kubeconfig=Path(path), nodes=1, state="").welcome()
+    for text in (welcome, already_runs(record(1, kubeconfig=path))):
+        assert f"export KUBECONFIG={shlex.quote(path)}" in text
 
 
 def test_the_mark_of_a_process_does_not_depend_on_language_and_zone(

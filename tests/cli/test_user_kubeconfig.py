@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import stat
 from pathlib import Path
 
@@ -9,6 +11,7 @@ import pytest
 import yaml
 
 from konverge.cli import user_kubeconfig as module
+from konverge.cli.cluster_folders import state_root
 from konverge.cli.exit import CommandFailed
 from konverge.cli.user_kubeconfig import merge, unmerge, user_kubeconfig
 
@@ -93,3 +96,58 @@ def test_the_lock_of_kubectl_is_respected(config: Path, monkeypatch: pytest.Monk
         merge(config, NAME, ENTRIES, switch=False)
     assert lock.exists()
     assert not config.exists()
+
+
+@pytest.mark.spec("O-22")
+def test_a_read_only_file_is_left_alone(config: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    config.write_text("kind: Config\n")
+    config.chmod(0o400)
+    # For the administrator every file can be written.
+    monkeypatch.setattr(os, "access", lambda path, mode: not mode & os.W_OK or bool(Path(path).stat().st_mode & 0o200))
+    with pytest.raises(CommandFailed, match="read-only"):
+        merge(config, NAME, ENTRIES, switch=False)
+    assert config.read_text() == "kind: Config\n"
+    assert [path.name for path in config.parent.iterdir()] == ["config"]
+
+
+@pytest.mark.spec("O-22")
+@pytest.mark.parametrize("number", [errno.EBUSY, errno.EXDEV])
+def test_a_file_that_is_mounted_is_written_in_place(config: Path, monkeypatch: pytest.MonkeyPatch, number: int) -> None:
+    config.write_text("kind: Config\n" + "# much\n" * 1000)
+    inode = config.stat().st_ino
+
+    def mounted(path: Path, target: Path) -> None:
+        raise OSError(number, "mounted")
+
+    monkeypatch.setattr(Path, "replace", mounted)
+    merge(config, NAME, ENTRIES, switch=False)
+    assert current(config) == NAME
+    unmerge(config, NAME)
+    assert current(config) == ""
+    assert config.stat().st_ino == inode
+    assert [path.name for path in config.parent.iterdir()] == ["config"]
+
+
+def test_a_full_disk_leaves_the_file_as_it_is(config: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    config.write_text("kind: Config\n")
+
+    def full(path: Path, target: Path) -> None:
+        raise OSError(errno.ENOSPC, "full")
+
+    monkeypatch.setattr(Path, "replace", full)
+    with pytest.raises(OSError, match="full"):
+        merge(config, NAME, ENTRIES, switch=False)
+    assert config.read_text() == "kind: Config\n"
+    assert [path.name for path in config.parent.iterdir()] == ["config"]
+
+
+def test_a_user_without_a_home_is_asked_for_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    def home() -> Path:
+        raise RuntimeError("Could not determine home directory.")
+
+    monkeypatch.setattr(Path, "home", home)
+    monkeypatch.delenv("XDG_STATE_HOME", raising=False)
+    with pytest.raises(OSError, match="set HOME"):
+        user_kubeconfig({})
+    with pytest.raises(OSError, match="XDG_STATE_HOME"):
+        state_root()

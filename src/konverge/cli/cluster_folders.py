@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import shlex
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
@@ -181,7 +182,7 @@ def is_starting(name: str) -> str:
 
 def already_runs(record: Record) -> str:
     """What to do about a cluster that runs."""
-    reach = f"export KUBECONFIG={record.kubeconfig}" if record.kubeconfig else "konverge status"
+    reach = f"export KUBECONFIG={shlex.quote(record.kubeconfig)}" if record.kubeconfig else "konverge status"
     return (
         f"the cluster {record.name!r} runs already, {record.url or 'starting'} (process {record.pid}): use it by "
         f"`{reach}`, end it by `konverge down {record.name}`, or start another by `konverge up --name …`"
@@ -189,10 +190,14 @@ def already_runs(record: Record) -> str:
 
 
 def state_root() -> Path:
-    """Where the folders of clusters are."""
+    """Where the folders of clusters are. Raises OSError where the user has no home."""
     base = os.environ.get("XDG_STATE_HOME", "")
-    # A relative path is to be ignored: XDG Base Directory Specification.
-    return (Path(base) if Path(base).is_absolute() else Path.home() / ".local/state") / "konverge"
+    if Path(base).is_absolute():  # a relative path is to be ignored: XDG Base Directory Specification
+        return Path(base) / "konverge"
+    try:
+        return Path.home() / ".local/state/konverge"
+    except RuntimeError as error:
+        raise FileNotFoundError("this user has no home: set HOME, or XDG_STATE_HOME, to a folder") from error
 
 
 def known_clusters(root: Path | None = None) -> list[ClusterFolder]:

@@ -50,9 +50,9 @@ def database(text: str) -> Database:
         parts = urlsplit(text)
         port = parts.port
     except ValueError as error:
-        raise argparse.ArgumentTypeError(f"{_hidden(text)}: {error}; use {FORM}") from None
+        raise argparse.ArgumentTypeError(f"{without_password(text)}: {error}; use {FORM}") from None
     if parts.scheme not in _PORTS or not parts.hostname or port == 0 or parts.query or parts.fragment:
-        raise argparse.ArgumentTypeError(f"{_hidden(text)!r} is not a database: use {FORM}")
+        raise argparse.ArgumentTypeError(f"{without_password(text)!r} is not a database: use {FORM}")
     engine: Engine = "mysql" if parts.scheme == "mysql" else "postgresql"
     return Database(
         engine=engine,
@@ -64,8 +64,10 @@ def database(text: str) -> Database:
     )
 
 
-def _hidden(text: str) -> str:
-    """Without the password: errors end up in logs."""
+def without_password(text: str) -> str:
+    """A text with the password of its URL left out: errors end up in logs, and records on screens."""
+    if "://" not in text:
+        return text
     before, at, after = text.rpartition("@")
     scheme, slashes, user = before.partition("://")
     return f"{scheme}{slashes}{user.partition(':')[0]}:…{at}{after}" if at else text

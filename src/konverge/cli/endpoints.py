@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -55,7 +56,8 @@ class Endpoints:
         return "\n".join([f"ready {self.url}", *lines, "", "In another terminal:", *tries, "", ended_by])
 
     def _next(self) -> Sequence[str]:
-        begin = f"kubectl config use-context {self.context}" if self.merged else f"export KUBECONFIG={self.kubeconfig}"
+        export = f"export KUBECONFIG={shlex.quote(str(self.kubeconfig))}"
+        begin = f"kubectl config use-context {self.context}" if self.merged else export
         if "webapp" in self.operators:
             return (
                 begin,

@@ -17,6 +17,7 @@ import msgspec
 from konverge.cli.arguments import refuse_unless_free
 from konverge.cli.cluster_folders import ClusterFolder, Record
 from konverge.cli.cluster_names import DEFAULT
+from konverge.cli.databases import without_password
 from konverge.cli.endpoints import Endpoints
 from konverge.cli.exit import CommandFailed
 from konverge.cli.local_processes import start_mark
@@ -105,7 +106,7 @@ class Lifetime:
             data_dir=str(data_dir.resolve()) if data_dir is not None else "",
             log=str(self.folder.log) if self._arguments.in_background else "",
             merged=str(self._merged or self._left),
-            arguments=tuple(self._arguments.argv),
+            arguments=tuple(map(without_password, self._arguments.argv)),
         )
 
 

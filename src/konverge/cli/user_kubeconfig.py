@@ -6,6 +6,7 @@ once, so that a reader sees the old content or the new one. A file that cannot b
 
 from __future__ import annotations
 
+import errno
 import os
 import secrets
 import time
@@ -53,7 +54,12 @@ def unmerge(path: Path, name: str) -> bool:
 def user_kubeconfigs(environment: Mapping[str, str]) -> list[Path]:
     """All that kubectl reads, in its order."""
     parts = [Path(part).expanduser() for part in environment.get("KUBECONFIG", "").split(os.pathsep) if part]
-    return parts or [Path.home() / ".kube" / "config"]
+    if parts:
+        return parts
+    try:
+        return [Path.home() / ".kube" / "config"]
+    except RuntimeError as error:
+        raise FileNotFoundError("this user has no home: set HOME to a folder, or KUBECONFIG to a file") from error
 
 
 def _current(path: Path) -> str:
@@ -73,6 +79,8 @@ def _edit(path: Path, edit: Callable[[str], str]) -> bool:
             raise CommandFailed(f"{path} was left as it is: {error}") from error
         if edited == text:
             return False
+        if path.exists() and not os.access(path, os.W_OK):  # it could be replaced nevertheless, but is not meant to be
+            raise CommandFailed(f"{path} was left as it is: it is read-only")
         _replace(path.resolve(), edited.encode())
         return True
 
@@ -91,10 +99,24 @@ def _replace(path: Path, data: bytes) -> None:
             file.write(data)
             file.flush()
             os.fsync(descriptor)
-        new.replace(path)
+        try:
+            new.replace(path)
+        except OSError as error:
+            if error.errno not in (errno.EBUSY, errno.EXDEV):
+                raise
+            _write_in_place(path, data)  # a file that is mounted by itself, as into a container
+            new.unlink()
     except BaseException:
         new.unlink(missing_ok=True)
         raise
+
+
+def _write_in_place(path: Path, data: bytes) -> None:
+    with path.open("r+b") as file:
+        file.write(data)
+        file.truncate()
+        file.flush()
+        os.fsync(file.fileno())
 
 
 @contextmanager
