@@ -68,6 +68,28 @@ def test_an_error_is_shown_and_is_the_exit_code(
     assert "prompt.py" not in shown.partition("Traceback")[2].partition("\n")[2].partition("\n")[0]
 
 
+@pytest.mark.parametrize(
+    ("code", "status", "shown"),
+    [
+        ("import sys; await asyncio.sleep(0); sys.exit(3)", 3, ""),
+        ("await asyncio.sleep(0); raise KeyboardInterrupt", 1, "KeyboardInterrupt"),
+        (
+            "async def leave():\n    raise SystemExit(3)\n"
+            "task = asyncio.create_task(leave())\nawait asyncio.wait([task])\n"
+            "print(repr(task.exception()), len(await client.list(Namespace)) > 0)",
+            0,
+            "SystemExit(3) True",
+        ),
+    ],
+)
+@pytest.mark.spec("O-25")
+def test_code_with_await_may_end_the_program(kubeconfig: Path, code: str, status: int, shown: str) -> None:
+    command = [*KONVERGE, "shell", "--kubeconfig", str(kubeconfig), "-c", code]
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert ended.returncode == status
+    assert (ended.stdout + ended.stderr).strip() == shown
+
+
 @pytest.mark.spec("O-25")
 def test_a_program_on_standard_input(
     kubeconfig: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]

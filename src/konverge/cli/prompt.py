@@ -133,7 +133,12 @@ class Prompt(code.InteractiveConsole):
 
     def _run_loop(self) -> None:
         asyncio.set_event_loop(self._loop)
-        self._loop.run_forever()
+        while True:
+            try:
+                self._loop.run_forever()
+            except (SystemExit, KeyboardInterrupt):  # of a task, which has it as its result; the others go on
+                continue
+            return
 
 
 @contextmanager
