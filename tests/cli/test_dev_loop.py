@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import os
+import signal
+import threading
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from konverge.apiserver import ApiServer
+from konverge.cli import background
 from konverge.cli.dev_loop import DevLoop, Workbench, at_work
 from konverge.cli.exit import UsageError
 from konverge.cli.main import main
@@ -46,7 +49,7 @@ def touch(path: Path, text: str, moment: int) -> None:
 async def test_a_save_is_reported_once_when_the_files_are_at_rest(tmp_path: Path) -> None:
     touch(tmp_path / "a", "1", 1)
     touch(tmp_path / "b", "1", 1)
-    files = WatchedFiles(lambda: sorted(tmp_path.iterdir()))
+    files = await WatchedFiles.of(lambda: sorted(tmp_path.iterdir()))
     waiting = asyncio.create_task(files.saved())
     await asyncio.sleep(10)
     assert not waiting.done()
@@ -67,7 +70,7 @@ async def test_a_save_is_reported_once_when_the_files_are_at_rest(tmp_path: Path
 @pytest.mark.spec("O-23")
 async def test_a_file_that_is_replaced_under_the_same_time_and_size_is_seen(tmp_path: Path) -> None:
     touch(tmp_path / "a", "1", 1)
-    files = WatchedFiles(lambda: [tmp_path / "a"])
+    files = await WatchedFiles.of(lambda: [tmp_path / "a"])
     touch(tmp_path / "new", "2", 1)
     (tmp_path / "new").replace(tmp_path / "a")
     assert await files.saved() == {tmp_path / "a"}
@@ -174,7 +177,7 @@ async def test_only_with_watch_is_removed_what_is_no_longer_in_the_files(tmp_pat
 async def test_a_module_that_is_away_for_a_while_is_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     touch(tmp_path / "shop.py", "1", 1)
-    files = WatchedFiles(lambda: files_of_code("shop:manager"))
+    files = await WatchedFiles.of(lambda: files_of_code("shop:manager"))
     (tmp_path / "shop.py").rename(tmp_path / "away")
     waiting = asyncio.create_task(files.saved())
     await asyncio.sleep(5)
@@ -183,6 +186,23 @@ async def test_a_module_that_is_away_for_a_while_is_waited_for(tmp_path: Path, m
     await asyncio.sleep(5)
     (tmp_path / "away").rename(tmp_path / "shop.py")
     assert {path.name for path in await waiting} >= {"shop.py"}
+
+
+@pytest.mark.spec("O-23")
+async def test_files_are_looked_at_beside_the_event_loop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("konverge.cli.watched_files.LOOK_EVERY", 0.001)
+    threads: list[int] = []
+
+    def listed() -> list[Path]:
+        threads.append(threading.get_ident())
+        return [tmp_path / "a"]
+
+    touch(tmp_path / "a", "1", 1)
+    files = await WatchedFiles.of(listed)
+    touch(tmp_path / "a", "2", 2)
+    assert await files.saved() == {tmp_path / "a"}
+    assert len(threads) == 3
+    assert threading.get_ident() not in threads
 
 
 @pytest.mark.parametrize(
@@ -244,3 +264,43 @@ def test_what_cannot_be_meant_is_refused(
 ) -> None:
     assert main(["up", "--operators", "none", *arguments]) in (1, 2)
     assert message in capsys.readouterr().err
+
+
+@pytest.mark.blocking
+@pytest.mark.spec("O-23")
+async def test_an_operator_ends_though_a_process_of_it_keeps_its_output(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said: asyncio.Queue[str] = asyncio.Queue()
+    script = "sleep 1000 & echo $!; exec sleep 1000"
+    monkeypatch.setattr("konverge.cli.operator_process._KONVERGE", ("/bin/sh", "-c", script))
+    monkeypatch.setattr("konverge.cli.operator_process.OUTPUT_WITHIN", 0.01)
+    process = OperatorProcess(["notes.py"], tmp_path / "kubeconfig", said.put_nowait)
+    await process.restart()
+    left = int((await said.get()).removeprefix("| "))
+    try:
+        async with asyncio.timeout(60):
+            await process.stop()
+        assert not process.running
+        assert "operator output" not in {task.get_name() for task in asyncio.all_tasks()}
+        os.kill(left, 0)  # it is still there: it is not what was ended
+    finally:
+        os.kill(left, signal.SIGKILL)
+
+
+@pytest.mark.blocking
+@pytest.mark.spec("O-23")
+async def test_files_named_like_the_standard_library_harm_no_child(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in ("types.py", "asyncio.py", "json.py"):
+        (tmp_path / name).write_text("raise RuntimeError('not for konverge')\n")
+    (tmp_path / "operator.py").write_text(OPERATOR + "import near\n")
+    (tmp_path / "near.py").touch()
+    [definition] = await OperatorProcess(["operator.py"], tmp_path / "kubeconfig", lambda text: None).definitions()
+    assert definition["metadata"]["name"] == "notes.docs.example.com"
+    child = background._spawn(["--version"], tmp_path / "log")
+    printed, _ = await asyncio.to_thread(child.communicate)
+    assert child.returncode == 0, (tmp_path / "log").read_text()
+    assert printed.startswith(b"konverge")

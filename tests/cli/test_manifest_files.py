@@ -31,6 +31,21 @@ async def test_files_folders_lists_and_standard_input(tmp_path: Path) -> None:
     assert [path.name for path in files_of([str(tmp_path), "-"])] == ["b.yaml", "c.json", "notes.txt"]
 
 
+@pytest.mark.spec("O-23")
+async def test_folders_that_are_links_are_not_entered_but_files_that_are_links_are_read(tmp_path: Path) -> None:
+    folder = tmp_path / "app"
+    folder.mkdir()
+    (folder / "a.yaml").write_text(POD % "a")
+    (tmp_path / "elsewhere.yaml").write_text(POD % "b")
+    (folder / "b.yaml").symlink_to(tmp_path / "elsewhere.yaml")
+    (folder / "here").symlink_to(".")
+    (folder / "again").symlink_to(".")
+    (tmp_path / "link").symlink_to(folder)
+    assert [path.name for path in files_of([str(folder)])] == ["a.yaml", "b.yaml"]
+    assert await names(folder) == ["a", "b"]
+    assert await names(tmp_path / "link") == ["a", "b"], "what the user names is entered"
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [

@@ -67,7 +67,7 @@ def facts_apart() -> TextIO:
 def _spawn(argv: list[str], log: Path) -> subprocess.Popen[bytes]:
     if log.exists():
         log.replace(log.with_name("log.1"))
-    command = [sys.executable, "-m", "konverge.cli.main", *argv]
+    command = [sys.executable, "-P", "-m", "konverge.cli.main", *argv]  # -P: not the files of this folder
     log.touch(0o600)
     with log.open("wb") as file:
         return subprocess.Popen(

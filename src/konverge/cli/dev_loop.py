@@ -82,14 +82,14 @@ class DevLoop:
         return await self._bench.client.mapper.find(f"{spec['names']['plural']}.{spec['group']}")
 
     async def follow_manifests(self) -> None:
-        files = WatchedFiles(lambda: files_of(self._bench.manifests))
+        files = await WatchedFiles.of(lambda: files_of(self._bench.manifests))
         while True:
             self._bench.say(_saved(await files.saved()))
             await self.attempt(self.apply)
 
     async def follow_code(self) -> None:
         references = self._bench.references
-        files = WatchedFiles(lambda: [file for reference in references for file in files_of_code(reference)])
+        files = await WatchedFiles.of(lambda: [file for reference in references for file in files_of_code(reference)])
         while True:
             self._bench.say(_saved(await files.saved()))
             await self.attempt(self.load)

@@ -7,6 +7,7 @@ A folder with a `Chart.yaml` is a chart, which `helm template` renders; with a `
 from __future__ import annotations
 
 import asyncio
+import os
 import shutil
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -67,14 +68,19 @@ def files_of(sources: Iterable[str]) -> list[Path]:
 
 
 def files_below(folder: Path) -> Iterator[Path]:
-    """All files in and below a folder, but for hidden ones and those that tools make."""
-    for path in sorted(folder.iterdir()):
-        if path.name.startswith(".") or path.name in _SKIPPED:
+    """All files in and below a folder, but for hidden ones and those that tools make.
+
+    Folders that are links are left out: they may lead back to where they are.
+    """
+    with os.scandir(folder) as listed:
+        entries = sorted(listed, key=lambda entry: entry.name)
+    for entry in entries:
+        if entry.name.startswith(".") or entry.name in _SKIPPED:
             continue
-        if path.is_dir():
-            yield from files_below(path)
-        elif path.is_file():
-            yield path
+        if entry.is_dir(follow_symlinks=False):
+            yield from files_below(Path(entry.path))
+        elif entry.is_file():
+            yield Path(entry.path)
 
 
 def _files(path: Path) -> Iterable[Path]:
@@ -86,14 +92,19 @@ async def _read(source: str, stdin: str) -> list[Manifest]:
     if source == STDIN:
         return _parse(stdin, "standard input")
     try:
-        if not path.is_dir():
-            return _parse(path.read_text(encoding="utf-8"), source)
-        if command := _renderer(path):
+        if path.is_dir() and (command := _renderer(path)):
             return _parse(await _rendered(command), source)
-        files = [file for file in files_below(path) if file.suffix in SUFFIXES]
-        return [manifest for file in files for manifest in _parse(file.read_text(encoding="utf-8"), str(file))]
+        return await asyncio.to_thread(_plain, path, source)
     except (OSError, UnicodeDecodeError) as error:
         raise ManifestError(f"{source}: {error}") from error
+
+
+def _plain(path: Path, source: str) -> list[Manifest]:
+    """The objects of a file, or of a folder of files."""
+    if not path.is_dir():
+        return _parse(path.read_text(encoding="utf-8"), source)
+    files = [file for file in files_below(path) if file.suffix in SUFFIXES]
+    return [manifest for file in files for manifest in _parse(file.read_text(encoding="utf-8"), str(file))]
 
 
 def _renderer(folder: Path) -> list[str]:

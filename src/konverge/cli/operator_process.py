@@ -22,8 +22,13 @@ from konverge.cli.exit import UsageError
 from konverge.cli.manifest_files import files_below
 
 ENDS_WITHIN = 10.0
+OUTPUT_WITHIN = 1.0
+"""How long to wait for the last lines of an operator that has ended."""
+_LOOK_EVERY = 0.02
 LOADED_WITHIN = 60.0
-_KONVERGE = (sys.executable, "-m", "konverge.cli.under_parent")
+# -P: a file of the user's folder, such as operator.py, must not take the place of a module of the standard library.
+# What loads operators puts that folder on the path itself.
+_KONVERGE = (sys.executable, "-P", "-m", "konverge.cli.under_parent")
 # A cached file is taken for current by the second of its source's time: two saves in one second would load the first.
 _ENVIRONMENT = {"PYTHONDONTWRITEBYTECODE": "1", "PYTHONUNBUFFERED": "1"}
 
@@ -80,11 +85,16 @@ class OperatorProcess:
         self._reading = asyncio.create_task(self._read(self._process), name="operator output")
 
     async def stop(self) -> None:
-        if self._process is not None:
-            process, self._process = self._process, None
+        process, self._process = self._process, None
+        if process is not None:
             await _end(process)
         if self._reading is not None:
-            await self._reading
+            reading, self._reading = self._reading, None
+            await asyncio.wait([reading], timeout=OUTPUT_WITHIN)
+            reading.cancel()  # a process that the operator started, and left, may have its output open for ever
+            await asyncio.wait([reading])
+            if process is not None:
+                process._transport.close()  # type: ignore[attr-defined]  # else its pipe stays open as long as theirs
 
     async def _read(self, process: Process) -> None:
         """Say what the operator prints, and its end if that was not asked for."""
@@ -127,7 +137,9 @@ async def _end(process: Process) -> None:
             process.terminate()
         try:
             async with asyncio.timeout(ENDS_WITHIN):
-                await process.wait()
+                # Not `wait`: it may also wait for the end of the output, which others may keep open (see `stop`).
+                while process.returncode is None:  # noqa: ASYNC110
+                    await asyncio.sleep(_LOOK_EVERY)
         except TimeoutError:
             with suppress(ProcessLookupError):
                 process.kill()

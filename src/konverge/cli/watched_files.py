@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterable
 from pathlib import Path
+from typing import Self
 
 from konverge.cli.exit import CommandFailed
 
@@ -18,17 +19,24 @@ Snapshot = dict[Path, tuple[int, int, int]]
 
 
 class WatchedFiles:
-    """The files that `files` names; it is asked at every look, because files come and go."""
+    """The files that `files` names; it is asked at every look, because files come and go.
 
-    def __init__(self, files: Callable[[], Iterable[Path]]) -> None:
+    It is asked in a thread: a large folder, or a slow disk, must not hold up the server.
+    """
+
+    def __init__(self, files: Callable[[], Iterable[Path]], seen: Snapshot) -> None:
         self._files = files
-        self._seen = self._look()
+        self._seen = seen
+
+    @classmethod
+    async def of(cls, files: Callable[[], Iterable[Path]]) -> Self:
+        """These files; what changes from now on counts."""
+        return cls(files, await asyncio.to_thread(_look, files))
 
     async def saved(self) -> set[Path]:
         """Wait until files have changed, come or gone, and are at rest. Returns which."""
         while True:
-            await asyncio.sleep(LOOK_EVERY)
-            now = self._look()
+            now = await self._later()
             if now == self._seen:
                 continue
             while (later := await self._later()) != now:
@@ -40,17 +48,18 @@ class WatchedFiles:
 
     async def _later(self) -> Snapshot:
         await asyncio.sleep(LOOK_EVERY)
-        return self._look()
+        return await asyncio.to_thread(_look, self._files)
 
-    def _look(self) -> Snapshot:
-        snapshot: Snapshot = {}
-        try:
-            for path in self._files():
-                status = path.stat()
-                snapshot[path] = (status.st_mtime_ns, status.st_size, status.st_ino)
-        except (
-            OSError,
-            CommandFailed,
-        ):  # a file, folder or module is gone at the moment: the next look sees what is there
-            return {**snapshot, Path(): (0, 0, 0)}
-        return snapshot
+
+def _look(files: Callable[[], Iterable[Path]]) -> Snapshot:
+    snapshot: Snapshot = {}
+    try:
+        for path in files():
+            status = path.stat()
+            snapshot[path] = (status.st_mtime_ns, status.st_size, status.st_ino)
+    except (
+        OSError,
+        CommandFailed,
+    ):  # a file, folder or module is gone at the moment: the next look sees what is there
+        return {**snapshot, Path(): (0, 0, 0)}
+    return snapshot
