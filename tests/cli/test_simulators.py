@@ -11,11 +11,14 @@ from konverge.operators.catalog import SUMMARIES, find
 from konverge.runtime import Manager
 from konverge.sim.cluster import Cluster
 
+OPERATORS = {name: find(name) for name in SUMMARIES}
+"""Found here: it loads them, which would hold the loop of the first test."""
+
 
 @pytest.mark.virtual
 @pytest.mark.parametrize("name", list(SUMMARIES))
 async def test_the_samples_converge(name: str) -> None:
-    operator = find(name)
+    operator = OPERATORS[name]
     async with Cluster() as cluster, with_simulators(cluster, [operator]) as controllers:
         await install_definitions(cluster.client, [operator])
         manager = Manager(cluster.client, name="konverge")
