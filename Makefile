@@ -14,6 +14,7 @@ PACKAGES ?= workqueue cache client runtime kube operators
 SAMPLE ?= 200
 SEED ?= 1
 CHANGED ?=
+DIST ?= dist
 # The suites start many small processes: those must not compile everything each time.
 unexport PYTHONDONTWRITEBYTECODE
 
@@ -97,7 +98,7 @@ lock: ## pin what is installed, with hashes, from pyproject.toml (UPGRADE=1: tak
 dist: ## build wheel and sdist into dist/, with their list of parts, and try them in a clean environment
 	$(PYTHON) -m venv build/release
 	build/release/bin/$(PIP) -r deploy/release.txt
-	build/release/bin/python -m tools.dist dist
+	build/release/bin/python -m tools.dist $(DIST)
 
 sbom: venv ## write what a release consists of to build/sbom.json (CycloneDX)
 	$(BIN)/python -m tools.sbom deploy/constraints.txt build/sbom.json
