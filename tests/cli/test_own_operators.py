@@ -111,6 +111,7 @@ def test_the_probes_are_where_the_command_says_or_the_manager_or_at_the_usual_pl
     assert seen == []
 
 
+@pytest.mark.blocking("loads the operators of its company")
 @pytest.mark.spec("O-01", "O-02")
 @pytest.mark.virtual
 @pytest.mark.parametrize("company", [(), ("webapp",)], ids=["alone", "with webapp"])
