@@ -14,7 +14,7 @@ import sys
 import threading
 import traceback
 from collections.abc import Callable, Coroutine, Iterator
-from concurrent.futures import Future
+from concurrent.futures import Future, wait
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from types import CodeType, FunctionType, TracebackType
@@ -25,6 +25,8 @@ from konverge.client import Client, Config
 from konverge.objects.kinds import known, lookup
 from konverge.runtime.program import fast_loop
 
+LOOKS_EVERY = 0.1
+"""Seconds. A signal that another thread takes is seen by the main one when that runs: not while it waits."""
 CONNECTED_WITHIN = 10.0
 MAX_HISTORY = 1000
 
@@ -104,21 +106,27 @@ class Prompt(code.InteractiveConsole):
 
     def _wait(self, work: Coroutine[Any, Any, Any]) -> Any:
         """The result of work on the loop. Ctrl-C cancels it, and waits until it has ended."""
-        started: Future[asyncio.Task[Any]] = Future()
+        tasks: list[asyncio.Task[Any]] = []
         ended: Future[None] = Future()
 
         def start() -> None:
             task = self._loop.create_task(work)
             task.add_done_callback(lambda _: ended.set_result(None))
-            started.set_result(task)
+            tasks.append(task)
+            if interrupts:  # before there was anything to cancel
+                task.cancel()
 
-        self._loop.call_soon_threadsafe(start)
-        task = started.result()
-        with _interrupted(lambda: self._loop.call_soon_threadsafe(task.cancel)) as interrupts:
-            ended.result()
-        if task.cancelled() and interrupts:
+        def cancel() -> None:
+            for task in tasks:
+                task.cancel()
+
+        with _interrupted(lambda: self._loop.call_soon_threadsafe(cancel)) as interrupts:
+            self._loop.call_soon_threadsafe(start)
+            while not ended.done():
+                wait([ended], LOOKS_EVERY)
+        if tasks[0].cancelled() and interrupts:
             raise KeyboardInterrupt
-        return task.result()
+        return tasks[0].result()
 
     async def _connect(self) -> dict[str, Any]:
         """What there is at the prompt. Raises ClientError if the server does not answer."""
