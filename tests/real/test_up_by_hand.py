@@ -177,7 +177,7 @@ def test_saving_a_manifest_or_the_operator_shows_in_the_cluster(tmp_path: Path, 
         until(lambda: text() == "oldFIRST")  # the operator of before goes on
         code.write_text(OPERATOR.replace("FIRST", "SECOND"))
         until(lambda: text() == "oldSECOND")
-        note.write_text("# nothing any more\n")
+        note.write_text("{apiVersion: v1, kind: ConfigMap, metadata: {name: other, namespace: default}}\n")
         until(lambda: text() == "")
     finally:
         process.send_signal(signal.SIGTERM)
