@@ -216,6 +216,8 @@ def _without_noise(obj: Obj) -> Obj:
     cleaned = {**obj, "metadata": metadata}
     if obj["kind"] == "EndpointSlice":
         del metadata["generation"]  # how many changes one write takes in is a matter of time
+        # Upstream keeps what one write takes in as a map (EndpointSet.PopAny): it has no order.
+        cleaned["endpoints"] = sorted(obj.get("endpoints") or [], key=lambda endpoint: endpoint["addresses"])
     if metadata.get("annotations"):
         kept = {key: value for key, value in metadata["annotations"].items() if key not in _OTHER_ANNOTATIONS}
         metadata["annotations"] = kept
