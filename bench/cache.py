@@ -17,7 +17,7 @@ from konverge.cache import CacheSpec, Informer
 from konverge.client.call import Call
 from konverge.objects.resource import Resource
 from konverge.runtime.caches import bulk_load
-from konverge.runtime.manager import LARGE_CACHE
+from konverge.runtime.lifecycle import LARGE_CACHE
 from konverge.wire.message import Headers, Response
 
 LIMIT = 50.0

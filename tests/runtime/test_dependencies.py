@@ -35,15 +35,15 @@ async def test_a_controller_waits_for_an_address_and_readiness_says_so(
         address = f"{scheme}://127.0.0.1:{port}"
         manager = Manager(client).add(Controller(Secret, nothing, depends_on=[address]))
         async with manager.running():
-            while manager._unmet() != f"secret waits for {address}":
+            while manager.readiness.unmet() != f"secret waits for {address}":
                 await asyncio.sleep(0)
-            assert manager._started == set()
+            assert manager.readiness.started == set()
             up.set()
             if scheme == "tcp":
                 await other.start("127.0.0.1", port)
-            while manager._started != {"secret"}:
+            while manager.readiness.started != {"secret"}:
                 await asyncio.sleep(0)
-            assert manager._unmet() == ""
+            assert manager.readiness.unmet() == ""
 
 
 @pytest.mark.spec("R-26")

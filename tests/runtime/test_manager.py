@@ -181,7 +181,6 @@ async def test_metrics_have_the_names_of_controller_runtime_and_of_our_documents
 @pytest.mark.spec("R-29")
 async def test_health_checks_can_be_listed_run_alone_and_excluded(client: Client) -> None:
     manager = Manager(client)
-    manager._declare_health()
     assert await ask(manager, "/readyz?verbose") == (
         503,
         "[+]ping ok\n[+]shutdown ok\n[-]caches failed: not synced\n[+]dependencies ok\nreadyz check failed\n",

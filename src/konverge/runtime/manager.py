@@ -1,53 +1,33 @@
-"""The manager: starts declared controllers in order, and stops them in order.
+"""The manager: what an operator is made of, and how it is run. `konverge.runtime.lifecycle` has the order of a run.
 
-Start: serve health (not ready yet) → connect → check permissions → fill caches → win the election → start controllers,
-each when what it depends on is ready. Stop: take no new keys → finish the queued ones, within a limit → stop the caches
-→ flush events → release the Lease → stop serving health. Every task belongs to one task group, so none is left behind.
-
-Upstream: controller-runtime's pkg/manager/internal.go.
+Upstream: controller-runtime's pkg/manager/manager.go.
 """
 
 from __future__ import annotations
 
 import asyncio
 import functools
-import logging
-from collections.abc import AsyncIterator, Collection, Coroutine, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+from collections.abc import AsyncIterator, Collection, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from enum import Enum
-from functools import partial
 from typing import Any, Self
 
-from konverge.cache.quarantine import Quarantined
 from konverge.client import Client
-from konverge.objects.resource import Resource
-from konverge.observe.events import EventRecorder, with_new_order
 from konverge.observe.health import Health
-from konverge.observe.metrics import Counted, Numbers, RequestNumbers
-from konverge.runtime.alongside import alongside, ungrouped
-from konverge.runtime.caches import SharedCaches, bulk_load
-from konverge.runtime.config import Configuration, check_settings, load_configuration
+from konverge.observe.metrics import Numbers
+from konverge.runtime.alongside import alongside
+from konverge.runtime.caches import SharedCaches
+from konverge.runtime.config import Configuration, load_configuration
 from konverge.runtime.context import Recorder
 from konverge.runtime.declare import Controller, Settings
-from konverge.runtime.dependencies import check_names, wait_for
 from konverge.runtime.election import Timing
-from konverge.runtime.elector import Fenced, LeaderElector, LeadershipLost
-from konverge.runtime.engine import Engine, reference
+from konverge.runtime.engine import Engine
 from konverge.runtime.importing import refuse_while_loading
-from konverge.runtime.introduction import introduce, program_source, reach
-from konverge.runtime.problems import log_problems, noticing, unanswered
+from konverge.runtime.lifecycle import Lifecycle
 from konverge.runtime.rbac import MissingPermissions as MissingPermissions
-from konverge.runtime.rbac import permissions, require_permissions
+from konverge.runtime.readiness import Readiness
 from konverge.runtime.reconciled import Observer
-from konverge.runtime.writes import Tracked
-from konverge.wire.server import Server
-
-LARGE_CACHE = 5_000
-"""Cached objects from which on a full garbage collection delays reconciles noticeably (0.14 s for 4,000 pods as
-dicts)."""
-
-_log = logging.getLogger("konverge.manager")
 
 
 class Unchanged(Enum):
@@ -124,9 +104,7 @@ class Manager:
         self._shutdown_timeout = shutdown_timeout
         self._paused = frozenset(paused)
         self._controllers: list[Controller[Any]] = []
-        self._started: set[str] = set()
-        self._stopping = False
-        self._waiting: dict[str, str] = {}
+        self.readiness = Readiness(self)
 
     @functools.cached_property
     def config(self) -> Configuration:
@@ -233,204 +211,28 @@ class Manager:
             await ready
             yield self
 
-    # -------------------------------------------------------------- start and stop
-
     async def serve(self, stop: asyncio.Event, ready: asyncio.Future[None] | None = None) -> None:
         """Run until `stop` is set; raises what ended it otherwise. Upstream: controllerManager.Start."""
         refuse_while_loading(self.name)
-        for controller in self._controllers:
-            check_names(controller.name, list(controller.depends_on), {c.name for c in self._controllers})
-        self._declare_health()
-        async with AsyncExitStack() as stack:
-            client = self._client
-            if client is None:
-                client = await stack.enter_async_context(Client.connect(user_agent=self.name))
-            self.numbers.requests = RequestNumbers()
-            client = Counted(client, self.numbers.requests)
-            await self._serve_health(stack)
-            if not await _unless_stopped(stop, self._prepare(client)):
-                return
-            try:
-                await ungrouped(self._serve_controllers(client, stop, ready))
-            finally:
-                for engine in self.engines.values():
-                    engine.stop()
-
-    async def _serve_controllers(self, client: Client, stop: asyncio.Event, ready: asyncio.Future[None] | None) -> None:
-        elector = self._elector(client)
-        writer = client if elector is None else Fenced(client, elector)
-        tracked = Tracked(writer)
-        recorder = with_new_order(self._recorder) if self._recorder else EventRecorder(writer, self.name)
-        self.caches = SharedCaches(tracked, self.name, self.config.cache)
-        for controller in self._controllers:
-            self._add_engine(controller, tracked, recorder)
-        for informer in self.caches.informers.values():
-            informer.quarantine.listeners.append(partial(_report, recorder, informer.spec.resource))
-        log_problems(self.caches, client.server, self._controllers, self._source)
-        async with asyncio.TaskGroup() as group:
-            recording = (
-                [group.create_task(recorder.run(), name="events")] if isinstance(recorder, EventRecorder) else []
-            )
-            watching = [group.create_task(i.run(), name=f"cache {i.spec}") for i in self.caches.informers.values()]
-            loading = bulk_load(lambda: self.dedicated or self.caches.size >= LARGE_CACHE)
-            with loading, noticing(partial(unanswered, self.caches)):
-                proceed = await _unless_stopped(stop, self.caches.wait_synced(self.config.cache.sync_timeout))
-            if proceed and elector is not None:
-                proceed = await _unless_stopped(stop, elector.acquire())
-            if proceed:
-                await self._lead(group, elector, stop, ready, recording)
-            self._stopping = True
-            for tasks in (watching, recording):
-                await _cancel(tasks)
-
-    async def _lead(
-        self,
-        group: asyncio.TaskGroup,
-        elector: LeaderElector | None,
-        stop: asyncio.Event,
-        ready: asyncio.Future[None] | None,
-        recording: list[asyncio.Task[None]],
-    ) -> None:
-        """Run the controllers until `stop` is set or leadership is lost."""
-        async with AsyncExitStack() as stack:
-            lost = asyncio.Event() if elector is None else await stack.enter_async_context(elector.holding())
-            working = [group.create_task(self._work(e), name=f"controller {n}") for n, e in self.engines.items()]
-            if ready is not None and not ready.done():
-                ready.set_result(None)
-            if not await _unless_stopped(stop, lost.wait()):
-                self._stopping = True
-                await self._drain(working)
-                await _cancel(
-                    recording
-                )  # while the Lease is ours: after that nothing may be written, not even an event
-                return
-        raise LeadershipLost("leadership was lost: this process stops, another one leads")
-
-    async def _prepare(self, client: Client) -> None:
-        await reach(client, self.config.cache.sync_timeout)
-        lease = self._election and f"Lease {self._election.namespace}/{self._election.name}"
-        introduce(self._controllers, self.settings, lease or "")
-        if self._health_address is None:
-            _log.info("no health server: no health_address is given")
-        if self._check_permissions:
-            space = self._election.namespace if self._election else ""
-            await require_permissions(client, permissions(self._controllers, lease_namespace=space), self._source)
+        await Lifecycle(self).serve(stop, ready)
 
     @property
-    def _source(self) -> str:
-        return self.source or program_source(self._controllers)
+    def client(self) -> Client | None:
+        """The client that was given; without one, a run makes its own."""
+        return self._client
 
-    def _elector(self, client: Client) -> LeaderElector | None:
-        election = self._election
-        if election is None:
-            return None
-        elector = LeaderElector(
-            client, election.name, election.namespace, identity=election.identity, timing=election.timing
-        )
-        self.numbers.leaders[election.name] = lambda: elector.is_leader
-        return elector
+    @property
+    def recorder(self) -> Recorder | None:
+        return self._recorder
 
-    def _add_engine(self, controller: Controller[Any], client: Client, recorder: Recorder) -> None:
-        if controller.component and isinstance(recorder, EventRecorder):
-            recorder = recorder.named(controller.component)
-        engine = Engine(
-            controller,
-            client=client,
-            caches=self.caches.declare(controller),
-            recorder=recorder,
-            manager=controller.field_manager or self.name,
-            settings=self._settings_of(controller),
-            observers=self.on_reconciled,
-        )
-        if controller.name in self._paused:
-            engine.queue.pause()
-        self.engines[controller.name] = engine
-        self.numbers.controllers.append(engine.numbers)
-        if controller.metrics is not None:
-            self.numbers.more.append(controller.metrics)
-        self.numbers.informers = list(self.caches.informers.values())
+    @property
+    def checks_permissions(self) -> bool:
+        return self._check_permissions
 
-    def _settings_of(self, controller: Controller[Any]) -> Settings:
-        settings = (controller.settings or Settings()).over(self.settings)
-        check_settings(settings)
-        return settings
+    @property
+    def shutdown_timeout(self) -> float:
+        return self._shutdown_timeout
 
-    async def _work(self, engine: Engine[Any]) -> None:
-        name = engine.controller.name
-        for dependency in engine.controller.depends_on:
-            self._waiting[name] = dependency
-            await wait_for(dependency, self._started.__contains__)
-        self._waiting.pop(name, None)
-        self._started.add(name)
-        await engine.run()
-
-    async def _drain(self, working: list[asyncio.Task[None]]) -> None:
-        """Take no new keys and finish the queued ones; cancel what takes too long. Upstream: engageStopProcedure."""
-        for engine in self.engines.values():
-            engine.queue.shut_down()
-        for task, name in zip(working, self.engines, strict=True):
-            if name not in self._started:
-                task.cancel()  # the controller still waits for a dependency: it has nothing to finish
-        _, late = await asyncio.wait(working, timeout=self._shutdown_timeout) if working else (set(), set())
-        for task in late:
-            _log.warning("%s did not finish within %g s and is cancelled", task.get_name(), self._shutdown_timeout)
-        await _cancel(list(late))
-
-    # -------------------------------------------------------------- health
-
-    async def _serve_health(self, stack: AsyncExitStack) -> None:
-        if self._health_address is None:
-            return
-        server = await stack.enter_async_context(Server(self.health.handle))
-        await server.start(*self._health_address)
-        self.health_port = server.port
-        _log.info("health is served at %s:%d", *server.addresses[0])
-
-    def _declare_health(self) -> None:
-        self.health.live["shutdown"] = lambda: "stopping" if self._stopping else ""
-        self.health.ready["caches"] = self._unsynced
-        self.health.ready["dependencies"] = self._unmet
-        self.health.remarks["quarantine"] = self._quarantined
-        self.health.remarks["sources"] = self._sources_down
-
-    def _unsynced(self) -> str:
-        caches = getattr(self, "caches", None)
-        return "not synced" if caches is None or caches.unsynced else ""
-
-    def _quarantined(self) -> str:
-        caches = getattr(self, "caches", None)
-        informers = () if caches is None else caches.informers.values()
-        return "; ".join(f"{informer.spec} {entry}" for informer in informers for entry in informer.quarantine)
-
-    def _sources_down(self) -> str:
-        numbers = self.numbers.controllers
-        return "; ".join(f"{c.name} {source}: {why}" for c in numbers for source, why in c.sources_down.items())
-
-    def _unmet(self) -> str:
-        return "; ".join(f"{name} waits for {dependency}" for name, dependency in self._waiting.items())
-
-
-def _report(recorder: Recorder, resource: Resource, entry: Quarantined) -> None:
-    about = reference(resource, entry.key, entry.uid, entry.version)
-    recorder.event("ObjectQuarantined", f"{entry.stage}: {entry.error}", about=about, type="Warning")
-
-
-async def _unless_stopped(stop: asyncio.Event, work: Coroutine[Any, Any, object]) -> bool:
-    """Await some work and return True; when `stop` is set first, cancel it and return False."""
-    working = asyncio.ensure_future(work)
-    stopping = asyncio.ensure_future(stop.wait())
-    try:
-        await asyncio.wait([working, stopping], return_when=asyncio.FIRST_COMPLETED)
-        if working.done():
-            working.result()
-            return True
-        return False
-    finally:
-        await _cancel([working, stopping])
-
-
-async def _cancel(tasks: Sequence[asyncio.Future[Any]]) -> None:
-    for task in tasks:
-        task.cancel()
-    if tasks:
-        await asyncio.wait(tasks)
+    @property
+    def paused(self) -> frozenset[str]:
+        return self._paused
