@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, TypeVar
 
 import msgspec
 
-from konverge.cache.lister import Lister
-from konverge.cache.record import Key, Record, receive
-from konverge.client import ApplyPatch, Client, Conflict, Invalid, MergePatch, NotFound, merge_between
+from konverge.cache.record import Record, receive
+from konverge.client import Client, Conflict, MergePatch, NotFound, merge_between
 from konverge.objects.codec import decoder, from_json, to_dict
-from konverge.objects.labels import Selector
 from konverge.objects.meta import Object
-from konverge.runtime.containment import first_difference, plain
-from konverge.runtime.owners import require_ownership, set_controller_reference
+from konverge.runtime.base_context import BaseContext
+from konverge.runtime.base_context import Caches as Caches
+from konverge.runtime.base_context import Recorder as Recorder
 from konverge.runtime.reasons import Reason
 from konverge.runtime.result import Request
 from konverge.runtime.status_merge import Keys, changes_on, keys_of
@@ -23,7 +22,6 @@ from konverge.runtime.status_merge import Keys, changes_on, keys_of
 T = TypeVar("T", bound=Object)
 K = TypeVar("K", bound=Object)
 
-_decode = msgspec.json.Decoder().decode
 STATUS_ATTEMPTS = 5
 """How often a status is written, when other writers are faster each time."""
 
@@ -37,22 +35,7 @@ _status_only: dict[type[Any], Any] = {}
 """Class of a status -> a struct with nothing but such a status."""
 
 
-class Recorder(Protocol):
-    """Where events about an object go."""
-
-    def event(self, reason: str, message: str, *, about: Object, type: str = "Normal") -> None: ...
-
-
-class Caches(Protocol):
-    """The declared caches of a controller."""
-
-    def lister(self, kind: type[K]) -> Lister[K] | None: ...
-    def covering(self, kind: type[K], key: Key) -> Lister[K] | None: ...
-    def covering_list(self, kind: type[K], namespace: str, selector: Selector | None) -> Lister[K] | None: ...
-    def require_namespace(self, kind: type[Object], namespace: str) -> None: ...
-
-
-class Context(Generic[T]):
+class Context(BaseContext, Generic[T]):
     """One reconcile of one object.
 
     `ctx.obj` is this reconcile's own copy: change it freely. Its status is written by `save_status`, as the difference
@@ -93,46 +76,8 @@ class Context(Generic[T]):
         """Deletion of the object has been requested."""
         return self.obj.metadata.deletion_timestamp is not None
 
-    @property
-    def caches(self) -> Caches:
-        """The declared caches of the controller, for reading records rather than objects."""
-        return self._caches
-
-    # -------------------------------------------------------------- reading
-
-    def serves(self, kind: type[Object]) -> bool:
-        """Whether the cluster has this declared kind: its definition is installed, and the cache has its state."""
-        lister = self._caches.lister(kind)
-        return lister is not None and lister.informer.served
-
-    async def get(self, kind: type[K], name: str, namespace: str | None = None) -> K | None:
-        """Another object, by default in the same namespace: from the cache if the controller declared the kind.
-
-        It is read live where no cache can know it (the kind is watched with a selector only). LookupError in a
-        namespace that was not declared.
-        """
-        where = self._namespace(kind, namespace)
-        lister = self._caches.covering(kind, Key(where, name))
-        if lister is not None:
-            return lister.get(name, where)
-        self._warn_uncached(kind, where)
-        try:
-            return await self.client.get(kind, name, where)
-        except NotFound:
-            return None
-
-    async def list(self, kind: type[K], namespace: str | None = None, selector: Selector | None = None) -> Sequence[K]:
-        """Other objects, by default of the same namespace: from the cache if the controller declared the kind.
-
-        With a selector, from a watch with the same selector too. Else as for `get`: live, or LookupError.
-        """
-        where = self._namespace(kind, namespace)
-        lister = self._caches.covering_list(kind, where, selector)
-        if lister is not None:
-            return lister.list(where or None, selector)
-        self._warn_uncached(kind, where)
-        listed = await self.client.list(kind, where, label_selector=selector or "")
-        return listed.items
+    def _default_namespace(self) -> str:
+        return self.request.namespace
 
     async def owned(self, kind: type[K]) -> Sequence[K]:
         """The objects of a kind that this one controls."""
@@ -140,26 +85,6 @@ class Context(Generic[T]):
         if lister is None or not lister.has_index("owner"):
             raise LookupError(f"{kind.__name__} is not cached by owner: declare it with owns=[{kind.__name__}]")
         return lister.by_index("owner", self.obj.metadata.uid)
-
-    def indexed(self, kind: type[K], index: str, value: str) -> Sequence[K]:
-        """The cached objects under a value of an index that the controller declares (`indexes=…`)."""
-        lister = self._caches.lister(kind)
-        if lister is None:
-            raise LookupError(f"{kind.__name__} is not cached: declare it with owns=, watches= or reads=")
-        return lister.by_index(index, value)
-
-    def _namespace(self, kind: type[K], namespace: str | None) -> str:
-        if not kind.resource.namespaced:
-            return ""
-        return self.request.namespace if namespace is None else namespace
-
-    def _warn_uncached(self, kind: type[K], namespace: str) -> None:
-        self._caches.require_namespace(kind, namespace)
-        self.log.warning(
-            "%s is not declared by this controller, or with a selector only: this read goes to the API server (declare "
-            "it with reads=[…])",
-            kind.__name__,
-        )
 
     # -------------------------------------------------------------- writing
 
@@ -177,74 +102,7 @@ class Context(Generic[T]):
 
         With `own=False` nothing is checked and no reference is set: for single fields of objects that belong to others.
         """
-        kind, meta = type(desired), desired.metadata
-        if kind.resource.namespaced and not meta.namespace:
-            meta.namespace = self.request.namespace
-        if own:
-            set_controller_reference(self.obj, desired)
-        key = Key(meta.namespace, meta.name)
-        raw = await self._present(kind, key) if own else self._cached_bytes(kind, key)
-        uid = ""
-        if raw is not None:
-            live = _decode(raw)
-            if own:
-                require_ownership(self.obj, desired, live["metadata"], adopt=adopt)
-                uid = live["metadata"]["uid"]
-            path = first_difference(plain(desired), live, self._manager)
-            if not path:
-                return False
-            self.log.debug("%s %s differs at %s", kind.__name__, meta.name, path)
-        elif own:
-            # An object that another client made just now is not taken over: its fields are a conflict.
-            force = False
-        await self._send_apply(desired, uid, force)
-        return True
-
-    async def _send_apply(self, desired: Object, uid: str, force: bool) -> None:
-        """An apply that is refused when the object is no longer the one with this uid, replaced or deleted."""
-        kind, meta = type(desired), desired.metadata
-        if uid:
-            desired = msgspec.structs.replace(desired, metadata=msgspec.structs.replace(meta, uid=uid))
-        try:
-            await self.client.send_patch(
-                kind, meta.name, ApplyPatch(desired), meta.namespace, field_manager=self._manager, force=force
-            )
-        except Invalid as error:
-            # Of an object that is gone the server says Conflict, and of one that was replaced that a uid cannot change.
-            if uid and any(cause.field == "metadata.uid" for cause in error.causes):
-                raise Conflict(error.status, request=error.request) from error
-            raise
-
-    async def _present(self, kind: type[K], key: Key) -> bytes | None:
-        """An object as it is in the cluster: from the cache; where a cache cannot say that it is absent, live."""
-        lister = self._caches.covering(kind, key)
-        if lister is not None:
-            record = lister.informer.get(key)
-            if record is not None:
-                return record.raw
-            if lister.informer.served:
-                return None
-        try:
-            return await self.client.get_bytes(kind, key.name, key.namespace)
-        except NotFound:
-            return None
-
-    async def delete(self, kind: type[K], name: str, namespace: str | None = None) -> bool:
-        """Delete an object; False when it is gone already.
-
-        What is deleted is the object that the cache shows: one that has taken its name since then is a Conflict.
-        """
-        where = self._namespace(kind, namespace)
-        lister = self._caches.covering(kind, Key(where, name))
-        record = None if lister is None else lister.raw(name, where)
-        if lister is not None and record is None:
-            return False
-        uid = "" if record is None else record.uid
-        try:
-            await self.client.delete(kind, name, where, propagation="Background", uid=uid)
-        except NotFound:
-            return False
-        return True
+        return await self._apply(desired, self.obj if own else None, adopt=adopt, force=force)
 
     async def save_status(self) -> bool:
         """Write what changed in `ctx.obj.status`; no request when nothing did. True when it was written.
@@ -339,11 +197,6 @@ class Context(Generic[T]):
         if not self._read_twice:
             self.obj.metadata.resource_version = self._version
         # Not the generation: if it rose, a spec was changed that this reconcile has not seen.
-
-    def _cached_bytes(self, kind: type[Any], key: Key) -> bytes | None:
-        lister = self._caches.covering(kind, key)
-        record = None if lister is None else lister.informer.get(key)
-        return None if record is None else record.raw
 
     # -------------------------------------------------------------- events
 
