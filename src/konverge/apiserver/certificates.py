@@ -60,7 +60,7 @@ def kept(folder: Path | None, hosts: tuple[str, ...]) -> Certificates:
 
 
 def make(hosts: tuple[str, ...]) -> Certificates:
-    from konverge.apiserver import x509
+    from konverge.wire import x509
 
     issuer = x509.authority("konverge-ca")
     names = tuple(dict.fromkeys((*hosts, *_NAMES)))

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from konverge.client import Config
     from konverge.service import Catalogue
-    from konverge.service.certificate import Certificate
+    from konverge.wire.certificate import Certificate
 
 BIND = "127.0.0.1:8082"
 
@@ -113,7 +113,7 @@ async def serve(
 
 def _tls(arguments: argparse.Namespace) -> Certificate | None:
     """What https is served with. Beyond loopback it is this or a promise: no token travels in the clear by accident."""
-    from konverge.service.certificate import Certificate
+    from konverge.wire.certificate import Certificate
 
     certificate, key = arguments.tls_cert_file, arguments.tls_private_key_file
     if (certificate is None) != (key is None):

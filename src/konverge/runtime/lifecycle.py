@@ -1,8 +1,9 @@
 """One run of a manager: what starts and stops, and in which order.
 
-Start: serve health (not ready yet) → connect → check permissions → fill caches → win the election → start controllers,
-each when what it depends on is ready. Stop: take no new keys → finish the queued ones, within a limit → stop the caches
-→ flush events → release the Lease → stop serving health. Every task belongs to one task group, so none is left behind.
+Start: serve health (not ready yet) → connect → check permissions → serve webhooks → fill caches → win the election →
+start controllers, each when what it depends on is ready. Stop: take no new keys → finish the queued ones, within a
+limit → stop the caches → flush events → release the Lease → stop serving webhooks, then health. Every task belongs to
+one task group, so none is left behind.
 
 Upstream: controller-runtime's pkg/manager/internal.go.
 """
@@ -66,6 +67,10 @@ class Lifecycle:
             await self._serve_health(stack)
             if not await _unless_stopped(stop, self._prepare(client)):
                 return
+            if self.manager.webhooks is not None:
+                from konverge.runtime.webhooks.serving import serving_webhooks  # loaded by those who have some
+
+                await stack.enter_async_context(serving_webhooks(self.manager, client, stop))
             try:
                 await ungrouped(self._serve_controllers(client, stop, ready))
             finally:

@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator, Collection, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from enum import Enum
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from konverge.client import Client
 from konverge.observe.health import Health
@@ -28,6 +28,9 @@ from konverge.runtime.lifecycle import Lifecycle
 from konverge.runtime.rbac import MissingPermissions as MissingPermissions
 from konverge.runtime.readiness import Readiness
 from konverge.runtime.reconciled import Observer
+
+if TYPE_CHECKING:
+    from konverge.runtime.webhooks import Webhook, Webhooks
 
 
 class Unchanged(Enum):
@@ -72,6 +75,7 @@ class Manager:
         check_permissions: bool = True,
         shutdown_timeout: float = 30.0,
         paused: Collection[str] = (),
+        webhooks: Webhooks | None = None,
     ) -> None:
         """`name` is the field manager of everything that is written. Without a client, one is made as kubectl would.
 
@@ -80,6 +84,9 @@ class Manager:
 
         `paused` names controllers that begin with their queue paused: their queues receive all keys, and no reconcile
         runs until `manager.engines[name].queue.resume()`.
+
+        `webhooks` says where admission and conversion webhooks are served (`add_webhook` declares them); by default on
+        this machine.
         """
         self.name = name
         self._given_config = config or Configuration()
@@ -92,6 +99,10 @@ class Manager:
         self.caches: SharedCaches
         self.health_port = 0
         """The port of the health server, once it listens."""
+        self.webhooks = webhooks
+        """What is served to the API server; None without webhooks."""
+        self.webhook_port = 0
+        """The port at which webhooks are served, once they are."""
         self.dedicated = False
         """Whether this process runs nothing else: then what its caches hold is always frozen (see `bulk_load`)."""
         self.source = ""
@@ -124,6 +135,18 @@ class Manager:
         self._controllers.append(controller)
         return self
 
+    def add_webhook(self, webhook: Webhook) -> Self:
+        """Declare a webhook: a function with `@validating` or `@mutating`, or a conversion. Before the start only.
+
+        manager.add_webhook(check_pool)
+        """
+        if self.webhooks is None:
+            from konverge.runtime.webhooks import Webhooks  # a manager without webhooks does not load them
+
+            self.webhooks = Webhooks()
+        self.webhooks.add(webhook)
+        return self
+
     @property
     def controllers(self) -> list[Controller[Any]]:
         return list(self._controllers)
@@ -137,11 +160,12 @@ class Manager:
         leader_election: LeaderElection | Unchanged | None = UNCHANGED,
         health_address: tuple[str, int] | Unchanged | None = UNCHANGED,
         paused: Collection[str] | None = None,
+        webhooks: Webhooks | Unchanged | None = UNCHANGED,
     ) -> Manager:
         """A new manager with the same declarations on this client; what is not given is as in this one.
 
         So a manager that a module declares once runs in a test's cluster, by `konverge run` and in `konverge up`. None
-        switches off the leader election, or the health server.
+        switches off the leader election, the health server, or the webhooks.
 
         async with manager.bound_to(cluster.client).running():
             ...
@@ -157,6 +181,7 @@ class Manager:
             check_permissions=self._check_permissions,
             shutdown_timeout=self._shutdown_timeout,
             paused=self._paused if paused is None else paused,
+            webhooks=self.webhooks if isinstance(webhooks, Unchanged) else webhooks,
         )
         bound._controllers = list(self._controllers if controllers is None else controllers)
         return bound

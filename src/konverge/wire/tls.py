@@ -1,16 +1,19 @@
 """TLS settings as data, turned into contexts once.
 
 Certificates come as files or as PEM bytes (kubeconfigs carry both). The ssl module loads a client key from a path
-only, so bytes pass through a file that only this user may read and that is gone when the call returns.
+only, so bytes pass through a file in memory, or one that only this user may read, which is gone when the call returns.
 """
 
 from __future__ import annotations
 
 import asyncio
+import os
 import ssl
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import cast
+from typing import IO, cast
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,12 +62,23 @@ def server_context(
 
 def load_chain(context: ssl.SSLContext, certificate: bytes, key: bytes) -> None:
     """Load a certificate chain and its key from PEM bytes; an empty key means that it is in the same PEM."""
+    with _passing_file() as (file, path):
+        file.write(certificate + b"\n" + key)
+        file.flush()
+        context.load_cert_chain(path, password="")  # without a password an encrypted key would ask the terminal
+
+
+@contextmanager
+def _passing_file() -> Iterator[tuple[IO[bytes], str]]:
+    """A file in memory where the system has such: a key does not reach a disk, and a pod may have none to write to."""
+    if hasattr(os, "memfd_create") and Path("/proc/self/fd").is_dir():
+        with os.fdopen(os.memfd_create("konverge-pem", os.MFD_CLOEXEC), "wb") as file:
+            yield file, f"/proc/self/fd/{file.fileno()}"
+        return
     import tempfile  # needed by few, and slow to import
 
     with tempfile.NamedTemporaryFile(prefix="konverge-", suffix=".pem") as file:  # made with mode 0600
-        file.write(certificate + b"\n" + key)
-        file.flush()
-        context.load_cert_chain(file.name, password="")  # without a password an encrypted key would ask the terminal
+        yield file, file.name
 
 
 def peer_ended_tls(transport: asyncio.Transport | None) -> bool:

@@ -10,8 +10,8 @@ from cryptography import x509 as reading
 from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
 from konverge import clock
-from konverge.apiserver import x509
 from konverge.apiserver.certificates import make
+from konverge.wire import x509
 from konverge.wire.tls import TlsOptions, server_context
 
 HOSTS = ("127.0.0.1", "::1", "host.example")

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from konverge.service import certificate as module
-from konverge.service.certificate import Certificate
+from konverge.wire import certificate as module
+from konverge.wire.certificate import Certificate
 from konverge.wire.message import Request, Response
 from konverge.wire.server import Server
 from konverge.wire.tls import TlsOptions

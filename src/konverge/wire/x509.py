@@ -92,28 +92,47 @@ class Identity(msgspec.Struct, frozen=True):
         return _pem("CERTIFICATE", self.certificate), _pem("PRIVATE KEY", key)
 
 
-def authority(name: str) -> Identity:
+def authority(name: str, *, valid: timedelta = _VALID) -> Identity:
     """An authority that signs itself."""
-    return _issued(name, (), None, ())
+    return _issued(name, (), None, (), valid)
+
+
+def load(certificate: bytes, key: bytes) -> Identity:
+    """An authority that was made by `authority`, from PEM. Raises ValueError when the two do not belong together."""
+    from cryptography.hazmat.primitives.asymmetric import ec
+    from cryptography.hazmat.primitives.serialization import Encoding, load_pem_private_key
+    from cryptography.x509 import load_pem_x509_certificate
+
+    loaded, secret = load_pem_x509_certificate(certificate), load_pem_private_key(key, None)
+    if not isinstance(secret, ec.EllipticCurvePrivateKey) or secret.public_key() != loaded.public_key():
+        raise ValueError("the key does not belong to the certificate")
+    return Identity(loaded.subject.public_bytes(), secret, _point(secret), loaded.public_bytes(Encoding.DER))
 
 
 def issue(
-    issuer: Identity, name: str, purpose: bytes, *, groups: tuple[str, ...] = (), hosts: tuple[str, ...] = ()
+    issuer: Identity,
+    name: str,
+    purpose: bytes,
+    *,
+    groups: tuple[str, ...] = (),
+    hosts: tuple[str, ...] = (),
+    valid: timedelta = _VALID,
 ) -> Identity:
     """A certificate of an authority; `groups` are its organizations, `hosts` the names and addresses it is good for."""
     extensions = [_extension(_PURPOSES, _tlv(_SEQUENCE, purpose))]
     if hosts:
         extensions.append(_extension(_ALTERNATIVES, _tlv(_SEQUENCE, *map(_alternative, hosts))))
-    return _issued(name, groups, issuer, tuple(extensions))
+    return _issued(name, groups, issuer, tuple(extensions), valid)
 
 
-def _issued(name: str, groups: tuple[str, ...], issuer: Identity | None, more: tuple[bytes, ...]) -> Identity:
+def _issued(
+    name: str, groups: tuple[str, ...], issuer: Identity | None, more: tuple[bytes, ...], valid: timedelta
+) -> Identity:
     from cryptography.hazmat.primitives.asymmetric import ec
     from cryptography.hazmat.primitives.hashes import SHA256
 
     key = ec.generate_private_key(ec.SECP256R1())
-    numbers = key.public_key().public_numbers()
-    point = b"\x04" + numbers.x.to_bytes(32, "big") + numbers.y.to_bytes(32, "big")
+    point = _point(key)
     subject = _subject(name, groups)
     unsigned = Identity(subject, key, point, b"")
     signer = issuer or unsigned
@@ -124,13 +143,18 @@ def _issued(name: str, groups: tuple[str, ...], issuer: Identity | None, more: t
         _integer(clock.rng().getrandbits(126) | 1 << 126),
         _ECDSA,
         signer.name,
-        _tlv(_SEQUENCE, _time(now - timedelta(days=1)), _time(now + _VALID)),
+        _tlv(_SEQUENCE, _time(now - timedelta(days=1)), _time(now + valid)),
         subject,
         _tlv(_SEQUENCE, _P256, _bits(point)),
         _tlv(_TAGGED | 3, _tlv(_SEQUENCE, *_extensions(unsigned, issuer), *more)),
     )
     signature = signer.key.sign(content, ec.ECDSA(SHA256()))
     return Identity(subject, key, point, _tlv(_SEQUENCE, content, _ECDSA, _bits(signature)))
+
+
+def _point(key: EllipticCurvePrivateKey) -> bytes:
+    numbers = key.public_key().public_numbers()
+    return b"\x04" + numbers.x.to_bytes(32, "big") + numbers.y.to_bytes(32, "big")
 
 
 def _extensions(own: Identity, issuer: Identity | None) -> list[bytes]:

@@ -1,0 +1,26 @@
+"""Webhooks that a manager serves: admission (`validating`, `mutating`) and conversion.
+
+The parts are loaded when they are first used: a manager without webhooks imports none of them.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from konverge.lazy_imports import lazy_names
+
+if TYPE_CHECKING:
+    from konverge.runtime.webhooks.local import Loopback as Loopback
+    from konverge.runtime.webhooks.places import Mounted as Mounted
+    from konverge.runtime.webhooks.registry import BadReview as BadReview
+    from konverge.runtime.webhooks.registry import Webhook as Webhook
+    from konverge.runtime.webhooks.registry import Webhooks as Webhooks
+
+__all__, __getattr__, __dir__ = lazy_names(
+    __name__,
+    {
+        "konverge.runtime.webhooks.local": "Loopback",
+        "konverge.runtime.webhooks.places": "Mounted",
+        "konverge.runtime.webhooks.registry": "BadReview Webhook Webhooks",
+    },
+)

@@ -1,0 +1,38 @@
+"""Webhooks without an installation: for a process on the machine of the API server, and for tests.
+
+What an installation would have is made for the time of a run: an authority of its own, in memory, and configurations
+that name a URL. They are removed at the end, and what was in definitions before is put back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+
+from konverge.runtime.webhooks.installing import installed
+from konverge.runtime.webhooks.places import Place, Serving, listening
+from konverge.wire.certificate import ShownCertificate
+
+HOST = "127.0.0.1"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Loopback(Place):
+    """On this machine, for an API server on this machine."""
+
+    port: int = 0
+
+    behind_service = False
+
+    @asynccontextmanager
+    async def serving(self, at_work: Serving) -> AsyncIterator[None]:
+        from konverge.wire import x509
+
+        authority = x509.authority(f"{at_work.name}-webhooks")
+        shown = ShownCertificate(*x509.issue(authority, HOST, x509.FOR_SERVERS, hosts=(HOST, "localhost")).pem)
+        async with AsyncExitStack() as stack:
+            server = await stack.enter_async_context(listening(at_work, shown, (HOST, self.port)))
+            url = f"https://{HOST}:{server.port}"
+            await stack.enter_async_context(installed(at_work, url, authority.pem[0]))
+            yield
