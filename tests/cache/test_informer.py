@@ -20,7 +20,7 @@ from konverge.client import Client, MergePatch, NotFound, RetryPolicy, Static
 from konverge.objects.codec import decoder
 from konverge.objects.kinds.core_v1 import ConfigMap, Namespace
 from konverge.objects.labels import parse
-from konverge.objects.meta import ObjectMeta
+from konverge.objects.meta import Object, ObjectMeta
 from konverge.sim.loop import VirtualLoop
 from konverge.wire.errors import ConnectFailed, ConnectionLost
 from konverge.wire.message import Headers, Request, Response, Stream, Transport
@@ -247,16 +247,10 @@ async def test_a_cache_holds_only_what_its_specification_covers(server: ApiServe
         assert informer.get(Key("three", "in")) is None
 
 
-class _NamedOnly(msgspec.Struct):
-    name: str
-    namespace: str
-    uid: str
-
-
-class _FewFields(msgspec.Struct):
+class _FewFields(Object):
     """Some fields of a ConfigMap."""
 
-    metadata: _NamedOnly
+    resource = ConfigMap.resource
     immutable: bool = False
 
 
@@ -271,7 +265,7 @@ def _count_characters(obj: dict[str, Any]) -> dict[str, Any]:
     [
         ({"metadata_only": True}, {"data": None, "labels": {"a": "b"}}),
         ({"transform": _count_characters}, {"data": {"length": "1000"}, "labels": {"a": "b"}}),
-        ({"projection": _FewFields}, {"data": None, "labels": None}),
+        ({"projection": _FewFields}, {"data": None, "labels": {"a": "b"}}),
     ],
     ids=["metadata", "transform", "projection"],
 )

@@ -6,7 +6,6 @@ import asyncio
 import json
 from typing import Any
 
-import msgspec
 import pytest
 
 from konverge.cache import CacheSpec, CacheTooLarge, Change, Informer, Key, Lister, by_label
@@ -16,52 +15,11 @@ from tests.cache.scripted import CONFIG_MAPS, Script, end, informed, line, names
 pytestmark = pytest.mark.virtual
 
 
-class _Meta(msgspec.Struct):
-    name: str
-
-
-class Projection(msgspec.Struct):
-    metadata: _Meta
-    kind: str = "ConfigMap"
-
-
 def by_name(record: Record, meta: Meta) -> list[str]:
     return [meta.name]
 
 
-def upper(obj: dict[str, Any]) -> dict[str, Any]:
-    return {**obj, "upper": obj["metadata"]["name"].upper()}
-
-
 # ------------------------------------------------------------------ form
-
-
-@pytest.mark.spec("R-11")
-async def test_of_a_projection_only_its_fields_are_kept() -> None:
-    script = Script(line("ADDED", "a", 3, labels={"x": "1"}) + end(7))
-    async with informed(script, {"x": by_label("x")}, projection=Projection) as informer:
-        await informer.synced.wait()
-        record = informer.get(Key("shop", "a"))
-        assert record is not None
-        assert json.loads(record.raw) == {"metadata": {"name": "a"}, "kind": "ConfigMap"}
-        assert (record.version, record.uid) == (3, "a"), "what the cache itself needs is kept beside it"
-        assert informer.keys_by_index("x", "1") == [Key("shop", "a")], "indexes see the whole metadata"
-
-
-@pytest.mark.spec("R-11")
-async def test_a_transform_changes_what_is_kept_and_may_have_a_projection_as_well() -> None:
-    def renamed(obj: Projection) -> Projection:
-        return Projection(obj.metadata, kind="Renamed")
-
-    for spec, kept in (
-        ({"transform": upper}, {"upper": "A"}),
-        ({"transform": renamed, "projection": Projection}, {"kind": "Renamed"}),
-    ):
-        async with informed(Script(line("ADDED", "a", 3) + end(7)), **spec) as informer:
-            await informer.synced.wait()
-            record = informer.get(Key("shop", "a"))
-            assert record is not None
-            assert json.loads(record.raw).items() >= kept.items()
 
 
 @pytest.mark.spec("R-10")

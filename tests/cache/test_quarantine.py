@@ -322,7 +322,7 @@ async def test_a_transform_that_raises_costs_one_object(server: ApiServer, strea
     informer, task = await running(client, spec)
     lister = Lister(informer, bytes)
     assert lister.get("good", "default") is not None
-    with pytest.raises(Unreadable, match=r"configmaps default/bad cannot be read: bad data"):
+    with pytest.raises(Unreadable, match=r"configmaps \(changed by spoiled\) default/bad cannot be read: bad data"):
         lister.get("bad", "default")
     for namespace in ("default", None):
         with pytest.raises(Unreadable, match="default/bad"):

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from konverge.cache.informer import CacheSpec
 from konverge.cache.record import Key, Record, receive
+from konverge.cache.spec import CacheSpec
 from konverge.cache.store import Change, ChangeType
 from konverge.client import ConnectionLost
 from konverge.client.call import Call

@@ -13,17 +13,14 @@ import asyncio
 import functools
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
-
-import msgspec
 
 from konverge.cache.quarantine import Quarantine
-from konverge.cache.record import Key, Meta, Record, receiver
-from konverge.cache.reflector import Reflector, Scope
+from konverge.cache.record import Key, Record
+from konverge.cache.reflector import Reflector
+from konverge.cache.spec import CacheSpec, receiver_for
 from konverge.cache.store import Change, ChangeType, IndexFunction, Store
 from konverge.cache.watch_state import Watching
 from konverge.client.call import Caller
-from konverge.objects.resource import Resource
 
 Handler = Callable[[Change], None]
 HANDLER = "is not handled by "
@@ -32,72 +29,6 @@ HANDLER = "is not handled by "
 
 class CacheTooLarge(Exception):
     """More objects than the cache may hold."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CacheSpec:
-    """What a cache holds, and in which form. Equal specifications share one informer.
-
-    `projection` is a msgspec Struct with the fields that are read; the rest is not kept. `transform` changes or trims
-    each object (as a dict) before it is stored. `metadata_only` asks the server for metadata alone.
-    """
-
-    resource: Resource
-    namespaces: tuple[str, ...] = ()
-    label_selector: str = ""
-    field_selector: str = ""
-    metadata_only: bool = False
-    field_manager: str = ""
-    """The manager whose part of managedFields is kept; the other parts are not."""
-    projection: type[msgspec.Struct] | None = None
-    transform: Callable[[dict[str, Any]], dict[str, Any]] | None = None
-    max_objects: int = 0
-    """An upper bound (INFORMER_CACHE_SIZE); 0 is none."""
-    list_timeout: float = 60.0
-    streaming: bool = True
-    """Ask for the first state as a stream (ENABLE_INCREMENTAL_SYNC); servers that cannot do that are asked for
-    pages."""
-
-    @property
-    def selective(self) -> bool:
-        """Whether a selector leaves objects out."""
-        return bool(self.label_selector or self.field_selector)
-
-    def scopes(self) -> list[Scope]:
-        return [
-            Scope(
-                resource=self.resource,
-                namespace=namespace,
-                label_selector=self.label_selector,
-                field_selector=self.field_selector,
-                metadata_only=self.metadata_only,
-            )
-            for namespace in (self.namespaces or ("",))
-        ]
-
-    def __str__(self) -> str:
-        where = f" in {', '.join(self.namespaces)}" if self.namespaces else ""
-        selectors = [selector for selector in (self.label_selector, self.field_selector) if selector]
-        which = f" with {' and '.join(selectors)}" if selectors else ""
-        return f"{self.resource.group_resource}{where}{which}"
-
-
-def _receiver(spec: CacheSpec) -> Callable[[bytes], tuple[Key, Record, Meta]]:
-    plain = receiver(spec.field_manager)
-    if spec.projection is None and spec.transform is None:
-        return plain
-    decoder = msgspec.json.Decoder(spec.projection or dict[str, Any])
-    encoder = msgspec.json.Encoder()
-    transform = spec.transform
-
-    def reshaped(data: bytes) -> tuple[Key, Record, Meta]:
-        key, record, meta = plain(data)
-        obj: Any = decoder.decode(record.raw)
-        if transform is not None:
-            obj = transform(obj)
-        return key, msgspec.structs.replace(record, raw=encoder.encode(obj)), meta
-
-    return reshaped
 
 
 @dataclass(slots=True)
@@ -137,7 +68,7 @@ class Informer:
         self._indexes = dict(indexes or {})
         for scope in spec.scopes():
             store = Store(indexes, self.quarantine)
-            watching = Watching(store, _receiver(spec), scope.namespace)
+            watching = Watching(store, receiver_for(spec), scope.namespace)
             reflector = Reflector(
                 caller,
                 scope,

@@ -17,8 +17,9 @@ from typing import Any, NamedTuple, Protocol, TextIO
 
 import msgspec
 
-from konverge.cache.informer import CacheSpec, Informer
+from konverge.cache.informer import Informer
 from konverge.cache.record import Key
+from konverge.cache.spec import CacheSpec
 from konverge.cache.store import Change, ChangeType
 from konverge.cli.applied_manifests import INVENTORY
 from konverge.cli.object_changes import changes, short_name

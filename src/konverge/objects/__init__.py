@@ -71,6 +71,7 @@ if TYPE_CHECKING:
     from konverge.objects.meta import Status as Status
     from konverge.objects.meta import StatusCause as StatusCause
     from konverge.objects.meta import StatusDetails as StatusDetails
+    from konverge.objects.meta import metadata_of as metadata_of
     from konverge.objects.model import Model as Model
     from konverge.objects.model import field as field
     from konverge.objects.model import required as required
@@ -97,7 +98,7 @@ __all__, __getattr__, __dir__ = lazy_names(
         "konverge.objects.meta": (
             "Condition DeleteOptions LabelSelector LabelSelectorRequirement ListMeta ManagedFieldsEntry Object "
             "ObjectList ObjectMeta OwnerReference PartialObjectMetadata Preconditions Status StatusCause "
-            "StatusDetails"
+            "StatusDetails metadata_of"
         ),
         "konverge.objects.model": "Model field required",
         "konverge.objects.quantity": "Quantity QuantityError",

@@ -6,13 +6,14 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterable
-from typing import Annotated, Any, ClassVar, Generic, TypeVar
+from typing import Annotated, Any, ClassVar, Generic, TypeVar, cast
 
 import msgspec
 from msgspec import UNSET, Meta, Raw, UnsetType
 
-from konverge.objects.model import Model, NullableList, NullableText, field, required
+from konverge.objects.model import Model, ModelMeta, NullableList, NullableText, field, required
 from konverge.objects.resource import Resource
 
 
@@ -102,6 +103,25 @@ def detach(objects: Iterable[Any]) -> None:
 
 class PartialObjectMetadata(Object):
     """Any object, of which only the metadata is known."""
+
+
+@functools.cache
+def metadata_of(kind: type[Object]) -> type[PartialObjectMetadata]:
+    """The class of a kind's objects of which only the metadata is known: for reads from a cache that has no more.
+
+        secret = await ctx.get(metadata_of(Secret), "token")
+
+    >>> class Machine(Object):
+    ...     resource = Resource("example.com", "v1", "Machine", "machines")
+    >>> machine = metadata_of(Machine)(metadata=ObjectMeta(name="a"))
+    >>> machine.kind, machine.metadata.name, metadata_of(Machine) is metadata_of(Machine)
+    ('Machine', 'a', True)
+    """
+    if issubclass(kind, PartialObjectMetadata):
+        return kind
+    body = {"resource": kind.resource, "__module__": kind.__module__, "__qualname__": f"metadata_of({kind.__name__})"}
+    made: Any = ModelMeta(f"metadata_of({kind.__name__})", (PartialObjectMetadata,), body)
+    return cast("type[PartialObjectMetadata]", made)
 
 
 class ListMeta(Model):

@@ -13,7 +13,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from konverge.cache.informer import CacheSpec, Informer
+from konverge.cache.informer import Informer
+from konverge.cache.spec import CacheSpec
 from konverge.cache.store import IndexFunction, by_owner
 from konverge.client import Client
 from konverge.objects.meta import Object

@@ -15,7 +15,8 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
-from konverge.cache.informer import CacheSpec, Informer
+from konverge.cache.informer import Informer
+from konverge.cache.spec import CacheSpec
 from konverge.client import ClientError, ConnectionFailed, ConnectionLost, CredentialError, Forbidden, NotFound
 from konverge.client import Unauthorized as NotAccepted
 from konverge.objects.resource import Resource
