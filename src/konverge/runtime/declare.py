@@ -8,15 +8,20 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from dataclasses import KW_ONLY, dataclass, field
-from typing import Any, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 from konverge.cache.store import IndexFunction
 from konverge.objects.meta import Object
 from konverge.objects.resource import Resource
 from konverge.runtime.context import Caches, Context
+from konverge.runtime.finalizers import check_finalizers
 from konverge.runtime.given import Options
 from konverge.runtime.predicates import Predicate
 from konverge.runtime.result import Request, Result
+from konverge.runtime.tasks.declared import Daemon, Every
+
+if TYPE_CHECKING:
+    from konverge.runtime.tasks.gone import Gone
 
 T = TypeVar("T", bound=Object)
 K = TypeVar("K", bound=Object)
@@ -118,7 +123,8 @@ class Controller(Generic[T]):
     """
 
     kind: type[T]
-    reconciler: Reconciler[T] | Reconcile[T]
+    reconciler: Reconciler[T] | Reconcile[T] | None = None
+    """None for a controller that has timers or daemons alone."""
     _: KW_ONLY
     name: str = ""
     owns: Sequence[type[Object]] = ()
@@ -161,14 +167,43 @@ class Controller(Generic[T]):
     depends_on: Sequence[str] = ()
     """Controllers of this process by name, or `tcp://host:port`, `http://…`: they must be ready before this starts."""
 
+    timers: Sequence[Every[T]] = ()
+    """Functions that are called every so often for each object."""
+    daemons: Sequence[Daemon[T]] = ()
+    """Tasks that run for each object, for as long as it is there."""
+    finalizer: str = ""
+    """The finalizer by which the clean-up holds an object; by default made from the kind's group and the controller's
+    name. Name it before you rename the controller, or objects keep a finalizer that no one removes."""
+    old_finalizers: tuple[str, ...] = ()
+    """Finalizers that earlier versions of the controller had: they are replaced, and count until then."""
+    on_gone: Callable[[Gone], Awaitable[object]] | None = None
+    """Called at least once for every object that disappeared while the controller ran; not for those that disappeared
+    while it did not run (for these there is `cleanup`). It is retried like a reconcile."""
+
     def __post_init__(self) -> None:
         if not self.name:
             object.__setattr__(self, "name", self.kind.resource.kind.lower())
+        if self.reconciler is None and not (self.timers or self.daemons or self.on_gone):
+            raise ValueError(f"the controller {self.name} does nothing: give it a reconciler, timers or daemons")
+        names = [timer.name for timer in self.timers] + [daemon.name for daemon in self.daemons]
+        if len(set(names)) < len(names):
+            raise ValueError(f"timers and daemons of {self.name} need different names, not {', '.join(names)}")
+        if not self.finalizer and self.holds_deletion:
+            object.__setattr__(self, "finalizer", f"{self.kind.resource.group or 'konverge.dev'}/{self.name}")
+        check_finalizers(filter(None, (self.finalizer, *self.old_finalizers)))
 
     @property
-    def finalizer(self) -> str:
-        """The finalizer's name, or nothing when the reconciler has no cleanup."""
+    def cleans_up(self) -> bool:
+        """Whether the reconciler has a cleanup."""
         cleanup = getattr(type(self.reconciler), "cleanup", None)
-        if cleanup is None or cleanup is Reconciler.cleanup:
-            return ""
-        return f"{self.kind.resource.group or 'konverge.dev'}/{self.name}"
+        return cleanup is not None and cleanup is not Reconciler.cleanup
+
+    @property
+    def holds_deletion(self) -> bool:
+        """Whether an object must not be gone before this controller lets it go."""
+        return self.cleans_up or any(daemon.holds_deletion for daemon in self.daemons)
+
+    @property
+    def finalizers(self) -> tuple[str, ...]:
+        """All finalizers that this controller removes from objects: its own and earlier ones."""
+        return tuple(dict.fromkeys(filter(None, (self.finalizer, *self.old_finalizers))))

@@ -12,7 +12,8 @@ import asyncio
 import itertools
 import logging
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Any, Generic, TypeVar
+from functools import partial
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from weakref import WeakSet
 
 from konverge import clock
@@ -27,7 +28,7 @@ from konverge.observe.metrics import ControllerNumbers
 from konverge.runtime.context import Context, Recorder
 from konverge.runtime.declare import Controller, Reconciler, Settings, Source
 from konverge.runtime.declared import DeclaredCaches
-from konverge.runtime.finalizers import with_finalizer
+from konverge.runtime.finalizers import with_cleanup, without_finalizers
 from konverge.runtime.mapping import OwnedMapper, WatchMapper, guarded
 from konverge.runtime.reasons import Changed, External, Reason, Resync
 from konverge.runtime.reconciled import Observer, Reconciled
@@ -37,6 +38,9 @@ from konverge.runtime.sources import listen
 from konverge.runtime.watchdog import Watchdog
 from konverge.runtime.writes import Writes, attribute_to
 from konverge.workqueue import MAX_REASONS, Backoff, Item, RateLimiter, ShutDown, TokenBucket, WorkQueue
+
+if TYPE_CHECKING:
+    from konverge.runtime.tasks.gone import GoneObjects
 
 T = TypeVar("T", bound=Object)
 
@@ -89,7 +93,7 @@ class Engine(Generic[T]):
         self._observers = observers
         self.caches = caches
         self._writes = Writes(caches.by_resource)
-        self._reconcile = _reconcile_function(controller)
+        self._reconcile = _reconcile_function(controller, self._is_held)
         self._primary = caches.primary
         self.loop = asyncio.get_running_loop()
         self._watchdog = Watchdog(settings.timeout)
@@ -110,6 +114,7 @@ class Engine(Generic[T]):
             controller.predicate, self._primary.quarantine, f"cannot be judged by the predicate of {controller.name}"
         )
         self._mappers: list[WatchMapper] = []
+        self._gone = self._gone_objects()
         self._attach()
 
     # -------------------------------------------------------------- events in
@@ -123,6 +128,19 @@ class Engine(Generic[T]):
             mapper = WatchMapper(self.controller.name, watch, informer, self.caches, self.enqueue)
             self._mappers.append(mapper)
             self._listen(informer, mapper)
+
+    def _gone_objects(self) -> GoneObjects | None:
+        if self.controller.on_gone is None:
+            return None
+        from konverge.runtime.tasks.gone import Gone, GoneObjects  # few controllers need it
+
+        def queue(request: Request, change: Change) -> None:
+            self.queue.add(request, reason=Changed(self.controller.kind.__name__, change))
+
+        make = partial(Gone, client=self._client, caches=self.caches, recorder=self._recorder, manager=self._manager)
+        gone = GoneObjects(self.controller.on_gone, queue, make)
+        self._primary.add_handler(gone.changed, self._is_busy)
+        return gone
 
     def _listen(self, informer: Informer, deliver: Callable[[Change, Request | None], None]) -> None:
         informer.add_handler(self._writes.router(informer, deliver), self._is_busy)
@@ -150,6 +168,8 @@ class Engine(Generic[T]):
     async def run(self) -> None:
         """Workers, sources and the resync, until the queue is shut down and empty. Upstream: Controller.Start."""
         _running.add(self)
+        if self._gone is not None:
+            self._gone.leads = True
         async with asyncio.TaskGroup() as group:
             name = self.controller.name
             helpers = [group.create_task(self._resync(), name=f"{name} resync")]
@@ -251,6 +271,9 @@ class Engine(Generic[T]):
                 observe(ended)
 
     async def _attempt(self, item: Item[Request]) -> Result | None:
+        if self._gone is not None and item.key in self._gone:
+            attribute_to(self._writes, item.key)
+            await self._gone.call(item.key)
         record = self._primary.get(item.key)
         if record is None:
             self._postponed.pop(item.key, None)
@@ -317,7 +340,13 @@ class Engine(Generic[T]):
             except Exception:  # a recorder may be the author's; an event is not worth a worker
                 _log.exception("%s %s: no event %s", self.controller.name, key, reason)
 
+    def _is_held(self, request: Request) -> bool:
+        """Whether something still works for an object that is being deleted."""
+        return False
+
     def _is_deleting(self, key: Key) -> bool:
+        if self._gone is not None and key in self._gone:
+            return True  # no further change of it will come
         record = self._primary.get(key)
         return record is not None and bool(record.meta.deletion_timestamp)
 
@@ -333,10 +362,23 @@ def _limiter(settings: Settings) -> RateLimiter:
     return RateLimiter(Backoff(settings.base_delay, settings.max_delay), bucket)
 
 
-def _reconcile_function(controller: Controller[T]) -> Callable[[Context[T]], Awaitable[Result | None]]:
+def _reconcile_function(
+    controller: Controller[T], is_held: Callable[[Request], bool]
+) -> Callable[[Context[T]], Awaitable[Result | None]]:
+    """What runs for a key: the reconciler's functions, and what finalizers need."""
     reconciler = controller.reconciler
-    if not isinstance(reconciler, Reconciler):
-        return reconciler
-    if controller.finalizer:
-        return with_finalizer(reconciler, controller.finalizer)
-    return reconciler.reconcile
+    if reconciler is None:
+        reconcile: Callable[[Context[T]], Awaitable[Result | None]] = _nothing
+    else:
+        reconcile = reconciler.reconcile if isinstance(reconciler, Reconciler) else reconciler
+    if controller.holds_deletion:
+        cleanup = reconciler.cleanup if isinstance(reconciler, Reconciler) else _nothing
+        old = tuple(name for name in controller.finalizers if name != controller.finalizer)
+        return with_cleanup(reconcile, cleanup, controller.finalizer, old, is_held)
+    if controller.finalizers:
+        return without_finalizers(reconcile, controller.finalizers)
+    return reconcile
+
+
+async def _nothing(ctx: Context[T]) -> None:
+    """The reconcile, or the clean-up, of a controller that has none."""

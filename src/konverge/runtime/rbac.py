@@ -60,9 +60,9 @@ def _of_controller(controller: Controller[Any]) -> set[Permission]:
     kind = controller.kind.resource
     needed = set(_on(kind, READ, controller.namespaces))
     needed |= set(_on(kind, ("patch",), controller.namespaces, "/status"))
-    if controller.finalizer:
+    if controller.finalizers:
         needed |= set(_on(kind, ("patch",), controller.namespaces))
-    if controller.finalizer or controller.owns:
+    if controller.finalizers or controller.owns:
         # Children block the deletion of their owner (blockOwnerDeletion). Clusters with the admission plugin
         # OwnerReferencesPermissionEnforcement allow that only to clients that may update the owner's finalizers.
         needed |= set(_on(kind, ("update",), controller.namespaces, "/finalizers"))
