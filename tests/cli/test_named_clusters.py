@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import asyncio
 import json
 import os
 import shlex
@@ -342,10 +343,17 @@ async def nodes(kubeconfig: str) -> list[str]:
 @pytest.mark.spec("O-20", "O-21", "O-22")
 async def test_a_cluster_in_the_background_from_start_to_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("KUBECONFIG", str(tmp_path / "config"))
-    up = konverge("up", "--detach", "--name", "dev", "--merge-kubeconfig", "--output", "json", *SMALL)
+    database = ("--database", "mysql://nacos:hidden@db.example.com/nacos")
+    up = konverge("up", "--detach", "--name", "dev", "--merge-kubeconfig", "--output", "json", *database, *SMALL)
     assert up.returncode == 0, up.stderr
     places = json.loads(up.stdout)
     try:
+        running = ClusterFolder("dev").record()
+        assert running is not None
+        command = await asyncio.create_subprocess_exec("ps", "-o", "args=", "-p", str(running.pid), stdout=-1)
+        listed = (await command.communicate())[0].decode()
+        assert "background_child dev" in listed
+        assert "hidden" not in listed
         assert await nodes(places["kubeconfig"]) == ["node-1"]
         assert await nodes(str(tmp_path / "config")) == ["node-1"]
         again = konverge("up", "--name", "dev", *SMALL)
@@ -424,7 +432,7 @@ def test_the_facts_are_told_from_what_else_is_printed(noise: str) -> None:
 
 
 def test_one_that_closes_its_output_in_time_has_ended(monkeypatch: pytest.MonkeyPatch) -> None:
-    def spawn(argv: list[str], log: Path) -> subprocess.Popen[bytes]:
+    def spawn(name: str, argv: list[str], log: Path) -> subprocess.Popen[bytes]:
         log.touch()
         code = "import os, time; os.close(1); time.sleep(60)"
         return subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE)

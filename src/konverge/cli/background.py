@@ -35,7 +35,7 @@ def start(arguments: argparse.Namespace) -> Endpoints:
     folder = ClusterFolder(arguments.name or DEFAULT)
     folder.refuse_if_running()
     folder.make()
-    child = _spawn([*arguments.argv, "--in-background"], folder.log)
+    child = _spawn(folder.name, [*arguments.argv, "--in-background"], folder.log)
     deadline = clock.monotonic() + arguments.wait
     try:
         facts = _facts(child, deadline)
@@ -64,15 +64,20 @@ def facts_apart() -> TextIO:
     return facts
 
 
-def _spawn(argv: list[str], log: Path) -> subprocess.Popen[bytes]:
+def _spawn(name: str, argv: list[str], log: Path) -> subprocess.Popen[bytes]:
     if log.exists():
         log.replace(log.with_name("log.1"))
-    command = [sys.executable, "-P", "-m", "konverge.cli.main", *argv]  # -P: not the files of this folder
+    # -P: not the files of this folder
+    command = [sys.executable, "-P", "-m", "konverge.cli.background_child", name]
     log.touch(0o600)
     with log.open("wb") as file:
-        return subprocess.Popen(
-            command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=file, start_new_session=True
+        child = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=file, start_new_session=True
         )
+    assert child.stdin is not None
+    with suppress(BrokenPipeError), child.stdin as pipe:  # a child that has ended says why in its log
+        pipe.write(json.dumps(argv).encode())
+    return child
 
 
 def _facts(child: subprocess.Popen[bytes], deadline: float) -> dict[str, Any] | None:
