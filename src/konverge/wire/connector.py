@@ -95,7 +95,7 @@ class Connector:
     async def _reach(self, proxy: Proxy, protocol: Callable[[], P]) -> tuple[asyncio.Transport, P]:
         """A connection to the proxy itself."""
         if proxy.scheme == "https" and self._proxy_context is None:
-            self._proxy_context = ssl.create_default_context()
+            self._proxy_context = TlsOptions().context()
         try:
             return await dial(protocol, proxy.host, proxy.port, self._proxy_context, proxy.host)
         except ssl.SSLError as error:

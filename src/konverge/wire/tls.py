@@ -32,6 +32,9 @@ class TlsOptions:
     """Trust any certificate. For a laptop, never for production."""
 
     def context(self) -> ssl.SSLContext:
+        """Certificates are judged as Go judges them: `ssl.create_default_context` refuses more since Python 3.13, such
+        as the many private authorities without an Authority Key Identifier.
+        """
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         if self.insecure:
             context.check_hostname = False
