@@ -72,10 +72,10 @@ def test_a_lease_that_another_holds_ends_our_leadership_at_once() -> None:
 def test_the_first_holder_is_no_transition_and_an_own_lease_without_a_time_gets_one() -> None:
     election = Election("me", Timing(lease_duration=15.9))
     first = election.next_record("t1")
-    assert first == LeaseRecord(holder="me", duration=15, acquired="t1", renewed="t1", transitions=0)
+    assert first == LeaseRecord(holder="me", duration=16, acquired="t1", renewed="t1", transitions=0)
     election.observe(LeaseRecord(holder="me", transitions=3), now=0)
     assert election.next_record("t2") == LeaseRecord(
-        holder="me", duration=15, acquired="t2", renewed="t2", transitions=3
+        holder="me", duration=16, acquired="t2", renewed="t2", transitions=3
     )
 
 
@@ -111,3 +111,13 @@ def test_a_timing_at_the_edge() -> None:
     Timing(lease_duration=0.9, renew_deadline=0.6, retry_period=0.1)
     with pytest.raises(ValueError, match="lease_duration"):
         Timing(lease_duration=15, renew_deadline=12, retry_period=10)
+
+
+def test_others_wait_at_least_as_long_as_the_holder_acts() -> None:
+    """A Lease says its duration in whole seconds: rounded down, it could end before the holder stops."""
+    holder = Election("me", Timing(lease_duration=1.9, renew_deadline=1.8, retry_period=0.5))
+    record = holder.next_record("t")
+    holder.written(record, 0.0, 0.0)
+    other = Election("other", Timing())
+    other.observe(record, 0.0)
+    assert not [at / 10 for at in range(40) if holder.leads(at / 10) and other.may_take(at / 10)]

@@ -13,7 +13,8 @@ from typing import Any
 import pytest
 
 from konverge.apiserver import ApiServer
-from konverge.client import Client, MergePatch, RetryPolicy, Static
+from konverge.client import Client, Forbidden, MergePatch, RetryPolicy, Static
+from konverge.client.errors import Status
 from konverge.objects.kinds.coordination_v1 import Lease
 from konverge.objects.kinds.core_v1 import ConfigMap
 from konverge.objects.meta import ObjectMeta
@@ -37,6 +38,9 @@ class Tapped:
         self._inner = inner
         self.requests: list[tuple[float, Request]] = []
         self.trouble: Callable[[Request], Any] | None = None
+        self.streams = 0
+        self.refusal: Exception | None = None
+        """What opening a watch raises."""
 
     async def send(self, request: Request) -> Response:
         self.requests.append((now(), request))
@@ -47,6 +51,9 @@ class Tapped:
         return await self._inner.send(request)
 
     async def stream(self, request: Request) -> Stream:
+        self.streams += 1
+        if self.refusal is not None:
+            raise self.refusal
         return await self._inner.stream(request)
 
     def times(self, method: str) -> list[float]:
@@ -79,10 +86,11 @@ async def lease(client: Client) -> Lease:
 # ------------------------------------------------------------------ waiting for the Lease
 
 
-async def test_a_candidate_reads_the_lease_every_period_and_writes_nothing_while_another_holds_it(
+async def test_a_candidate_that_cannot_watch_reads_the_lease_every_period_and_writes_nothing(
     server: ApiServer, client: Client, caplog: pytest.LogCaptureFixture
 ) -> None:
     second = Candidate(server, "second")
+    second.wire.refusal = ConnectionLost("no watch")
     async with LeaderElector(client, "op", SPACE, identity="first").leading():
         with caplog.at_level(logging.INFO, "konverge.election"):
             waiting = asyncio.create_task(second.elector.acquire())
@@ -99,6 +107,47 @@ async def test_a_candidate_reads_the_lease_every_period_and_writes_nothing_while
     assert second.elector.is_leader
     assert (await lease(client)).spec.holder_identity == "second"
     assert (await lease(client)).spec.lease_transitions == 1
+
+
+@pytest.mark.spec("R-77")
+async def test_a_candidate_that_watches_takes_a_released_lease_at_once(server: ApiServer, client: Client) -> None:
+    second = Candidate(server, "second")
+    async with LeaderElector(client, "op", SPACE, identity="first").leading():
+        waiting = asyncio.create_task(second.elector.acquire())
+        await asyncio.sleep(60)
+        assert len(second.wire.requests) <= 60 / 15 + 1, "renewals come through the watch: little is read"
+        assert not waiting.done()
+    released = now()
+    await waiting
+    assert now() - released < 1.0
+    assert (await lease(client)).spec.holder_identity == "second"
+
+
+@pytest.mark.spec("R-77")
+async def test_a_candidate_that_watches_takes_the_lease_of_a_dead_holder_after_its_duration(
+    server: ApiServer, client: Client
+) -> None:
+    first, second = Candidate(server, "first"), Candidate(server, "second")
+    async with first.elector.leading():
+        waiting = asyncio.create_task(second.elector.acquire())
+        await asyncio.sleep(30)
+        first.wire.trouble = is_away
+        gone = now()
+        await waiting
+        assert 15 - 2.4 <= now() - gone <= 15 + 2.4
+        assert not first.elector.is_leader
+
+
+@pytest.mark.spec("R-77")
+async def test_a_candidate_that_may_not_watch_asks_once(server: ApiServer, client: Client) -> None:
+    second = Candidate(server, "second")
+    second.wire.refusal = Forbidden(Status(message="leases is forbidden"))
+    async with LeaderElector(client, "op", SPACE, identity="first").leading():
+        waiting = asyncio.create_task(second.elector.acquire())
+        await asyncio.sleep(60)
+        assert second.wire.streams == 1
+        assert len(second.wire.times("GET")) >= 60 / 2.4 - 1
+    await waiting
 
 
 async def test_every_request_has_the_renew_deadline_as_its_limit(server: ApiServer) -> None:

@@ -46,7 +46,7 @@ def test_rules_grant_what_the_declaration_needs_and_nothing_more() -> None:
     assert granted["", ("nodes",)] == "get list watch"
     assert granted["", ("secrets",)] == "get list patch watch"
     assert granted["", ("secrets/finalizers",)] == "update"
-    assert granted["coordination.k8s.io", ("leases",)] == "create get update"
+    assert granted["coordination.k8s.io", ("leases",)] == "create get update watch"
     owner = permissions([Controller(Secret, nothing, owns=[ConfigMap])])
     assert Permission("", "secrets/finalizers", "update") in owner, "for blockOwnerDeletion of its children"
     assert not [
@@ -143,7 +143,7 @@ PLAIN = of("secrets", "get list watch") | of("secrets/status", "patch") | of("ev
         ({"watches": [Watch(kind=Pod)]}, of("pods", "get list watch")),
         ({"watches": [Watch(kind=Pod, namespaces=("far",))]}, of("pods", "get list watch", ("far",))),
         ({"watches": [Watch(kind=Pod, namespaces=())]}, of("pods", "get list watch", ("",))),
-        ({"lease_namespace": "ops"}, of("leases.coordination.k8s.io", "get create update", ("ops",))),
+        ({"lease_namespace": "ops"}, of("leases.coordination.k8s.io", "get create update watch", ("ops",))),
     ],
 )
 def test_a_declaration_needs_exactly_these_permissions(declared: dict[str, Any], more: set[Any]) -> None:

@@ -102,15 +102,21 @@ class Informer:
         `is_busy` says that the handler has enough to do for now: as long as all handlers say so, changes are read in
         batches. Returns the function that removes the handler.
         """
-        for key, record in list(self.items()):
+        for key in [key for key, _ in self.items()]:
+            self.replay(key, handler)
+        entry = (handler, is_busy)
+        self._handlers.append(entry)
+        return functools.partial(self._handlers.remove, entry)
+
+    def replay(self, key: Key, handler: Handler) -> None:
+        """Deliver an object that is cached as an initial change to one handler."""
+        record = self.get(key)
+        if record is not None:
             change = Change(ChangeType.ADDED, key, None, record, initial=True)
             try:
                 handler(change)
             except Exception as error:
                 self._set_aside(handler, change, error)
-        entry = (handler, is_busy)
-        self._handlers.append(entry)
-        return functools.partial(self._handlers.remove, entry)
 
     def _is_busy(self) -> bool:
         return self._handlers != [] and all(is_busy() for _, is_busy in self._handlers)

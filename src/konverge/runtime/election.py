@@ -84,10 +84,14 @@ class Election(msgspec.Struct):
 
     def may_take(self, now: float) -> bool:
         """Whether we may write ourselves as the holder. Upstream: isLeaseValid, tryAcquireOrRenew."""
+        return now >= self.expires_at()
+
+    def expires_at(self) -> float:
+        """When the Lease is free unless it is renewed before; long ago when it is free, or ours."""
         record = self.observed
         if record is None or not record.holder or record.holder == self.identity:
-            return True
-        return now >= self.observed_at + record.duration
+            return -math.inf
+        return self.observed_at + record.duration
 
     def next_record(self, wall: str) -> LeaseRecord:
         """What to write to take or to keep the Lease."""
@@ -95,7 +99,7 @@ class Election(msgspec.Struct):
         keeps = record.holder == self.identity
         return LeaseRecord(
             holder=self.identity,
-            duration=int(self.timing.lease_duration),
+            duration=math.ceil(self.timing.lease_duration),  # rounded down it could be shorter than we act
             acquired=record.acquired if keeps and record.acquired else wall,
             renewed=wall,
             transitions=record.transitions if keeps or self.observed is None else record.transitions + 1,

@@ -4,6 +4,9 @@
 before every write. A process that was suspended wakes up in the middle of its reconciles; the first write of any of
 them finds that the time is over and fails, before the elector itself has had a chance to run.
 
+A candidate that stands by watches the Lease (`konverge.runtime.lease_watch`): it takes a released one at once, and
+reads it only when its time is over. Where it may not watch, it reads the Lease every `retry_period`, as client-go does.
+
 Upstream: LeaderElector (client-go's tools/leaderelection/leaderelection.go); the fence is ours.
 """
 
@@ -20,14 +23,14 @@ from typing import Any
 from konverge import clock
 from konverge.client import AlreadyExists, Client, ClientError, Conflict, NotFound
 from konverge.client.call import Call, Caller
-from konverge.objects.resource import Resource
 from konverge.objects.times import format_micro_time
 from konverge.observe.repeated import Repeated
 from konverge.runtime.election import Election, LeaseRecord, Timing
+from konverge.runtime.lease_watch import LEASES as LEASES
+from konverge.runtime.lease_watch import LeaseWatch
 from konverge.runtime.result import TransientError
 from konverge.wire.message import Response, Stream
 
-LEASES = Resource("coordination.k8s.io", "v1", "Lease", "leases")
 JITTER = 1.2
 """The upper bound of a random factor on the retry period. Upstream: JitterFactor."""
 
@@ -90,8 +93,9 @@ class LeaderElector:
     async def acquire(self) -> None:
         """Wait until we lead."""
         _log.info("%s: waiting to lead %s/%s", self.election.identity, self.namespace, self.name)
-        while not await self._try():
-            await self._pause()
+        async with LeaseWatch(self._client, self.name, self.namespace, self._seen, self._jittered) as watch:
+            while not await self._try():
+                await watch.changed(self._patience(watching=watch.works))
         _log.info("%s: leads %s/%s", self.election.identity, self.namespace, self.name)
 
     async def _renew(self, lost: asyncio.Event) -> None:
@@ -109,7 +113,24 @@ class LeaderElector:
             lost.set()
 
     async def _pause(self) -> None:
-        await asyncio.sleep(self.election.timing.retry_period * clock.rng().uniform(1.0, JITTER))
+        await asyncio.sleep(self._jittered())
+
+    def _jittered(self) -> float:
+        return self.election.timing.retry_period * clock.rng().uniform(1.0, JITTER)
+
+    # -------------------------------------------------------------- standing by
+
+    def _seen(self, lease: dict[str, Any] | None) -> bool:
+        """The watch shows the Lease; None when it was deleted. Returns whether it may be free."""
+        if lease is not None:
+            self.election.observe(LeaseRecord.read(lease.get("spec") or {}), clock.elapsed())
+            self._report()
+        return lease is None or self.election.may_take(clock.elapsed())
+
+    def _patience(self, *, watching: bool) -> float:
+        """Seconds until the next attempt, unless the watch shows a free Lease before."""
+        expires_in = self.election.expires_at() - clock.elapsed() if watching else 0.0
+        return max(expires_in, 0.0) + self._jittered()
 
     # -------------------------------------------------------------- one attempt
 

@@ -30,14 +30,14 @@ from konverge.runtime.declare import Controller, Reconciler, Settings, Source
 from konverge.runtime.declared import DeclaredCaches
 from konverge.runtime.finalizers import with_cleanup, without_finalizers
 from konverge.runtime.mapping import OwnedMapper, WatchMapper, guarded
-from konverge.runtime.reasons import Changed, External, Reason, Resync
+from konverge.runtime.reasons import Changed, External, Reason, Resync, TakenOver
 from konverge.runtime.reconciled import Observer, Reconciled
 from konverge.runtime.result import DONE, Quarantined, Request, Result, TransientError
 from konverge.runtime.retries import Retries
 from konverge.runtime.sources import listen
 from konverge.runtime.watchdog import Watchdog
 from konverge.runtime.writes import Writes, attribute_to
-from konverge.workqueue import MAX_REASONS, Backoff, Item, RateLimiter, ShutDown, TokenBucket, WorkQueue
+from konverge.workqueue import MAX_REASONS, Backoff, GatedQueue, Item, RateLimiter, ShutDown, TokenBucket, WorkQueue
 
 if TYPE_CHECKING:
     from konverge.runtime.tasks.gone import GoneObjects
@@ -53,6 +53,9 @@ KEYS_PER_TURN = 8
 A reconcile with nothing to do never awaits anything by itself; twenty thousand of them in a row were measured to hold
 the loop for a second.
 """
+
+REPLAYED_PER_TURN = 256
+"""Cached objects whose keys are queued before other tasks run, when work is taken over."""
 
 POSTPONE_DELAY = 1.0
 """Seconds after which a key comes again whose own writes the cache had not shown."""
@@ -81,12 +84,20 @@ class Engine(Generic[T]):
         manager: str,
         settings: Settings,
         observers: Sequence[Observer] = (),
+        gated: float = 0.0,
     ) -> None:
-        """`observers` are called with every reconcile that has ended."""
+        """`observers` are called with every reconcile that has ended. With `gated`, no key is taken before the gate of
+        the queue is opened (see `take_over`); it is the seconds for which a key that was refused is remembered."""
         self.controller = controller
         self.settings = settings
         self.numbers = ControllerNumbers(controller.name, controller.workers or settings.workers)
-        self.queue: WorkQueue[Request] = WorkQueue(limiter=_limiter(settings), metrics=self.numbers.queue)
+        self.gate: GatedQueue[Request] | None = None
+        """The queue, where it has a gate."""
+        if gated:
+            self.gate = GatedQueue(remember=gated, limiter=_limiter(settings), metrics=self.numbers.queue)
+        self.queue: WorkQueue[Request] = (
+            WorkQueue(limiter=_limiter(settings), metrics=self.numbers.queue) if self.gate is None else self.gate
+        )
         self._client = client
         self._recorder = recorder
         self._manager = manager
@@ -115,6 +126,8 @@ class Engine(Generic[T]):
         )
         self._mappers: list[WatchMapper] = []
         self._gone = self._gone_objects()
+        self._delivered: list[tuple[Informer, Callable[[Change, Request | None], None]]] = []
+        """Where changes come from, and what becomes of them."""
         self._attach()
 
     # -------------------------------------------------------------- events in
@@ -143,6 +156,7 @@ class Engine(Generic[T]):
         return gone
 
     def _listen(self, informer: Informer, deliver: Callable[[Change, Request | None], None]) -> None:
+        self._delivered.append((informer, deliver))
         informer.add_handler(self._writes.router(informer, deliver), self._is_busy)
 
     def _primary_changed(self, change: Change, writer: Request | None) -> None:
@@ -162,6 +176,16 @@ class Engine(Generic[T]):
             self.numbers.echoes += 1
             return
         self.queue.add(request, priority=LOW if change.initial else 0, reason=Changed(kind, change))
+
+    async def take_over(self) -> None:
+        """The gate of the queue admits more than before: add what the caches show, and what was refused of late."""
+        for informer, deliver in self._delivered:
+            for number, key in enumerate([key for key, _ in informer.items()], 1):
+                informer.replay(key, lambda change, deliver=deliver: deliver(change, None))  # type: ignore[misc]
+                if number % REPLAYED_PER_TURN == 0:
+                    await asyncio.sleep(0)
+        for key in () if self.gate is None else self.gate.refused():
+            self.queue.add(key, priority=LOW, reason=TakenOver())
 
     # -------------------------------------------------------------- life
 

@@ -1,7 +1,7 @@
 """One run of a manager: what starts and stops, and in which order.
 
 Start: serve health (not ready yet) → connect → check permissions → serve webhooks → fill caches → win the election →
-start controllers, each when what it depends on is ready. Stop: take no new keys → finish the queued ones, within a
+queue what the caches hold → start controllers, each when what it depends on is ready. Stop: take no new keys → finish the queued ones, within a
 limit → stop the caches → flush events → release the Lease → stop serving webhooks, then health. Every task belongs to
 one task group, so none is left behind.
 
@@ -32,7 +32,7 @@ from konverge.runtime.elector import Fenced, LeaderElector, LeadershipLost
 from konverge.runtime.engine import Engine, reference
 from konverge.runtime.introduction import introduce, program_source, reach
 from konverge.runtime.problems import log_problems, noticing, unanswered
-from konverge.runtime.rbac import permissions, require_permissions
+from konverge.runtime.rbac import permissions, require_permissions, required
 from konverge.runtime.writes import Tracked
 from konverge.wire.server import Server
 
@@ -146,9 +146,8 @@ class Lifecycle:
             _log.info("no health server: no health_address is given")
         if self.manager.checks_permissions:
             space = self.manager.leader_election.namespace if self.manager.leader_election else ""
-            await require_permissions(
-                client, permissions(self.manager.controllers, lease_namespace=space), self._source
-            )
+            needed = permissions(self.manager.controllers, lease_namespace=space)
+            await require_permissions(client, filter(required, needed), self._source)
 
     @property
     def _source(self) -> str:
@@ -175,6 +174,7 @@ class Lifecycle:
             manager=controller.field_manager or self.manager.name,
             settings=self._settings_of(controller),
             observers=self.manager.on_reconciled,
+            gated=2 * self.manager.leader_election.timing.lease_duration if self.manager.leader_election else 0.0,
         )
         if controller.name in self.manager.paused:
             engine.queue.pause()
@@ -196,6 +196,9 @@ class Lifecycle:
             await wait_for(dependency, self._readiness.started.__contains__)
         self._readiness.waiting.pop(name, None)
         self._readiness.started.add(name)
+        if engine.gate is not None:
+            engine.gate.set_gate(lambda _: True)
+            await engine.take_over()
         await engine.run()
 
     async def _drain(self, working: list[asyncio.Task[None]]) -> None:

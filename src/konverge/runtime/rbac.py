@@ -18,6 +18,8 @@ from konverge.runtime.declare import Controller
 
 READ = ("get", "list", "watch")
 WRITE = ("create", "delete", "patch")
+LEASE = ("get", "create", "update")
+"""What leader election cannot do without. A role that grants no `watch` is enough: then the Lease is read instead."""
 
 RETRY_DELAYS = (0.5, 1.0, 2.0, 4.0, 8.0)
 """Seconds before the next try, when the API server cannot be reached at the start."""
@@ -51,7 +53,7 @@ def permissions(controllers: Iterable[Controller[Any]], *, lease_namespace: str 
         needed |= _of_controller(controller)
     if lease_namespace:
         needed |= {
-            Permission("coordination.k8s.io", "leases", verb, lease_namespace) for verb in ("get", "create", "update")
+            Permission("coordination.k8s.io", "leases", verb, lease_namespace) for verb in (*LEASE, "watch")
         }
     return sorted(needed)
 
@@ -119,6 +121,11 @@ def rules_for(needed: Iterable[Permission]) -> list[dict[str, Any]]:
         {"apiGroups": [group], "resources": resources, "verbs": list(allowed)}
         for (group, allowed), resources in resources_by_verbs.items()
     ]
+
+
+def required(permission: Permission) -> bool:
+    """Whether the manager cannot start without it."""
+    return (permission.group, permission.resource, permission.verb) != ("coordination.k8s.io", "leases", "watch")
 
 
 async def require_permissions(client: Client, needed: Iterable[Permission], source: str) -> None:

@@ -69,6 +69,13 @@ class Resync(msgspec.Struct, frozen=True):
         return "resync"
 
 
+class TakenOver(msgspec.Struct, frozen=True):
+    """Another process had this key until now."""
+
+    def __str__(self) -> str:
+        return "taken over from another process"
+
+
 class Retry(msgspec.Struct, frozen=True):
     """The previous attempt failed, or asked for another one."""
 
@@ -89,7 +96,7 @@ class External(msgspec.Struct, frozen=True):
         return f"{self.source}: {self.key}"
 
 
-Reason = Changed | Timer | Resync | Retry | External
+Reason = Changed | Timer | Resync | TakenOver | Retry | External
 
 _NOISE = {"metadata.resourceVersion", "metadata.managedFields"}
 

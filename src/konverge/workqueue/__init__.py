@@ -2,6 +2,7 @@
 
 from konverge.token_bucket import TokenBucket
 from konverge.workqueue.fair import PATIENCE, FairQueue
+from konverge.workqueue.gated import GatedQueue
 from konverge.workqueue.queue import MAX_REASONS, Item, QueueMetrics, ShutDown, WorkQueue
 from konverge.workqueue.ratelimit import Backoff, RateLimiter
 
@@ -10,6 +11,7 @@ __all__ = [
     "PATIENCE",
     "Backoff",
     "FairQueue",
+    "GatedQueue",
     "Item",
     "QueueMetrics",
     "RateLimiter",

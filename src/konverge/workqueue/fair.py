@@ -102,6 +102,10 @@ class FairQueue(Generic[K]):
         del self._waiting[key]
         return key, priority
 
+    def remove(self, key: K) -> None:
+        """Take out a key that waits."""
+        self._take_out(key, self._waiting.pop(key))
+
     def _next_band(self) -> int:
         last = len(self._priorities) - 1
         if last == 0:
