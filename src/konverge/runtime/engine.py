@@ -152,6 +152,8 @@ class Engine(Generic[T]):
 
         make = partial(Gone, client=self._client, caches=self.caches, recorder=self._recorder, manager=self._manager)
         gone = GoneObjects(self.controller.on_gone, queue, make)
+        if self.gate is not None:
+            gone.owns = self.gate.admits
         self._primary.add_handler(gone.changed, self._is_busy)
         return gone
 
@@ -184,8 +186,10 @@ class Engine(Generic[T]):
                 informer.replay(key, lambda change, deliver=deliver: deliver(change, None))  # type: ignore[misc]
                 if number % REPLAYED_PER_TURN == 0:
                     await asyncio.sleep(0)
-        for key in () if self.gate is None else self.gate.refused():
-            self.queue.add(key, priority=LOW, reason=TakenOver())
+        gone = [] if self._gone is None else self._gone.waiting()
+        refused = () if self.gate is None else self.gate.refused()
+        for request in (*gone, *refused):
+            self.queue.add(request, priority=LOW, reason=TakenOver())
 
     # -------------------------------------------------------------- life
 

@@ -45,6 +45,9 @@ class GatedQueue(WorkQueue[K]):
             self._due.pop(key, None)
             self._refuse(key)
 
+    def admits(self, key: K) -> bool:
+        return self._admits(key)
+
     def refused(self) -> Iterator[K]:
         """The keys refused of late, which the gate admits now. They are forgotten here."""
         admitted = [key for key in self._refused if self._admits(key)]

@@ -79,6 +79,8 @@ class GoneObjects:
     ) -> None:
         self.leads = False
         """Whether the controller runs."""
+        self.owns: Callable[[Request], bool] = lambda request: True
+        """Whether a key is this process's to work on, while the controller runs."""
         self._on_gone = on_gone
         self._queue = queue
         self._make = make
@@ -91,12 +93,16 @@ class GoneObjects:
     def __contains__(self, request: object) -> bool:
         return request in self._waiting
 
+    def waiting(self) -> list[Request]:
+        """The keys of all that wait for their call."""
+        return list(self._waiting)
+
     def changed(self, change: Change) -> None:
         """A handler of the cache of the controller's kind."""
         old, new = change.old, change.new
         if old is None or (new is not None and new.uid == old.uid):
             return
-        if not self.leads:
+        if not self.leads or not self.owns(change.key):
             self._forget_old()
             self._seen[change.key, old.uid] = self._loop.time()
         self._waiting.setdefault(change.key, {})[old.uid] = _metadata(change.key, old)
