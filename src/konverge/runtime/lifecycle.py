@@ -1,9 +1,9 @@
 """One run of a manager: what starts and stops, and in which order.
 
 Start: serve health (not ready yet) → connect → check permissions → serve webhooks → fill caches → win the election →
-queue what the caches hold → start controllers, each when what it depends on is ready. Stop: take no new keys → finish the queued ones, within a
-limit → stop the caches → flush events → release the Lease → stop serving webhooks, then health. Every task belongs to
-one task group, so none is left behind.
+queue what the caches hold → start controllers, each when what it depends on is ready. Stop: take no new keys → finish
+the queued ones, within a limit → stop the caches → flush events → release the Lease → stop serving webhooks, then
+health. Every task belongs to one task group, so none is left behind.
 
 Upstream: controller-runtime's pkg/manager/internal.go.
 """

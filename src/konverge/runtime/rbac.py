@@ -52,9 +52,7 @@ def permissions(controllers: Iterable[Controller[Any]], *, lease_namespace: str 
     for controller in controllers:
         needed |= _of_controller(controller)
     if lease_namespace:
-        needed |= {
-            Permission("coordination.k8s.io", "leases", verb, lease_namespace) for verb in (*LEASE, "watch")
-        }
+        needed |= {Permission("coordination.k8s.io", "leases", verb, lease_namespace) for verb in (*LEASE, "watch")}
     return sorted(needed)
 
 
