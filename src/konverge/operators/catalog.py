@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from konverge.objects import CustomResource
     from konverge.runtime import Controller, Manager
+    from konverge.runtime.webhooks import Webhook
 
 SUMMARIES: dict[str, str] = {
     "nacos": "Nacos servers and clusters on embedded storage, MySQL or PostgreSQL: created, healed, rolled, scaled",
@@ -56,6 +57,8 @@ class Operator:
     """Its admission policies and their bindings, named after an installation: what the API server itself refuses."""
     environment: Callable[[], dict[str, str]] = dict
     """Its own settings in the environment of this process; an installation passes them on to the operator's pod."""
+    webhooks: Callable[[], list[Webhook]] = list
+    """Its admission and conversion webhooks."""
     manager: Manager | None = None
     """The manager that its author declared, if there is one: its name, settings and leader election count."""
     folder: Traversable | None = None

@@ -43,6 +43,7 @@ from konverge.wire.message import Transport
 from konverge.workqueue import WorkQueue
 
 if TYPE_CHECKING:
+    from konverge.runtime.webhooks import InProcess
     from konverge.sim.processes import ProcessRule
     from konverge.sim.processes.runtime import Processes
 
@@ -195,6 +196,12 @@ class Cluster:
     def connect(self, agent: str) -> Client:
         """A client for a program of this name, which meets the faults of the cluster, if there are any."""
         return self._connect(self.faulty or self.server.transport, agent)
+
+    def webhook_place(self) -> InProcess:
+        """Where the webhooks of an operator on this cluster are served: in this process, without sockets."""
+        from konverge.runtime.webhooks.local import InProcess
+
+        return InProcess(transports=self.server.webhooks.in_process)
 
     async def listen(self, host: str = "127.0.0.1", port: int = 0, *, tls: bool = False) -> str:
         """Serve on a socket as well; the result is the URL."""

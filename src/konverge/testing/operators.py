@@ -1,7 +1,8 @@
 """The fixture `operator`: runs a Manager on the test's cluster, with the definitions of its kinds installed.
 
 The manager is bound to the cluster by `Manager.bound_to`: the one that a module declares is left as it is. It serves no
-health checks (virtual time has no sockets, and tests run side by side). Where the test has faults, it meets them.
+health checks (virtual time has no sockets, and tests run side by side), and its webhooks are called without sockets.
+Where the test has faults, it meets them.
 """
 
 from __future__ import annotations
@@ -9,8 +10,9 @@ from __future__ import annotations
 import inspect
 from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from dataclasses import replace
 from functools import partial
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from konverge.client import AlreadyExists, Client
 from konverge.objects import CustomResource, crd
@@ -20,6 +22,9 @@ from konverge.objects.meta import Object, ObjectMeta
 from konverge.runtime import Controller, Manager
 from konverge.runtime.reconciled import Observer
 from konverge.testing.waiting import eventually
+
+if TYPE_CHECKING:
+    from konverge.runtime.webhooks.places import Place as WebhookPlace
 
 Declared = Manager | Iterable[Controller[Any]]
 Declaration = Declared | Callable[..., Declared]
@@ -33,6 +38,9 @@ class Place(Protocol):
 
     def connect(self, agent: str) -> Client:
         """A client for a program of this name."""
+
+    def webhook_place(self) -> WebhookPlace:
+        """Where webhooks are served so that the cluster reaches them."""
 
 
 class RunOperator:
@@ -61,8 +69,9 @@ class RunOperator:
         declared = _manager(what, self._place.client)
         async with AsyncExitStack() as stack:
             client = await stack.enter_async_context(self._place.connect(declared.name))
-            manager = declared.bound_to(client, health_address=None, paused=paused or None)
-            await install_definitions(self._place.client, kinds_of(manager.controllers))
+            webhooks = declared.webhooks and replace(declared.webhooks, place=self._place.webhook_place())
+            manager = declared.bound_to(client, health_address=None, paused=paused or None, webhooks=webhooks)
+            await install_definitions(self._place.client, [*kinds_of(manager.controllers), *reviewed_kinds(manager)])
             if manager.leader_election is not None:
                 await _ensure_namespace(self._place.client, manager.leader_election.namespace)
             manager.on_reconciled += self._observers
@@ -106,6 +115,12 @@ def kinds_of(controllers: Iterable[Controller[Any]]) -> list[type[CustomResource
     return [kind for kind in kinds if issubclass(kind, CustomResource)]
 
 
+def reviewed_kinds(manager: Manager) -> list[type[CustomResource[Any, Any]]]:
+    """The custom kinds that a manager's webhooks are about."""
+    webhooks = manager.webhooks.routes.values() if manager.webhooks else ()
+    return [kind for webhook in webhooks for kind in webhook.kinds if issubclass(kind, CustomResource)]
+
+
 async def install_definitions(client: Client, kinds: Iterable[type[CustomResource[Any, Any]]]) -> None:
     """Install the definitions of custom kinds, and wait until they are served; what is installed stays as it is.
 
@@ -113,7 +128,9 @@ async def install_definitions(client: Client, kinds: Iterable[type[CustomResourc
     """
     by_name: dict[str, list[type[CustomResource[Any, Any]]]] = {}
     for kind in kinds:
-        by_name.setdefault(kind.resource.group_resource, []).append(kind)
+        known = by_name.setdefault(kind.resource.group_resource, [])
+        if all(other.resource != kind.resource for other in known):
+            known.append(kind)
     for versions in by_name.values():
         try:
             await client.create(crd(*versions))

@@ -10,10 +10,13 @@ import threading
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from konverge.client import Client, load_config
 from konverge.sim import Cluster
+
+if TYPE_CHECKING:
+    from konverge.runtime.webhooks import Loopback
 
 T = TypeVar("T")
 
@@ -42,6 +45,12 @@ class RealCluster:
     def connect(self, agent: str) -> Client:
         """A client over the socket for a program of this name. Close it, or use it in `async with`."""
         return Client.connect(load_config(kubeconfig=self.kubeconfig), user_agent=agent)
+
+    def webhook_place(self) -> Loopback:
+        """Where the webhooks of an operator on this cluster are served: on this machine, over HTTPS."""
+        from konverge.runtime.webhooks.local import Loopback
+
+        return Loopback()
 
     async def settle(self, *, quiet: float = 1.0, limit: float = 60.0) -> None:
         """Until nothing has changed for `quiet` seconds. Raises Unsettled."""

@@ -38,17 +38,19 @@ def as_operator(value: Any, *, name: str = "", module: ModuleType | None = None,
         return replace(value, folder=value.folder or folder)
     if isinstance(value, Manager):
         declared = value.controllers
+        webhooks = list(value.webhooks.routes.values()) if value.webhooks else []
         make: Callable[[], list[Controller[Any]]] = value.movable_controllers
         name = _named(value.name if value.name != DEFAULT_NAME else name, module)
     else:
-        declared = _controllers(value, what)
+        declared, webhooks = _controllers(value, what), []
         name, make = _named(name, module), declared.copy
-    if not declared:
+    if not declared and not webhooks:
         raise LoadError(f"{what} has no controllers: add some, as `manager.add(Controller(…))`")
     return Operator(
         name=name,
-        kinds=own_kinds(declared),
+        kinds=own_kinds(declared, [kind for webhook in webhooks for kind in webhook.kinds]),
         controllers=make,
+        webhooks=webhooks.copy,
         about=_about(module, name),
         samples=_samples(folder),
         manager=value if isinstance(value, Manager) else None,
@@ -93,12 +95,18 @@ def _described(value: Any) -> str:
     return f"the class {value.__name__}" if isinstance(value, type) else f"of the type {type(value).__name__}"
 
 
-def own_kinds(controllers: Iterable[Controller[Any]]) -> list[type[CustomResource[Any, Any]]]:
-    """The kinds whose definitions come with these controllers, each once."""
+def own_kinds(
+    controllers: Iterable[Controller[Any]], reviewed: Iterable[type[Any]] = ()
+) -> list[type[CustomResource[Any, Any]]]:
+    """The kinds whose definitions come with these controllers, each once. `reviewed` are those of its webhooks, which
+    may be about kinds of others; an operator without controllers is about its webhooks' kinds."""
     declared = list(controllers)
     reconciled = _custom(controller.kind for controller in declared)
+    reviewed = list(reviewed)
+    if not declared:
+        reconciled = _custom(reviewed)
     groups = {kind.resource.group for kind in reconciled}
-    others = _custom(kind for controller in declared for kind in _mentioned(controller))
+    others = [*_custom(kind for controller in declared for kind in _mentioned(controller)), *_custom(reviewed)]
     kinds = [*reconciled, *(kind for kind in others if kind.resource.group in groups)]
     return [*{kind.resource: kind for kind in reversed(kinds)}.values()][::-1]
 

@@ -10,17 +10,29 @@ from typing import TYPE_CHECKING
 from konverge.lazy_imports import lazy_names
 
 if TYPE_CHECKING:
+    from konverge.runtime.webhooks.admission import MutatingHook as MutatingHook
+    from konverge.runtime.webhooks.admission import ValidatingHook as ValidatingHook
+    from konverge.runtime.webhooks.admission import mutating as mutating
+    from konverge.runtime.webhooks.admission import validating as validating
+    from konverge.runtime.webhooks.denial import Denied as Denied
+    from konverge.runtime.webhooks.denial import FieldError as FieldError
+    from konverge.runtime.webhooks.local import InProcess as InProcess
     from konverge.runtime.webhooks.local import Loopback as Loopback
     from konverge.runtime.webhooks.places import Mounted as Mounted
     from konverge.runtime.webhooks.registry import BadReview as BadReview
     from konverge.runtime.webhooks.registry import Webhook as Webhook
     from konverge.runtime.webhooks.registry import Webhooks as Webhooks
+    from konverge.runtime.webhooks.review import Review as Review
+    from konverge.runtime.webhooks.review import UserInfo as UserInfo
 
 __all__, __getattr__, __dir__ = lazy_names(
     __name__,
     {
-        "konverge.runtime.webhooks.local": "Loopback",
+        "konverge.runtime.webhooks.admission": "MutatingHook ValidatingHook mutating validating",
+        "konverge.runtime.webhooks.denial": "Denied FieldError",
+        "konverge.runtime.webhooks.local": "InProcess Loopback",
         "konverge.runtime.webhooks.places": "Mounted",
         "konverge.runtime.webhooks.registry": "BadReview Webhook Webhooks",
+        "konverge.runtime.webhooks.review": "Review UserInfo",
     },
 )

@@ -2,48 +2,95 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
+import logging
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any
 
-from konverge.client import Client, MergePatch, NotFound
+from konverge.client import Client, ClientError, JsonPatch, NotFound
+from konverge.objects.codec import to_dict
+from konverge.objects.kinds.admissionregistration_v1 import MutatingWebhookConfiguration, ValidatingWebhookConfiguration
 from konverge.objects.kinds.apiextensions_v1 import CustomResourceDefinition
+from konverge.runtime.webhooks.configurations import REVIEW_VERSIONS, VALIDATING, Obj, configurations, url_target
 from konverge.runtime.webhooks.places import Serving
 
-REVIEW_VERSIONS = ["v1"]
+SUFFIX = "-local"
+"""Of their names: those of an installed operator are others, and stay as they are."""
+REMOVED_WITHIN = 10.0
+"""Seconds. An API server that is away must not hold up the end of the process."""
+
+_log = logging.getLogger("konverge.webhooks")
 
 
 @asynccontextmanager
 async def installed(at_work: Serving, url: str, authority: bytes) -> AsyncIterator[None]:
     """Inside the block the API server calls the webhooks at `url`, whose certificate is of this authority (PEM)."""
-    bundle = base64.b64encode(authority).decode()
+    target = url_target(url, base64.b64encode(authority).decode())
+    routes = at_work.webhooks.routes.values()
     async with AsyncExitStack() as stack:
-        for webhook in at_work.webhooks.routes.values():
+        for webhook in routes:
             if webhook.definition:
-                config = {"url": url + webhook.path, "caBundle": bundle}
+                config = target(webhook.path)
                 await stack.enter_async_context(_converted(at_work.client, webhook.definition, config))
+        for configuration in configurations(routes, at_work.name + SUFFIX, target):
+            await stack.enter_async_context(_applied(at_work, configuration))
         yield
 
 
 @asynccontextmanager
-async def _converted(client: Client, definition: str, config: dict[str, Any]) -> AsyncIterator[None]:
+async def _applied(at_work: Serving, configuration: Obj) -> AsyncIterator[None]:
+    """Inside the block there is a configuration; one that a process left behind when it was killed is replaced."""
+    await at_work.client.apply(configuration, field_manager=at_work.name, force=True)
+    try:
+        yield
+    finally:
+        await _at_the_end(configuration["metadata"]["name"], _removed(at_work.client, configuration))
+
+
+async def _removed(client: Client, configuration: Obj) -> None:
+    """Remove a configuration, unless another process of the same operator has taken it over since."""
+    kind = ValidatingWebhookConfiguration if configuration["kind"] == VALIDATING else MutatingWebhookConfiguration
+    name = configuration["metadata"]["name"]
+    live = to_dict(await client.get(kind, name))
+    if _urls(live) == _urls(configuration):
+        await client.delete(kind, name, if_version=live["metadata"]["resourceVersion"])
+
+
+def _urls(configuration: Obj) -> list[Any]:
+    return [entry["clientConfig"].get("url") for entry in configuration.get("webhooks", ())]
+
+
+@asynccontextmanager
+async def _converted(client: Client, definition: str, config: Obj) -> AsyncIterator[None]:
     """Inside the block a definition has its conversion here; afterwards it is as before."""
     before = (await client.get(CustomResourceDefinition, definition)).spec.conversion
-    webhook = {"clientConfig": {**config, "service": None}, "conversionReviewVersions": REVIEW_VERSIONS}
+    webhook = {"clientConfig": config, "conversionReviewVersions": REVIEW_VERSIONS}
     await _patch(client, definition, {"strategy": "Webhook", "webhook": webhook})
     try:
         yield
     finally:
-        from konverge.objects.codec import to_dict
-
-        await _patch(client, definition, None)
-        if before is not None:
-            await _patch(client, definition, to_dict(before))
+        await _at_the_end(definition, _put_back(client, definition, before, config["url"]))
 
 
-async def _patch(client: Client, definition: str, conversion: dict[str, Any] | None) -> None:
+async def _put_back(client: Client, definition: str, before: Any, url: str) -> None:
+    now = (await client.get(CustomResourceDefinition, definition)).spec.conversion
+    if now is None or now.webhook is None or now.webhook.client_config is None or now.webhook.client_config.url != url:
+        return  # another process has taken it over
+    await _patch(client, definition, {"strategy": "None"} if before is None else to_dict(before))
+
+
+async def _patch(client: Client, definition: str, conversion: Obj) -> None:
+    operation = {"op": "add", "path": "/spec/conversion", "value": conversion}
+    await client.patch(CustomResourceDefinition, definition, JsonPatch([operation]))
+
+
+async def _at_the_end(what: str, work: Any) -> None:
     try:
-        await client.patch(CustomResourceDefinition, definition, MergePatch({"spec": {"conversion": conversion}}))
+        async with asyncio.timeout(REMOVED_WITHIN):
+            await work
     except NotFound:
         return
+    except (ClientError, TimeoutError) as error:
+        _log.warning("%s could not be removed: %s; remove it, or writes wait for a webhook that is gone", what, error)

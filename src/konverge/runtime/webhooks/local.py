@@ -6,13 +6,17 @@ that name a URL. They are removed at the end, and what was in definitions before
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+import re
+from collections.abc import AsyncIterator, MutableMapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
+from itertools import count
 
 from konverge.runtime.webhooks.installing import installed
 from konverge.runtime.webhooks.places import Place, Serving, listening
 from konverge.wire.certificate import ShownCertificate
+from konverge.wire.in_process import Direct
+from konverge.wire.message import Transport
 
 HOST = "127.0.0.1"
 
@@ -36,3 +40,27 @@ class Loopback(Place):
             url = f"https://{HOST}:{server.port}"
             await stack.enter_async_context(installed(at_work, url, authority.pem[0]))
             yield
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InProcess(Place):
+    """For an API server in this process: without a socket and without a certificate, so also on virtual time."""
+
+    transports: MutableMapping[str, Transport]
+    """Where the API server looks for programs in its process: host name -> transport."""
+
+    behind_service = False
+
+    @asynccontextmanager
+    async def serving(self, at_work: Serving) -> AsyncIterator[None]:
+        name = re.sub(r"[^a-z0-9]+", "-", at_work.name.lower()).strip("-") or "operator"
+        host = next(host for n in count(1) if (host := f"{name}-{n}.in-process") not in self.transports)
+        self.transports[host] = direct = Direct(at_work.reviews.handle)
+        try:
+            async with installed(at_work, f"https://{host}", b""):
+                at_work.problem = ""
+                yield
+                at_work.problem = "no longer served"
+        finally:
+            del self.transports[host]
+            await direct.aclose()

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Self
 
 if TYPE_CHECKING:
+    from konverge.objects.meta import Object
     from konverge.runtime.webhooks.places import Place
 
 PORT = 9443
@@ -21,6 +22,8 @@ class Webhook(ABC):
     """Begins with a slash; no two webhooks of a manager have the same."""
     definition: str = ""
     """For conversions: the name of the CustomResourceDefinition whose objects it converts. Its caBundle is kept."""
+    kinds: tuple[type[Object], ...] = ()
+    """The kinds that it is about; their definitions have to be installed."""
 
     @abstractmethod
     async def answer(self, review: bytes) -> bytes:

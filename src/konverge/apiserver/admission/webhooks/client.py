@@ -2,7 +2,8 @@
 
 One pool of connections is kept for each server and CA bundle. A reference to a Service is resolved by a function
 that the owner of the server may set: the network of pods does not exist here, so by default it goes to the Service's
-endpoints if there are any, and otherwise to its target port on this machine.
+endpoints if there are any, and otherwise to its target port on this machine. Programs in this process are reached
+without sockets, under names that exist nowhere else.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from konverge.apiserver.go.http import http_failure, transport_failure
 from konverge.apiserver.go.strconv import quote
 from konverge.apiserver.strategy import Obj
 from konverge.wire.errors import StaleConnection, WireError
-from konverge.wire.message import Headers, Request
+from konverge.wire.message import Headers, Request, Transport
 from konverge.wire.pool import ConnectionPool
 from konverge.wire.tls import TlsOptions
 
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
 Resolver = Callable[[str, str, int], str]
 """(namespace, name, port) of a Service -> `host:port` to connect to."""
 
+IN_PROCESS = ".in-process"
+"""The end of the host names of programs in this process."""
 _MOST_POOLS = 128
 
 
@@ -39,6 +42,8 @@ class WebhookClient:
         self._objects = objects
         self.resolve: Resolver = self._endpoint
         """How Services are resolved; may be replaced."""
+        self.in_process: dict[str, Transport] = {}
+        """Programs in this process, by the host names (which end in `.in-process`) in their configurations' URLs."""
         self._pools: dict[tuple[str, str, str], ConnectionPool] = {}
 
     async def call(self, config: Obj, body: bytes, seconds: int) -> bytes:
@@ -47,7 +52,12 @@ class WebhookClient:
         parts = urlsplit(url)
         target = f"{_clean(parts.path)}?{f'{parts.query}&' if parts.query else ''}timeout={seconds}s"
         shown = f"{parts.scheme}://{parts.netloc}{target}"
-        pool = await self._pool(f"{parts.scheme}://{connect_to}", str(config.get("caBundle") or ""), server_name)
+        pool: Transport | None = self.in_process.get(server_name)
+        if pool is None:
+            if server_name.endswith(IN_PROCESS):  # it has ended; no other process can have this name
+                why = f"Post {quote(shown)}: dial tcp: lookup {server_name}: no such host"
+                raise CallFailed(f"failed to call webhook: {why}")
+            pool = await self._pool(f"{parts.scheme}://{connect_to}", str(config.get("caBundle") or ""), server_name)
         headers = {"accept": "application/json, */*", "content-type": "application/json"}
         headers |= {"user-agent": "kube-apiserver-admission", "host": parts.netloc}
         request = Request("POST", target, Headers.of(headers), body, timeout=float(seconds))
