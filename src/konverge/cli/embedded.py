@@ -135,6 +135,9 @@ async def _at_work(
     async with with_simulators(cluster, operators, arguments.database) as controllers:
         for controller in controllers:
             manager.add(controller)
+        for operator in operators:
+            if operator.manager is not None:
+                manager.take_tasks(operator.manager)
         async with manager.running():
             yield manager
 

@@ -162,6 +162,8 @@ def make_manager(
     for operator in operators:
         for controller in in_namespaces(operator.controllers(), watched):
             _add(manager, controller, operator)
+        if operator.manager is not None:
+            manager.take_tasks(operator.manager)
     return manager
 
 

@@ -67,6 +67,9 @@ class OperatorScenario:
                 manager = Manager(client, name="konverge")
                 for controller in controllers:
                     manager.add(controller)
+                for operator in self.operators:
+                    if operator.manager is not None:
+                        manager.take_tasks(operator.manager)
                 async with manager.running():
                     await create_samples(cluster.client, self.operators)
                     if cluster.chaos is not None:

@@ -16,7 +16,7 @@ from prometheus_client.registry import Collector
 
 from konverge import clock
 from konverge.cache.informer import Informer
-from konverge.observe.metrics import ControllerNumbers, Histogram, Numbers, RequestNumbers
+from konverge.observe.metrics import ControllerNumbers, Histogram, Numbers, RequestNumbers, TaskNumbers
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
@@ -35,6 +35,7 @@ class _Collector(Collector):
         yield from _informers(numbers.informers)
         if numbers.requests is not None:
             yield from _requests(numbers.requests)
+        yield from _tasks(numbers.tasks)
         for more in numbers.more:
             yield from self._contained(more)
         if numbers.leaders:
@@ -105,6 +106,14 @@ def _controllers(controllers: list[ControllerNumbers]) -> Iterator[Metric]:
     yield _gauge("controller_runtime_max_concurrent_reconciles", "Workers", ["controller"], workers)
     active = [([c.name], len(c.running)) for c in controllers]
     yield _gauge("controller_runtime_active_workers", "Workers at work", ["controller"], active)
+
+
+def _tasks(tasks: dict[str, TaskNumbers]) -> Iterator[Metric]:
+    if tasks:
+        restarts = [([name], task.restarts) for name, task in tasks.items()]
+        yield _counter("manager_task_restarts", "Tasks that failed and were started again", ["task"], restarts)
+        running = [([name], float(task.running)) for name, task in tasks.items()]
+        yield _gauge("manager_task_running", "1 while the task runs", ["task"], running)
 
 
 def _queues(controllers: list[ControllerNumbers]) -> Iterator[Metric]:

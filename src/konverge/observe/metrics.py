@@ -112,6 +112,16 @@ class ControllerNumbers(msgspec.Struct):
         return sum(now - began for began in self.running.values())
 
 
+class TaskNumbers(msgspec.Struct):
+    """What is counted of one task of a manager."""
+
+    restarts: int = 0
+    """How often it failed and was started again."""
+    running: bool = False
+    down: str = ""
+    """Why it does not run now."""
+
+
 class RequestNumbers:
     """(code, method) -> requests; `<error>` is the code of those that got no answer, as in client-go."""
 
@@ -175,5 +185,7 @@ class Numbers:
     more: list[Callable[[], Iterable[Any]]] = field(default_factory=list)
     """Further numbers of controllers, as prometheus_client's metric families."""
     leaders: dict[str, Callable[[], bool]] = field(default_factory=dict)
+    tasks: dict[str, TaskNumbers] = field(default_factory=dict)
+    """Tasks of the manager, by name."""
     registry: Any = None
     """The prometheus_client registry, made at the first scrape or when metrics are added."""

@@ -29,7 +29,8 @@ _BY_NAME = "metadata.name="
 class DeclaredCaches:
     """The informers of one controller."""
 
-    def __init__(self, controller: Controller[Any]) -> None:
+    def __init__(self, controller: Controller[Any] | None) -> None:
+        """Without a controller: those that a task reads."""
         self.primary: Informer
         self.owned: list[Informer] = []
         """In the order of `owns`."""
@@ -109,7 +110,7 @@ class DeclaredCaches:
     def _choose(self, kind: type[Object], informers: list[Informer]) -> Informer:
         whole = [informer for informer in informers if not informer.spec.selective] or informers
         if len(whole) > 1:
-            own = self._controller.namespaces if kind.resource.namespaced else ()
+            own = self._controller.namespaces if self._controller and kind.resource.namespaced else ()
             whole = [informer for informer in whole if informer.spec.namespaces == own] or whole
         if len(whole) > 1:
             specs = "; ".join(str(informer.spec) for informer in whole)

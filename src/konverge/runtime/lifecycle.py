@@ -1,9 +1,11 @@
 """One run of a manager: what starts and stops, and in which order.
 
-Start: serve health (not ready yet) → connect → check permissions → serve webhooks → fill caches → win the election →
-queue what the caches hold → start controllers, each when what it depends on is ready. Stop: take no new keys → finish
-the queued ones, within a limit → stop the caches → flush events → release the Lease → stop serving webhooks, then
-health. Every task belongs to one task group, so none is left behind.
+Start: serve health (not ready yet) → connect → check permissions → run start-up hooks → serve webhooks → fill caches →
+start the tasks of every replica → win the election → queue what the caches hold → start controllers, each when what it
+depends on is ready, and the tasks of the leader. Stop: ask tasks to stop → take no new keys, finish the queued ones,
+within a limit → end the tasks → run shut-down hooks → flush events → release the Lease → stop the caches → stop serving
+webhooks, then health. Every task belongs to one task group, so none is left behind; tasks of the author's belong to
+`Besides`.
 
 Upstream: controller-runtime's pkg/manager/internal.go.
 """
@@ -33,6 +35,8 @@ from konverge.runtime.engine import Engine, reference
 from konverge.runtime.introduction import introduce, program_source, reach
 from konverge.runtime.problems import log_problems, noticing, unanswered
 from konverge.runtime.rbac import permissions, require_permissions, required
+from konverge.runtime.tasks.besides import Besides
+from konverge.runtime.tasks.hooks import ShutdownHooks, run_startup_hooks
 from konverge.runtime.writes import Tracked
 from konverge.wire.server import Server
 
@@ -67,17 +71,23 @@ class Lifecycle:
             await self._serve_health(stack)
             if not await _unless_stopped(stop, self._prepare(client)):
                 return
+            if not await _unless_stopped(stop, run_startup_hooks(self.manager.startup_hooks, client)):
+                return
+            hooks = ShutdownHooks(self.manager.shutdown_hooks, client, self.manager.shutdown_timeout)
+            stack.push_async_callback(hooks.run)
             if self.manager.webhooks is not None:
                 from konverge.runtime.webhooks.serving import serving_webhooks  # loaded by those who have some
 
                 await stack.enter_async_context(serving_webhooks(self.manager, client, stop))
             try:
-                await ungrouped(self._serve_controllers(client, stop, ready))
+                await ungrouped(self._serve_controllers(client, hooks, stop, ready))
             finally:
                 for engine in self.manager.engines.values():
                     engine.stop()
 
-    async def _serve_controllers(self, client: Client, stop: asyncio.Event, ready: asyncio.Future[None] | None) -> None:
+    async def _serve_controllers(
+        self, client: Client, hooks: ShutdownHooks, stop: asyncio.Event, ready: asyncio.Future[None] | None
+    ) -> None:
         elector = self._elector(client)
         writer = client if elector is None else Fenced(client, elector)
         tracked = Tracked(writer)
@@ -90,6 +100,20 @@ class Lifecycle:
         for informer in self.manager.caches.informers.values():
             informer.quarantine.listeners.append(partial(_report, recorder, informer.spec.resource))
         log_problems(self.manager.caches, client.server, self.manager.controllers, self._source)
+        besides = Besides(self.manager, client, tracked, recorder, hooks)
+        try:
+            await self._run_controllers(elector, recorder, besides, stop, ready)
+        finally:
+            await besides.end()
+
+    async def _run_controllers(
+        self,
+        elector: LeaderElector | None,
+        recorder: Recorder,
+        besides: Besides,
+        stop: asyncio.Event,
+        ready: asyncio.Future[None] | None,
+    ) -> None:
         async with asyncio.TaskGroup() as group:
             recording = (
                 [group.create_task(recorder.run(), name="events")] if isinstance(recorder, EventRecorder) else []
@@ -102,10 +126,12 @@ class Lifecycle:
                 proceed = await _unless_stopped(
                     stop, self.manager.caches.wait_synced(self.manager.config.cache.sync_timeout)
                 )
+            if proceed:
+                besides.start(leader_only=False)
             if proceed and elector is not None:
                 proceed = await _unless_stopped(stop, elector.acquire())
             if proceed:
-                await self._lead(group, elector, stop, ready, recording)
+                await self._lead(group, elector, besides, stop, ready, recording)
             self._readiness.stopping = True
             for tasks in (watching, recording):
                 await _cancel(tasks)
@@ -114,6 +140,7 @@ class Lifecycle:
         self,
         group: asyncio.TaskGroup,
         elector: LeaderElector | None,
+        besides: Besides,
         stop: asyncio.Event,
         ready: asyncio.Future[None] | None,
         recording: list[asyncio.Task[None]],
@@ -124,15 +151,19 @@ class Lifecycle:
             working = [
                 group.create_task(self._work(e), name=f"controller {n}") for n, e in self.manager.engines.items()
             ]
+            besides.start(leader_only=True)
             if ready is not None and not ready.done():
                 ready.set_result(None)
             if not await _unless_stopped(stop, lost.wait()):
                 self._readiness.stopping = True
+                besides.ask()
                 await self._drain(working)
+                await besides.end()
                 await _cancel(
                     recording
                 )  # while the Lease is ours: after that nothing may be written, not even an event
                 return
+            besides.cancel()
         raise LeadershipLost("leadership was lost: this process stops, another one leads")
 
     async def _prepare(self, client: Client) -> None:

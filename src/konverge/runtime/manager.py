@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import asyncio
 import functools
-from collections.abc import AsyncIterator, Collection, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from enum import Enum
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from konverge.client import Client
 from konverge.observe.health import Health
@@ -28,9 +28,14 @@ from konverge.runtime.lifecycle import Lifecycle
 from konverge.runtime.rbac import MissingPermissions as MissingPermissions
 from konverge.runtime.readiness import Readiness
 from konverge.runtime.reconciled import Observer
+from konverge.runtime.tasks.hooks import Hook
+from konverge.runtime.tasks.manager_tasks import ManagerTask, TaskContext, task_name
 
 if TYPE_CHECKING:
     from konverge.runtime.webhooks import Webhook, Webhooks
+
+
+HookFunction = TypeVar("HookFunction", bound=Hook)
 
 
 class Unchanged(Enum):
@@ -115,6 +120,10 @@ class Manager:
         self._shutdown_timeout = shutdown_timeout
         self._paused = frozenset(paused)
         self._controllers: list[Controller[Any]] = []
+        self.tasks: list[ManagerTask] = []
+        """Work besides reconciles; `add_task` adds to it."""
+        self.startup_hooks: list[Hook] = []
+        self.shutdown_hooks: list[Hook] = []
         self.readiness = Readiness(self)
 
     @functools.cached_property
@@ -154,6 +163,55 @@ class Manager:
         self.webhooks.add(webhook)
         return self
 
+    def add_task(
+        self,
+        function: Callable[[TaskContext], Awaitable[object]],
+        *,
+        name: str = "",
+        leader_only: bool = True,
+        grace: float = 0.0,
+    ) -> Self:
+        """Declare a task: it runs for as long as the manager leads, or on every replica once caches are synced.
+
+            manager.add_task(report_usage)
+
+        It is started again after a back-off when it raises, and has done its work when it returns. At the end
+        `ctx.stop` is set, and after `grace` seconds it is cancelled.
+        """
+        name = name or task_name(function)
+        if any(other.name == name for other in self.tasks):
+            raise ValueError(f"there is already a task {name!r}; give this one a name=…")
+        self.tasks.append(ManagerTask(function=function, name=name, leader_only=leader_only, grace=grace))
+        return self
+
+    def on_startup(self, hook: HookFunction) -> HookFunction:
+        """Declare a function that runs before everything else, on every replica; if it raises, the manager ends.
+
+            @manager.on_startup
+            async def open_pool(ctx: HookContext) -> None: ...
+
+        The API server can be reached by then; no cache is filled, no webhook served, no reconcile or task begun.
+        """
+        self.startup_hooks.append(hook)
+        return hook
+
+    def on_shutdown(self, hook: HookFunction) -> HookFunction:
+        """Declare a function that runs after the last reconcile and task has ended, the latest declared first.
+
+        A leader still leads, so it may write. Each has ten seconds; one that raises does not stop the others. They
+        run on every replica whose start-up hooks have all returned, also when the manager ends by an error.
+        """
+        self.shutdown_hooks.append(hook)
+        return hook
+
+    def take_tasks(self, other: Manager) -> None:
+        """Run the tasks and hooks of another manager in this one, as `movable_controllers` run in it."""
+        for task in other.tasks:
+            taken = any(mine.name == task.name for mine in self.tasks)
+            self.tasks.append(replace(task, name=f"{other.name} {task.name}") if taken else task)
+        self.startup_hooks += other.startup_hooks
+        self.shutdown_hooks += other.shutdown_hooks
+
     @property
     def controllers(self) -> list[Controller[Any]]:
         return list(self._controllers)
@@ -191,6 +249,7 @@ class Manager:
             webhooks=self.webhooks if isinstance(webhooks, Unchanged) else webhooks,
         )
         bound._controllers = list(self._controllers if controllers is None else controllers)
+        bound.take_tasks(self)
         return bound
 
     @property

@@ -28,6 +28,7 @@ from konverge.runtime.caches import CacheNotSynced
 from konverge.runtime.config import ConfigurationError
 from konverge.runtime.elector import LeadershipLost
 from konverge.runtime.rbac import MissingPermissions
+from konverge.runtime.tasks.hooks import StartupFailed
 from konverge.wire.errors import WireError
 
 if TYPE_CHECKING:
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
 
 MENDABLE = (
     ClientError, WireError, CacheNotSynced, CacheTooLarge, ConfigurationError, LeadershipLost, MissingPermissions,
+    StartupFailed,
 )  # fmt: skip
 """What a user can mend, so that its message says more than a traceback."""
 

@@ -23,6 +23,7 @@ class Readiness:
         manager.health.ready["dependencies"] = self.unmet
         manager.health.remarks["quarantine"] = self._quarantined
         manager.health.remarks["sources"] = self._sources_down
+        manager.health.remarks["tasks"] = self._tasks_down
 
     def unmet(self) -> str:
         return "; ".join(f"{name} waits for {dependency}" for name, dependency in self.waiting.items())
@@ -35,6 +36,10 @@ class Readiness:
         caches = getattr(self._manager, "caches", None)
         informers = () if caches is None else caches.informers.values()
         return "; ".join(f"{informer.spec} {entry}" for informer in informers for entry in informer.quarantine)
+
+    def _tasks_down(self) -> str:
+        tasks = self._manager.numbers.tasks
+        return "; ".join(f"{name}: {task.down}" for name, task in tasks.items() if task.down)
 
     def _sources_down(self) -> str:
         numbers = self._manager.numbers.controllers

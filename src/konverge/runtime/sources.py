@@ -10,18 +10,11 @@ import asyncio
 import logging
 from collections.abc import Callable
 
-from konverge import clock
 from konverge.cache.record import Key
 from konverge.observe.metrics import ControllerNumbers
 from konverge.runtime.declare import Source
 from konverge.runtime.result import Request
-
-FIRST_DELAY = 1.0
-MAX_DELAY = 60.0
-JITTER = 0.2
-"""The largest random share that is added to a delay, so that many processes do not come back at once."""
-HEALTHY_AFTER = 120.0
-"""Seconds after which a source counts as healthy: its next failure waits for the first delay again."""
+from konverge.runtime.tasks.restarts import Restarts
 
 _log = logging.getLogger("konverge.controller")
 
@@ -29,7 +22,7 @@ _log = logging.getLogger("konverge.controller")
 async def listen(source: Source, add: Callable[[Request], None], numbers: ControllerNumbers) -> None:
     """Pass the requests of a source on. Ends only by cancellation."""
     loop = asyncio.get_running_loop()
-    pause = FIRST_DELAY / 2
+    restarts = Restarts()
     while True:
         began = loop.time()
         problem = "it ended"
@@ -39,8 +32,7 @@ async def listen(source: Source, add: Callable[[Request], None], numbers: Contro
         except Exception as error:  # the author's code, or what it speaks to
             problem = str(error) or type(error).__name__
             _log.error("%s: the source %s failed", numbers.name, source.name, exc_info=error)
-        pause = FIRST_DELAY if loop.time() - began > HEALTHY_AFTER else min(2 * pause, MAX_DELAY)
-        delay = pause * (1 + JITTER * clock.rng().random())
+        delay = restarts.next_pause(loop.time() - began)
         numbers.source_restarts[source.name] = numbers.source_restarts.get(source.name, 0) + 1
         numbers.sources_down[source.name] = problem
         _log.warning("%s: the source %s is started again in %.1f s: %s", numbers.name, source.name, delay, problem)

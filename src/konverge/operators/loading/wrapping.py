@@ -44,7 +44,7 @@ def as_operator(value: Any, *, name: str = "", module: ModuleType | None = None,
     else:
         declared, webhooks = _controllers(value, what), []
         name, make = _named(name, module), declared.copy
-    if not declared and not webhooks:
+    if not declared and not webhooks and not (isinstance(value, Manager) and value.tasks):
         raise LoadError(f"{what} has no controllers: add some, as `manager.add(Controller(…))`")
     return Operator(
         name=name,
