@@ -19,12 +19,11 @@ class Book(CustomResource[BookSpec, NoStatus], group="examples.konverge.dev", ve
 
 
 async def write(ctx: Context[Book]) -> None:
-    wanted = {f"{ctx.obj.metadata.name}-{name}": text for name, text in ctx.obj.spec.chapters.items()}
-    for name, text in wanted.items():
-        await ctx.apply(ConfigMap(metadata=ObjectMeta(name=name), data={"text": text}))
-    for child in await ctx.owned(ConfigMap):
-        if child.metadata.name not in wanted:
-            await ctx.delete(ConfigMap, child.metadata.name)
+    book = ctx.obj.metadata.name
+    await ctx.apply_set(
+        ConfigMap(metadata=ObjectMeta(name=f"{book}-{name}"), data={"text": text})
+        for name, text in ctx.obj.spec.chapters.items()
+    )
 
 
 manager = Manager(name="books").add(Controller(Book, write, owns=[ConfigMap]))

@@ -58,6 +58,7 @@ if TYPE_CHECKING:
     from konverge.runtime import resource_version_changed as resource_version_changed
     from konverge.runtime import set_condition as set_condition
     from konverge.runtime import set_controller_reference as set_controller_reference
+    from konverge.runtime.apply_set import Child as Child
     from konverge.runtime.config import Configuration as Configuration
     from konverge.runtime.config import ConfigurationError as ConfigurationError
     from konverge.runtime.config import load_configuration as load_configuration
@@ -79,6 +80,7 @@ __all__, __getattr__, __dir__ = lazy_names(
             "annotations_changed any_of controller_of generation_changed is_true labels_changed not_ "
             "resource_version_changed set_condition set_controller_reference"
         ),
+        "konverge.runtime.apply_set": "Child",
         "konverge.runtime.config": "Configuration ConfigurationError load_configuration",
         "konverge.runtime.manager": "LeaderElection",
         "konverge.workqueue": "WorkQueue",

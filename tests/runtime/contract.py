@@ -29,6 +29,7 @@ from konverge.objects.kinds.core_v1 import (
     ServiceSpec,
 )
 from konverge.runtime import NotOwned
+from konverge.runtime.apply_set import Child, SetResult
 
 
 async def eventually(condition: Callable[[], Any], limit: float = 30.0) -> None:
@@ -223,7 +224,51 @@ async def conditions_of_other_writers_stay(client: Client, namespace: str) -> No
     assert sorted(condition.type for condition in live.status.conditions) == ["Ours", "Theirs"]
 
 
+async def a_set_applies_in_order_shows_differences_and_prunes(client: Client, namespace: str) -> None:
+    """Objects with many fields in stages; then a dry run of a smaller set, which is applied at last."""
+    await make_namespace(client, namespace)
+    results: list[SetResult] = []
+
+    async def reconcile(ctx: Context[ConfigMap]) -> None:
+        if ctx.obj.data.get("step") == "small":
+            results.append(await ctx.apply_set([config(namespace, "changed")], dry_run=True))
+            results.append(await ctx.apply_set([config(namespace, "changed")]))
+            return
+        web = deployment("web")
+        children = [config(namespace, "same"), service("web"), Child(web, ready=lambda live: live.spec.replicas == 2)]
+        results.append(await ctx.apply_set([*children, Child(service("late"), after=[web])]))
+
+    owns = [Deployment, Service, ConfigMap]
+    controller = Controller(ConfigMap, reconcile, owns=owns, namespaces=(namespace,), label_selector="set")
+    async with Manager(client, name="set-test").add(controller).running():
+        await client.create(ConfigMap(metadata=ObjectMeta(name="own", namespace=namespace, labels={"set": "1"})))
+        await eventually(lambda: results)
+        written = [ref.name for ref in results[0].written]
+        await client.patch(ConfigMap, "own", MergePatch({"data": {"step": "same"}}), namespace)
+        await eventually(lambda: len(results) == 2)
+        await client.patch(ConfigMap, "own", MergePatch({"data": {"step": "small"}}), namespace)
+        await eventually(lambda: len(results) >= 4)
+        await client.get(Deployment, "web", namespace)  # it waits for the one that came after it
+        # what the garbage collector does when an object that is deleted in the foreground has no dependents left
+        await client.patch(Service, "late", MergePatch({"metadata": {"finalizers": None}}), namespace)
+        await eventually(lambda: results[-1].ready)
+    assert written == ["settings", "web", "web", "late"]
+    assert results[1].written == ()
+    assert "+  k: changed" in results[2].diff
+    assert {(ref.kind, ref.name) for ref in results[2].deleted} == {
+        ("Deployment", "web"), ("Service", "web"), ("Service", "late"),
+    }  # fmt: skip
+    left = [item.metadata.name for kind in (Deployment, Service) for item in (await client.list(kind, namespace)).items]
+    assert left == []
+    assert (await client.get(ConfigMap, "settings", namespace)).data == {"k": "changed"}
+
+
+def config(namespace: str, value: str) -> ConfigMap:
+    return ConfigMap(metadata=ObjectMeta(name="settings", namespace=namespace), data={"k": value})
+
+
 ALL = (
+    a_set_applies_in_order_shows_differences_and_prunes,
     conditions_of_other_writers_stay,
     an_apply_to_a_uid_writes_no_other_object,
     a_replaced_child_is_left_alone,

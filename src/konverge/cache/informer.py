@@ -183,7 +183,12 @@ class Informer:
     @property
     def served(self) -> bool:
         """Whether the server has this resource and the cache its state. A definition may be installed and removed."""
-        return self.synced.is_set() and not any(part.reflector.health.missing for part in self._parts.values())
+        return self.synced.is_set() and not self.missing
+
+    @property
+    def missing(self) -> bool:
+        """Whether the server said that it has no such resource."""
+        return any(part.reflector.health.missing for part in self._parts.values())
 
     @property
     def reflectors(self) -> list[Reflector]:

@@ -6,13 +6,14 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
-from typing import Any, Protocol, TypeVar
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 import msgspec
 
 from konverge.cache.lister import Lister
 from konverge.cache.record import Key
 from konverge.client import ApplyPatch, Client, Conflict, Invalid, NotFound
+from konverge.client.options import ApplyOptions
 from konverge.objects.labels import Selector
 from konverge.objects.meta import Object
 from konverge.runtime.containment import first_difference, plain
@@ -32,10 +33,22 @@ class Recorder(Protocol):
 class Caches(Protocol):
     """The declared caches of a controller."""
 
+    @property
+    def owned_kinds(self) -> Sequence[type[Object]]: ...
     def lister(self, kind: type[K]) -> Lister[K] | None: ...
     def covering(self, kind: type[K], key: Key) -> Lister[K] | None: ...
     def covering_list(self, kind: type[K], namespace: str, selector: Selector | None) -> Lister[K] | None: ...
     def require_namespace(self, kind: type[Object], namespace: str) -> None: ...
+
+
+class Applied(NamedTuple):
+    """How an apply ended."""
+
+    differs: bool
+    """It was not as desired; it was written, unless it was asked for to hold the write."""
+    before: bytes | None
+    after: bytes | None
+    """As it is now; None only for an object that does not exist and was not to be written."""
 
 
 class BaseContext:
@@ -115,8 +128,20 @@ class BaseContext:
 
     # -------------------------------------------------------------- writing
 
-    async def _apply(self, desired: K, owner: Object | None, *, adopt: bool, force: bool) -> bool:
-        """Server-side apply, as `Context.apply` has it; without an owner nothing is checked and no reference is set."""
+    async def _apply(
+        self,
+        desired: Object,
+        owner: Object | None,
+        *,
+        adopt: bool = False,
+        force: bool = True,
+        hold: bool = False,
+        dry_run: bool = False,
+    ) -> Applied:
+        """Server-side apply, as `Context.apply` has it; without an owner nothing is checked and no reference is set.
+
+        With `hold` only the comparison is made.
+        """
         kind, meta = type(desired), desired.metadata
         if kind.resource.namespaced and not meta.namespace:
             meta.namespace = self._default_namespace()
@@ -132,23 +157,25 @@ class BaseContext:
                 uid = live["metadata"]["uid"]
             path = first_difference(plain(desired), live, self._manager)
             if not path:
-                return False
+                return Applied(False, raw, raw)
             self.log.debug("%s %s differs at %s", kind.__name__, meta.name, path)
         elif owner is not None:
             # An object that another client made just now is not taken over: its fields are a conflict.
             force = False
-        await self._send_apply(desired, uid, force)
-        return True
+        if hold:
+            return Applied(True, raw, raw)
+        return Applied(True, raw, await self._send_apply(desired, uid, force, dry_run))
 
-    async def _send_apply(self, desired: Object, uid: str, force: bool) -> None:
+    async def _send_apply(self, desired: Object, uid: str, force: bool, dry_run: bool) -> bytes:
         """An apply that is refused when the object is no longer the one with this uid, replaced or deleted."""
         kind, meta = type(desired), desired.metadata
         if uid:
             desired = msgspec.structs.replace(desired, metadata=msgspec.structs.replace(meta, uid=uid))
+        options: ApplyOptions = {"field_manager": self._manager, "force": force}
+        if dry_run:
+            options["dry_run"] = True
         try:
-            await self.client.send_patch(
-                kind, meta.name, ApplyPatch(desired), meta.namespace, field_manager=self._manager, force=force
-            )
+            return await self.client.send_patch(kind, meta.name, ApplyPatch(desired), meta.namespace, **options)
         except Invalid as error:
             # Of an object that is gone the server says Conflict, and of one that was replaced that a uid cannot change.
             if uid and any(cause.field == "metadata.uid" for cause in error.causes):

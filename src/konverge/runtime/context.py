@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
-from typing import Any, Generic, TypeVar
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import msgspec
 
@@ -18,6 +18,9 @@ from konverge.runtime.base_context import Recorder as Recorder
 from konverge.runtime.reasons import Reason
 from konverge.runtime.result import Request
 from konverge.runtime.status_merge import Keys, changes_on, keys_of
+
+if TYPE_CHECKING:
+    from konverge.runtime.apply_set import Child, SetResult
 
 T = TypeVar("T", bound=Object)
 K = TypeVar("K", bound=Object)
@@ -41,6 +44,9 @@ class Context(BaseContext, Generic[T]):
     `ctx.obj` is this reconcile's own copy: change it freely. Its status is written by `save_status`, as the difference
     to what it was.
     """
+
+    _sets: dict[str, str] | None = None
+    """Where a reconcile uses `apply_set`: token of a child -> the set that it is in, so that no two fight about it."""
 
     def __init__(
         self,
@@ -102,7 +108,30 @@ class Context(BaseContext, Generic[T]):
 
         With `own=False` nothing is checked and no reference is set: for single fields of objects that belong to others.
         """
-        return await self._apply(desired, self.obj if own else None, adopt=adopt, force=force)
+        return (await self._apply(desired, self.obj if own else None, adopt=adopt, force=force)).differs
+
+    async def apply_set(
+        self,
+        children: Iterable[Object | Child[Any]] = (),
+        *,
+        stages: Iterable[Iterable[Object | Child[Any]]] = (),
+        name: str = "",
+        dry_run: bool = False,
+    ) -> SetResult:
+        """Apply all children, each as `apply` does, and delete those of earlier calls that are not among them.
+
+            result = await ctx.apply_set([config, Child(web, after=[config])])
+            result = await ctx.apply_set(stages=[[claim], [database], [web, service]])
+
+        A child is written while all that it comes `after` (a stage: the one before) are ready. Only objects that
+        this object controls and that an earlier call for the set of this `name` applied are deleted, those that others
+        come after last; nothing is deleted while a child could not be applied. All kinds are declared with `owns=`.
+        The result says what was written and what is waited for. `dry_run` writes nothing and returns the difference.
+        """
+        from konverge.runtime.apply_set.run import apply_set
+
+        sets = self._sets = {} if self._sets is None else self._sets
+        return await apply_set(self, children, stages, name=name, dry_run=dry_run, apply=self._apply, sets=sets)
 
     async def save_status(self) -> bool:
         """Write what changed in `ctx.obj.status`; no request when nothing did. True when it was written.

@@ -8,7 +8,7 @@ empty answer always means that there is nothing.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, TypeVar
 
 from konverge.cache.informer import Informer
@@ -51,6 +51,11 @@ class DeclaredCaches:
         if informer not in informers:
             informers.append(informer)
         self._indexes.setdefault(id(informer), {}).update(indexes)
+
+    @property
+    def owned_kinds(self) -> Sequence[type[Object]]:
+        """The kinds declared with `owns=`."""
+        return () if self._controller is None else self._controller.owns
 
     # -------------------------------------------------------------- which cache
 

@@ -81,7 +81,7 @@ class DaemonContext(BaseContext, Generic[T]):
 
     async def apply(self, desired: Object, *, own: bool = True, adopt: bool = False, force: bool = True) -> bool:
         """Server-side apply, as in a reconcile: see `Context.apply`."""
-        return await self._apply(desired, self.obj if own else None, adopt=adopt, force=force)
+        return (await self._apply(desired, self.obj if own else None, adopt=adopt, force=force)).differs
 
     def event(self, reason: str, message: str, *, type: str = "Normal", about: Object | None = None) -> None:
         """Record an event about the object (or another one)."""

@@ -45,7 +45,7 @@ class TaskContext(BaseContext):
 
     async def apply(self, desired: Object, *, owner: Object | None = None, force: bool = True) -> bool:
         """Server-side apply, as in a reconcile (see `Context.apply`); with an owner, that object's rules hold."""
-        return await self._apply(desired, owner, adopt=False, force=force)
+        return (await self._apply(desired, owner, adopt=False, force=force)).differs
 
     def event(self, reason: str, message: str, *, about: Object, type: str = "Normal") -> None:
         """Record an event about an object."""
