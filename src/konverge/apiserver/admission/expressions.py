@@ -149,7 +149,7 @@ class Bindings:
             "request": {
                 **describe(request, request.served.resource),
                 "dryRun": request.dry_run,
-                "options": request.options,
+                "options": request.options or None,
             },
             "namespaceObject": _namespace(request),
             "params": params,

@@ -151,11 +151,13 @@ class MutatingPolicies(Mutating):
         value = bindings.evaluate(mutation.expression)
         obj = typed(request.obj, request)
         assert obj is not None
-        node = request.served.typing
+        connects = request.operation == "CONNECT"  # its object is none of the resource's
+        node = None if connects else request.served.typing
         changed = _patched(node, obj, value) if mutation.patch else _merged(node, obj, value)
         if changed is None:
             return
-        request.served.strategy.defaults(changed)
+        if not connects:
+            request.served.strategy.defaults(changed)
         request.obj = changed
         bindings.replace_object(changed)
 

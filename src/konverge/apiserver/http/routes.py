@@ -53,6 +53,16 @@ SPECIALS = {
 }
 """By group, plural and subresource: resources of built-in kinds that are not plain storage."""
 
+CONNECTS = {
+    ("", "pods", "exec"): "PodExecOptions",
+    ("", "pods", "attach"): "PodAttachOptions",
+    ("", "pods", "portforward"): "PodPortForwardOptions",
+    ("", "pods", "proxy"): "PodProxyOptions",
+    ("", "services", "proxy"): "ServiceProxyOptions",
+    ("", "nodes", "proxy"): "NodeProxyOptions",
+}
+"""Of those, the ones that go through to a pod or a node, and the kind of their options."""
+
 CHECKS = ("ping", "log", "etcd", "poststarthook/bootstrap-controller", "poststarthook/crd-informer-synced")
 """The names of the health checks."""
 

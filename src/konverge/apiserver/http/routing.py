@@ -6,8 +6,10 @@ resource that is missing in a group which exists. Clients learn from it whether 
 
 from __future__ import annotations
 
+from functools import partial
+
 from konverge.apiserver import status
-from konverge.apiserver.http.routes import PARTS, PATHS, SCALE, SPECIALS, VERBS, load
+from konverge.apiserver.http.routes import CONNECTS, PARTS, PATHS, SCALE, SPECIALS, VERBS, load
 from konverge.apiserver.registry import Served, Subresource
 from konverge.apiserver.request.call import Call
 from konverge.apiserver.request.info import RequestInfo
@@ -145,7 +147,16 @@ def _subresource(call: Call, served: Served) -> Handler:
         raise status.no_such_resource()
     if info.verb not in subresource.verbs or info.method == "HEAD":
         raise status.method_not_allowed()
-    return _special(call) or _part(info, subresource)
+    special = _special(call)
+    if special is None:
+        return _part(info, subresource)
+    return _connecting(special) if (info.group, info.plural, info.subresource) in CONNECTS else special
+
+
+def _connecting(handler: Handler) -> Handler:
+    from konverge.apiserver.http.connect_admission import connect  # for few requests
+
+    return partial(connect, handler)
 
 
 def _custom(call: Call, served: Served) -> Handler:

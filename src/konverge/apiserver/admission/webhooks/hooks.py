@@ -199,7 +199,7 @@ def question(invocation: Invocation, request: AdmissionRequest, version: str, ui
         asked.pop("name", None)
     asked["object"] = invocation.shown(request, request.obj)
     asked["oldObject"] = invocation.shown(request, request.old)
-    asked |= {"dryRun": request.dry_run, "options": request.options}
+    asked |= {"dryRun": request.dry_run, "options": request.options or None}
     return msgspec.json.encode(
         {"kind": "AdmissionReview", "apiVersion": f"admission.k8s.io/{version}", "request": asked}
     )

@@ -124,7 +124,7 @@ class MutatingWebhooks(_Caller, Mutating):
             head = f"admission webhook {quote(called.hook.name)} attempted to modify the object"
             raise status.internal(f"{head}, which is not supported for this operation")
         try:
-            changed = _decoded(called, json_patch.apply_in_admission(shown, patch))
+            changed = _decoded(called, request, json_patch.apply_in_admission(shown, patch))
         except (json_patch.PatchFailed, DecodeError) as error:
             raise status.internal(str(error)) from None
         if changed == shown:
@@ -138,10 +138,12 @@ def _copied(obj: Obj | None) -> Obj | None:
     return copy
 
 
-def _decoded(called: Invocation, patched: Any) -> Obj:
-    """A patched object as its type has it, with defaults."""
+def _decoded(called: Invocation, request: AdmissionRequest, patched: Any) -> Obj:
+    """A patched object as its type has it, with defaults; options of a connection are read where they are used."""
     if not isinstance(patched, dict):
         raise DecodeError("the patched object is not an object")
+    if request.operation == "CONNECT":
+        return patched
     obj = bodies.by_type(called.served, msgspec.json.encode(patched), patched).obj
     obj = {"kind": patched.get("kind"), "apiVersion": patched.get("apiVersion"), **obj}
     if obj["kind"] == called.served.resource.kind:
