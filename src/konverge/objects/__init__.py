@@ -17,8 +17,12 @@ if TYPE_CHECKING:
     from konverge.objects.codec import to_dict as to_dict
     from konverge.objects.codec import to_json as to_json
     from konverge.objects.codec import validate as validate
+    from konverge.objects.custom.conversion import ConversionError as ConversionError
+    from konverge.objects.custom.conversion import Conversions as Conversions
+    from konverge.objects.custom.conversion import converts as converts
     from konverge.objects.custom.definition import crd as crd
     from konverge.objects.custom.definition import crd_dict as crd_dict
+    from konverge.objects.custom.definition import webhook_conversion as webhook_conversion
     from konverge.objects.custom.markers import Default as Default
     from konverge.objects.custom.markers import Description as Description
     from konverge.objects.custom.markers import EmbeddedResource as EmbeddedResource
@@ -83,7 +87,8 @@ __all__, __getattr__, __dir__ = lazy_names(
     __name__,
     {
         "konverge.objects.codec": "decoder from_dict from_json to_dict to_json validate",
-        "konverge.objects.custom.definition": "crd crd_dict",
+        "konverge.objects.custom.conversion": "ConversionError Conversions converts",
+        "konverge.objects.custom.definition": "crd crd_dict webhook_conversion",
         "konverge.objects.custom.markers": (
             "Default Description EmbeddedResource ExclusiveMaximum ExclusiveMinimum Format ListType MapType "
             "MaxItems MaxLength MaxProperties Maximum MinItems MinLength MinProperties Minimum MultipleOf "

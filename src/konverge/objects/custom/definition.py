@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import re
 import warnings
 from collections.abc import Mapping
@@ -10,8 +11,10 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from konverge.objects.codec import from_dict
+from konverge.objects.custom.conversion import are_converted
 from konverge.objects.custom.resource import Column, CustomResource, Options
 from konverge.objects.custom.schema import Schema, SchemaError, schema_of
+from konverge.objects.custom.versions import check_same, named_versions, stored_version
 
 if TYPE_CHECKING:
     from konverge.objects.kinds.apiextensions_v1 import CustomResourceDefinition
@@ -30,7 +33,10 @@ def crd(
 ) -> CustomResourceDefinition:
     """The definition of a resource; further classes are further versions of it.
 
-    Objects are stored in the version of the class with `storage=True`, else of the first.
+    Objects are stored in the version of the class with `storage=True`, else of the first. Versions with functions
+    between them (`@converts`) are converted by a webhook: `conversion` says where it is (`webhook_conversion`). Without
+    it a Service is named that a manager, or `konverge manifests`, replaces; until then conversions fail and lose
+    nothing.
     """
     from konverge.objects.kinds.apiextensions_v1 import CustomResourceDefinition
 
@@ -42,13 +48,15 @@ def crd_dict(*classes: type[CustomResource[Any, Any]], conversion: Mapping[str, 
     if not classes:
         raise TypeError("crd() needs at least one CustomResource class")
     first = classes[0]
-    _check_same(first, classes)
+    check_same(classes)
     spec: dict[str, Any] = {
         "group": first.resource.group,
         "scope": "Namespaced" if first.resource.namespaced else "Cluster",
         "names": _names(first),
         "versions": _versions(classes),
     }
+    if conversion is None and are_converted(classes):
+        conversion = webhook_conversion(first, service=(f"{first.options.singular}-webhook", "default"))
     if conversion is not None:
         spec["conversion"] = dict(conversion)
     definition = {
@@ -66,16 +74,35 @@ def crd_dict(*classes: type[CustomResource[Any, Any]], conversion: Mapping[str, 
     return definition
 
 
-def _check_same(first: type[CustomResource[Any, Any]], classes: tuple[type[CustomResource[Any, Any]], ...]) -> None:
-    def identity(cls: type[CustomResource[Any, Any]]) -> tuple[str, str, str, bool]:
-        return cls.resource.group, cls.resource.kind, cls.resource.plural, cls.resource.namespaced
+def webhook_conversion(
+    cls: type[CustomResource[Any, Any]],
+    *,
+    service: tuple[str, str] | None = None,
+    url: str = "",
+    ca_bundle: bytes = b"",
+) -> dict[str, Any]:
+    """The `spec.conversion` of a definition whose versions a manager converts.
 
-    for cls in classes[1:]:
-        if identity(cls) != identity(first):
-            raise TypeError(
-                f"{cls.__name__} is another resource than {first.__name__} ({identity(cls)}, {identity(first)}); "
-                'versions of one resource share group, kind, plural and scope: give kind="…" in the class'
-            )
+    crd(WebAppV1, WebApp, conversion=webhook_conversion(WebApp, service=("webapp-webhook", "webapp-system")))
+
+    `service` is the name and the namespace of the manager's Service, `url` is for a manager outside of the cluster
+    (`https://host:port`), `ca_bundle` has the certificates (PEM) by which the API server knows it; a manager with
+    certificates of its own fills them in.
+    """
+    if (service is None) == (not url):
+        raise TypeError("a conversion webhook is reached by service=(name, namespace) or by url=…: give one of them")
+    client: dict[str, Any] = {"url": url.rstrip("/") + conversion_path(cls)}
+    if service is not None:
+        name, namespace = service
+        client = {"service": {"name": name, "namespace": namespace, "path": conversion_path(cls), "port": 443}}
+    if ca_bundle:
+        client["caBundle"] = base64.b64encode(ca_bundle).decode()
+    return {"strategy": "Webhook", "webhook": {"clientConfig": client, "conversionReviewVersions": ["v1"]}}
+
+
+def conversion_path(cls: type[CustomResource[Any, Any]]) -> str:
+    """Where a manager converts objects of this resource."""
+    return f"/convert/{cls.resource.group_resource}"
 
 
 def _names(cls: type[CustomResource[Any, Any]]) -> dict[str, Any]:
@@ -94,15 +121,8 @@ def _names(cls: type[CustomResource[Any, Any]]) -> dict[str, Any]:
 
 
 def _versions(classes: tuple[type[CustomResource[Any, Any]], ...]) -> list[dict[str, Any]]:
-    pairs = [(version, cls) for cls in classes for version in cls.options.versions]
-    if len({version for version, _ in pairs}) != len(pairs):
-        raise TypeError(f"each version once, got {[version for version, _ in pairs]}")
-    chosen = [version for version, cls in pairs if cls.options.storage]
-    candidates = [version for version, cls in pairs if cls.options.storage is None]
-    stored = (chosen or candidates)[:1]
-    if not stored or len({cls for _, cls in pairs if cls.options.storage}) > 1:
-        raise TypeError("exactly one class may have storage=True, and one has to be stored")
-    return [_version(version, cls, storage=version == stored[0]) for version, cls in pairs]
+    stored, _ = stored_version(classes)
+    return [_version(version, cls, storage=version == stored) for version, cls in named_versions(classes)]
 
 
 def _version(name: str, cls: type[CustomResource[Any, Any]], *, storage: bool) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Generic, TypeVar, get_args, get_origin
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar, get_args, get_origin
 
 import msgspec
 from msgspec import Meta
@@ -20,6 +20,9 @@ from konverge.objects.meta import Object
 from konverge.objects.model import Model, ModelMeta, field, required
 from konverge.objects.names import dns_1035_errors, dns_subdomain_errors
 from konverge.objects.resource import Resource
+
+if TYPE_CHECKING:
+    from konverge.objects.custom.conversion import Converter
 
 _Spec = TypeVar("_Spec", bound=Model)
 _Status = TypeVar("_Status", bound=Model)
@@ -110,6 +113,7 @@ class CustomResourceMeta(ModelMeta):
         base = _base(mcls, name, bases, namespace, resource, spec, status_class)
         cls = super().__new__(mcls, name, (base,), namespace, rules=rules, **config)
         cls.resource = resource
+        cls.converters = {}
         cls.options = Options(
             versions=all_versions,
             singular=singular or kind.lower(),
@@ -128,6 +132,8 @@ class CustomResourceMeta(ModelMeta):
 
     resource: Resource
     options: Options
+    converters: dict[type, Converter]
+    """Functions to other versions (`@converts`), by their classes."""
 
 
 def guess_plural(kind: str) -> str:

@@ -23,6 +23,8 @@ _log = logging.getLogger("konverge.webhooks")
 
 LONGEST = 30.0
 """Seconds: no caller waits longer (upstream: timeoutSeconds is at most 30)."""
+CONVERSION_BODY = 256 * 1024 * 1024
+"""Bytes of a review where conversions are served: 50,000 objects of 5 KB."""
 _JSON = "application/json"
 _JSON_HEADERS = Headers.of({"Content-Type": _JSON})
 
@@ -66,7 +68,8 @@ class Reviews:
 
 
 def server_limits(webhooks: Webhooks) -> ServerLimits:
-    return ServerLimits(body=webhooks.max_body, connections=1000)
+    """A conversion gets a whole list of the API server in one review, which has no limit of its own."""
+    return ServerLimits(body=CONVERSION_BODY if webhooks.definitions else webhooks.max_body, connections=1000)
 
 
 def _refusal(request: Request) -> Response | None:

@@ -1,0 +1,178 @@
+"""What another version cannot say, kept as differences: `{"at": path, "was": value, "is": value}`.
+
+An object is converted and, in thought, back; where that is not what it was, the difference is kept. Converting back for
+real, a difference counts only where the value is still what it was then: a user's change since counts more. An absent
+`was` or `is` means an absent field. A step of a path is the name of a field, or the keys of a list's entry as a map;
+entries of lists without keys are told apart by their content (`items`: pairs of what they were and are).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+import msgspec
+
+from konverge.objects.custom.carried import key_of
+from konverge.objects.custom.schema import Schema
+
+Difference = dict[str, Any]
+Path = tuple[Any, ...]
+
+_KEYS: Final = "x-kubernetes-list-map-keys"
+
+
+class _Absent:
+    def __repr__(self) -> str:
+        return "absent"
+
+
+ABSENT: Final = _Absent()
+
+
+def encode(differences: list[Difference]) -> str:
+    return msgspec.json.encode(differences).decode()
+
+
+def decode(text: Any) -> list[Difference]:
+    """What was kept; nothing if the annotation is not one that we wrote."""
+    try:
+        kept = msgspec.json.decode(text)
+    except (msgspec.DecodeError, TypeError):
+        return []
+    return [entry for entry in kept if _is_difference(entry)] if isinstance(kept, list) else []
+
+
+def _is_difference(entry: Any) -> bool:
+    if not isinstance(entry, dict) or not isinstance(path := entry.get("at"), list) or not path:
+        return False
+    pairs = entry.get("items", [])
+    shaped = isinstance(pairs, list) and all(isinstance(pair, list) and len(pair) == 2 for pair in pairs)
+    return shaped and all(isinstance(step, str) or (isinstance(step, dict) and step) for step in path)
+
+
+# ------------------------------------------------------------------ finding
+
+
+def differences(base: Any, actual: Any, schema: Schema) -> list[Difference]:
+    """Where `actual` is not `base`. A default that the server fills in by itself is no difference."""
+    return list(_differences(base, actual, schema, ()))
+
+
+def _differences(base: Any, actual: Any, schema: Schema, path: Path) -> Iterator[Difference]:
+    if same(base, actual) or (base is ABSENT and "default" in schema and same(schema["default"], actual)):
+        return
+    if isinstance(base, dict) and isinstance(actual, dict):
+        known, others = schema.get("properties", {}), schema.get("additionalProperties", {})
+        for name in {**base, **actual}:
+            parts = base.get(name, ABSENT), actual.get(name, ABSENT)
+            yield from _differences(*parts, known.get(name, others), (*path, name))
+    elif isinstance(base, list) and isinstance(actual, list) and len(base) == len(actual):
+        yield from _in_list(base, actual, schema, path)
+    else:
+        yield _difference(path, base, actual)
+
+
+def _difference(path: Path, base: Any, actual: Any) -> Difference:
+    sides = {"was": base, "is": actual}
+    return {"at": list(path), **{name: value for name, value in sides.items() if value is not ABSENT}}
+
+
+def _in_list(base: list[Any], actual: list[Any], schema: Schema, path: Path) -> Iterator[Difference]:
+    keys, items = schema.get(_KEYS), schema.get("items", {})
+    if keys and (shared := _shared_keys(base, actual, keys)):
+        for before, after, key in zip(base, actual, shared, strict=True):
+            yield from _differences(before, after, items, (*path, dict(zip(keys, key, strict=True))))
+        return
+    pairs = [[before, after] for before, after in zip(base, actual, strict=True) if not _alike(before, after, items)]
+    if not pairs:
+        return
+    if any(same(first, second) for index, first in enumerate(base) for second in base[:index]):
+        yield _difference(path, base, actual)  # entries that look alike cannot be told apart later
+    else:
+        yield {"at": list(path), "items": pairs}
+
+
+def _alike(before: Any, after: Any, schema: Schema) -> bool:
+    return next(_differences(before, after, schema, ()), None) is None
+
+
+def _shared_keys(base: list[Any], actual: list[Any], keys: list[str]) -> list[tuple[Any, ...]] | None:
+    """The keys of entries, if both lists have the same ones in the same order."""
+    if not all(isinstance(item, dict) for item in (*base, *actual)):
+        return None
+    mine = [key_of(item, keys) for item in base]
+    if mine != [key_of(item, keys) for item in actual] or len(set(mine)) != len(mine):
+        return None
+    return [tuple(item.get(key) for key in keys) for item in base]
+
+
+# ------------------------------------------------------------------ putting back
+
+
+def restored(content: dict[str, Any], kept: list[Difference]) -> dict[str, Any]:
+    """A copy with what was kept, wherever the value is still what it was then."""
+    copy: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(content))
+    for entry in kept:
+        *way, last = entry["at"]
+        parent = _walk(copy, way)
+        if "items" in entry:
+            _restore_items(_child(parent, last), entry["items"])
+        elif isinstance(parent, dict) and isinstance(last, str):
+            _restore_field(parent, last, entry.get("was", ABSENT), entry.get("is", ABSENT))
+        elif isinstance(parent, list) and isinstance(last, dict):
+            _restore_entry(parent, last, entry.get("was", ABSENT), entry.get("is", ABSENT))
+    return copy
+
+
+def _walk(value: Any, path: list[Any]) -> Any:
+    for step in path:
+        value = _child(value, step)
+    return value
+
+
+def _child(value: Any, step: Any) -> Any:
+    if isinstance(value, dict) and isinstance(step, str):
+        return value.get(step, ABSENT)
+    if isinstance(value, list) and isinstance(step, dict):
+        return next((item for item in value if _has_keys(item, step)), ABSENT)
+    return ABSENT
+
+
+def _has_keys(item: Any, keys: dict[str, Any]) -> bool:
+    return isinstance(item, dict) and all(same(item.get(name), value) for name, value in keys.items())
+
+
+def _restore_field(parent: dict[str, Any], name: str, was: Any, kept: Any) -> None:
+    if not same(parent.get(name, ABSENT), was):
+        return
+    if kept is ABSENT:
+        parent.pop(name, None)
+    else:
+        parent[name] = kept
+
+
+def _restore_entry(parent: list[Any], keys: dict[str, Any], was: Any, kept: Any) -> None:
+    for index, item in enumerate(parent):
+        if _has_keys(item, keys) and same(item, was):
+            parent[index] = kept
+            return
+
+
+def _restore_items(items: Any, pairs: list[list[Any]]) -> None:
+    if not isinstance(items, list):
+        return
+    present = list(items)
+    for was, kept in pairs:
+        index = next((index for index, item in enumerate(present) if same(item, was)), None)
+        if index is not None:
+            items[index], present[index] = kept, ABSENT
+
+
+def same(left: Any, right: Any) -> bool:
+    """Equality of JSON: unlike Python's, True is not 1."""
+    if isinstance(left, dict) and isinstance(right, dict):
+        return left.keys() == right.keys() and all(same(value, right[name]) for name, value in left.items())
+    if isinstance(left, list) and isinstance(right, list):
+        return len(left) == len(right) and all(map(same, left, right))
+    return bool(left == right) and isinstance(left, bool) == isinstance(right, bool)
