@@ -21,6 +21,7 @@ from konverge.runtime.result import Request, Result
 from konverge.runtime.tasks.declared import Daemon, Every
 
 if TYPE_CHECKING:
+    from konverge.objects.custom.resource import CustomResource
     from konverge.runtime.tasks.gone import Gone
 
 T = TypeVar("T", bound=Object)
@@ -166,6 +167,9 @@ class Controller(Generic[T]):
     raises, the scrape goes on without them, and the log says why."""
     depends_on: Sequence[str] = ()
     """Controllers of this process by name, or `tcp://host:port`, `http://…`: they must be ready before this starts."""
+    versions: Sequence[type[CustomResource[Any, Any]]] = ()
+    """All versions of its kind that are served, its own among them, with `@converts` functions between them: the
+    definition has them all, and the manager serves the conversion."""
 
     timers: Sequence[Every[T]] = ()
     """Functions that are called every so often for each object."""
@@ -183,6 +187,8 @@ class Controller(Generic[T]):
     def __post_init__(self) -> None:
         if not self.name:
             object.__setattr__(self, "name", self.kind.resource.kind.lower())
+        if self.versions and self.kind not in self.versions:
+            raise ValueError(f"versions of {self.name} lack its own kind: add {self.kind.__name__} to them")
         if self.reconciler is None and not (self.timers or self.daemons or self.on_gone):
             raise ValueError(f"the controller {self.name} does nothing: give it a reconciler, timers or daemons")
         names = [timer.name for timer in self.timers] + [daemon.name for daemon in self.daemons]

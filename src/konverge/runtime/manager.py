@@ -149,6 +149,10 @@ class Manager:
                     "gone after one of the two clean-ups; give each its own finalizer=…"
                 )
         self._controllers.append(controller)
+        if controller.versions:
+            from konverge.runtime.webhooks.conversion import serve_conversion  # few kinds have several versions
+
+            serve_conversion(self, controller.versions)
         return self
 
     def add_webhook(self, webhook: Webhook) -> Self:

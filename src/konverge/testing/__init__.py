@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from konverge.testing.loops import TestLoop as TestLoop
     from konverge.testing.operators import RunOperator as RunOperator
     from konverge.testing.real import RealCluster as RealCluster
+    from konverge.testing.round_trips import RoundTripLoss as RoundTripLoss
+    from konverge.testing.round_trips import assert_round_trips as assert_round_trips
     from konverge.testing.snapshots import ObjectSnapshots as ObjectSnapshots
     from konverge.testing.snapshots import masked as masked
     from konverge.testing.waiting import eventually as eventually
@@ -33,6 +35,7 @@ __all__, __getattr__, __dir__ = lazy_names(
         "konverge.testing.loops": "TestLoop",
         "konverge.testing.operators": "RunOperator",
         "konverge.testing.real": "RealCluster",
+        "konverge.testing.round_trips": "RoundTripLoss assert_round_trips",
         "konverge.testing.snapshots": "ObjectSnapshots masked",
         "konverge.testing.waiting": "eventually settled",
         "konverge.testing.writes": "Write assert_no_writes",

@@ -109,7 +109,13 @@ def kinds_of(controllers: Iterable[Controller[Any]]) -> list[type[CustomResource
     kinds: dict[type[Object], None] = {}
     for controller in controllers:
         watched = [watch.kind for watch in controller.watches]
-        named = (controller.kind, *controller.owns, *watched, *controller.reads, *controller.writes)
+        named = (
+            *(controller.versions or [controller.kind]),
+            *controller.owns,
+            *watched,
+            *controller.reads,
+            *controller.writes,
+        )
         more = (*controller.changes, *controller.deletes, *controller.gets, *controller.makes)
         kinds |= dict.fromkeys(kind for kind in (*named, *more) if kind not in controller.optional)
     return [kind for kind in kinds if issubclass(kind, CustomResource)]

@@ -188,6 +188,8 @@ def _applied(obj: Obj, source: Kind, target: Kind) -> Obj:
             f"the function from {source.__name__} to {target.__name__} returned {type(made).__name__}"
         )
     content = _content(to_dict(made))
+    if "status" in obj:
+        content.setdefault("status", {})  # an empty one is not encoded, and is not the same as none
     carry(_content(obj), content, schema_for(source), schema_for(target))
     return {**_identity(obj), "metadata": _metadata(obj["metadata"], made.metadata), **content}
 

@@ -49,22 +49,12 @@ def crd_dict(*classes: type[CustomResource[Any, Any]], conversion: Mapping[str, 
         raise TypeError("crd() needs at least one CustomResource class")
     first = classes[0]
     check_same(classes)
-    spec: dict[str, Any] = {
-        "group": first.resource.group,
-        "scope": "Namespaced" if first.resource.namespaced else "Cluster",
-        "names": _names(first),
-        "versions": _versions(classes),
-    }
+    spec = _spec(first, _versions(classes))
     if conversion is None and are_converted(classes):
         conversion = webhook_conversion(first, service=(f"{first.options.singular}-webhook", "default"))
     if conversion is not None:
         spec["conversion"] = dict(conversion)
-    definition = {
-        "apiVersion": "apiextensions.k8s.io/v1",
-        "kind": "CustomResourceDefinition",
-        "metadata": {"name": first.resource.group_resource},
-        "spec": spec,
-    }
+    definition = _definition(first, spec)
     if (size := len(msgspec.json.encode(definition))) > APPLY_LIMIT:
         warnings.warn(
             f"the definition of {first.resource.group_resource} has {size} bytes: `kubectl apply` keeps it in an "
@@ -72,6 +62,30 @@ def crd_dict(*classes: type[CustomResource[Any, Any]], conversion: Mapping[str, 
             stacklevel=2,
         )
     return definition
+
+
+def lone_crd_dict(cls: type[CustomResource[Any, Any]]) -> dict[str, Any]:
+    """The definition of one version by itself, also where another version is the stored one: for tests of a class."""
+    versions = [_version(version, cls, storage=not index) for index, version in enumerate(cls.options.versions)]
+    return _definition(cls, _spec(cls, versions))
+
+
+def _definition(cls: type[CustomResource[Any, Any]], spec: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": cls.resource.group_resource},
+        "spec": spec,
+    }
+
+
+def _spec(cls: type[CustomResource[Any, Any]], versions: list[dict[str, Any]]) -> dict[str, Any]:
+    return {
+        "group": cls.resource.group,
+        "scope": "Namespaced" if cls.resource.namespaced else "Cluster",
+        "names": _names(cls),
+        "versions": versions,
+    }
 
 
 def webhook_conversion(

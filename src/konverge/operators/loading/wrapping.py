@@ -101,7 +101,7 @@ def own_kinds(
     """The kinds whose definitions come with these controllers, each once. `reviewed` are those of its webhooks, which
     may be about kinds of others; an operator without controllers is about its webhooks' kinds."""
     declared = list(controllers)
-    reconciled = _custom(controller.kind for controller in declared)
+    reconciled = _custom(kind for controller in declared for kind in (controller.versions or [controller.kind]))
     reviewed = list(reviewed)
     if not declared:
         reconciled = _custom(reviewed)

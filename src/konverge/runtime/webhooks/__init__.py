@@ -14,10 +14,10 @@ if TYPE_CHECKING:
     from konverge.runtime.webhooks.admission import ValidatingHook as ValidatingHook
     from konverge.runtime.webhooks.admission import mutating as mutating
     from konverge.runtime.webhooks.admission import validating as validating
+    from konverge.runtime.webhooks.conversion import Conversion as Conversion
     from konverge.runtime.webhooks.denial import Denied as Denied
     from konverge.runtime.webhooks.denial import FieldError as FieldError
     from konverge.runtime.webhooks.local import InProcess as InProcess
-    from konverge.runtime.webhooks.conversion import Conversion as Conversion
     from konverge.runtime.webhooks.local import Loopback as Loopback
     from konverge.runtime.webhooks.places import Mounted as Mounted
     from konverge.runtime.webhooks.registry import BadReview as BadReview
@@ -30,10 +30,9 @@ __all__, __getattr__, __dir__ = lazy_names(
     __name__,
     {
         "konverge.runtime.webhooks.admission": "MutatingHook ValidatingHook mutating validating",
+        "konverge.runtime.webhooks.conversion": "Conversion",
         "konverge.runtime.webhooks.denial": "Denied FieldError",
         "konverge.runtime.webhooks.local": "InProcess Loopback",
-        "konverge.runtime.webhooks.conversion": "Conversion",
-        "konverge.runtime.webhooks.local": "Loopback",
         "konverge.runtime.webhooks.places": "Mounted",
         "konverge.runtime.webhooks.registry": "BadReview Webhook Webhooks",
         "konverge.runtime.webhooks.review": "Review UserInfo",

@@ -14,14 +14,17 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import AsyncIterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from konverge.objects.custom.conversion import ConversionError, Conversions
+from konverge.objects.custom.conversion import ConversionError, Conversions, are_converted
 from konverge.objects.custom.definition import conversion_path
 from konverge.objects.custom.versions import Kind
 from konverge.runtime.webhooks.registry import BadReview, Webhook
+
+if TYPE_CHECKING:
+    from konverge.runtime.manager import Manager
 
 _log = logging.getLogger("konverge.webhooks")
 
@@ -59,6 +62,7 @@ class Conversion(Webhook):
         self.conversions = Conversions(*classes, hub=hub)
         self.path = conversion_path(classes[0])
         self.definition = self.conversions.resource.group_resource
+        self.kinds = classes
 
     async def answer(self, review: bytes) -> bytes:
         try:
@@ -99,6 +103,16 @@ class Conversion(Webhook):
             _log.exception("the conversion of %s to %s failed", _named(obj, index), desired)
             why = f"{type(error).__name__}: {error}"
             raise _Failed(f"{_named(obj, index)} cannot be converted to {desired}: {why}") from error
+
+
+def serve_conversion(manager: Manager, versions: Sequence[Kind]) -> None:
+    """Add the conversion between the versions of a controller, unless the manager has it or none is needed."""
+    classes = tuple(versions)
+    present = manager.webhooks.routes.get(conversion_path(classes[0])) if manager.webhooks is not None else None
+    if isinstance(present, Conversion) and set(present.conversions.classes) == set(classes):
+        return
+    if are_converted(classes):
+        manager.add_webhook(Conversion(*classes))
 
 
 class _Failed(Exception):

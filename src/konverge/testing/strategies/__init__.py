@@ -20,8 +20,9 @@ from hypothesis.strategies import SearchStrategy
 
 from konverge.apiserver.crd.serving.strategy import CustomKind
 from konverge.apiserver.status import ApiError
-from konverge.objects import CustomResource, crd
+from konverge.objects import CustomResource
 from konverge.objects.codec import from_dict, to_dict
+from konverge.objects.custom.definition import lone_crd_dict
 from konverge.objects.kinds.apiextensions_v1 import CustomResourceDefinition
 from konverge.testing.strategies.values import Obj, Values, accepted
 
@@ -53,7 +54,9 @@ def objects(
     `fields` are strategies for some fields, by path (`spec.ports[].name`, `spec.env.*` for the values of a map); what
     they give must still be valid. A status is never drawn where the kind has it as a subresource.
     """
-    drawn = objects_of_crd(crd(cls), version=cls.resource.version, name=name, namespace=namespace, fields=fields)
+    drawn = objects_of_crd(
+        lone_crd_dict(cls), version=cls.resource.version, name=name, namespace=namespace, fields=fields
+    )
     return drawn.map(lambda obj: from_dict(cls, obj))
 
 
