@@ -246,6 +246,10 @@ class Informer:
 
         await self._wait_until(shown)
 
+    async def wait_for_list(self, mark: int) -> None:
+        """Wait until every part of the cache shows a state that was listed after the mark."""
+        await self._wait_until(lambda: all(part.reflector.watching.listed > mark for part in self._parts.values()))
+
     def restart_watch(self, namespace: str) -> None:
         """An event that should have arrived did not: the watch may be dead."""
         part = self._part(namespace)

@@ -222,6 +222,13 @@ class Reflector:
         self._alarm.reschedule(now)
         self._alarm = None
 
+    def list_again(self) -> None:
+        """What the server is asked for has changed: the state is listed again, at once when it is being watched."""
+        if self._alarm is not None:
+            self._forget_position()
+            self._alarm.reschedule(asyncio.get_running_loop().time())
+            self._alarm = None
+
     async def list_versions(self, namespace: str) -> tuple[int, dict[Key, tuple[str, int]]]:
         """What the server has now in a namespace: the version of the list, and uid and version of each object."""
         query = self.scope.query()

@@ -179,6 +179,15 @@ class Engine(Generic[T]):
             return
         self.queue.add(request, priority=LOW if change.initial else 0, reason=Changed(kind, change))
 
+    def _is_foreign(self, request: Request) -> bool:
+        return self.gate is not None and not self.gate.admits(request)
+
+    def cancel(self, request: Request, why: str) -> None:
+        """End the reconcile of this key; its worker goes on with others."""
+        worker = None if self.gate is None else self.gate.worker(request)
+        if worker is not None:
+            self._watchdog.cancel(worker, why)
+
     async def take_over(self) -> None:
         """The gate of the queue admits more than before: add what the caches show, and what was refused of late."""
         for informer, deliver in self._delivered:
@@ -270,6 +279,8 @@ class Engine(Generic[T]):
         if self._writes.has_written(key) and not await self._caught_up(key):
             self._postpone(item)
             return
+        if self.gate is not None and self._is_foreign(key):
+            return  # it went to another replica while we waited
         began = numbers.running[key] = self.loop.time()
         numbers.event_to_reconcile.observe(item.waited)
         error: BaseException | None = None
@@ -278,9 +289,9 @@ class Engine(Generic[T]):
         try:
             result = await self._attempt(item)
         except asyncio.CancelledError as cancelled:
-            if watchdog.expired(task):
-                numbers.timeouts += 1
-                error = TransientError(f"not finished within {self.settings.timeout:g} s")
+            if why := watchdog.expired(task):
+                numbers.timeouts += not self._is_foreign(key)
+                error = TransientError(why)
             elif task is not None and task.cancelling() > 0:  # the worker itself is being cancelled
                 raise
             else:

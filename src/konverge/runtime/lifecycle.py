@@ -42,6 +42,7 @@ from konverge.wire.server import Server
 
 if TYPE_CHECKING:
     from konverge.runtime.manager import Manager
+    from konverge.runtime.sharding.shares import Shares
 
 LARGE_CACHE = 5_000
 """Cached objects from which on a full garbage collection delays reconciles noticeably (0.14 s for 4,000 pods as
@@ -88,19 +89,24 @@ class Lifecycle:
     async def _serve_controllers(
         self, client: Client, hooks: ShutdownHooks, stop: asyncio.Event, ready: asyncio.Future[None] | None
     ) -> None:
-        elector = self._elector(client)
+        elector, shares = self._elector(client), self._shares(client)
         writer = client if elector is None else Fenced(client, elector)
+        writer = writer if shares is None else shares.fenced(client)
         tracked = Tracked(writer)
         recorder = (
             with_new_order(self.manager.recorder) if self.manager.recorder else EventRecorder(writer, self.manager.name)
         )
-        self.manager.caches = SharedCaches(tracked, self.manager.name, self.manager.config.cache)
+        reader = tracked if shares is None else shares.selecting(tracked)
+        self.manager.caches = SharedCaches(reader, self.manager.name, self.manager.config.cache)
         for controller in self.manager.controllers:
             self._add_engine(controller, tracked, recorder)
         for informer in self.manager.caches.informers.values():
             informer.quarantine.listeners.append(partial(_report, recorder, informer.spec.resource))
         log_problems(self.manager.caches, client.server, self.manager.controllers, self._source)
         besides = Besides(self.manager, client, tracked, recorder, hooks)
+        if shares is not None:
+            besides.leading = Tracked(shares.fenced_for_leader(client))
+            await shares.prepare(client)
         try:
             await self._run_controllers(elector, recorder, besides, stop, ready)
         finally:
@@ -130,7 +136,9 @@ class Lifecycle:
                 besides.start(leader_only=False)
             if proceed and elector is not None:
                 proceed = await _unless_stopped(stop, elector.acquire())
-            if proceed:
+            if proceed and self.manager.shares is not None:
+                await self._share(group, self.manager.shares, besides, stop, ready, recording)
+            elif proceed:
                 await self._lead(group, elector, besides, stop, ready, recording)
             self._readiness.stopping = True
             for tasks in (watching, recording):
@@ -166,18 +174,45 @@ class Lifecycle:
             besides.cancel()
         raise LeadershipLost("leadership was lost: this process stops, another one leads")
 
+    async def _share(
+        self,
+        group: asyncio.TaskGroup,
+        shares: Shares,
+        besides: Besides,
+        stop: asyncio.Event,
+        ready: asyncio.Future[None] | None,
+        recording: list[asyncio.Task[None]],
+    ) -> None:
+        """Run the controllers on our share until `stop` is set; then give it to the other replicas."""
+        shares.replica.on_first = besides.lead
+        async with shares.running(self.manager.caches.informers.values()):
+            working = [
+                group.create_task(self._work(e), name=f"controller {n}") for n, e in self.manager.engines.items()
+            ]
+            if ready is not None and not ready.done():
+                ready.set_result(None)
+            await stop.wait()
+            self._readiness.stopping = True
+            besides.ask()
+            await shares.replica.leave(self.manager.shutdown_timeout)
+            await self._drain(working)
+            await besides.end()
+            await _cancel(recording)  # while our Lease is valid: after that nothing may be written, not even an event
+
     async def _prepare(self, client: Client) -> None:
         await reach(client, self.manager.config.cache.sync_timeout)
-        lease = (
-            self.manager.leader_election
-            and f"Lease {self.manager.leader_election.namespace}/{self.manager.leader_election.name}"
-        )
-        introduce(self.manager.controllers, self.manager.settings, lease or "")
+        together = self.manager.leader_election or self.manager.sharding
+        lease = f"Lease {together.namespace}/{together.name}" if together else ""
+        introduce(self.manager.controllers, self.manager.settings, lease)
         if self.manager.health_address is None:
             _log.info("no health server: no health_address is given")
         if self.manager.checks_permissions:
-            space = self.manager.leader_election.namespace if self.manager.leader_election else ""
-            needed = permissions(self.manager.controllers, lease_namespace=space)
+            together = self.manager.leader_election or self.manager.sharding
+            needed = permissions(
+                self.manager.controllers,
+                lease_namespace=together.namespace if together else "",
+                sharded=self.manager.sharding is not None,
+            )
             await require_permissions(client, filter(required, needed), self._source)
 
     @property
@@ -194,9 +229,19 @@ class Lifecycle:
         self.manager.numbers.leaders[election.name] = lambda: elector.is_leader
         return elector
 
+    def _shares(self, client: Client) -> Shares | None:
+        if self.manager.sharding is None:
+            return None
+        from konverge.runtime.sharding.shares import Shares  # loaded by those who share their work
+
+        shares = self.manager.shares = Shares(client, self.manager.sharding, self.manager.engines)
+        shares.report(self.manager.numbers, self.manager.health)
+        return shares
+
     def _add_engine(self, controller: Controller[Any], client: Client, recorder: Recorder) -> None:
         if controller.component and isinstance(recorder, EventRecorder):
             recorder = recorder.named(controller.component)
+        together = self.manager.leader_election or self.manager.sharding
         engine = Engine(
             controller,
             client=client,
@@ -205,7 +250,7 @@ class Lifecycle:
             manager=controller.field_manager or self.manager.name,
             settings=self._settings_of(controller),
             observers=self.manager.on_reconciled,
-            gated=2 * self.manager.leader_election.timing.lease_duration if self.manager.leader_election else 0.0,
+            gated=2 * together.timing.lease_duration if together else 0.0,
         )
         if controller.name in self.manager.paused:
             engine.queue.pause()
@@ -227,7 +272,9 @@ class Lifecycle:
             await wait_for(dependency, self._readiness.started.__contains__)
         self._readiness.waiting.pop(name, None)
         self._readiness.started.add(name)
-        if engine.gate is not None:
+        if self.manager.shares is not None:
+            await self.manager.shares.start(engine)
+        elif engine.gate is not None:
             engine.gate.set_gate(lambda _: True)
             await engine.take_over()
         await engine.run()

@@ -32,6 +32,8 @@ from konverge.runtime.tasks.hooks import Hook
 from konverge.runtime.tasks.manager_tasks import ManagerTask, TaskContext, task_name
 
 if TYPE_CHECKING:
+    from konverge.runtime.sharding import Sharding
+    from konverge.runtime.sharding.shares import Shares
     from konverge.runtime.webhooks import Webhook, Webhooks
 
 
@@ -76,6 +78,7 @@ class Manager:
         settings: Settings | None = None,
         recorder: Recorder | None = None,
         leader_election: LeaderElection | None = None,
+        sharding: Sharding | None = None,
         health_address: tuple[str, int] | None = None,
         check_permissions: bool = True,
         shutdown_timeout: float = 30.0,
@@ -114,7 +117,13 @@ class Manager:
         """What `konverge crd` takes to find its kinds, for messages; by default the program that runs."""
         self._client = client
         self._recorder = recorder
+        if leader_election is not None and sharding is not None:
+            raise ValueError("give leader_election or sharding: with sharding, the replicas elect a leader themselves")
         self._election = leader_election
+        self.sharding = sharding
+        """How the work is shared with other replicas, if it is."""
+        self.shares: Shares | None = None
+        """Our part of the work in this run, with sharding."""
         self._health_address = health_address
         self._check_permissions = check_permissions
         self._shutdown_timeout = shutdown_timeout
@@ -227,6 +236,7 @@ class Manager:
         controllers: Sequence[Controller[Any]] | None = None,
         config: Configuration | None = None,
         leader_election: LeaderElection | Unchanged | None = UNCHANGED,
+        sharding: Sharding | Unchanged | None = UNCHANGED,
         health_address: tuple[str, int] | Unchanged | None = UNCHANGED,
         paused: Collection[str] | None = None,
         webhooks: Webhooks | Unchanged | None = UNCHANGED,
@@ -234,7 +244,7 @@ class Manager:
         """A new manager with the same declarations on this client; what is not given is as in this one.
 
         So a manager that a module declares once runs in a test's cluster, by `konverge run` and in `konverge up`. None
-        switches off the leader election, the health server, or the webhooks.
+        switches off the leader election, the sharding, the health server, or the webhooks.
 
         async with manager.bound_to(cluster.client).running():
             ...
@@ -246,6 +256,7 @@ class Manager:
             settings=self._given_settings,
             recorder=self._recorder,
             leader_election=self._election if isinstance(leader_election, Unchanged) else leader_election,
+            sharding=self.sharding if isinstance(sharding, Unchanged) else sharding,
             health_address=self._health_address if isinstance(health_address, Unchanged) else health_address,
             check_permissions=self._check_permissions,
             shutdown_timeout=self._shutdown_timeout,

@@ -46,13 +46,16 @@ class Permission:
         return f"{self.verb} {named} {where}"
 
 
-def permissions(controllers: Iterable[Controller[Any]], *, lease_namespace: str = "") -> list[Permission]:
-    """Everything that these controllers need."""
+def permissions(
+    controllers: Iterable[Controller[Any]], *, lease_namespace: str = "", sharded: bool = False
+) -> list[Permission]:
+    """Everything that these controllers need; replicas that share their work keep Leases of each other."""
     needed: set[Permission] = set()
     for controller in controllers:
         needed |= _of_controller(controller)
     if lease_namespace:
-        needed |= {Permission("coordination.k8s.io", "leases", verb, lease_namespace) for verb in (*LEASE, "watch")}
+        verbs = (*LEASE, "watch", *(("list", "delete") if sharded else ()))
+        needed |= {Permission("coordination.k8s.io", "leases", verb, lease_namespace) for verb in verbs}
     return sorted(needed)
 
 

@@ -13,14 +13,15 @@ import asyncio
 class Watchdog:
     """Cancels a task whose reconcile takes longer than `seconds`.
 
-    begin(task, now) … end(task); after a CancelledError, `expired(task)` says whether the watchdog cancelled it.
+    begin(task, now) … end(task); after a CancelledError, `expired(task)` says why the watchdog cancelled it, if it did.
     """
 
     def __init__(self, seconds: float) -> None:
         self._seconds = seconds
         self._loop = asyncio.get_running_loop()
         self._working: dict[asyncio.Task[object] | None, float] = {}
-        self._overdue: set[asyncio.Task[object]] = set()
+        self._overdue: dict[asyncio.Task[object], str] = {}
+        """Task that was cancelled -> why."""
         self._timer: asyncio.TimerHandle | None = None
 
     def begin(self, task: asyncio.Task[object] | None, now: float) -> None:
@@ -32,12 +33,16 @@ class Watchdog:
         del self._working[task]
         self.expired(task)  # it may have ended in spite of the cancellation: the next reconcile has its full time
 
-    def expired(self, task: asyncio.Task[object] | None) -> bool:
-        """Whether this task was cancelled because its time expired. If so, the cancellation is taken back."""
-        if task is None or task not in self._overdue:
-            return False
-        self._overdue.discard(task)
-        return task.uncancel() == 0
+    def expired(self, task: asyncio.Task[object] | None) -> str:
+        """Why this task was cancelled from here; empty when it was not. If so, the cancellation is taken back."""
+        why = "" if task is None else self._overdue.pop(task, "")
+        return why if task is not None and why and task.uncancel() == 0 else ""
+
+    def cancel(self, task: asyncio.Task[object], why: str) -> None:
+        """End the reconcile that this task is at, if it is at one."""
+        if task in self._working and task not in self._overdue:
+            self._overdue[task] = why
+            task.cancel(why)
 
     def stop(self) -> None:
         """No further reconcile will begin."""
@@ -49,7 +54,6 @@ class Watchdog:
         now = self._loop.time()
         for task, began in self._working.items():
             if now >= began + self._seconds and task is not None and task not in self._overdue:
-                self._overdue.add(task)
-                task.cancel(f"not finished within {self._seconds:g} s")
+                self.cancel(task, f"not finished within {self._seconds:g} s")
         waiting = [began for task, began in self._working.items() if task is not None and task not in self._overdue]
         self._timer = self._loop.call_at(min(waiting) + self._seconds, self._cancel_overdue) if waiting else None

@@ -254,6 +254,12 @@ def attribute_to(writes: Writes, request: Request) -> None:
     _current.set((writes, request))
 
 
+def current_request() -> Request | None:
+    """The request whose reconcile the present task belongs to; None outside of reconciles."""
+    current = _current.get()
+    return None if current is None else current[1]
+
+
 class Tracked(Client):
     """A client whose writes are attributed to the reconcile that makes them."""
 

@@ -7,10 +7,11 @@ the state that caches hold. What caches cannot show, an object that is gone or a
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Hashable, Iterator
 from typing import Any, TypeVar
 
-from konverge.workqueue.queue import WorkQueue
+from konverge.workqueue.queue import Item, WorkQueue
 
 K = TypeVar("K", bound=Hashable)
 
@@ -30,8 +31,11 @@ class GatedQueue(WorkQueue[K]):
         self._remember = remember
         self._admits: Callable[[K], bool] = _nothing
         self._refused: dict[K, float] = {}
+        self.on_begin: Callable[[K], None] | None = None
+        """Called with every key that is handed to a worker."""
         self.on_done: Callable[[K], None] | None = None
         """Called with every key that a worker has given back."""
+        self._workers: dict[K, asyncio.Task[Any] | None] = {}
 
     def set_gate(self, admits: Callable[[K], bool]) -> None:
         """From now on exactly these keys are taken; waiting and delayed ones that it refuses are dropped."""
@@ -70,7 +74,19 @@ class GatedQueue(WorkQueue[K]):
         else:
             self._refuse(key)
 
+    def worker(self, key: K) -> asyncio.Task[Any] | None:
+        """The task that has this key in work."""
+        return self._workers.get(key)
+
+    def _hand_out(self) -> Item[K]:
+        item = super()._hand_out()
+        self._workers[item.key] = asyncio.current_task()
+        if self.on_begin is not None:
+            self.on_begin(item.key)
+        return item
+
     def done(self, key: K) -> None:
+        del self._workers[key]
         super().done(key)
         if self.on_done is not None:
             self.on_done(key)

@@ -25,7 +25,6 @@ class Besides:
     ) -> None:
         self._manager = manager
         self._client = client
-        self._fenced = fenced
         self._recorder = recorder
         self._caches = DeclaredCaches(None)
         for informer in manager.caches.informers.values():
@@ -33,6 +32,8 @@ class Besides:
         self._tasks = RunningTasks(self._context, manager.numbers.tasks)
         self._hooks = hooks
         hooks.client = fenced
+        self.leading = fenced
+        """Writes only while this process leads, for the tasks of the leader."""
 
     def start(self, *, leader_only: bool) -> None:
         """Start those tasks that belong to the leader alone, or those of every replica."""
@@ -46,13 +47,20 @@ class Besides:
         """Leadership was lost: nothing may go on."""
         self._tasks.cancel()
 
+    def lead(self, leads: bool) -> None:
+        """Of several replicas that work, this one is the first, or is so no longer."""
+        if leads:
+            self.start(leader_only=True)
+        else:
+            self._tasks.cancel(leader_only=True)
+
     async def end(self) -> None:
         """End the tasks, then run the shut-down hooks; once."""
         await self._tasks.end(self._manager.shutdown_timeout)
         await self._hooks.run()
 
     def _context(self, task: ManagerTask) -> TaskContext:
-        client = self._fenced if task.leader_only else self._client
+        client = self.leading if task.leader_only else self._client
         return TaskContext(
             task.name, client=client, caches=self._caches, recorder=self._recorder, manager=self._manager.name
         )

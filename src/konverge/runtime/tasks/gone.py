@@ -102,6 +102,8 @@ class GoneObjects:
         old, new = change.old, change.new
         if old is None or (new is not None and new.uid == old.uid):
             return
+        if change.listed and not self.owns(change.key):
+            return  # the cache shows another share now: the object may well be there
         if not self.leads or not self.owns(change.key):
             self._forget_old()
             self._seen[change.key, old.uid] = self._loop.time()

@@ -85,11 +85,12 @@ class RunningTasks:
         for _, context, _ in self._running:
             context.stop.set()
 
-    def cancel(self) -> None:
-        """Cancel all at once: they may not go on."""
-        for _, context, run in self._running:
-            context.stop.set()
-            run.cancel()
+    def cancel(self, *, leader_only: bool = False) -> None:
+        """Cancel all at once, or those of the leader alone: they may not go on."""
+        for task, context, run in self._running:
+            if task.leader_only or not leader_only:
+                context.stop.set()
+                run.cancel()
 
     async def end(self, limit: float) -> None:
         """End all, each within its grace; after `limit` seconds those that still run are left behind."""
