@@ -18,6 +18,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from konverge.cache import CacheSpec, Informer
 from konverge.cache.lister import Lister
 from konverge.cache.quarantine import Quarantine
 from konverge.cache.record import Key, Meta, Record, receiver
@@ -145,6 +146,12 @@ class Shown:
     def covering_list(self, kind: type[K], namespace: str, selector: Any) -> Lister[K]:
         return self.lister(kind)
 
+    def presence(self, kind: type[Object], key: Key) -> Informer:
+        return self.lister(kind).informer
+
+    def serves(self, kind: type[Object]) -> bool:
+        return self.lister(kind).informer.served
+
     def require_namespace(self, kind: type[Object], namespace: str) -> None:
         raise AssertionError("everything is cached")
 
@@ -179,6 +186,7 @@ class _Informer:
     """What is shown of one kind."""
 
     def __init__(self, shown: Shown, kind: type[Object]) -> None:
+        self.spec = CacheSpec(resource=kind.resource)
         self.quarantine = Quarantine()
         self.served = kind.resource.kind not in shown.without
         self._indexes = shown.indexes

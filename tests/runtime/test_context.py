@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from konverge.cache import CacheSpec
 from konverge.cache.record import Key, Record, receive
 from konverge.client import ApplyPatch, Client, Conflict, Forbidden, Invalid, MergePatch
 from konverge.client.errors import error_from_answer
@@ -68,6 +69,8 @@ class Server(Client):
 class Cached:
     """A cache of one kind, as lister and as informer. `covers` says whether it can know the object."""
 
+    spec = CacheSpec(resource=Secret.resource)
+
     def __init__(self, *objects: Any, served: bool = True, covers: bool = True, indexes: tuple[str, ...] = ()) -> None:
         self.records = {Key(o.metadata.namespace, o.metadata.name): record(o) for o in objects}
         self.asked: list[tuple[Any, ...]] = []
@@ -108,6 +111,13 @@ class Caches:
 
     def covering_list(self, kind: Any, namespace: str, selector: Any) -> Any:
         return self.covering(kind, Key(namespace, ""))
+
+    def presence(self, kind: Any, key: Key) -> Any:
+        return self.covering(kind, key)
+
+    def serves(self, kind: Any) -> bool:
+        lister = self.lister(kind)
+        return lister is not None and lister.served
 
     def require_namespace(self, kind: Any, namespace: str) -> None:
         self.required.append((kind.__name__, namespace))

@@ -19,6 +19,7 @@ import msgspec
 from konverge.cache.record import Key, Meta, Owner, Record, receiver
 from konverge.cache.reflector import Scope
 from konverge.objects.codec import decoder, encode_hook
+from konverge.objects.meta import Object, metadata_of
 from konverge.objects.resource import Resource
 
 Transform: TypeAlias = Callable[[dict[str, Any]], dict[str, Any] | bytes]
@@ -60,6 +61,12 @@ class CacheSpec:
     def whole(self) -> bool:
         """Whether objects are kept as they are, but for managedFields."""
         return not self.metadata_only and self.projection is None and self.transform is None
+
+    def read_as(self, kind: type[Object]) -> type[Any]:
+        """The class of what is kept of a kind's objects."""
+        if self.metadata_only:
+            return metadata_of(kind)
+        return self.projection or kind
 
     def scopes(self) -> list[Scope]:
         return [

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 
 import msgspec
 
+from konverge.cache.informer import Informer
 from konverge.cache.lister import Lister
 from konverge.cache.record import Key
 from konverge.client import ApplyPatch, Client, Conflict, Invalid, NotFound
@@ -38,6 +39,8 @@ class Caches(Protocol):
     def lister(self, kind: type[K]) -> Lister[K] | None: ...
     def covering(self, kind: type[K], key: Key) -> Lister[K] | None: ...
     def covering_list(self, kind: type[K], namespace: str, selector: Selector | None) -> Lister[K] | None: ...
+    def presence(self, kind: type[Object], key: Key) -> Informer | None: ...
+    def serves(self, kind: type[Object]) -> bool: ...
     def require_namespace(self, kind: type[Object], namespace: str) -> None: ...
 
 
@@ -74,8 +77,7 @@ class BaseContext:
 
     def serves(self, kind: type[Object]) -> bool:
         """Whether the cluster has this declared kind: its definition is installed, and the cache has its state."""
-        lister = self._caches.lister(kind)
-        return lister is not None and lister.informer.served
+        return self._caches.serves(kind)
 
     async def get(self, kind: type[K], name: str, namespace: str | None = None) -> K | None:
         """Another object, by default in the same namespace: from the cache if the controller declared the kind.
@@ -184,13 +186,13 @@ class BaseContext:
 
     async def _present(self, kind: type[K], key: Key) -> bytes | None:
         """An object as it is in the cluster: from the cache; where a cache cannot say that it is absent, live."""
-        lister = self._caches.covering(kind, key)
-        if lister is not None:
-            record = lister.informer.get(key)
-            if record is not None:
-                return record.raw
-            if lister.informer.served:
+        informer = self._caches.presence(kind, key)
+        if informer is not None:
+            record = informer.get(key)
+            if record is None and informer.served:
                 return None
+            if record is not None and informer.spec.whole:
+                return record.raw  # of a cache that keeps less, every field that was not kept would differ
         try:
             return await self.client.get_bytes(kind, key.name, key.namespace)
         except NotFound:
@@ -202,9 +204,9 @@ class BaseContext:
         What is deleted is the object that the cache shows: one that has taken its name since then is a Conflict.
         """
         where = self._namespace(kind, namespace)
-        lister = self._caches.covering(kind, Key(where, name))
-        record = None if lister is None else lister.raw(name, where)
-        if lister is not None and record is None:
+        informer = self._caches.presence(kind, Key(where, name))
+        record = None if informer is None else informer.get(Key(where, name))
+        if informer is not None and record is None:
             return False
         uid = "" if record is None else record.uid
         try:
@@ -214,6 +216,6 @@ class BaseContext:
         return True
 
     def _cached_bytes(self, kind: type[Any], key: Key) -> bytes | None:
-        lister = self._caches.covering(kind, key)
-        record = None if lister is None else lister.informer.get(key)
+        informer = self._caches.presence(kind, key)
+        record = None if informer is None or not informer.spec.whole else informer.get(key)
         return None if record is None else record.raw

@@ -61,8 +61,9 @@ class SharedCaches:
     ) -> Informer:
         full_spec = replace(
             spec,
-            # Our entry in managedFields says what we own; without it an apply could not be skipped.
-            field_manager=controller.field_manager or self.manager,
+            # Our entry in managedFields says what we own; without it an apply could not be skipped. A partial cache
+            # is never compared with what is applied.
+            field_manager=(controller.field_manager or self.manager) if spec.whole else "",
             max_objects=self.limits.max_objects,
             list_timeout=self.limits.list_timeout,
             streaming=self.limits.streaming,
@@ -71,7 +72,8 @@ class SharedCaches:
         if informer is None:
             informer = self.informers[full_spec] = Informer(self.client.caller, full_spec)
         indexes = _indexes(controller, kind)
-        declared.add(informer, {name: informer.ensure_index(name, function) for name, function in indexes.items()})
+        names = {name: informer.ensure_index(name, function) for name, function in indexes.items()}
+        declared.add(informer, names, spec.read_as(kind))
         if kind not in controller.optional:
             self.needed.add(full_spec)
         return informer

@@ -4,6 +4,9 @@ A kind may be declared more than once: owned, watched with a selector, watched w
 gets the cache that it asks for; equal ones share it. A read is answered by a cache only if that cache must have the
 answer. What no cache can know is read live; what was not declared at all is an error that says what to declare. An
 empty answer always means that there is nothing.
+
+A cache that keeps less than the whole object (metadata, a projection) is read by the class of what it keeps, never by
+the class of the kind: a field that was not kept would look as if it were empty.
 """
 
 from __future__ import annotations
@@ -17,7 +20,7 @@ from konverge.cache.record import Key
 from konverge.objects import labels
 from konverge.objects.codec import decoder
 from konverge.objects.labels import Selector
-from konverge.objects.meta import Object
+from konverge.objects.meta import Object, PartialObjectMetadata
 from konverge.objects.resource import Resource
 from konverge.runtime.declare import Controller
 
@@ -40,17 +43,23 @@ class DeclaredCaches:
         self._controller = controller
         self._indexes: dict[int, dict[str, str]] = {}
         """id of an informer -> name of an index in the declaration -> its name in the informer."""
+        self._forms: dict[int, set[type[Any]]] = {}
+        """id of an informer -> the classes of what it keeps, as it was declared."""
         self._listers: dict[tuple[type[Any], int], Lister[Any]] = {}
         self._usual: dict[type[Any], Lister[Any]] = {}
+        self._readable: dict[type[Any], list[Informer]] = {}
         self._everything: dict[type[Any], Lister[Any] | None] = {}
         """Kind -> its cache that leaves no object out, if it has one: the usual case, which should cost little."""
 
-    def add(self, informer: Informer, indexes: Mapping[str, str]) -> None:
-        """Note an informer of a declaration, and the names under which it has the indexes of that declaration."""
+    def add(self, informer: Informer, indexes: Mapping[str, str], form: type[Any] | None = None) -> None:
+        """Note an informer of a declaration, the names under which it has the indexes of that declaration, and the
+        class of what it keeps (`CacheSpec.read_as`; by default its projection)."""
         informers = self.by_resource.setdefault(informer.spec.resource, [])
         if informer not in informers:
             informers.append(informer)
+            informers.sort(key=lambda each: not each.spec.whole)  # a whole cache can answer everything
         self._indexes.setdefault(id(informer), {}).update(indexes)
+        self._forms.setdefault(id(informer), set()).update(filter(None, (form, informer.spec.projection)))
 
     @property
     def owned_kinds(self) -> Sequence[type[Object]]:
@@ -66,38 +75,57 @@ class DeclaredCaches:
         """
         lister = self._usual.get(kind)
         if lister is None:
-            informers = self.by_resource.get(kind.resource)
-            if informers is None:
+            if kind.resource not in self.by_resource:
                 return None
-            lister = self._usual[kind] = self._lister(kind, self._choose(kind, informers))
+            lister = self._usual[kind] = self._lister(kind, self._choose(kind, self._require_readable(kind)))
         return lister
 
+    def serves(self, kind: type[Object]) -> bool:
+        """Whether the cluster has a declared kind, and the caches its state."""
+        informers = self.by_resource.get(kind.resource, ())
+        return bool(informers) and all(informer.served for informer in informers)
+
     def covering(self, kind: type[K], key: Key) -> Lister[K] | None:
-        """A cache that says how an object is, or that there is none; None when no cache can know."""
+        """A cache that says how an object is, or that there is none; None when no cache can know.
+
+        LookupError when the caches of the kind keep less than this class has.
+        """
         if kind not in self._everything:
             self._everything[kind] = self._of_everything(kind)
         everything = self._everything[kind]
         if everything is not None:
-            return None if everything.informer.quarantine.unread(key) else everything
-        informers = self.by_resource.get(kind.resource, ())
-        for informer in informers:
-            if _must_hold(informer, key) and not informer.quarantine.unread(key):
-                return self._lister(kind, informer)
-        for informer in informers:
-            if informer.get(key) is not None and not informer.quarantine.unread(key):
-                return self._lister(kind, informer)
-        return None
+            return None if self._unread(everything.informer, key) else everything
+        if kind.resource not in self.by_resource:
+            return None
+        informers = self._readable_live(kind, "get")
+        informer = _holding([each for each in informers if not self._unread(each, key)], key)
+        if informer is None and any(each.spec.transform for each in informers) and not self._reads_live(kind, "get"):
+            raise LookupError(
+                f"{kind.__name__} {key} is in no cache of this controller, and on the server it is not as the "
+                "transform makes it: widen the selector, or read it with ctx.client"
+            )
+        return None if informer is None else self._lister(kind, informer)
 
     def covering_list(self, kind: type[K], namespace: str, selector: Selector | None) -> Lister[K] | None:
-        """A cache that has all objects of a namespace (or of all) that a selector chooses; None when none has."""
+        """A cache that has all objects of a namespace (or of all) that a selector chooses; None when none has.
+
+        LookupError when the caches of the kind keep less than this class has.
+        """
         everything = self._everything.get(kind) or self._of_everything(kind)
         if everything is not None:
-            return None if everything.informer.quarantine.hides(namespace) else everything
-        for informer in self.by_resource.get(kind.resource, ()):
+            return None if self._hides(everything.informer, namespace) else everything
+        if kind.resource not in self.by_resource:
+            return None
+        for informer in self._readable_live(kind, "list"):
             spec = informer.spec
             if informer.covers([namespace]) and not spec.field_selector and _implies(selector, spec.label_selector):
-                return None if informer.quarantine.hides(namespace) else self._lister(kind, informer)
+                return None if self._hides(informer, namespace) else self._lister(kind, informer)
         return None
+
+    def presence(self, kind: type[Object], key: Key) -> Informer | None:
+        """A cache that says whether there is an object, whatever it keeps of it; None when no cache can know."""
+        informers = self.by_resource.get(kind.resource, ())
+        return _holding([each for each in informers if not each.quarantine.unread(key)], key)
 
     def require_namespace(self, kind: type[Object], namespace: str) -> None:
         """Refuse a read of a declared kind in a namespace that no declaration has."""
@@ -118,6 +146,9 @@ class DeclaredCaches:
             own = self._controller.namespaces if self._controller and kind.resource.namespaced else ()
             whole = [informer for informer in whole if informer.spec.namespaces == own] or whole
         if len(whole) > 1:
+            exact = [informer for informer in whole if kind in self._forms[id(informer)]]
+            whole = [informer for informer in whole if informer.spec.whole] or exact or whole
+        if len(whole) > 1:
             specs = "; ".join(str(informer.spec) for informer in whole)
             raise LookupError(
                 f"{kind.__name__} has several caches ({specs}) and none of them has all objects: declare it with "
@@ -125,8 +156,57 @@ class DeclaredCaches:
             )
         return whole[0]
 
+    # -------------------------------------------------------------- what the caches keep
+
+    def _readable_as(self, kind: type[Any]) -> list[Informer]:
+        """The caches that keep all fields of a class, whole ones first."""
+        informers = self._readable.get(kind)
+        if informers is None:
+            informers = [each for each in self.by_resource.get(kind.resource, ()) if self._keeps(each, kind)]
+            self._readable[kind] = informers
+        return informers
+
+    def _keeps(self, informer: Informer, kind: type[Any]) -> bool:
+        spec = informer.spec
+        if spec.whole or kind in self._forms[id(informer)]:
+            return True
+        return spec.transform is None and issubclass(kind, PartialObjectMetadata)
+
+    def _require_readable(self, kind: type[Object]) -> list[Informer]:
+        informers = self._readable_as(kind)
+        if informers:
+            return informers
+        forms = {form for informer in self.by_resource[kind.resource] for form in self._forms[id(informer)]}
+        whole = kind.resource.kind
+        names = " or ".join(sorted(form.__name__ for form in forms)) or f"metadata_of({whole})"
+        raise LookupError(
+            f"{kind.__name__} is not kept whole by these caches: read {names}, or declare "
+            f'uses=[Use({whole}, "get")] and whole objects are read from the API server'
+        )
+
+    def _readable_live(self, kind: type[Object], verb: str) -> list[Informer]:
+        """The caches that keep all fields of a class. There need not be one if live reads are declared."""
+        informers = self._readable_as(kind)
+        if not informers and not self._reads_live(kind, verb):
+            self._require_readable(kind)
+        return informers
+
+    def _reads_live(self, kind: type[Object], verb: str) -> bool:
+        gets = () if self._controller is None else self._controller.gets
+        return verb == "get" and any(each.resource == kind.resource for each in gets)
+
+    @staticmethod
+    def _unread(informer: Informer, key: Key) -> bool:
+        """Whether an object has to be read live, as it cannot be read from this cache. What a transform fails on is
+        never read live: as it is on the server, it is not what the author reads."""
+        return informer.spec.transform is None and informer.quarantine.unread(key) is not None
+
+    @staticmethod
+    def _hides(informer: Informer, namespace: str) -> bool:
+        return informer.spec.transform is None and informer.quarantine.hides(namespace) is not None
+
     def _of_everything(self, kind: type[K]) -> Lister[K] | None:
-        for informer in self.by_resource.get(kind.resource, ()):
+        for informer in self._readable_as(kind):
             if not informer.spec.selective and not informer.spec.namespaces:
                 return self._lister(kind, informer)
         return None
@@ -137,6 +217,12 @@ class DeclaredCaches:
             lister = Lister(informer, decoder(kind).decode, self._indexes[id(informer)])
             self._listers[kind, id(informer)] = lister
         return lister
+
+
+def _holding(informers: list[Informer], key: Key) -> Informer | None:
+    """One that must have the object if there is one; else one that has it."""
+    sure = (informer for informer in informers if _must_hold(informer, key))
+    return next(sure, None) or next((informer for informer in informers if informer.get(key) is not None), None)
 
 
 def _must_hold(informer: Informer, key: Key) -> bool:
