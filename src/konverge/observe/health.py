@@ -16,7 +16,12 @@ from konverge.wire.message import Headers, Request, Response
 
 Check = Callable[[], str]
 """Returns what is wrong; an empty text means that the check passed."""
-Page = Callable[[dict[str, list[str]]], Awaitable[bytes]]
+Page = Callable[[dict[str, list[str]]], Awaitable["bytes | Response"]]
+"""From the query to a text, or to a whole answer."""
+Gate = Callable[[Request], Awaitable["Response | None"]]
+"""Whether a request is refused: the refusal, or None."""
+
+_CHECKS = ("healthz", "livez", "readyz")
 
 
 class Health:
@@ -33,7 +38,14 @@ class Health:
         """What `/readyz?verbose` says besides: something is wrong, but not with this process."""
         self.pages: dict[str, Page] = {}
         """Further pages, such as profiles; none by default."""
+        self.gate: Gate | None = None
+        """Asked before each of the further pages."""
         self._numbers = numbers
+
+    async def probes(self, request: Request) -> Response:
+        """The checks alone, where metrics and pages are served elsewhere."""
+        root = urlsplit(request.target).path.lstrip("/").partition("/")[0]
+        return await self.handle(request) if root in _CHECKS else _text(404, "404 page not found\n")
 
     async def handle(self, request: Request) -> Response:
         parts = urlsplit(request.target)
@@ -49,8 +61,15 @@ class Health:
             return _metrics(self._numbers)
         page = self.pages.get(parts.path)
         if page is not None:
-            return Response(200, Headers.of({"Content-Type": "text/plain; charset=utf-8"}), await page(query))
+            refusal = None if self.gate is None else await self.gate(request)
+            return refusal or _page(await page(query))
         return _text(404, "404 page not found\n")
+
+
+def _page(answer: bytes | Response) -> Response:
+    if isinstance(answer, Response):
+        return answer
+    return Response(200, Headers.of({"Content-Type": "text/plain; charset=utf-8"}), answer)
 
 
 def _metrics(numbers: Numbers) -> Response:

@@ -19,6 +19,7 @@ from konverge.objects.labels import Selector
 from konverge.objects.meta import Object
 from konverge.runtime.containment import first_difference, plain
 from konverge.runtime.owners import require_ownership, set_controller_reference
+from konverge.runtime.story.entry import Entry
 
 K = TypeVar("K", bound=Object)
 
@@ -63,6 +64,8 @@ class BaseContext:
     _recorder: Recorder
     _manager: str
     """The field manager of what is applied."""
+    _entry: Entry | None = None
+    """Where reads and events are noted, for the story."""
 
     def _default_namespace(self) -> str:
         """Where objects are whose namespace is not given."""
@@ -88,6 +91,8 @@ class BaseContext:
         where = self._namespace(kind, namespace)
         lister = self._caches.covering(kind, Key(where, name))
         if lister is not None:
+            if self._entry is not None:
+                self._entry.read(kind, where, name)
             return lister.get(name, where)
         self._warn_uncached(kind, where)
         try:
@@ -103,7 +108,7 @@ class BaseContext:
         where = self._namespace(kind, namespace)
         lister = self._caches.covering_list(kind, where, selector)
         if lister is not None:
-            return lister.list(where or None, selector)
+            return self._noted(kind, where, str(selector or ""), lister.list(where or None, selector))
         self._warn_uncached(kind, where)
         listed = await self.client.list(kind, where, label_selector=selector or "")
         return listed.items
@@ -113,7 +118,13 @@ class BaseContext:
         lister = self._caches.lister(kind)
         if lister is None:
             raise LookupError(f"{kind.__name__} is not cached: declare it with owns=, watches= or reads=")
-        return lister.by_index(index, value)
+        return self._noted(kind, "", f"{index}={value}", lister.by_index(index, value))
+
+    def _noted(self, kind: type[K], namespace: str, query: str, objects: Sequence[K]) -> Sequence[K]:
+        """Objects that were read from a cache."""
+        if self._entry is not None:
+            self._entry.read(kind, namespace, query, len(objects))
+        return objects
 
     def _namespace(self, kind: type[K], namespace: str | None) -> str:
         if not kind.resource.namespaced:
@@ -189,6 +200,8 @@ class BaseContext:
         informer = self._caches.presence(kind, key)
         if informer is not None:
             record = informer.get(key)
+            if self._entry is not None:
+                self._entry.read(kind, key.namespace, key.name)
             if record is None and informer.served:
                 return None
             if record is not None and informer.spec.whole:

@@ -18,6 +18,7 @@ from konverge.runtime.base_context import Recorder as Recorder
 from konverge.runtime.reasons import Reason
 from konverge.runtime.result import Request
 from konverge.runtime.status_merge import Keys, changes_on, keys_of
+from konverge.runtime.story.entry import Entry
 
 if TYPE_CHECKING:
     from konverge.runtime.apply_set import Child, SetResult
@@ -60,7 +61,9 @@ class Context(BaseContext, Generic[T]):
         manager: str,
         reasons: tuple[Reason, ...],
         log: logging.Logger,
+        entry: Entry | None = None,
     ) -> None:
+        """`entry` notes what is read and reported."""
         self.request = request
         self.client = client
         self.reasons = reasons
@@ -76,6 +79,7 @@ class Context(BaseContext, Generic[T]):
         self._caches = caches
         self._recorder = recorder
         self._manager = manager
+        self._entry = entry
 
     @property
     def deleting(self) -> bool:
@@ -90,7 +94,7 @@ class Context(BaseContext, Generic[T]):
         lister = self._caches.lister(kind)
         if lister is None or not lister.has_index("owner"):
             raise LookupError(f"{kind.__name__} is not cached by owner: declare it with owns=[{kind.__name__}]")
-        return lister.by_index("owner", self.obj.metadata.uid)
+        return self._noted(kind, "", "owned", lister.by_index("owner", self.obj.metadata.uid))
 
     # -------------------------------------------------------------- writing
 
@@ -231,6 +235,8 @@ class Context(BaseContext, Generic[T]):
 
     def event(self, reason: str, message: str, *, type: str = "Normal", about: Object | None = None) -> None:
         """Record an event about the object (or another one), as kubectl describe shows it."""
+        if self._entry is not None:
+            self._entry.event(type, reason, message, about or self.obj)
         self._recorder.event(reason, message, about=about or self.obj, type=type)
 
     def warning(self, reason: str, message: str, *, about: Object | None = None) -> None:

@@ -28,6 +28,7 @@ from konverge.observe.metrics import ControllerNumbers
 from konverge.runtime.context import Context, Recorder
 from konverge.runtime.declare import Controller, Reconciler, Settings, Source
 from konverge.runtime.declared import DeclaredCaches
+from konverge.runtime.failures import message
 from konverge.runtime.finalizers import with_cleanup, without_finalizers
 from konverge.runtime.mapping import OwnedMapper, WatchMapper, guarded
 from konverge.runtime.reasons import Changed, External, Reason, Resync, TakenOver
@@ -35,6 +36,8 @@ from konverge.runtime.reconciled import Observer, Reconciled
 from konverge.runtime.result import DONE, Quarantined, Request, Result, TransientError
 from konverge.runtime.retries import Retries
 from konverge.runtime.sources import listen
+from konverge.runtime.story.entry import Entry
+from konverge.runtime.story.story import Story
 from konverge.runtime.watchdog import Watchdog
 from konverge.runtime.writes import Writes, attribute_to
 from konverge.workqueue import MAX_REASONS, Backoff, GatedQueue, Item, RateLimiter, ShutDown, TokenBucket, WorkQueue
@@ -84,10 +87,12 @@ class Engine(Generic[T]):
         manager: str,
         settings: Settings,
         observers: Sequence[Observer] = (),
+        story: Story | None = None,
         gated: float = 0.0,
     ) -> None:
-        """`observers` are called with every reconcile that has ended. With `gated`, no key is taken before the gate of
-        the queue is opened (see `take_over`); it is the seconds for which a key that was refused is remembered."""
+        """`observers` are called with every reconcile that has ended, and `story` keeps it. With `gated`, no key is
+        taken before the gate of the queue is opened (see `take_over`); it is the seconds for which a key that was
+        refused is remembered."""
         self.controller = controller
         self.settings = settings
         self.numbers = ControllerNumbers(controller.name, controller.workers or settings.workers)
@@ -102,6 +107,8 @@ class Engine(Generic[T]):
         self._recorder = recorder
         self._manager = manager
         self._observers = observers
+        story = Story(manager) if story is None else story
+        self._story = story.ring(controller.name, controller.kind.resource, self.numbers.running)
         self.caches = caches
         self._writes = Writes(caches.by_resource)
         self._reconcile = _reconcile_function(controller, self._is_held)
@@ -136,7 +143,7 @@ class Engine(Generic[T]):
         resource = self.controller.kind.resource
         self._listen(self._primary, self._primary_changed)
         for informer, owned in zip(self.caches.owned, self.controller.owns, strict=True):
-            self._listen(informer, OwnedMapper(resource, owned.__name__, self.enqueue))
+            self._listen(informer, OwnedMapper(resource, owned.resource.kind, self.enqueue))
         for informer, watch in zip(self.caches.watched, self.controller.watches, strict=True):
             mapper = WatchMapper(self.controller.name, watch, informer, self.caches, self.enqueue)
             self._mappers.append(mapper)
@@ -166,7 +173,7 @@ class Engine(Generic[T]):
             self._retries.changed(change)
         predicate = self._predicate
         if predicate is None or predicate(change):
-            self.enqueue(change.key, self.controller.kind.__name__, change, writer)
+            self.enqueue(change.key, self.controller.kind.resource.kind, change, writer)
 
     def _is_busy(self) -> bool:
         """Every worker has a key, and more keys wait than there are workers."""
@@ -283,11 +290,12 @@ class Engine(Generic[T]):
             return  # it went to another replica while we waited
         began = numbers.running[key] = self.loop.time()
         numbers.event_to_reconcile.observe(item.waited)
+        entry = Entry(key, item.reasons, item.waited, began, self._count)
         error: BaseException | None = None
         result: Result | None = None
         watchdog.begin(task, began)
         try:
-            result = await self._attempt(item)
+            result = await self._attempt(entry)
         except asyncio.CancelledError as cancelled:
             if why := watchdog.expired(task):
                 numbers.timeouts += not self._is_foreign(key)
@@ -301,31 +309,39 @@ class Engine(Generic[T]):
         finally:
             watchdog.end(task)
             del numbers.running[key]
-            numbers.time.observe(self.loop.time() - began)
-        self._retries.schedule_next(item, result or DONE, error)
-        if self._observers:
             seconds = self.loop.time() - began
-            ended = Reconciled(self.controller.name, key, item.reasons, began, seconds, result or DONE, error)
+            numbers.time.observe(seconds)
+        self._retries.schedule_next(item, result or DONE, error)
+        entry.seconds = seconds
+        if result is not None:
+            entry.result = result
+        if error is not None:
+            entry.failed(message(error), self._retries.place_of(error))
+        self._story.keep(entry)
+        if self._observers:
+            ended = Reconciled(self.controller.name, key, entry.reasons, began, seconds, entry.result, error, entry)
             for observe in self._observers:
                 observe(ended)
 
-    async def _attempt(self, item: Item[Request]) -> Result | None:
-        if self._gone is not None and item.key in self._gone:
-            attribute_to(self._writes, item.key)
-            await self._gone.call(item.key)
-        record = self._primary.get(item.key)
+    async def _attempt(self, entry: Entry) -> Result | None:
+        key = entry.key
+        if self._gone is not None and key in self._gone:
+            attribute_to(self._writes, key, entry)
+            await self._gone.call(key)
+        record = self._primary.get(key)
+        postponed = self._postponed.pop(key, ())
+        if postponed:
+            entry.reasons = (*postponed, *entry.reasons)
         if record is None:
-            self._postponed.pop(item.key, None)
+            entry.gone = True
             return None  # the object is gone: nothing to do, and no error
-        attribute_to(self._writes, item.key)
-        reasons: tuple[Reason, ...] = item.reasons  # type: ignore[assignment]
-        reasons = (*self._postponed.pop(item.key, ()), *reasons)
-        return await self._reconcile(self._context(item.key, record, reasons))
+        attribute_to(self._writes, key, entry)
+        return await self._reconcile(self._context(key, record, entry))
 
-    def _context(self, key: Request, record: Record, reasons: tuple[Reason, ...]) -> Context[T]:
+    def _context(self, key: Request, record: Record, entry: Entry) -> Context[T]:
         quarantine = self._primary.quarantine
-        if entry := quarantine.unread(key):
-            raise Quarantined(str(entry))  # the cache has an earlier state: it must not be acted on
+        if unread := quarantine.unread(key):
+            raise Quarantined(str(unread))  # the cache has an earlier state: it must not be acted on
         try:
             context = Context(
                 key,
@@ -335,8 +351,9 @@ class Engine(Generic[T]):
                 caches=self.caches,
                 recorder=self._recorder,
                 manager=self._manager,
-                reasons=reasons,
+                reasons=entry.reasons,  # type: ignore[arg-type]
                 log=_log,
+                entry=entry,
             )
         except Exception as error:
             quarantine.report(key, record.version, record.uid, self._unreadable, error)

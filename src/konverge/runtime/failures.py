@@ -54,7 +54,8 @@ class Failures:
             text = f"{type(raised).__name__}: {raised}" if str(raised) else text
             level, due = logging.ERROR, self._is_due(raised)
         shown = error if due or _log.isEnabledFor(logging.DEBUG) else None
-        self._write(level, item, f"{text}{self._place(raised)}", attempt, delay, shown)
+        place = self.place(raised)
+        self._write(level, item, f"{text} at {place}" if place else text, attempt, delay, shown)
 
     def _write(
         self, level: int, item: Item[Request], text: str, attempt: int, delay: float, shown: BaseException | None
@@ -70,17 +71,17 @@ class Failures:
             exc_info=None if shown is None else _from_author(shown),
         )  # fmt: skip
 
-    def _place(self, error: BaseException) -> str:
-        """The author's line that raised, or called what raised."""
+    def place(self, error: BaseException) -> str:
+        """The author's line that raised, or called what raised; empty where none of them did."""
         last = None
-        for trace in _steps(error):
+        for trace in _steps(_first(error)):
             name = str(trace.tb_frame.f_globals.get("__name__", ""))
             if self._package and (name == self._package or name.startswith(f"{self._package}.")):
                 last = trace
         if last is None:
             return ""
         code = last.tb_frame.f_code
-        return f" at {Path(code.co_filename).name}:{last.tb_lineno} in {code.co_name}"
+        return f"{Path(code.co_filename).name}:{last.tb_lineno} in {code.co_name}"
 
     def _is_due(self, error: BaseException) -> bool:
         steps = list(_steps(error))

@@ -251,6 +251,7 @@ class Lifecycle:
             settings=self._settings_of(controller),
             observers=self.manager.on_reconciled,
             gated=2 * together.timing.lease_duration if together else 0.0,
+            story=self.manager.story,
         )
         if controller.name in self.manager.paused:
             engine.queue.pause()

@@ -28,6 +28,8 @@ from konverge.runtime.lifecycle import Lifecycle
 from konverge.runtime.rbac import MissingPermissions as MissingPermissions
 from konverge.runtime.readiness import Readiness
 from konverge.runtime.reconciled import Observer
+from konverge.runtime.story.ring import StoryLimits
+from konverge.runtime.story.story import Story
 from konverge.runtime.tasks.hooks import Hook
 from konverge.runtime.tasks.manager_tasks import ManagerTask, TaskContext, task_name
 
@@ -84,6 +86,7 @@ class Manager:
         shutdown_timeout: float = 30.0,
         paused: Collection[str] = (),
         webhooks: Webhooks | None = None,
+        story: StoryLimits | None = None,
     ) -> None:
         """`name` is the field manager of everything that is written. Without a client, one is made as kubectl would.
 
@@ -94,7 +97,7 @@ class Manager:
         runs until `manager.engines[name].queue.resume()`.
 
         `webhooks` says where admission and conversion webhooks are served (`add_webhook` declares them); by default on
-        this machine.
+        this machine. `story` bounds what `manager.story` remembers of each controller.
         """
         self.name = name
         self._given_config = config or Configuration()
@@ -104,6 +107,8 @@ class Manager:
         self.engines: dict[str, Engine[Any]] = {}
         self.on_reconciled: list[Observer] = []
         """Called with every reconcile that has ended; must not fail."""
+        self.story = Story(name, story)
+        """The latest reconciles: why each ran, what it read and wrote, how it ended."""
         self.caches: SharedCaches
         self.health_port = 0
         """The port of the health server, once it listens."""
@@ -261,6 +266,7 @@ class Manager:
             check_permissions=self._check_permissions,
             shutdown_timeout=self._shutdown_timeout,
             paused=self._paused if paused is None else paused,
+            story=self.story.limits,
             webhooks=self.webhooks if isinstance(webhooks, Unchanged) else webhooks,
         )
         bound._controllers = list(self._controllers if controllers is None else controllers)

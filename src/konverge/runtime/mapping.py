@@ -106,7 +106,7 @@ class WatchMapper:
         for record in filter(None, (change.old, change.new)):
             self._map(change.key, record, requests, report=record is change.latest)
         for request in requests:
-            self._enqueue(request, self._watch.kind.__name__, change, writer)
+            self._enqueue(request, self._watch.kind.resource.kind, change, writer)
 
     def stop(self) -> None:
         """Call no mapper again."""
@@ -148,4 +148,4 @@ class WatchMapper:
                 self._map(key, record, requests, report=True)
             for request in requests:
                 change = Change(ChangeType.UPDATED, key, record, record)
-                self._enqueue(request, self._watch.kind.__name__, change, None)
+                self._enqueue(request, self._watch.kind.resource.kind, change, None)

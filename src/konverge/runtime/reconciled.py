@@ -7,6 +7,7 @@ from collections.abc import Callable
 import msgspec
 
 from konverge.runtime.result import Request, Result
+from konverge.runtime.story.entry import Entry
 
 
 class Reconciled(msgspec.Struct, frozen=True):
@@ -21,6 +22,8 @@ class Reconciled(msgspec.Struct, frozen=True):
     seconds: float
     result: Result
     error: BaseException | None = None
+    entry: Entry | None = None
+    """What it read and wrote, as `manager.story` keeps it."""
 
     def __str__(self) -> str:
         end = "done"

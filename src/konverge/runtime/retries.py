@@ -137,6 +137,10 @@ class Retries:
 
     # -------------------------------------------------------------- failures
 
+    def place_of(self, error: BaseException) -> str:
+        """The author's line that an error comes from."""
+        return self._failures.place(error)
+
     def _failed(self, item: Item[Request], error: BaseException) -> None:
         key, queue = item.key, self._queue
         if isinstance(error, Quarantined):

@@ -26,7 +26,7 @@ from dataclasses import dataclass, field
 import msgspec
 
 from konverge.cache.informer import Handler, Informer
-from konverge.cache.record import Key, number
+from konverge.cache.record import Key, Record, number
 from konverge.cache.store import Change
 from konverge.client import Client, ConnectionLost, ServerTimeout, TimedOut
 from konverge.client.call import Call, Caller
@@ -34,6 +34,7 @@ from konverge.objects import labels
 from konverge.objects.labels import Selector
 from konverge.objects.resource import Resource
 from konverge.runtime.result import Request
+from konverge.runtime.story.entry import Entry
 from konverge.wire.message import Response, Stream
 
 Deliver = Callable[[Change, "Request | None"], None]
@@ -103,8 +104,8 @@ class Writes:
             state.in_flight += 1
         return caches
 
-    def end(self, caches: Sequence[_Cached], key: Key, request: Request, answer: bytes) -> None:
-        """The write has ended; `answer` is the object as written, or nothing when it failed."""
+    def end(self, caches: Sequence[_Cached], key: Key, request: Request, answer: bytes) -> str:
+        """The write has ended; `answer` is the object as written, or nothing when it failed. Returns its version."""
         meta = _version_head.decode(answer).metadata if answer else None
         for cached in caches:
             state = cached.objects[key]
@@ -118,12 +119,22 @@ class Writes:
                 for change, deliver in held:
                     _deliver(state, change, deliver)
                 cached.tidy(key, state)
+        return "" if meta is None else meta.resource_version
+
+    def known(self, call: Call) -> Record | None:
+        """The object of a call as a cache that keeps whole objects has it."""
+        for cached in self._cached.get(call.resource, ()) if call.resource is not None else ():
+            record = cached.informer.get(Key(call.namespace, call.name)) if cached.informer.spec.whole else None
+            if record is not None:
+                return record
+        return None
 
     def _wrote(self, cached: _Cached, key: Key, request: Request, version: int) -> None:
         self._versions.setdefault(request, {})[cached, key] = version, cached.informer.mark(key.namespace)
 
-    def created(self, resource: Resource, namespace: str, request: Request, answer: bytes) -> None:
-        """A create whose name only the answer says. Its event may have come before: then it was delivered to all."""
+    def created(self, resource: Resource, namespace: str, request: Request, answer: bytes) -> str:
+        """A create whose name only the answer says. Its event may have come before: then it was delivered to all.
+        Returns its version."""
         made = _version_head.decode(answer).metadata
         key, version = Key(namespace, made.name), number(made.resource_version)
         for cached in self._cached.get(resource, ()):
@@ -134,6 +145,7 @@ class Writes:
             if known < version:
                 state = cached.objects.setdefault(key, _Object(known))
                 state.written[version] = request
+        return made.resource_version
 
     def deleted(self, resource: Resource, key: Key, request: Request) -> None:
         """A delete was accepted. Its event is delivered (much may follow from it), and the caches are waited for."""
@@ -246,12 +258,14 @@ def selected_by_fields(selector: str, obj: bytes) -> bool:
 _LOST = (ConnectionLost, TimedOut, ServerTimeout, asyncio.CancelledError)
 """How a write ends that may have taken effect without an answer."""
 
-_current: ContextVar[tuple[Writes, Request] | None] = ContextVar("current_reconcile", default=None)
+_CHANGES = ("patch", "update")
+
+_current: ContextVar[tuple[Writes, Request, Entry | None] | None] = ContextVar("current_reconcile", default=None)
 
 
-def attribute_to(writes: Writes, request: Request) -> None:
-    """From here on, writes of this task belong to this reconcile."""
-    _current.set((writes, request))
+def attribute_to(writes: Writes, request: Request, entry: Entry | None = None) -> None:
+    """From here on, writes of this task belong to this reconcile, and its requests to its story."""
+    _current.set((writes, request, entry))
 
 
 def current_request() -> Request | None:
@@ -282,33 +296,54 @@ class TrackedCalls:
 
     async def call(self, call: Call) -> Response:
         current = _current.get()
-        if current is None or not call.writes or call.resource is None or "dryRun" in call.query:
+        if current is None:
             return await self._inner.call(call)
-        writes, request = current
+        writes, request, entry = current
+        tracked = call.writes and call.resource is not None and "dryRun" not in call.query
+        note = None
+        if entry is not None:
+            note = entry.called(call, writes.known(call) if call.verb in _CHANGES else None)
+        try:
+            if tracked:
+                response, version = await self._write(call, writes, request)
+            else:
+                response, version = await self._inner.call(call), ""
+        except BaseException as error:
+            if note is not None:
+                note.failed(error)
+            raise
+        if note is not None:
+            note.answered(response.status, response.body if version else b"", version)
+        return response
+
+    async def _write(self, call: Call, writes: Writes, request: Request) -> tuple[Response, str]:
+        """A write, and the version that it made, where that is known."""
+        assert call.resource is not None
         if not call.name:
             return await self._create(call, call.resource, writes, request)
         key = Key(call.namespace, call.name)
         caches = writes.begin(call.resource, key)
-        answer = b""
+        answer, version = b"", ""
         try:
             response = await self._inner.call(call)
             if call.verb == "delete":
                 writes.deleted(call.resource, key, request)
             elif call.subresource in ("", "status"):
                 answer = response.body
-            return response
         except _LOST:
             writes.lost(call.resource, call.namespace, request)
             raise
         finally:
-            writes.end(caches, key, request, answer)
+            version = writes.end(caches, key, request, answer)
+        return response, version
 
-    async def _create(self, call: Call, resource: Resource, writes: Writes, request: Request) -> Response:
+    async def _create(self, call: Call, resource: Resource, writes: Writes, request: Request) -> tuple[Response, str]:
         try:
             response = await self._inner.call(call)
         except _LOST:
             writes.lost(resource, call.namespace, request)
             raise
+        version = ""
         if call.verb == "create":
-            writes.created(resource, call.namespace, request, response.body)
-        return response
+            version = writes.created(resource, call.namespace, request, response.body)
+        return response, version

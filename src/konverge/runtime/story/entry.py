@@ -1,0 +1,187 @@
+"""What one reconcile did, as it is noted while it runs: references alone, a few attribute stores and appends.
+
+Objects are kept as the bytes that the cache or the wire had anyway, and the notes themselves are structs that the
+garbage collector does not look at: they hold neither exceptions nor anything else that could refer back to them. All
+lists have a bound: a reconcile that reads ten thousand objects, or a task that it left behind, fills no memory.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from konverge import clock
+from konverge.cache.record import Record
+from konverge.client.call import Call
+from konverge.objects.meta import Object
+from konverge.objects.resource import Resource
+from konverge.runtime.reasons import Changed
+from konverge.runtime.result import DONE, Result
+
+MAX_READS = 64
+MAX_CALLS = 64
+MAX_EVENTS = 16
+MAX_BYTES = 64 * 1024
+"""Of the content of one write: what is larger is kept without its difference."""
+MAX_TEXT = 2_000
+"""Characters of an error or of an event's message."""
+
+_FIXED = 400
+"""Bytes that an entry has in any case."""
+_PER_NOTE = 120
+
+
+class CallNote(msgspec.Struct, gc=False):
+    """One request to the API server."""
+
+    verb: str
+    resource: Resource | None
+    namespace: str
+    name: str
+    subresource: str
+    content_type: str
+    path: str
+    dry_run: bool
+    body: bytes
+    before: Record | None
+    """The object in the cache, when the request was made."""
+    began: float
+    after: bytes = b""
+    """The object as the server answered, where that says more than what was sent."""
+    seconds: float = -1.0
+    """Negative until it is answered."""
+    status: int = 0
+    version: str = ""
+    """The resourceVersion that the write made."""
+    error: str = ""
+    large: bool = False
+    """Its content was too large to keep."""
+
+    def answered(self, status: int, answer: bytes, version: str) -> None:
+        """`answer` is the object as it is now, or nothing."""
+        self.status, self.version = status, version
+        if self.before is not None and answer:
+            self.after, self.body = answer, b""
+        self._end()
+
+    def failed(self, error: BaseException) -> None:
+        self.status = getattr(error, "code", 0)
+        self.error = (str(error) or type(error).__name__)[:MAX_TEXT]
+        self._end()
+
+    def _end(self) -> None:
+        self.seconds = clock.monotonic() - self.began
+        if self.size > MAX_BYTES:
+            self.let_go()
+
+    def let_go(self) -> None:
+        """Of the content."""
+        self.large = self.large or self.size > 0
+        self.before, self.body, self.after = None, b"", b""
+
+    @property
+    def size(self) -> int:
+        return len(self.body) + len(self.after) + (0 if self.before is None else len(self.before.raw))
+
+
+class Entry(msgspec.Struct, gc=False, eq=False):
+    """One reconcile."""
+
+    key: Any
+    reasons: tuple[object, ...]
+    waited: float
+    began: float
+    """By the loop's clock."""
+    number: int = 0
+    seconds: float = -1.0
+    """Negative while it runs."""
+    result: Result = DONE
+    error: str = ""
+    place: str = ""
+    gone: bool = False
+    """The object did not exist any more."""
+    reads: list[tuple[Any, str, str, int]] = []
+    """Kind, namespace, name (or index or selector) and how many objects; -1 for a read of one object by name."""
+    calls: list[CallNote] = []
+    events: list[tuple[str, str, str, str, str]] = []
+    """Type, reason, message, and kind and name of the object."""
+    left_out: int = 0
+    """Reads, calls and events that are not kept."""
+    size: int = 0
+    dropped: bool = False
+
+    def read(self, kind: Any, namespace: str, name: str, count: int = -1) -> None:
+        """Something was read from the cache."""
+        if len(self.reads) < MAX_READS:
+            self.reads.append((kind, namespace, name, count))
+        else:
+            self.left_out += 1
+
+    def called(self, call: Call, before: Record | None) -> CallNote | None:
+        """A request begins; None when it is not kept. What comes after the end belongs to a task that was left."""
+        if self.seconds >= 0 or len(self.calls) >= MAX_CALLS:
+            self.left_out += 1
+            return None
+        note = CallNote(
+            call.verb,
+            call.resource,
+            call.namespace,
+            call.name,
+            call.subresource,
+            call.content_type,
+            call.path,
+            "dryRun" in call.query,
+            call.body,
+            before,
+            clock.monotonic(),
+        )
+        self.calls.append(note)
+        return note
+
+    def event(self, kind: str, reason: str, message: str, about: Object) -> None:
+        """An event was recorded, of the type `kind`."""
+        if len(self.events) < MAX_EVENTS:
+            of = about.kind or type(about).__name__
+            self.events.append((kind, reason, message[:MAX_TEXT], of, about.metadata.name))
+        else:
+            self.left_out += 1
+
+    def failed(self, error: str, place: str) -> None:
+        self.error, self.place = error[:MAX_TEXT], place
+
+    def measure(self) -> int:
+        """The bytes that it keeps alive, about; a record that the cache has too counts as well."""
+        size = _FIXED + _PER_NOTE * len(self.reads)
+        for reason in self.reasons:
+            if type(reason) is Changed:
+                old, new = reason.change.old, reason.change.new
+                if old is not None:
+                    size += len(old.raw)
+                if new is not None:
+                    size += len(new.raw)
+        for note in self.calls:
+            size += note.size + _PER_NOTE
+        self.size = size
+        return size
+
+    def shorten(self) -> None:
+        """Let go of the objects: what is left says what happened, not which fields."""
+        self.reasons = tuple(_short(reason) for reason in self.reasons)
+        for note in self.calls:
+            note.let_go()
+        self.measure()
+
+
+class Shortened(str):
+    """The text of a reason whose objects were too large to keep."""
+
+    __slots__ = ()
+
+
+def _short(reason: object) -> object:
+    if not isinstance(reason, Changed):
+        return reason
+    change = reason.change
+    how = "listed" if change.initial else change.type.value
+    return Shortened(f"{reason.kind} {change.key} {how} (its fields were too large to keep)")
