@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Callable
+from contextlib import AsyncExitStack
 from pathlib import Path
 
 import pytest
@@ -62,8 +63,15 @@ async def test_a_damaged_key_is_refused_at_start(tmp_path: Path, name: str, dama
     await _started(tmp_path)
     path = tmp_path / name
     path.write_bytes(damage(path.read_bytes()))
-    with pytest.raises(FolderError, match=f"{name} is (empty|damaged): restore it from a copy, or delete"):
-        ApiServer(data_dir=tmp_path).certificates("localhost")
+    async with AsyncExitStack() as stack:
+
+        def start() -> None:
+            server = ApiServer(data_dir=tmp_path)
+            stack.push_async_callback(server.stop)
+            server.certificates("localhost")
+
+        with pytest.raises(FolderError, match=f"{name} is (empty|damaged): restore it from a copy, or delete"):
+            start()
 
 
 @pytest.mark.spec("T-03")

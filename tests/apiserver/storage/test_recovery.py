@@ -448,6 +448,7 @@ async def test_what_is_written_at_the_moment_of_recovery_is_stored_in_its_turn(
     expected = state(store)
     await store.close()
     await asyncio.sleep(1)
+    monkeypatch.undo()
     assert (await on_disk(tmp_path))[0] == expected == {"first": "1", "second": "2", "third": "3"}
 
 
