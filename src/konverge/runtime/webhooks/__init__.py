@@ -14,9 +14,11 @@ if TYPE_CHECKING:
     from konverge.runtime.webhooks.admission import ValidatingHook as ValidatingHook
     from konverge.runtime.webhooks.admission import mutating as mutating
     from konverge.runtime.webhooks.admission import validating as validating
+    from konverge.runtime.webhooks.certificates.material import Lifetimes as Lifetimes
     from konverge.runtime.webhooks.conversion import Conversion as Conversion
     from konverge.runtime.webhooks.denial import Denied as Denied
     from konverge.runtime.webhooks.denial import FieldError as FieldError
+    from konverge.runtime.webhooks.in_cluster import InCluster as InCluster
     from konverge.runtime.webhooks.local import InProcess as InProcess
     from konverge.runtime.webhooks.local import Loopback as Loopback
     from konverge.runtime.webhooks.places import Mounted as Mounted
@@ -32,6 +34,8 @@ __all__, __getattr__, __dir__ = lazy_names(
         "konverge.runtime.webhooks.admission": "MutatingHook ValidatingHook mutating validating",
         "konverge.runtime.webhooks.conversion": "Conversion",
         "konverge.runtime.webhooks.denial": "Denied FieldError",
+        "konverge.runtime.webhooks.certificates.material": "Lifetimes",
+        "konverge.runtime.webhooks.in_cluster": "InCluster",
         "konverge.runtime.webhooks.local": "InProcess Loopback",
         "konverge.runtime.webhooks.places": "Mounted",
         "konverge.runtime.webhooks.registry": "BadReview Webhook Webhooks",

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from abc import ABC, abstractmethod
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -39,7 +39,13 @@ class Serving:
     port: int = 0
     """Where they are served, once they are; 0 in process."""
     problem: str = "not served yet"
-    """What `/readyz` says; empty when they are served."""
+    """Why they are not served; empty when they are."""
+    checks: list[Callable[[], str]] = field(default_factory=list)
+    """What else may be wrong."""
+
+    def check(self) -> str:
+        """For `/readyz`."""
+        return next(filter(None, (check() for check in self.checks)), self.problem)
 
 
 class Place(ABC):
@@ -61,7 +67,7 @@ class Mounted(Place):
     """
 
     folder: Path
-    address: tuple[str, int] = field(default=("", PORT))
+    address: tuple[str, int] = ("", PORT)
 
     @asynccontextmanager
     async def serving(self, at_work: Serving) -> AsyncIterator[None]:
