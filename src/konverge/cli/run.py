@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -27,6 +25,7 @@ if TYPE_CHECKING:
     from konverge.operators.catalog import Operator
     from konverge.runtime import Controller, Manager
     from konverge.runtime.config import Configuration
+    from konverge.runtime.endpoints import MetricsServer
     from konverge.runtime.manager import LeaderElection
 
 METRICS = "127.0.0.1:8080"
@@ -58,8 +57,24 @@ def add(commands: Any) -> None:
             metavar="HOST:PORT",
             help=f":PORT for all addresses, 0 for none ({place}; another port where that is in use)",
         )
+    _add_serving(parser)
     add_logs(parser)
     parser.set_defaults(run=run)
+
+
+def _add_serving(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--metrics-secure",
+        action="store_true",
+        help="serve metrics over TLS, to callers with a token of the cluster and the right to get /metrics",
+    )
+    parser.add_argument(
+        "--metrics-cert-dir", metavar="DIR", help="with --metrics-secure: a folder with tls.crt and tls.key"
+    )
+    parser.add_argument(
+        "--debug", action="store_true", help="serve the story of every reconcile at /debug/reconciles, to the same"
+    )
+    parser.add_argument("--debug-file", type=Path, help=argparse.SUPPRESS)
 
 
 def add_election(parser: argparse.ArgumentParser) -> None:
@@ -82,11 +97,13 @@ def run(arguments: argparse.Namespace) -> int:
     from konverge.runtime.program import run_until_signal
 
     operators = operators_of(arguments)
+    settings = load_configuration(arguments.config, code=_declared_config(operators))
+    if settings.serving.metrics_address and "metrics_bind_address" not in arguments:
+        arguments.metrics_bind_address = address(settings.serving.metrics_address)
     arguments.metrics_bind_address = _place(arguments, "metrics_bind_address", METRICS)
     arguments.health_probe_bind_address = _place(
         arguments, "health_probe_bind_address", PROBES, operators[0].manager if len(operators) == 1 else None
     )
-    settings = load_configuration(arguments.config, code=_declared_config(operators))
     logs.set_up(arguments.log_level or settings.log.level, arguments.log_format or settings.log.form)
     run_until_signal(serve(arguments, operators, settings))
     return 0
@@ -131,8 +148,7 @@ async def serve(arguments: argparse.Namespace, operators: list[Operator], settin
             await check_definitions(client, operators)
         manager = make_manager(arguments, operators, settings, client, config.namespace)
         manager.source = " ".join(getattr(arguments, "operators", ()))
-        async with metrics(manager, arguments.metrics_bind_address, arguments.health_probe_bind_address):
-            await serve_until_signal(manager)
+        await serve_until_signal(manager)
 
 
 def make_manager(
@@ -143,13 +159,19 @@ def make_manager(
     The manager that a user declared is the one that runs, with what the command says in its place; in company its
     controllers keep its name and its settings.
     """
+    from dataclasses import replace
+
     from konverge.cli.installation import in_namespaces
     from konverge.runtime import Manager
 
+    metrics = _metrics(arguments, settings)
+    # What the command says holds, also that there are no metrics.
+    settings = replace(settings, serving=replace(settings.serving, metrics_address=""))
     watched = tuple(arguments.watch_namespace)
     declared = operators[0].manager if len(operators) == 1 else None
     election = _election(arguments, operators, declared, namespace)
     probes = arguments.health_probe_bind_address
+    debug = True if arguments.debug else None
     if declared is not None:
         return declared.bound_to(
             client,
@@ -157,8 +179,18 @@ def make_manager(
             config=settings,
             leader_election=election,
             health_address=probes,
+            metrics=metrics,
+            debug=debug,
         )
-    manager = Manager(client, name="konverge", config=settings, leader_election=election, health_address=probes)
+    manager = Manager(
+        client,
+        name="konverge",
+        config=settings,
+        leader_election=election,
+        health_address=probes,
+        metrics=metrics,
+        debug=debug,
+    )
     for operator in operators:
         for controller in in_namespaces(operator.controllers(), watched):
             _add(manager, controller, operator)
@@ -192,19 +224,19 @@ def _election(
     return LeaderElection(name=joint_name(operators), namespace=space or namespace)
 
 
-@asynccontextmanager
-async def metrics(
-    manager: Manager, where: tuple[str, int] | None, probes: tuple[str, int] | None
-) -> AsyncIterator[None]:
-    """Serve the metrics, unless they are to be where the probes are: there they are anyway."""
-    import logging
+def _metrics(arguments: argparse.Namespace, settings: Configuration) -> MetricsServer | None:
+    """Where metrics are served; None when it is where the probes are."""
+    from konverge.runtime.endpoints import MetricsServer
 
-    from konverge.wire.server import Server
-
-    if where is None or (where == probes and where[1] != 0):
-        yield
-        return
-    async with Server(manager.health.handle) as server:
-        await server.start(*where)
-        logging.getLogger("konverge.run").info("metrics are served at %s:%d", *server.addresses[0])
-        yield
+    place = arguments.metrics_bind_address
+    secure = arguments.metrics_secure or settings.serving.metrics_secure
+    folder = arguments.metrics_cert_dir or settings.serving.metrics_certificates
+    if folder and not secure:
+        raise UsageError("--metrics-cert-dir is for metrics over TLS: give --metrics-secure as well")
+    if place is None:
+        return None
+    if place == arguments.health_probe_bind_address and place[1] != 0:
+        if secure:
+            raise UsageError("--metrics-secure needs an address of its own: probes have no token")
+        return None
+    return MetricsServer(address=place, tls=Path(folder) if folder else secure, authorize=secure)

@@ -10,13 +10,14 @@ import logging
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client import CollectorRegistry, ProcessCollector, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 from prometheus_client.registry import Collector
 
 from konverge import clock
 from konverge.cache.informer import Informer
 from konverge.observe.metrics import ControllerNumbers, Histogram, Numbers, RequestNumbers, TaskNumbers
+from konverge.observe.process import ProcessNumbers
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
@@ -36,6 +37,8 @@ class _Collector(Collector):
         if numbers.requests is not None:
             yield from _requests(numbers.requests)
         yield from _tasks(numbers.tasks)
+        if numbers.process is not None:
+            yield from _process(numbers.process)
         for more in numbers.more:
             yield from self._contained(more)
         if numbers.leaders:
@@ -77,6 +80,7 @@ def registry_of(numbers: Numbers) -> CollectorRegistry:
     if numbers.registry is None:
         numbers.registry = CollectorRegistry()
         numbers.registry.register(_Collector(numbers))
+        ProcessCollector(registry=numbers.registry)
     registry: CollectorRegistry = numbers.registry
     return registry
 
@@ -134,8 +138,19 @@ def _queues(controllers: list[ControllerNumbers]) -> Iterator[Metric]:
     yield _gauge("workqueue_unfinished_work_seconds", "Seconds of work under way", both, [
         ([c.name, c.name], c.unfinished) for c in controllers
     ])  # fmt: skip
+    yield _gauge("workqueue_oldest_key_age_seconds", "For how long the oldest waiting key waits", both, [
+        ([c.name, c.name], c.oldest()) for c in controllers
+    ])  # fmt: skip
     yield _gauge("workqueue_longest_running_processor_seconds", "The longest work under way", both, [
         ([c.name, c.name], c.longest_running) for c in controllers
+    ])  # fmt: skip
+
+
+def _process(process: ProcessNumbers) -> Iterator[Metric]:
+    lag = "How much later than asked the event loop runs a callback"
+    yield _histogram("event_loop_lag_seconds", lag, [], [([], process.lag)])
+    yield _histogram("python_gc_pause_seconds", "Pauses of the garbage collector", ["generation"], [
+        ([str(generation)], pauses) for generation, pauses in enumerate(process.pauses)
     ])  # fmt: skip
 
 

@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable
 from urllib.parse import parse_qs, urlsplit
 
 from konverge.observe.metrics import Numbers
-from konverge.wire.message import Headers, Request, Response
+from konverge.wire.message import Handler, Headers, Request, Response
 
 Check = Callable[[], str]
 """Returns what is wrong; an empty text means that the check passed."""
@@ -38,14 +38,26 @@ class Health:
         """What `/readyz?verbose` says besides: something is wrong, but not with this process."""
         self.pages: dict[str, Page] = {}
         """Further pages, such as profiles; none by default."""
-        self.gate: Gate | None = None
-        """Asked before each of the further pages."""
+        self.guarded: dict[str, Page] = {}
+        """Pages that only `handler` serves, to callers whom its gate lets through."""
         self._numbers = numbers
 
     async def probes(self, request: Request) -> Response:
         """The checks alone, where metrics and pages are served elsewhere."""
         root = urlsplit(request.target).path.lstrip("/").partition("/")[0]
         return await self.handle(request) if root in _CHECKS else _text(404, "404 page not found\n")
+
+    def handler(self, gate: Gate) -> Handler:
+        """Everything, with the guarded pages behind a gate."""
+
+        async def handle(request: Request) -> Response:
+            parts = urlsplit(request.target)
+            page = self.guarded.get(parts.path)
+            if page is None or request.method not in ("GET", "HEAD"):
+                return await self.handle(request)
+            return await gate(request) or _page(await page(parse_qs(parts.query, keep_blank_values=True)))
+
+        return handle
 
     async def handle(self, request: Request) -> Response:
         parts = urlsplit(request.target)
@@ -61,8 +73,7 @@ class Health:
             return _metrics(self._numbers)
         page = self.pages.get(parts.path)
         if page is not None:
-            refusal = None if self.gate is None else await self.gate(request)
-            return refusal or _page(await page(query))
+            return _page(await page(query))
         return _text(404, "404 page not found\n")
 
 

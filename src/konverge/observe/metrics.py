@@ -100,6 +100,8 @@ class ControllerNumbers(msgspec.Struct):
     queue: QueueNumbers = msgspec.field(default_factory=QueueNumbers)
     running: dict[object, float] = msgspec.field(default_factory=dict)
     """Key -> when its reconcile began, for those that run now."""
+    oldest: Callable[[], float] = lambda: 0.0
+    """For how long the key that has waited longest waits."""
 
     @property
     def longest_running(self) -> float:
@@ -187,5 +189,7 @@ class Numbers:
     leaders: dict[str, Callable[[], bool]] = field(default_factory=dict)
     tasks: dict[str, TaskNumbers] = field(default_factory=dict)
     """Tasks of the manager, by name."""
+    process: Any = None
+    """The `ProcessNumbers` of konverge.observe.process, while something is served."""
     registry: Any = None
     """The prometheus_client registry, made at the first scrape or when metrics are added."""

@@ -7,6 +7,8 @@ The file is YAML or JSON with camelCase names:
     reconcileConfig: {timeout: 60s, resyncPeriod: 10h, maxConcurrent: 5}
     cache: {informerCacheSize: 10000, listTimeout: 60s, enableIncrementalSync: true}
     log: {level: debug, format: json}
+    metrics: {bindAddress: ":8443", secure: true, certDir: /certs}
+    debug: true
 
 Every key has an environment variable (`KONVERGE_QUEUE_MAX_RETRIES`); the cache's go by the names that deployments use
 (`INFORMER_CACHE_SIZE`, `LIST_TIMEOUT`, `ENABLE_INCREMENTAL_SYNC`). `KONVERGE_CONFIG` names the file where the program
@@ -57,12 +59,27 @@ class LogSettings(Options):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ServingSettings(Options):
+    """What a program serves besides health."""
+
+    debug: bool = False
+    """KONVERGE_DEBUG: the story of every reconcile, at /debug/reconciles."""
+    metrics_address: str = ""
+    """KONVERGE_METRICS_BIND_ADDRESS: metrics apart from health, at HOST:PORT; with `:PORT` on all addresses."""
+    metrics_secure: bool = False
+    """KONVERGE_METRICS_SECURE: over TLS, and to callers whom the API server knows and allows."""
+    metrics_certificates: str = ""
+    """KONVERGE_METRICS_CERT_DIR: a folder with tls.crt and tls.key; without one, the process makes its own."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Configuration:
     """Everything that can be configured. What is given here in code counts more than the environment and a file."""
 
     controller: Settings = field(default_factory=Settings)
     cache: CacheSettings = field(default_factory=CacheSettings)
     log: LogSettings = field(default_factory=LogSettings)
+    serving: ServingSettings = field(default_factory=ServingSettings)
     loaded: bool = field(default=False, repr=False, compare=False)
     """Made by `load_configuration`: the environment and the file are in it already."""
 
@@ -133,6 +150,11 @@ def _positive(value: Any) -> str:
     return "" if value > 0 else "must be greater than 0"
 
 
+def _address(value: Any) -> str:
+    _, colon, port = str(value).rpartition(":")
+    return "" if not value or (colon and port.isdigit() and int(port) < 65536) else "must be HOST:PORT or :PORT"
+
+
 _KEYS = (
     _Key("controller", "workers", ("workers", "reconcileConfig.maxConcurrent", "reconcile.maxConcurrent"),
          "KONVERGE_WORKERS", _integer, _at_least(1)),
@@ -157,6 +179,10 @@ _KEYS = (
     _Key("cache", "streaming", ("cache.enableIncrementalSync",), "ENABLE_INCREMENTAL_SYNC", _boolean),
     _Key("cache", "sync_timeout", ("cache.syncTimeout",), "KONVERGE_CACHE_SYNC_TIMEOUT", _seconds, _positive),
     _Key("log", "level", ("log.level",), "KONVERGE_LOG_LEVEL", _word, _one_of(*LOG_LEVELS)),
+    _Key("serving", "debug", ("debug",), "KONVERGE_DEBUG", _boolean),
+    _Key("serving", "metrics_address", ("metrics.bindAddress",), "KONVERGE_METRICS_BIND_ADDRESS", str, _address),
+    _Key("serving", "metrics_secure", ("metrics.secure",), "KONVERGE_METRICS_SECURE", _boolean),
+    _Key("serving", "metrics_certificates", ("metrics.certDir",), "KONVERGE_METRICS_CERT_DIR", str),
     _Key("log", "form", ("log.format",), "KONVERGE_LOG_FORMAT", _word, _one_of("", *LOG_FORMS)),
 )  # fmt: skip
 
@@ -178,14 +204,15 @@ def load_configuration(
     file = file or variables.get("KONVERGE_CONFIG") or None
     values = {} if file is None else _from_file(Path(file))
     values |= _from_environment(variables)
-    controller, cache, log = (_of_part(values, part) for part in ("controller", "cache", "log"))
+    controller, cache, log, serving = (_of_part(values, part) for part in ("controller", "cache", "log", "serving"))
     code = code or Configuration()
     settings, caches = code.controller.over(Settings(**controller)), code.cache.over(CacheSettings(**cache))
-    logs = code.log.over(LogSettings(**log))
+    logs, serves = code.log.over(LogSettings(**log)), code.serving.over(ServingSettings(**serving))
     check_settings(settings)
     _check("cache", caches)
     _check("log", logs)
-    return Configuration(controller=settings, cache=caches, log=logs, loaded=True)
+    _check("serving", serves)
+    return Configuration(controller=settings, cache=caches, log=logs, serving=serves, loaded=True)
 
 
 def _of_part(values: dict[tuple[str, str], Any], part: str) -> dict[str, Any]:

@@ -103,6 +103,7 @@ class Engine(Generic[T]):
         self.queue: WorkQueue[Request] = (
             WorkQueue(limiter=_limiter(settings), metrics=self.numbers.queue) if self.gate is None else self.gate
         )
+        self.numbers.oldest = lambda: self.queue.oldest
         self._client = client
         self._recorder = recorder
         self._manager = manager

@@ -31,6 +31,7 @@ from konverge.runtime.context import Recorder
 from konverge.runtime.declare import Controller, Settings
 from konverge.runtime.dependencies import check_names, wait_for
 from konverge.runtime.elector import Fenced, LeaderElector, LeadershipLost
+from konverge.runtime.endpoints import asks_about_callers, serving_endpoints
 from konverge.runtime.engine import Engine, reference
 from konverge.runtime.introduction import introduce, program_source, reach
 from konverge.runtime.problems import log_problems, noticing, unanswered
@@ -38,7 +39,6 @@ from konverge.runtime.rbac import permissions, require_permissions, required
 from konverge.runtime.tasks.besides import Besides
 from konverge.runtime.tasks.hooks import ShutdownHooks, run_startup_hooks
 from konverge.runtime.writes import Tracked
-from konverge.wire.server import Server
 
 if TYPE_CHECKING:
     from konverge.runtime.manager import Manager
@@ -69,7 +69,7 @@ class Lifecycle:
                 client = await stack.enter_async_context(Client.connect(user_agent=self.manager.name))
             self.manager.numbers.requests = RequestNumbers()
             client = Counted(client, self.manager.numbers.requests)
-            await self._serve_health(stack)
+            await stack.enter_async_context(serving_endpoints(manager, client))
             if not await _unless_stopped(stop, self._prepare(client)):
                 return
             if not await _unless_stopped(stop, run_startup_hooks(self.manager.startup_hooks, client)):
@@ -212,6 +212,7 @@ class Lifecycle:
                 self.manager.controllers,
                 lease_namespace=together.namespace if together else "",
                 sharded=self.manager.sharding is not None,
+                reviews=asks_about_callers(self.manager),
             )
             await require_permissions(client, filter(required, needed), self._source)
 
@@ -293,14 +294,6 @@ class Lifecycle:
                 "%s did not finish within %g s and is cancelled", task.get_name(), self.manager.shutdown_timeout
             )
         await _cancel(list(late))
-
-    async def _serve_health(self, stack: AsyncExitStack) -> None:
-        if self.manager.health_address is None:
-            return
-        server = await stack.enter_async_context(Server(self.manager.health.handle))
-        await server.start(*self.manager.health_address)
-        self.manager.health_port = server.port
-        _log.info("health is served at %s:%d", *server.addresses[0])
 
 
 def _report(recorder: Recorder, resource: Resource, entry: Quarantined) -> None:

@@ -22,6 +22,7 @@ from konverge.runtime.config import Configuration, load_configuration
 from konverge.runtime.context import Recorder
 from konverge.runtime.declare import Controller, Settings
 from konverge.runtime.election import Timing
+from konverge.runtime.endpoints import MetricsServer, metrics_server
 from konverge.runtime.engine import Engine
 from konverge.runtime.importing import refuse_while_loading
 from konverge.runtime.lifecycle import Lifecycle
@@ -87,6 +88,8 @@ class Manager:
         paused: Collection[str] = (),
         webhooks: Webhooks | None = None,
         story: StoryLimits | None = None,
+        metrics: MetricsServer | None = None,
+        debug: bool | None = None,
     ) -> None:
         """`name` is the field manager of everything that is written. Without a client, one is made as kubectl would.
 
@@ -98,6 +101,9 @@ class Manager:
 
         `webhooks` says where admission and conversion webhooks are served (`add_webhook` declares them); by default on
         this machine. `story` bounds what `manager.story` remembers of each controller.
+
+        `metrics` serves metrics apart from health, over TLS and to those who may read them; by default they are at the
+        health address. With `debug` the story of every reconcile is at `/debug/reconciles`, where the metrics are.
         """
         self.name = name
         self._given_config = config or Configuration()
@@ -109,6 +115,13 @@ class Manager:
         """Called with every reconcile that has ended; must not fail."""
         self.story = Story(name, story)
         """The latest reconciles: why each ran, what it read and wrote, how it ended."""
+        self._given_metrics = metrics
+        self._serves_metrics = True
+        self._given_debug = debug
+        self.debug_token = ""
+        """Whoever has it may see debug pages; without one, the API server is asked about callers."""
+        self.metrics_port = 0
+        """The port of the metrics server, once it listens."""
         self.caches: SharedCaches
         self.health_port = 0
         """The port of the health server, once it listens."""
@@ -150,6 +163,18 @@ class Manager:
     def settings(self) -> Settings:
         """The settings of controllers that have none of their own."""
         return self._given_settings.over(self.config.controller)
+
+    @functools.cached_property
+    def metrics(self) -> MetricsServer | None:
+        """Where metrics are served apart from health: as given in code, else as configured."""
+        if not self._serves_metrics:
+            return None
+        return self._given_metrics or metrics_server(self.config.serving)
+
+    @property
+    def debug(self) -> bool:
+        """Whether debug pages are served."""
+        return self.config.serving.debug if self._given_debug is None else self._given_debug
 
     def add(self, controller: Controller[Any]) -> Self:
         """Declare a controller. Before the start only."""
@@ -245,11 +270,13 @@ class Manager:
         health_address: tuple[str, int] | Unchanged | None = UNCHANGED,
         paused: Collection[str] | None = None,
         webhooks: Webhooks | Unchanged | None = UNCHANGED,
+        metrics: MetricsServer | Unchanged | None = UNCHANGED,
+        debug: bool | None = None,
     ) -> Manager:
         """A new manager with the same declarations on this client; what is not given is as in this one.
 
         So a manager that a module declares once runs in a test's cluster, by `konverge run` and in `konverge up`. None
-        switches off the leader election, the sharding, the health server, or the webhooks.
+        switches off the leader election, the sharding, the health server, the webhooks, or the metrics server.
 
         async with manager.bound_to(cluster.client).running():
             ...
@@ -267,8 +294,12 @@ class Manager:
             shutdown_timeout=self._shutdown_timeout,
             paused=self._paused if paused is None else paused,
             story=self.story.limits,
+            metrics=self._given_metrics if isinstance(metrics, Unchanged) else metrics,
+            debug=self._given_debug if debug is None else debug,
             webhooks=self.webhooks if isinstance(webhooks, Unchanged) else webhooks,
         )
+        bound._serves_metrics = self._serves_metrics and metrics is not None
+        bound.debug_token = self.debug_token
         bound._controllers = list(self._controllers if controllers is None else controllers)
         bound.take_tasks(self)
         return bound

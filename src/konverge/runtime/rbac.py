@@ -47,15 +47,25 @@ class Permission:
 
 
 def permissions(
-    controllers: Iterable[Controller[Any]], *, lease_namespace: str = "", sharded: bool = False
+    controllers: Iterable[Controller[Any]],
+    *,
+    lease_namespace: str = "",
+    sharded: bool = False,
+    reviews: bool = False,
 ) -> list[Permission]:
-    """Everything that these controllers need; replicas that share their work keep Leases of each other."""
+    """Everything that these controllers need; replicas that share their work keep Leases of each other.
+
+    With `reviews`, the API server is asked who may read metrics or debug pages.
+    """
     needed: set[Permission] = set()
     for controller in controllers:
         needed |= _of_controller(controller)
     if lease_namespace:
         verbs = (*LEASE, "watch", *(("list", "delete") if sharded else ()))
         needed |= {Permission("coordination.k8s.io", "leases", verb, lease_namespace) for verb in verbs}
+    if reviews:
+        needed.add(Permission("authentication.k8s.io", "tokenreviews", "create"))
+        needed.add(Permission("authorization.k8s.io", "subjectaccessreviews", "create"))
     return sorted(needed)
 
 

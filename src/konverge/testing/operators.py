@@ -70,7 +70,9 @@ class RunOperator:
         async with AsyncExitStack() as stack:
             client = await stack.enter_async_context(self._place.connect(declared.name))
             webhooks = declared.webhooks and replace(declared.webhooks, place=self._place.webhook_place())
-            manager = declared.bound_to(client, health_address=None, paused=paused or None, webhooks=webhooks)
+            manager = declared.bound_to(
+                client, health_address=None, metrics=None, paused=paused or None, webhooks=webhooks
+            )
             await install_definitions(self._place.client, [*kinds_of(manager.controllers), *reviewed_kinds(manager)])
             if manager.leader_election is not None:
                 await _ensure_namespace(self._place.client, manager.leader_election.namespace)

@@ -273,6 +273,12 @@ class WorkQueue(Generic[K]):
         """Keys that wait or are being worked on; not those delayed."""
         return len(self._ready) + len(self._working)
 
+    @property
+    def oldest(self) -> float:
+        """Seconds for which the key that has waited longest waits for a worker; 0 when none does."""
+        earliest = min((entry.since for entry in self._entries.values()), default=None)
+        return 0.0 if earliest is None else self._loop.time() - earliest
+
     def pending(self) -> list[Pending[K]]:
         """All keys in it: those in work first, then those that wait, then delayed ones by their time."""
         now = self._loop.time()
