@@ -30,4 +30,4 @@ async def switch(ctx: Context[Lamp]) -> None:
         await ctx.save_status()
 
 
-manager = Manager(name="lamps").add(Controller(Lamp, switch, predicate=generation_changed))
+manager = Manager(name="lamps").add(Controller(Lamp, switch, when=generation_changed))

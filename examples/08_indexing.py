@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from konverge import Context, Controller, CustomResource, Manager, Model, Request, Watch
-from konverge.cache import Meta, Record
-from konverge.objects import from_json
+from konverge import Context, Controller, CustomResource, Index, Manager, Model, Request, Watches
 from konverge.objects.kinds.core_v1 import Pod
 from konverge.runtime import Caches
 
@@ -21,14 +19,6 @@ class WatchedNodeStatus(Model):
 
 class WatchedNode(CustomResource[WatchedNodeSpec, WatchedNodeStatus], group="examples.konverge.dev", version="v1"):
     """Names the pods of a node."""
-
-
-def node_of(record: Record, meta: Meta) -> Iterable[str]:
-    return [from_json(Pod, record.raw).spec.node_name or ""]
-
-
-def watched(record: Record, meta: Meta) -> Iterable[str]:
-    return [from_json(WatchedNode, record.raw).spec.node]
 
 
 def watchers_of(pod: Pod, caches: Caches) -> Iterable[Request]:
@@ -46,7 +36,10 @@ manager = Manager(name="watched-nodes").add(
     Controller(
         WatchedNode,
         count,
-        watches=[Watch(kind=Pod, lookup=watchers_of)],
-        indexes={Pod: {"node": node_of}, WatchedNode: {"node": watched}},
+        watches=[Watches(Pod, lookup=watchers_of)],
+        indexes=[
+            Index(Pod, "node", lambda pod: [pod.spec.node_name or ""]),
+            Index(WatchedNode, "node", lambda watched: [watched.spec.node]),
+        ],
     )
 )

@@ -29,14 +29,17 @@ if TYPE_CHECKING:
     from konverge.objects import Resource as Resource
     from konverge.observe.events import EventRecorder as EventRecorder
     from konverge.runtime import BlockedError as BlockedError
+    from konverge.runtime import ChangePredicate as ChangePredicate
     from konverge.runtime import Context as Context
     from konverge.runtime import Controller as Controller
     from konverge.runtime import Fenced as Fenced
+    from konverge.runtime import Index as Index
     from konverge.runtime import LeaderElector as LeaderElector
     from konverge.runtime import LeadershipLost as LeadershipLost
     from konverge.runtime import Manager as Manager
     from konverge.runtime import NotOwned as NotOwned
     from konverge.runtime import OwnershipError as OwnershipError
+    from konverge.runtime import Owns as Owns
     from konverge.runtime import Reason as Reason
     from konverge.runtime import Reconciler as Reconciler
     from konverge.runtime import Request as Request
@@ -46,11 +49,15 @@ if TYPE_CHECKING:
     from konverge.runtime import TerminalError as TerminalError
     from konverge.runtime import Timing as Timing
     from konverge.runtime import TransientError as TransientError
+    from konverge.runtime import Use as Use
     from konverge.runtime import Watch as Watch
+    from konverge.runtime import Watches as Watches
     from konverge.runtime import all_of as all_of
     from konverge.runtime import annotations_changed as annotations_changed
     from konverge.runtime import any_of as any_of
     from konverge.runtime import controller_of as controller_of
+    from konverge.runtime import created as created
+    from konverge.runtime import deleted as deleted
     from konverge.runtime import generation_changed as generation_changed
     from konverge.runtime import is_true as is_true
     from konverge.runtime import labels_changed as labels_changed
@@ -75,10 +82,11 @@ __all__, __getattr__, __dir__ = lazy_names(
         "konverge.objects": "Condition CustomResource Model ObjectMeta Quantity Resource",
         "konverge.observe.events": "EventRecorder",
         "konverge.runtime": (
-            "BlockedError Context Controller Fenced LeaderElector LeadershipLost Manager NotOwned OwnershipError "
-            "Reason Reconciler Request Result Settings Source TerminalError Timing TransientError Watch all_of "
-            "annotations_changed any_of controller_of generation_changed is_true labels_changed not_ "
-            "resource_version_changed set_condition set_controller_reference"
+            "BlockedError ChangePredicate Context Controller Fenced Index LeaderElector LeadershipLost Manager "
+            "NotOwned OwnershipError Owns Reason Reconciler Request Result Settings Source TerminalError Timing "
+            "TransientError Use Watch Watches all_of annotations_changed any_of controller_of created deleted "
+            "generation_changed is_true labels_changed not_ resource_version_changed set_condition "
+            "set_controller_reference"
         ),
         "konverge.runtime.apply_set": "Child",
         "konverge.runtime.config": "Configuration ConfigurationError load_configuration",

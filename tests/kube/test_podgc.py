@@ -83,7 +83,7 @@ class Few:
         (usual,) = podgc.controllers()
         return [
             Controller(
-                Pod, podgc.PodCollector(threshold=self._threshold), name="few", predicate=usual.predicate,
+                Pod, podgc.PodCollector(threshold=self._threshold), name="few", when=usual.when,
                 watches=usual.watches, indexes=usual.indexes,
             )
         ]  # fmt: skip

@@ -181,10 +181,10 @@ def test_which_changes_concern_whom() -> None:
     account = ServiceAccount(metadata=ObjectMeta(name="robot", namespace="shop"))
     assert Triggers(accounts).of(account, None) == {"serviceaccount shop"}
     assert Triggers(accounts).of(None, account) == set()
-    assert [watch.field_selector for watch in accounts.watches] == ["metadata.name=default"]
+    assert [watch.field_selector for watch in accounts.watched] == ["metadata.name=default"]
     config_map = ConfigMap(metadata=ObjectMeta(name="kube-root-ca.crt", namespace="shop"))
     assert Triggers(authority).of(config_map, config_map) == {"root-ca-certificate-publisher shop"}
-    assert [watch.field_selector for watch in authority.watches] == ["metadata.name=kube-root-ca.crt"]
+    assert [watch.field_selector for watch in authority.watched] == ["metadata.name=kube-root-ca.crt"]
     assert tokens.field_selector == f"type={serviceaccounts.TOKEN}"
 
     def secret(name: str, owner: str, namespace: str = "shop") -> Secret:

@@ -16,6 +16,7 @@ from konverge.cache.record import Key, Meta, Record
 from konverge.cache.store import Change, ChangeType, by_owner
 from konverge.objects.codec import from_json, to_json
 from konverge.objects.meta import Object
+from konverge.runtime.predicates import When, bind
 
 
 def record(obj: Object) -> Record:
@@ -49,15 +50,22 @@ class Triggers:
 
 
 def _requests(controller: Controller[Any], changed: Change, states: list[Any], objects: list[Object]) -> Iterator[str]:
-    if isinstance(states[0], controller.kind) and (controller.predicate is None or controller.predicate(changed)):
+    if isinstance(states[0], controller.kind) and _counts(controller.when, changed, controller.kind):
         yield str(changed.key)
     caches = Cached(controller, objects)
-    for watch in controller.watches:
-        if not isinstance(states[0], watch.kind) or (watch.predicate is not None and not watch.predicate(changed)):
+    for watch in controller.watched:
+        if not isinstance(states[0], watch.kind) or not _counts(watch.when, changed, watch.kind):
+            continue
+        if watch.requests is None and watch.lookup is None:
+            yield str(changed.key)
             continue
         for state in states:
             requests = watch.requests(state) if watch.requests else watch.lookup(state, caches) if watch.lookup else []
             yield from (str(Key(request.namespace, request.name)) for request in requests)
+
+
+def _counts(when: When[Any] | None, changed: Change, kind: type[Any]) -> bool:
+    return when is None or bind(when, lambda raw: from_json(kind, raw))(changed)
 
 
 class Cached:
@@ -69,11 +77,10 @@ class Cached:
 
     def lister(self, kind: type[Any]) -> Any:
         declared = self._controller
-        watched = [watch.kind for watch in declared.watches]
-        if kind not in (declared.kind, *declared.owns, *declared.reads, *watched):
+        if kind not in declared.kinds:
             return None
-        own = declared.indexes.get(kind, {})
-        indexes = {"owner": by_owner, **own} if kind in declared.owns else own
+        own = declared.index_functions.get(kind, {})
+        indexes = {"owner": by_owner, **own} if kind in [owned.kind for owned in declared.owned] else own
         objects = [obj for obj in self._objects if isinstance(obj, kind)]
         return Lister(_Informer(objects, indexes), lambda raw: from_json(kind, raw))  # type: ignore[arg-type]
 

@@ -28,7 +28,7 @@ from konverge.objects.kinds.core_v1 import (
     ServicePort,
     ServiceSpec,
 )
-from konverge.runtime import NotOwned
+from konverge.runtime import NotOwned, Use
 from konverge.runtime.apply_set import Child, SetResult
 
 
@@ -193,7 +193,9 @@ async def a_replaced_child_is_left_alone(client: Client, namespace: str) -> None
         return Secret(metadata=ObjectMeta(name="child", namespace=namespace), string_data={"a": value})
 
     # Without a cache, so that both are read live; the second one is what the apply would take over.
-    controller = Controller(ConfigMap, reconcile, makes=[Secret], namespaces=(namespace,), label_selector="replaced")
+    controller = Controller(
+        ConfigMap, reconcile, uses=[Use(Secret, "apply", "delete")], namespaces=(namespace,), label_selector="replaced"
+    )
     async with Manager(client, name="replaced-test").add(controller).running():
         await client.create(ConfigMap(metadata=ObjectMeta(name="web", namespace=namespace, labels={"replaced": "1"})))
         await eventually(lambda: errors)

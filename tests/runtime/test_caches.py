@@ -12,7 +12,7 @@ import pytest
 from konverge.cache.store import by_owner
 from konverge.client import Client
 from konverge.objects.kinds.core_v1 import ConfigMap, Node, Pod, Secret
-from konverge.runtime import Context, Controller, Watch
+from konverge.runtime import Context, Controller, Use, Watches
 from konverge.runtime.caches import CacheNotSynced, SharedCaches, bulk_load
 from konverge.runtime.config import CacheSettings
 
@@ -37,7 +37,16 @@ def names(caches: SharedCaches) -> list[str]:
 
 
 async def test_every_cache_has_the_limits_of_the_configuration_and_our_field_manager(client: Client) -> None:
-    caches = shared(client, Controller(Secret, nothing, owns=[Pod], reads=[ConfigMap], watches=[Watch(kind=Node)]))
+    caches = shared(
+        client,
+        Controller(
+            Secret,
+            nothing,
+            owns=[Pod],
+            uses=[Use(ConfigMap, cached=True)],
+            watches=[Watches(Node, requests=lambda _: [])],
+        ),
+    )
     assert len(caches.informers) == 4
     for spec, informer in caches.informers.items():
         assert informer.spec is spec
@@ -53,11 +62,11 @@ async def test_a_cache_has_the_namespaces_and_selectors_of_its_declaration(clien
         label_selector="l",
         field_selector="type=x",
         owns=[Pod],
-        reads=[ConfigMap],
+        uses=[Use(ConfigMap, cached=True)],
         watches=[
-            Watch(kind=Node, label_selector="m"),
-            Watch(kind=ConfigMap, namespaces=("c",), field_selector="metadata.name=d"),
-            Watch(kind=ConfigMap, namespaces=()),
+            Watches(Node, requests=lambda _: [], label_selector="m"),
+            Watches(ConfigMap, namespaces=("c",), field_selector="metadata.name=d"),
+            Watches(ConfigMap, namespaces=()),
         ],
     )
     caches = SharedCaches(client, "me", LIMITS)
@@ -73,13 +82,16 @@ async def test_a_cache_has_the_namespaces_and_selectors_of_its_declaration(clien
 
 
 async def test_equal_declarations_of_two_controllers_are_one_cache(client: Client) -> None:
-    first, second = Controller(Secret, nothing, reads=[Pod]), Controller(Pod, nothing, watches=[Watch(kind=Secret)])
+    first, second = (
+        Controller(Secret, nothing, uses=[Use(Pod, cached=True)]),
+        Controller(Pod, nothing, watches=[Watches(Secret)]),
+    )
     caches = SharedCaches(client, "me", LIMITS)
     one, other = caches.declare(first), caches.declare(second)
     assert names(caches) == ["pods", "secrets"]
     assert one.primary is other.watched[0]
     assert set(caches.informers.values()) == {one.primary, other.primary}
-    third = Controller(ConfigMap, nothing, watches=[Watch(kind=Secret, label_selector="x")])
+    third = Controller(ConfigMap, nothing, watches=[Watches(Secret, label_selector="x")])
     assert names(shared(client, first, second, third)) == ["configmaps", "pods", "secrets", "secrets with x"]
 
 
@@ -89,7 +101,9 @@ async def test_owned_kinds_have_an_index_of_owners_beside_those_of_the_controlle
 
     caches = SharedCaches(client, "me", LIMITS)
     indexes = {Pod: {"name": by_name}, Secret: {"name": by_name}}
-    declared = caches.declare(Controller(Secret, nothing, owns=[Pod], reads=[ConfigMap], indexes=indexes))
+    declared = caches.declare(
+        Controller(Secret, nothing, owns=[Pod], uses=[Use(ConfigMap, cached=True)], indexes=indexes)
+    )
     pods, secrets, maps = (declared.lister(kind) for kind in (Pod, Secret, ConfigMap))
     assert pods is not None
     assert secrets is not None
@@ -107,7 +121,7 @@ async def test_owned_kinds_have_an_index_of_owners_beside_those_of_the_controlle
 async def test_the_start_waits_for_needed_kinds_to_be_filled_and_for_optional_ones_to_be_asked_for(
     client: Client,
 ) -> None:
-    caches = shared(client, Controller(Secret, nothing, reads=[Pod], optional=[Pod]))
+    caches = shared(client, Controller(Secret, nothing, uses=[Use(Pod, cached=True, optional=True)]))
     secrets, pods = (next(i for i in caches.informers.values() if i.spec.resource == k.resource) for k in (Secret, Pod))
     assert caches.unsynced == ["secrets", "pods"]
     waiting = asyncio.create_task(caches.wait_synced(60))
@@ -123,7 +137,9 @@ async def test_the_start_waits_for_needed_kinds_to_be_filled_and_for_optional_on
 
 async def test_a_kind_that_one_controller_needs_is_needed(client: Client) -> None:
     caches = shared(
-        client, Controller(Secret, nothing, reads=[Pod], optional=[Pod]), Controller(ConfigMap, nothing, reads=[Pod])
+        client,
+        Controller(Secret, nothing, uses=[Use(Pod, cached=True, optional=True)]),
+        Controller(ConfigMap, nothing, uses=[Use(Pod, cached=True)]),
     )
     for informer in caches.informers.values():
         informer.answered.set()
@@ -131,7 +147,7 @@ async def test_a_kind_that_one_controller_needs_is_needed(client: Client) -> Non
 
 
 async def test_the_error_names_the_late_caches_alone_and_why(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
-    caches = shared(client, Controller(Secret, nothing, reads=[Pod, ConfigMap]))
+    caches = shared(client, Controller(Secret, nothing, uses=[Use(Pod, cached=True), Use(ConfigMap, cached=True)]))
     by_name = {str(informer.spec): informer for informer in caches.informers.values()}
     by_name["pods"].synced.set()
     secrets = by_name["secrets"]
@@ -143,7 +159,7 @@ async def test_the_error_names_the_late_caches_alone_and_why(client: Client, mon
 
 
 async def test_the_size_is_that_of_all_caches(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
-    caches = shared(client, Controller(Secret, nothing, reads=[Pod]))
+    caches = shared(client, Controller(Secret, nothing, uses=[Use(Pod, cached=True)]))
     assert caches.size == 0
     for informer in caches.informers.values():
         monkeypatch.setattr(type(informer), "count", property(lambda self: 3))

@@ -12,7 +12,7 @@ from konverge.client import Client, MergePatch, Recording
 from konverge.objects import labels
 from konverge.objects.kinds.core_v1 import ConfigMap, Namespace, Secret
 from konverge.objects.meta import ObjectMeta
-from konverge.runtime import Context, Controller, Manager, Request, Result, Watch
+from konverge.runtime import Context, Controller, Manager, Request, Result, Use, Watches
 from konverge.runtime.writes import selected_by_fields
 from tests.runtime.objects import SPACE, config_map, secret
 from tests.runtime.test_engine import settle
@@ -27,14 +27,14 @@ def labelled(name: str, namespace: str = SPACE, **values: str) -> Secret:
     return Secret(metadata=ObjectMeta(name=name, namespace=namespace, labels=values))
 
 
-def watch(seen: list[str], **options: Any) -> Watch[Secret]:
+def watch(seen: list[str], **options: Any) -> Watches[Secret]:
     """A watch that notes the objects it receives."""
 
     def requests(obj: Secret) -> Iterable[Request]:
         seen.append(obj.metadata.name)
         return [Request(SPACE, TRIGGER)]
 
-    return Watch(kind=Secret, requests=requests, **options)
+    return Watches(Secret, requests=requests, **options)
 
 
 async def ask(client: Client, question: Ask, **declared: Any) -> Any:
@@ -135,7 +135,11 @@ async def test_equal_declarations_share_one_cache(client: Client) -> None:
     manager = Manager(client)
     for name in ("one", "two"):
         selected = watch([], label_selector="color=red")
-        manager.add(Controller(ConfigMap, reconcile, name=name, owns=[Secret], watches=[selected], reads=[Secret]))
+        manager.add(
+            Controller(
+                ConfigMap, reconcile, name=name, owns=[Secret], watches=[selected], uses=[Use(Secret, cached=True)]
+            )
+        )
     async with manager.running():
         specs = sorted(str(spec) for spec in manager.caches.informers)
     assert specs == ["configmaps", "secrets", "secrets with color=red"]
@@ -169,7 +173,7 @@ async def test_controllers_with_the_same_index_name_keep_their_functions(client:
     manager = Manager(client)
     for name, reconcile, function in (("1", first, by_length), ("2", second, by_first), ("3", third, by_length)):
         indexes: Any = {Secret: {"group": function}}
-        manager.add(Controller(ConfigMap, reconcile, name=name, reads=[Secret], indexes=indexes))
+        manager.add(Controller(ConfigMap, reconcile, name=name, uses=[Use(Secret, cached=True)], indexes=indexes))
     async with manager.running():
         await settle()
         assert len(manager.caches.informers) == 2
@@ -188,7 +192,7 @@ async def test_an_index_that_this_controller_did_not_declare_is_an_error(client:
 
     runs: list[int] = []
     await client.create(config_map(TRIGGER))
-    manager = Manager(client).add(Controller(ConfigMap, reconcile, reads=[Secret]))
+    manager = Manager(client).add(Controller(ConfigMap, reconcile, uses=[Use(Secret, cached=True)]))
     indexes: Any = {Secret: {"group": by_first}}
     manager.add(Controller(ConfigMap, other, name="other", owns=[Secret], indexes=indexes))
     async with manager.running():
@@ -220,7 +224,7 @@ async def test_a_whole_cache_answers_before_a_selective_one(client: Client) -> N
         return whole, [obj and obj.metadata.name for obj in got], recording.calls[before:]
 
     recording = Recording(client)
-    declared = {"watches": [watch([], label_selector="color=red")], "reads": [Secret]}
+    declared = {"watches": [watch([], label_selector="color=red")], "uses": [Use(Secret, cached=True)]}
     answer = await ask(recording, question, **declared)
     assert answer == (["plain", "red"], ["plain", "red", None], [])
 
@@ -285,7 +289,7 @@ async def test_a_watch_of_one_name_answers_for_that_name(client: Client) -> None
 async def test_a_read_outside_of_the_declared_namespaces_is_an_error(client: Client, question: Ask) -> None:
     await client.create(Namespace(metadata=ObjectMeta(name="there")))
     await client.create(labelled("far", "there"))
-    error = await ask(client, question, reads=[Secret], namespaces=(SPACE,))
+    error = await ask(client, question, uses=[Use(Secret, cached=True)], namespaces=(SPACE,))
     assert isinstance(error, LookupError)
     assert "Secret is declared in default" in str(error)
     assert "namespaces=" in str(error)
@@ -298,7 +302,7 @@ async def test_several_selective_caches_have_no_lister(client: Client) -> None:
     watches = [watch([], label_selector="color=red"), watch([], label_selector="color=blue")]
     error = await ask(client, question, watches=watches)
     assert isinstance(error, LookupError)
-    assert "reads=[Secret]" in str(error)
+    assert "uses=[Use(Secret, cached=True)]" in str(error)
 
 
 async def test_the_cache_of_an_undeclared_kind_is_none_and_of_a_selective_watch_its_own(client: Client) -> None:
@@ -330,7 +334,9 @@ async def test_own_writes_are_seen_in_every_cache_that_shows_them(client: Client
     seen: list[tuple[int, int]] = []
     await client.create(labelled("child", color="red"))
     selected = watch([], label_selector="color=red")
-    manager = Manager(client).add(Controller(ConfigMap, reconcile, watches=[watch([]), selected], changes=[Secret]))
+    manager = Manager(client).add(
+        Controller(ConfigMap, reconcile, watches=[watch([]), selected], uses=[Use(Secret, "patch")])
+    )
     async with manager.running():
         await settle()
         seen.clear()

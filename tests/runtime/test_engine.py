@@ -25,7 +25,7 @@ from konverge.runtime import (
     Settings,
     Source,
     Timer,
-    Watch,
+    Watches,
     generation_changed,
     labels_changed,
 )
@@ -168,10 +168,10 @@ async def test_owned_objects_lead_to_their_owner(client: Client) -> None:
 @pytest.mark.spec("R-23")
 async def test_watched_objects_lead_to_the_requests_of_the_mapping(client: Client) -> None:
     notes = Notes()
-    watch = Watch(
-        kind=ConfigMap,
+    watch = Watches(
+        ConfigMap,
         requests=lambda cm: [Request(SPACE, name) for name in (cm.data.get("for") or "").split()],
-        predicate=lambda change: change.key.name.startswith("c"),
+        when=lambda old, new: new is not None and new.metadata.name.startswith("c"),
     )
     await client.create(secret("a"))
     await client.create(secret("b"))
@@ -189,7 +189,7 @@ async def test_watched_objects_lead_to_the_requests_of_the_mapping(client: Clien
 @pytest.mark.spec("R-23")
 async def test_predicates_decide_which_changes_count(client: Client) -> None:
     notes = Notes()
-    async with Manager(client).add(Controller(Secret, notes, predicate=labels_changed)).running():
+    async with Manager(client).add(Controller(Secret, notes, when=labels_changed)).running():
         await client.create(secret("a"))
         await settle()
         await client.patch(Secret, "a", MergePatch({"stringData": {"x": "1"}}), SPACE)

@@ -24,7 +24,7 @@ from konverge.runtime import (
     Settings,
     Source,
     TerminalError,
-    Watch,
+    Watches,
 )
 from konverge.runtime.engine import KEYS_PER_TURN, reference
 from tests.runtime.objects import SPACE, config_map, secret
@@ -159,7 +159,7 @@ async def test_after_the_end_neither_mapper_nor_source_nor_resync_is_at_work(cli
     controller = Controller(
         Secret,
         nothing,
-        watches=[Watch(kind=ConfigMap, requests=fails)],
+        watches=[Watches(ConfigMap, requests=fails)],
         sources=[Source(name="silent", requests=silent)],
         namespaces=(SPACE,),
     )

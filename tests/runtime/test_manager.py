@@ -13,7 +13,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from konverge.apiserver import ApiServer
 from konverge.client import Client
 from konverge.objects.kinds.core_v1 import ConfigMap, Secret
-from konverge.runtime import Context, Controller, Manager, dependencies
+from konverge.runtime import Context, Controller, Manager, Use, dependencies
 from konverge.runtime.caches import CacheNotSynced
 from konverge.runtime.config import CacheSettings, Configuration
 from konverge.runtime.dependencies import DependencyError
@@ -80,7 +80,7 @@ async def test_no_reconcile_runs_and_readiness_fails_before_the_caches_are_fille
     await client.create(secret("a"))
     refusing = Refusing(server.transport, "configmaps", 503, "ServiceUnavailable")
     poor = Client(refusing, credentials=client.caller._credentials)  # type: ignore[attr-defined]
-    manager = Manager(poor).add(Controller(Secret, reconcile, reads=[ConfigMap]))
+    manager = Manager(poor).add(Controller(Secret, reconcile, uses=[Use(ConfigMap, cached=True)]))
     stop = asyncio.Event()
     serving = asyncio.create_task(manager.serve(stop))
     await asyncio.sleep(20)

@@ -11,10 +11,11 @@ import pytest
 
 from konverge.cache.quarantine import Quarantine
 from konverge.cache.record import Key, Record, receive
+from konverge.cache.spec import CacheSpec
 from konverge.cache.store import Change, ChangeType
 from konverge.objects.kinds.core_v1 import ConfigMap
 from konverge.objects.resource import Resource
-from konverge.runtime import Request, Watch
+from konverge.runtime import Request, Watches
 from konverge.runtime.mapping import OwnedMapper, WatchMapper, guarded
 
 pytestmark = pytest.mark.spec("R-22", "R-23", "R-05")
@@ -86,6 +87,7 @@ class Cache:
     """What a mapper knows of an informer."""
 
     def __init__(self) -> None:
+        self.spec = CacheSpec(resource=ConfigMap.resource)
         self.quarantine = Quarantine()
         self.records: dict[Key, Record] = {}
 
@@ -106,7 +108,7 @@ class Mapped:
         self.names: list[str] = []
         self.enqueued: list[tuple[Any, ...]] = []
         self.calls = 0
-        self.watch = Watch(kind=ConfigMap, predicate=predicate, **(watch or {"requests": self._map}))
+        self.watch = Watches(ConfigMap, when=predicate, **(watch or {"requests": self._map}))
         self.mapper = WatchMapper("c", self.watch, self.cache, "caches", self._enqueue)  # type: ignore[arg-type]
 
     def _enqueue(self, request: Request, *why: Any) -> None:
@@ -149,14 +151,11 @@ async def test_a_request_comes_with_the_kind_the_change_and_its_writer() -> None
 
 
 @pytest.mark.virtual
-async def test_a_lookup_gets_the_caches_and_a_watch_without_a_mapping_queues_nothing() -> None:
+async def test_a_lookup_gets_the_caches() -> None:
     def lookup(cm: ConfigMap, caches: Any) -> Iterable[Request]:
         return [Request("ns", f"{name}-{caches}") for name in cm.data["for"].split()]
 
     assert Mapped(lookup=lookup).see(None, of("a b")) == ["a-caches", "b-caches"]
-    mapped = Mapped(label_selector="x")
-    assert mapped.see(None, of("a b")) == []
-    assert mapped.quarantined == 0
 
 
 @pytest.mark.virtual
@@ -177,7 +176,7 @@ async def test_a_retry_comes_about_a_minute_later_as_a_change_of_the_present_sta
 
 @pytest.mark.virtual
 async def test_the_predicate_is_asked_first() -> None:
-    mapped = Mapped(predicate=lambda change: change.latest.version == 2)
+    mapped = Mapped(predicate=lambda old, new: new.metadata.resource_version == "2")
     assert mapped.see(None, of("a")) == []
     assert mapped.see(None, of("a", 2)) == ["a"]
     assert mapped.calls == 1
@@ -262,7 +261,7 @@ def test_a_predicate_that_fails_says_yes_and_is_reported() -> None:
 
 @pytest.mark.virtual
 async def test_a_failure_names_what_failed_and_for_which_controller() -> None:
-    def picky(change: Change) -> bool:
+    def picky(old: ConfigMap | None, new: ConfigMap | None) -> bool:
         raise ValueError("no")
 
     mapped = Mapped(predicate=picky)

@@ -10,7 +10,7 @@ from konverge.apiserver import ApiServer
 from konverge.client import Client
 from konverge.objects import CustomResource, Model, ObjectMeta, crd
 from konverge.objects.kinds.core_v1 import Secret
-from konverge.runtime import Context, Controller, Manager, Request, Result, Watch
+from konverge.runtime import Context, Controller, Manager, Request, Result, Use, Watches
 from konverge.runtime.caches import CacheNotSynced
 from konverge.runtime.config import CacheSettings, Configuration
 from tests.runtime.objects import SPACE, secret
@@ -50,7 +50,7 @@ def of_lamp(lamp: Lamp) -> list[Request]:
 
 
 def controller(rounds: Rounds) -> Controller[Secret]:
-    return Controller(Secret, rounds, watches=[Watch(kind=Lamp, requests=of_lamp)], optional=[Lamp])
+    return Controller(Secret, rounds, watches=[Watches(Lamp, requests=of_lamp, optional=True)])
 
 
 async def test_a_controller_starts_without_an_optional_kind_and_finds_it_when_it_is_installed(client: Client) -> None:
@@ -80,7 +80,7 @@ async def test_an_optional_kind_that_is_installed_from_the_start_is_never_seen_m
 
 async def test_a_kind_that_is_not_optional_is_waited_for(server: ApiServer, client: Client) -> None:
     config = Configuration(cache=CacheSettings(sync_timeout=30))
-    needing = Controller(Secret, Rounds(), name="needs", reads=[Lamp])
+    needing = Controller(Secret, Rounds(), name="needs", uses=[Use(Lamp, cached=True)])
     manager = Manager(client, config=config).add(controller(Rounds())).add(needing)
     with pytest.raises(CacheNotSynced) as caught:
         await manager.serve(asyncio.Event())

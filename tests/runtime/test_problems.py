@@ -15,7 +15,7 @@ from konverge.client import Client, NotConnected, Static, TimedOut, Unauthorized
 from konverge.objects import CustomResource, Model, crd
 from konverge.objects.kinds.apiextensions_v1 import CustomResourceDefinition
 from konverge.objects.kinds.core_v1 import ConfigMap, Secret
-from konverge.runtime import Context, Controller, Manager
+from konverge.runtime import Context, Controller, Manager, Use
 from konverge.runtime.caches import CacheNotSynced
 from konverge.runtime.config import CacheSettings, Configuration
 from konverge.runtime.manager import LeaderElection, MissingPermissions
@@ -282,11 +282,11 @@ async def test_a_definition_that_is_deleted_and_installed_again(client: Client, 
 async def test_a_kind_of_others_is_not_installed_by_us_and_an_optional_one_is_no_warning(
     client: Client, lines: Lines
 ) -> None:
-    optional = Controller(Secret, nothing, reads=[Lamp], optional=[Lamp])
+    optional = Controller(Secret, nothing, uses=[Use(Lamp, cached=True, optional=True)])
     async with Manager(client).add(optional).running():
         assert len(lines("going on without it", logging.INFO)) == 1
         assert lines("", logging.WARNING) == []
-    manager = Manager(client).add(Controller(Secret, nothing, reads=[Lamp]))
+    manager = Manager(client).add(Controller(Secret, nothing, uses=[Use(Lamp, cached=True)]))
     running = asyncio.create_task(manager.serve(stop := asyncio.Event()))
     await asyncio.sleep(1)
     (line,) = lines("is not served", logging.WARNING)

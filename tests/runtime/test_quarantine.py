@@ -15,7 +15,7 @@ from konverge.client import Client, MergePatch
 from konverge.objects import Model
 from konverge.objects.kinds.core_v1 import ConfigMap, Event, Secret
 from konverge.objects.model import field
-from konverge.runtime import Context, Controller, Manager, Request, Settings, Source, Watch
+from konverge.runtime import Context, Controller, Manager, Request, Settings, Source, Use, Watches
 from konverge.runtime.context import Caches
 from tests.runtime.objects import SPACE, config_map, secret
 from tests.runtime.test_manager import ask
@@ -141,7 +141,7 @@ async def test_what_the_cache_cannot_hold_is_read_live(client: Client) -> None:
 
     seen: list[Any] = []
     await client.create(config_map("a", n="1"))
-    controller = Controller(Secret, reconcile, reads=[ConfigMap])
+    controller = Controller(Secret, reconcile, uses=[Use(ConfigMap, cached=True)])
     manager = Manager(client, recorder=Recorded()).add(controller)
     async with manager.running():
         informer = next(i for i in manager.caches.informers.values() if i.spec.resource == ConfigMap.resource)
@@ -192,12 +192,13 @@ async def test_an_owned_object_that_cannot_be_decoded_still_leads_to_its_owner(c
 
 
 async def test_a_predicate_that_raises_lets_the_change_through(client: Client) -> None:
-    def only_labelled(change: Any) -> bool:
-        return bool(int(change.meta.labels["wanted"]))
+    def only_labelled(old: ConfigMap | None, new: ConfigMap | None) -> bool:
+        assert new is not None
+        return bool(int(new.metadata.labels["wanted"]))
 
     recorder, seen = Recorded(), Seen()
     await client.create(config_map("a"))
-    controller = Controller(ConfigMap, seen, namespaces=HERE, predicate=only_labelled)
+    controller = Controller(ConfigMap, seen, namespaces=HERE, when=only_labelled)
     async with Manager(client, recorder=recorder).add(controller).running() as manager:
         await asyncio.sleep(1)
         assert seen.taken() == ["a"]
@@ -222,7 +223,7 @@ async def test_a_mapper_that_raises_costs_one_object_and_what_it_knew_is_kept(cl
     for name in ("a", "b"):
         await client.create(secret(name))
     await client.create(config_map("first", **{"for": "1"}))  # in the first list
-    controller = Controller(Secret, seen, namespaces=HERE, watches=[Watch(kind=ConfigMap, requests=by_for)])
+    controller = Controller(Secret, seen, namespaces=HERE, watches=[Watches(ConfigMap, requests=by_for)])
     async with Manager(client, recorder=recorder).add(controller).running() as manager:
         await asyncio.sleep(1)
         assert seen.taken() == ["a", "b"]
@@ -244,7 +245,7 @@ async def test_a_mapper_that_raises_costs_one_object_and_what_it_knew_is_kept(cl
 async def test_a_watched_object_that_cannot_be_decoded_costs_one_object(client: Client) -> None:
     recorder, seen = Recorded(), Seen()
     await client.create(secret("a"))
-    watch = Watch(kind=Strict, requests=lambda cm: [Request(SPACE, "a")])
+    watch = Watches(Strict, requests=lambda cm: [Request(SPACE, "a")])
     async with (
         Manager(client, recorder=recorder).add(Controller(Secret, seen, namespaces=HERE, watches=[watch])).running()
     ):
@@ -258,7 +259,7 @@ async def test_a_watched_object_that_cannot_be_decoded_costs_one_object(client: 
 
 async def test_a_mapper_that_gives_something_else_than_a_request_is_reported(client: Client) -> None:
     recorder, seen = Recorded(), Seen()
-    watch: Watch[ConfigMap] = Watch(kind=ConfigMap, requests=lambda cm: ["a"])  # type: ignore[list-item]
+    watch: Watches[ConfigMap] = Watches(ConfigMap, requests=lambda cm: ["a"])  # type: ignore[list-item]
     await client.create(secret("a"))
     async with (
         Manager(client, recorder=recorder).add(Controller(Secret, seen, namespaces=HERE, watches=[watch])).running()
@@ -284,7 +285,7 @@ async def test_a_mapper_that_failed_on_another_object_is_called_again(client: Cl
     recorder, seen = Recorded(), Seen()
     await client.create(secret("a"))
     await client.create(config_map("cm"))
-    controller = Controller(Secret, seen, namespaces=HERE, watches=[Watch(kind=ConfigMap, lookup=lookup)])
+    controller = Controller(Secret, seen, namespaces=HERE, watches=[Watches(ConfigMap, lookup=lookup)])
     async with Manager(client, recorder=recorder).add(controller).running() as manager:
         await asyncio.sleep(200)
         assert len(calls) == 4  # at first, and about every minute
@@ -322,7 +323,7 @@ async def test_an_index_that_raises_costs_one_object(client: Client) -> None:
         await client.create(made)
     await client.create(secret("a"))
     controller = Controller(
-        Secret, reconcile, namespaces=HERE, reads=[ConfigMap], indexes={ConfigMap: {"n": by_number}}
+        Secret, reconcile, namespaces=HERE, uses=[Use(ConfigMap, cached=True)], indexes={ConfigMap: {"n": by_number}}
     )
     async with Manager(client, recorder=recorder).add(controller).running():
         await asyncio.sleep(1)

@@ -18,8 +18,10 @@ from konverge.runtime import (
     Context,
     Controller,
     Manager,
+    Owns,
     Reconciler,
-    Watch,
+    Use,
+    Watches,
 )
 from konverge.runtime.manager import MissingPermissions
 from konverge.runtime.rbac import RETRY_DELAYS, Permission, missing_permissions, permissions, rules_for
@@ -38,7 +40,7 @@ class Cleaning(Reconciler[Secret]):
 
 def test_rules_grant_what_the_declaration_needs_and_nothing_more() -> None:
     controller = Controller(
-        Secret, Cleaning(), owns=[ConfigMap], watches=[Watch(kind=Node, requests=lambda node: [])], namespaces=("shop",)
+        Secret, Cleaning(), owns=[ConfigMap], watches=[Watches(Node, requests=lambda node: [])], namespaces=("shop",)
     )
     rules = rules_for(permissions([controller], lease_namespace="ops"))
     granted = {(rule["apiGroups"][0], tuple(rule["resources"])): " ".join(rule["verbs"]) for rule in rules}
@@ -55,7 +57,7 @@ def test_rules_grant_what_the_declaration_needs_and_nothing_more() -> None:
         if permission.resource == "secrets/finalizers"
     ]
     assert Permission("", "nodes", "list") in permissions([controller])
-    made = rules_for(permissions([Controller(Secret, nothing, makes=[ConfigMap])]))
+    made = rules_for(permissions([Controller(Secret, nothing, uses=[Use(ConfigMap, "apply", "delete")])]))
     # Without a cache it is read before every apply: is it ours?
     assert {"apiGroups": [""], "resources": ["configmaps"], "verbs": ["create", "delete", "get", "patch"]} in made
     assert Permission("", "secrets", "list", "shop") in permissions([controller])
@@ -63,7 +65,11 @@ def test_rules_grant_what_the_declaration_needs_and_nothing_more() -> None:
 
 def test_no_verb_is_granted_beyond_what_is_declared() -> None:
     guests = Resource("tests.konverge.dev", "v1", "Guest", "guests")
-    controller = Controller(ConfigMap, nothing, changes=[ConfigMap], deletes=[Pod], calls=[(guests, "pause")])
+    controller = Controller(
+        ConfigMap,
+        nothing,
+        uses=[Use(ConfigMap, "patch"), Use(Pod, "delete"), Use(guests, "update", subresource="pause")],
+    )
     needed = permissions([controller])
     assert [permission.verb for permission in needed if permission.resource == "configmaps"] == [
         "get",
@@ -132,17 +138,26 @@ PLAIN = of("secrets", "get list watch") | of("secrets/status", "patch") | of("ev
         ({}, set()),
         ({"reconciler": Cleaning()}, of("secrets", "patch") | of("secrets/finalizers", "update")),
         ({"owns": [Pod]}, of("pods", "create delete get list patch watch") | of("secrets/finalizers", "update")),
-        ({"writes": [Pod]}, of("pods", "delete patch")),
-        ({"changes": [Pod]}, of("pods", "patch")),
-        ({"deletes": [Pod]}, of("pods", "delete")),
-        ({"calls": [(GUESTS, "pause")]}, of("guests/pause.tests.konverge.dev", "update")),
-        ({"makes": [Pod]}, of("pods", "create delete get patch")),
-        ({"gets": [Pod]}, of("pods", "get")),
-        ({"reads": [Pod]}, of("pods", "get list watch")),
-        ({"reads": [Node]}, of("nodes", "get list watch", ("",))),  # it has no namespace
-        ({"watches": [Watch(kind=Pod)]}, of("pods", "get list watch")),
-        ({"watches": [Watch(kind=Pod, namespaces=("far",))]}, of("pods", "get list watch", ("far",))),
-        ({"watches": [Watch(kind=Pod, namespaces=())]}, of("pods", "get list watch", ("",))),
+        (
+            {"owns": [Owns(Pod, namespaces=("far",), metadata_only=True, every_owner=True)]},
+            of("pods", "create delete get list patch watch", ("far",)) | of("secrets/finalizers", "update"),
+        ),
+        ({"uses": [Use(Pod, "delete", "patch")]}, of("pods", "delete patch")),
+        ({"uses": [Use(GUESTS, "update", subresource="pause")]}, of("guests/pause.tests.konverge.dev", "update")),
+        ({"uses": [Use(Pod, "create", subresource="eviction")]}, of("pods/eviction", "create")),
+        ({"uses": [Use(Pod, "apply")]}, of("pods", "create get patch")),  # an apply looks first, and may create
+        ({"uses": [Use(Pod, "get")]}, of("pods", "get")),
+        ({"uses": [Use(Pod, "watch")]}, of("pods", "get list watch")),  # what a cache needs
+        ({"uses": [Use(Pod, "watch", cached=False)]}, of("pods", "watch")),
+        ({"uses": [Use(Pod, "delete", cached=True)]}, of("pods", "delete get list watch")),
+        ({"uses": [Use(Pod, "update", "deletecollection")]}, of("pods", "update deletecollection")),
+        ({"uses": [Use(Pod, optional=True)]}, set()),
+        ({"uses": [Use(Pod, "get", namespaces=("far",))]}, of("pods", "get", ("far",))),
+        ({"uses": [Use(Node, "watch", namespaces=("far",))]}, of("nodes", "get list watch", ("",))),  # it has none
+        ({"watches": [Pod]}, of("pods", "get list watch")),
+        ({"watches": [Watches(Pod)]}, of("pods", "get list watch")),
+        ({"watches": [Watches(Pod, namespaces=("far",))]}, of("pods", "get list watch", ("far",))),
+        ({"watches": [Watches(Pod, namespaces=())]}, of("pods", "get list watch", ("",))),
         ({"lease_namespace": "ops"}, of("leases.coordination.k8s.io", "get create update watch", ("ops",))),
     ],
 )
@@ -156,7 +171,7 @@ def test_a_controller_of_all_namespaces_needs_its_permissions_in_all() -> None:
 
 
 def test_permissions_are_sorted_and_each_is_asked_for_once() -> None:
-    controllers = [Controller(Secret, nothing, name=name, reads=[Pod]) for name in ("a", "b")]
+    controllers = [Controller(Secret, nothing, name=name, uses=[Use(Pod, cached=True)]) for name in ("a", "b")]
     needed = permissions(controllers)
     assert needed == sorted(set(needed))
     assert needed == permissions(controllers[:1])

@@ -281,7 +281,7 @@ async def test_another_spec_ends_the_slow_pace_and_the_next_row_is_reported_agai
     recorder = Recorded()
     attempts = Attempts(ever=RuntimeError("no luck"))
     settings = Settings(base_delay=1, max_delay=1000, max_retries=2)
-    controller = Controller(PodDisruptionBudget, attempts, settings=settings, predicate=lambda change: False)
+    controller = Controller(PodDisruptionBudget, attempts, settings=settings, when=lambda old, new: False)
     await client.create(budget("a"))
 
     async with Manager(client, recorder=recorder).add(controller).running() as manager:

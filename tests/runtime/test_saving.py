@@ -193,9 +193,7 @@ async def test_two_controllers_that_set_conditions_of_one_object_lose_none(clien
     await install(client)
     manager, counters = Manager(client), [Counting(name) for name in ("A", "B", "C")]
     for counter in counters:
-        manager.add(
-            Controller(Thing, counter.reconcile, name=counter.type.lower(), predicate=lambda change: not change.old)
-        )
+        manager.add(Controller(Thing, counter.reconcile, name=counter.type.lower(), when=lambda old, new: old is None))
     async with manager.running():
         await client.create(thing())
         await settle(60)

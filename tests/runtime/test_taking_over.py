@@ -13,7 +13,7 @@ from konverge.client.wrappers import Wrapper
 from konverge.objects import CustomResource, Model, crd
 from konverge.objects.kinds.core_v1 import ConfigMap, Secret
 from konverge.objects.meta import ObjectMeta, OwnerReference
-from konverge.runtime import Context, Controller, Manager, NotOwned, Settings, Watch
+from konverge.runtime import Context, Controller, Manager, NotOwned, Owns, Settings, Use, Watches
 from konverge.runtime.owners import controller_of
 from konverge.wire.message import Response
 from tests.runtime.objects import SPACE, config_map, secret
@@ -63,9 +63,9 @@ def adoptable_by(who: str) -> ConfigMap:
 
 
 CACHED = {"owns": [ConfigMap]}
-SELECTED = {"watches": [Watch(kind=ConfigMap, requests=lambda _: [], label_selector="mine")]}
-ELSEWHERE = {"watches": [Watch(kind=ConfigMap, requests=lambda _: [], namespaces=("kube-system",))]}
-UNCACHED = {"makes": [ConfigMap]}
+SELECTED = {"watches": [Watches(ConfigMap, requests=lambda _: [], label_selector="mine")]}
+ELSEWHERE = {"watches": [Watches(ConfigMap, requests=lambda _: [], namespaces=("kube-system",))]}
+UNCACHED = {"uses": [Use(ConfigMap, "apply", "delete")]}
 every_cache = pytest.mark.parametrize(
     "declared", [CACHED, SELECTED, ELSEWHERE, UNCACHED], ids=["cached", "selected", "elsewhere", "uncached"]
 )
@@ -277,7 +277,7 @@ async def test_only_the_object_that_the_cache_showed_is_deleted(client: Client) 
     await client.create(config_map("a"))
     between, disturbed = between_writes(client)
     between.actions = [replace]
-    async with Manager(disturbed).add(Controller(Secret, reconcile, reads=[ConfigMap])).running():
+    async with Manager(disturbed).add(Controller(Secret, reconcile, uses=[Use(ConfigMap, cached=True)])).running():
         await client.create(secret("a"))
         await settle()
     assert answers == [""]  # a Conflict
@@ -291,7 +291,7 @@ async def test_an_object_without_a_successor_is_deleted(client: Client) -> None:
     answers: list[bool] = []
     await client.create(ConfigMap(metadata=ObjectMeta(name="a", namespace=SPACE)))
     await client.create(secret("a"))
-    async with Manager(client).add(Controller(Secret, reconcile, deletes=[ConfigMap])).running():
+    async with Manager(client).add(Controller(Secret, reconcile, uses=[Use(ConfigMap, "delete")])).running():
         await settle()
         with pytest.raises(NotFound):
             await client.get(ConfigMap, "a", SPACE)
@@ -322,7 +322,7 @@ async def test_a_cache_that_does_not_know_the_kind_yet_does_not_say_that_an_obje
     served: list[bool] = []
     refusals: list[str] = []
     await client.create(secret("a"))
-    async with Manager(client).add(Controller(Secret, reconcile, owns=[Lamp], optional=[Lamp])).running():
+    async with Manager(client).add(Controller(Secret, reconcile, owns=[Owns(Lamp, optional=True)])).running():
         await settle(60)
         await client.create(crd(Lamp))
         await settle(0.5)

@@ -12,7 +12,7 @@ from konverge.cache.reflector import Reflector, Restart
 from konverge.client import Client, MergePatch, Static
 from konverge.objects import ObjectMeta, labels
 from konverge.objects.kinds.core_v1 import ConfigMap, Secret
-from konverge.runtime import Context, Controller, Manager, Result, Watch
+from konverge.runtime import Context, Controller, Manager, Result, Use, Watches
 from konverge.wire.errors import ConnectionLost
 from konverge.wire.message import Request, Response, Stream, Transport
 
@@ -147,7 +147,9 @@ async def test_no_reconcile_runs_before_the_outcome_of_a_lost_write_is_known(bef
         ):
             for name in ("one", "two")[:before]:
                 await user.create(Secret(metadata=ObjectMeta(name=name, namespace="default")))
-            controller = Controller(ConfigMap, keeper.reconcile, namespaces=("default",), reads=[Secret])
+            controller = Controller(
+                ConfigMap, keeper.reconcile, namespaces=("default",), uses=[Use(Secret, cached=True)]
+            )
             async with Manager(client).add(controller).running():
                 wire.silent, wire.loses = "secrets", method
                 await user.create(ConfigMap(metadata=ObjectMeta(name="keep", namespace="default")))
@@ -171,7 +173,7 @@ async def test_a_reconcile_does_not_wait_for_objects_that_its_cache_does_not_hol
 
     async with ApiServer() as server, Client(server.transport, credentials=Static.bearer(server.token)) as client:
         await client.create(ConfigMap(metadata=ObjectMeta(name="one", namespace="default")))
-        watch = Watch(kind=Secret, requests=lambda secret: [], **selector)
+        watch = Watches(Secret, requests=lambda secret: [], **selector)
         manager = Manager(client).add(Controller(ConfigMap, reconcile, namespaces=("default",), watches=[watch]))
         async with manager.running():
             await asyncio.sleep(8)
@@ -200,8 +202,10 @@ async def test_a_reconcile_waits_until_its_cache_no_longer_holds_an_object_that_
         async with Client(wire, credentials=credentials) as client:
             labelled = Secret(metadata=ObjectMeta(name="s", namespace="default", labels={"mine": "yes"}))
             await client.create(labelled)
-            watch = Watch(kind=Secret, requests=lambda secret: [], label_selector="mine=yes")
-            controller = Controller(ConfigMap, reconcile, namespaces=("default",), watches=[watch], changes=[Secret])
+            watch = Watches(Secret, requests=lambda secret: [], label_selector="mine=yes")
+            controller = Controller(
+                ConfigMap, reconcile, namespaces=("default",), watches=[watch], uses=[Use(Secret, "patch")]
+            )
             async with Manager(client).add(controller).running():
                 await client.create(ConfigMap(metadata=ObjectMeta(name="one", namespace="default")))
                 await asyncio.sleep(120)

@@ -16,7 +16,7 @@ from konverge import (
     Request,
     Result,
     Source,
-    Watch,
+    Watches,
     set_condition,
 )
 from konverge.objects import Column, NoStatus
@@ -82,7 +82,7 @@ async def use(client: Client) -> None:
 Controller(App, OtherKind())  # mistake: the reconciler of another kind
 Controller(App, not_a_result)  # mistake: what it returns
 Controller(App, reconcile, owns=["deployments"])  # mistake: a class
-Watch(kind=Secret, requests=lambda secret: [secret.metadata.name])  # mistake: requests, not names
+Watches(Secret, requests=lambda secret: [secret.metadata.name])  # mistake: requests, not names
 Source(name="clock", requests=[Request("default", "web")])  # mistake: a function
 Manager(leader_election="web")  # mistake: a LeaderElection
 LeaderElection("web")  # mistake: by keyword

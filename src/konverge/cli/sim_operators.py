@@ -75,7 +75,7 @@ class OperatorScenario:
                     if cluster.chaos is not None:
                         await cluster.chaos.over.wait()
                     await cluster.settle(quiet=QUIET, limit=PATIENCE)
-                    owned = {kind.resource for controller in controllers for kind in controller.owns}
+                    owned = {owned.kind.resource for controller in controllers for owned in controller.owned}
                     return await self._state(cluster.client, owned)
 
     async def _state(self, client: Client, owned: Iterable[Resource]) -> State:

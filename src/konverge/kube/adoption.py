@@ -21,6 +21,7 @@ from konverge.objects.labels import Selector, from_selector
 from konverge.objects.meta import Object
 from konverge.runtime.context import Caches, Context
 from konverge.runtime.owners import controller_reference, is_controlled_by
+from konverge.runtime.predicates import ChangePredicate
 from konverge.runtime.result import Request
 
 K = TypeVar("K", bound=Object)
@@ -33,6 +34,7 @@ def orphans(record: Record, meta: Meta) -> Iterable[str]:
     return () if any(owner.controller for owner in meta.owner_references) else (meta.namespace,)
 
 
+@ChangePredicate
 def adoptable(change: Change) -> bool:
     """A predicate: the object has no controller now. It reads metadata only, so it is cheaper than a full decode."""
     return change.new is not None and not any(owner.controller for owner in change.meta.owner_references)

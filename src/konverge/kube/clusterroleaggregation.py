@@ -13,8 +13,9 @@ from konverge.kube.listers import declared
 from konverge.objects import labels
 from konverge.objects.codec import to_dict
 from konverge.objects.kinds.rbac_v1 import ClusterRole, PolicyRule
-from konverge.runtime import Context, Controller, Reconciler, Request, Watch
+from konverge.runtime import Context, Controller, Reconciler, Request, Watches
 from konverge.runtime.context import Caches
+from konverge.runtime.predicates import ChangePredicate
 
 
 class AggregationReconciler(Reconciler[ClusterRole]):
@@ -55,10 +56,12 @@ def _of_role(changed: ClusterRole, caches: Caches) -> list[Request]:
     ]
 
 
+@ChangePredicate
 def _is_aggregated(change: Change) -> bool:
     return change.new is not None and b'"aggregationRule"' in change.new.raw
 
 
+@ChangePredicate
 def _changed_later(change: Change) -> bool:
     """Not at the start: every aggregated role is reconciled then in any case."""
     return not change.initial
@@ -70,7 +73,7 @@ def controllers() -> list[Controller[Any]]:
             ClusterRole,
             AggregationReconciler(),
             name="clusterrole-aggregation",
-            predicate=_is_aggregated,
-            watches=[Watch(kind=ClusterRole, lookup=_of_role, predicate=_changed_later)],
+            when=_is_aggregated,
+            watches=[Watches(ClusterRole, lookup=_of_role, when=_changed_later)],
         )
     ]

@@ -25,8 +25,19 @@ from konverge.objects.kinds.core_v1 import Pod, ReplicationController
 from konverge.objects.kinds.policy_v1 import PodDisruptionBudget, PodDisruptionBudgetStatus
 from konverge.objects.meta import OwnerReference
 from konverge.objects.times import now, parse_time
-from konverge.runtime import Context, Controller, Reconciler, Request, Result, Watch, controller_of, set_condition
+from konverge.runtime import (
+    Context,
+    Controller,
+    Reconciler,
+    Request,
+    Result,
+    Use,
+    Watches,
+    controller_of,
+    set_condition,
+)
 from konverge.runtime.context import Caches
+from konverge.runtime.predicates import ChangePredicate
 
 TIMEOUT = timedelta(minutes=2)
 """After which an eviction that did not become a deletion no longer counts. Upstream: DeletionTimeout,
@@ -215,6 +226,7 @@ class StaleReconciler(Reconciler[Pod]):
         return None
 
 
+@ChangePredicate
 def _is_targeted(change: Change) -> bool:
     return change.new is not None and f'"{TARGET}"'.encode() in change.new.raw
 
@@ -237,8 +249,8 @@ def controllers() -> list[Controller[Any]]:
             DisruptionReconciler(),
             name="disruption",
             component="controllermanager",
-            watches=[Watch(kind=Pod, lookup=_of_pod, predicate=moved)],
-            reads=[Deployment, ReplicaSet, ReplicationController, StatefulSet],
+            watches=[Watches(Pod, lookup=_of_pod, when=moved)],
+            uses=[Use(kind, cached=True) for kind in (Deployment, ReplicaSet, ReplicationController, StatefulSet)],
         ),
-        Controller(Pod, StaleReconciler(), name="stale-disruption", predicate=_is_targeted),
+        Controller(Pod, StaleReconciler(), name="stale-disruption", when=_is_targeted),
     ]

@@ -15,5 +15,5 @@ def declared(caches: Caches, kind: type[K]) -> Lister[K]:
     """The cache of a kind that the controller declares. Without it a mapping would silently find nothing."""
     lister = caches.lister(kind)
     if lister is None:
-        raise LookupError(f"{kind.__name__} is not cached: declare it with owns=, watches= or reads=")
+        raise LookupError(f"{kind.__name__} is not cached: declare uses=[Use({kind.__name__}, cached=True)]")
     return lister

@@ -26,7 +26,7 @@ from konverge.kube.messages import message_of
 from konverge.objects.kinds.core_v1 import Namespace, NamespaceCondition, Pod
 from konverge.objects.resource import Resource
 from konverge.objects.times import now, parse_time
-from konverge.runtime import Context, Controller, Reconciler, Request, Result, Watch
+from konverge.runtime import Context, Controller, Reconciler, Request, Result, Watches
 from konverge.runtime.predicates import deleted
 
 FINALIZER = "kubernetes"
@@ -260,7 +260,7 @@ def controllers() -> list[Controller[Any]]:
             NamespaceReconciler(),
             # The deletion of the last pod is what the rest waits for.
             watches=[
-                Watch(kind=Pod, requests=lambda pod: [Request("", pod.metadata.namespace)], predicate=deleted),
+                Watches(Pod, requests=lambda pod: [Request("", pod.metadata.namespace)], when=deleted),
             ],
         )
     ]

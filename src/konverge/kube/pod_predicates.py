@@ -12,6 +12,7 @@ import msgspec
 
 from konverge.cache import Change
 from konverge.cache.record import Meta, Record
+from konverge.runtime.predicates import ChangePredicate
 
 
 class _Spec(msgspec.Struct, gc=False, rename="camel"):
@@ -51,6 +52,7 @@ def by_node(record: Record, meta: Meta) -> Iterable[str]:
     return (name,) if name else ()
 
 
+@ChangePredicate
 def moved(change: Change) -> bool:
     """Whether a pod's change concerns the Services that select it. Upstream: podEndpointsChanged."""
     if change.old is None or change.new is None:
@@ -68,6 +70,7 @@ def _serving_fields(record: Record) -> tuple[object, ...]:
     return ready, status.phase, status.pod_ips, spec.node_name, spec.hostname, spec.subdomain
 
 
+@ChangePredicate
 def placed(change: Change) -> bool:
     """Whether a pod was bound to a node, is being deleted, or ended."""
     if change.new is None:

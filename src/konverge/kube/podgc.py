@@ -14,6 +14,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from konverge import clock
+from konverge.cache import Change
 from konverge.cache.record import Meta, Record
 from konverge.client import NotFound, StrategicPatch
 from konverge.kube import pods as podlib
@@ -21,9 +22,9 @@ from konverge.kube.listers import declared
 from konverge.kube.pod_predicates import by_node, has_ended, placed
 from konverge.objects.kinds.core_v1 import Node, Pod
 from konverge.objects.times import now
-from konverge.runtime import Context, Controller, Reconciler, Request, Result, Watch
+from konverge.runtime import Context, Controller, Reconciler, Request, Result, Watches
 from konverge.runtime.context import Caches
-from konverge.runtime.predicates import deleted
+from konverge.runtime.predicates import ChangePredicate, deleted
 
 QUARANTINE = 40.0
 """Seconds that a node may be missing before its pods are collected: it may be about to register. Upstream:
@@ -133,7 +134,8 @@ def _on_node(node: Node, caches: Caches) -> list[Request]:
     return declared(caches, Pod).keys_by_index(ON_NODE, node.metadata.name)
 
 
-def _gone_or_tainted(change: Any) -> bool:
+@ChangePredicate
+def _gone_or_tainted(change: Change) -> bool:
     return deleted(change) or OUT_OF_SERVICE.encode() in change.latest.raw
 
 
@@ -143,8 +145,8 @@ def controllers() -> list[Controller[Any]]:
             Pod,
             PodCollector(),
             name="pod-garbage-collector",
-            predicate=placed,
-            watches=[Watch(kind=Node, lookup=_on_node, predicate=_gone_or_tainted)],
+            when=placed,
+            watches=[Watches(Node, lookup=_on_node, when=_gone_or_tainted)],
             indexes={Pod: {ON_NODE: by_node, ENDED: by_end}},
         )
     ]

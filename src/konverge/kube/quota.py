@@ -27,8 +27,9 @@ from konverge.objects.quantity import Quantity
 from konverge.objects.quota import usage
 from konverge.objects.quota.scopes import Scope, claim_in_scope, no_scope, pod_in_scope, scopes_of
 from konverge.objects.resource import Resource
-from konverge.runtime import Context, Controller, Reconciler, Request, Result, Source, Watch, generation_changed
+from konverge.runtime import Context, Controller, Reconciler, Request, Result, Source, Watches, generation_changed
 from konverge.runtime.context import Caches
+from konverge.runtime.predicates import ChangePredicate
 
 Obj = dict[str, Any]
 
@@ -161,6 +162,7 @@ def _quotas_of(obj: Object, caches: Caches) -> list[Request]:
     return [key for key, _ in declared(caches, ResourceQuota).informer.items(obj.metadata.namespace)]
 
 
+@ChangePredicate
 def _usage_changed(change: Change) -> bool:
     """The usage of a pod changes with its spec and with its end; its other changes do not matter."""
     if change.old is None or change.new is None:
@@ -175,9 +177,9 @@ def controllers() -> list[Controller[Any]]:
             ResourceQuota,
             QuotaReconciler(counters),
             watches=[
-                Watch(kind=Pod, lookup=_quotas_of, predicate=_usage_changed),
-                Watch(kind=Service, lookup=_quotas_of),
-                Watch(kind=PersistentVolumeClaim, lookup=_quotas_of),
+                Watches(Pod, lookup=_quotas_of, when=_usage_changed),
+                Watches(Service, lookup=_quotas_of),
+                Watches(PersistentVolumeClaim, lookup=_quotas_of),
             ],
             sources=[Source(name="counters", requests=counters.requests)],
         )

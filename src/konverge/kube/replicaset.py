@@ -33,7 +33,7 @@ from konverge.objects.kinds.core_v1 import (
 )
 from konverge.objects.labels import Selector
 from konverge.objects.times import now
-from konverge.runtime import Context, Controller, Reconciler, Result, Watch, find_condition
+from konverge.runtime import Context, Controller, Reconciler, Result, Watches, find_condition
 from konverge.runtime.owners import controller_of
 
 
@@ -184,6 +184,6 @@ def _controller(kind: type[Any], reconciler: Reconciler[Any], component: str, fo
         reconciler,
         component=component,
         owns=[Pod],
-        watches=[Watch(kind=Pod, lookup=adopters(kind, form.selector), predicate=adoptable)],
+        watches=[Watches(Pod, lookup=adopters(kind, form.selector), when=adoptable)],
         indexes={Pod: {ORPHANS: orphans}, kind: {SIBLINGS: _controller_uid}},
     )

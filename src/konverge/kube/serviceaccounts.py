@@ -19,7 +19,7 @@ from konverge.kube.listers import declared
 from konverge.kube.pod_control import creating
 from konverge.objects.kinds.core_v1 import ConfigMap, Namespace, Secret, ServiceAccount
 from konverge.objects.meta import ObjectMeta
-from konverge.runtime import Context, Controller, Reconciler, Request, Watch
+from konverge.runtime import Context, Controller, Reconciler, Request, Watches
 from konverge.runtime.context import Caches
 from konverge.runtime.predicates import deleted
 
@@ -156,10 +156,10 @@ def controllers(root_ca: str = "") -> list[Controller[Any]]:
             AccountReconciler(),
             name="serviceaccount",
             watches=[
-                Watch(
-                    kind=ServiceAccount,
+                Watches(
+                    ServiceAccount,
                     requests=_namespace_of,
-                    predicate=deleted,
+                    when=deleted,
                     field_selector=f"metadata.name={ACCOUNT}",
                 )
             ],
@@ -168,13 +168,13 @@ def controllers(root_ca: str = "") -> list[Controller[Any]]:
             Namespace,
             AuthorityReconciler(root_ca),
             name="root-ca-certificate-publisher",
-            watches=[Watch(kind=ConfigMap, requests=_namespace_of, field_selector=f"metadata.name={AUTHORITY}")],
+            watches=[Watches(ConfigMap, requests=_namespace_of, field_selector=f"metadata.name={AUTHORITY}")],
         ),
         Controller(
             Secret,
             TokenReconciler(root_ca),
             name="serviceaccount-token",
             field_selector=f"type={TOKEN}",
-            watches=[Watch(kind=ServiceAccount, lookup=_secrets_of)],
+            watches=[Watches(ServiceAccount, lookup=_secrets_of)],
         ),
     ]

@@ -24,8 +24,9 @@ from konverge.objects.kinds.core_v1 import (
     Volume,
 )
 from konverge.objects.times import now
-from konverge.runtime import Context, Controller, Reconciler, Request, Watch, find_condition
+from konverge.runtime import Context, Controller, Reconciler, Request, Watches, find_condition
 from konverge.runtime.finalizers import add_finalizer, remove_finalizer
+from konverge.runtime.predicates import ChangePredicate
 
 CLAIM = "kubernetes.io/pvc-protection"
 VOLUME = "kubernetes.io/pv-protection"
@@ -159,7 +160,7 @@ def controllers() -> list[Controller[Any]]:
             PersistentVolumeClaim,
             ClaimReconciler(),
             name="pvc-protection",
-            watches=[Watch(kind=Pod, requests=_of_pod, predicate=lambda change: _has_claims(change.latest))],
+            watches=[Watches(Pod, requests=_of_pod, when=ChangePredicate(lambda change: _has_claims(change.latest)))],
             indexes={Pod: {BY_CLAIM: by_claim}},
         ),
         Controller(PersistentVolume, VolumeReconciler(), name="pv-protection"),

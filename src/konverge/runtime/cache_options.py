@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
+
+from konverge.cache.spec import Transform
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -18,5 +19,5 @@ class CacheOptions:
     """The server sends metadata alone: names, labels, annotations, owners."""
     project: type[Any] | None = None
     """A smaller class with the fields that are read; the rest is not kept."""
-    transform: Callable[[dict[str, Any]], dict[str, Any]] | None = None
+    transform: Transform | None = None
     """Changes or trims each object, as plain data, before it is kept."""

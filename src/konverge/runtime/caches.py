@@ -21,6 +21,8 @@ from konverge.objects.meta import Object
 from konverge.runtime.config import CacheSettings
 from konverge.runtime.declare import Controller
 from konverge.runtime.declared import DeclaredCaches
+from konverge.runtime.indexing import of_form
+from konverge.runtime.relations import CachedKind
 
 
 class CacheNotSynced(Exception):
@@ -44,17 +46,26 @@ class SharedCaches:
     def declare(self, controller: Controller[Any]) -> DeclaredCaches:
         """The informers that a controller reads and receives changes from."""
         declared = DeclaredCaches(controller)
-        own = controller.namespaces
-        primary = _spec(controller.kind, own, controller.label_selector, controller.field_selector)
+        primary = _spec(controller.kind, controller.namespaces, controller.label_selector, controller.field_selector)
         declared.primary = self._use(declared, controller, controller.kind, primary)
-        declared.owned = [self._use(declared, controller, kind, _spec(kind, own)) for kind in controller.owns]
-        for watch in controller.watches:
-            namespaces = own if watch.namespaces is None else watch.namespaces
-            spec = _spec(watch.kind, namespaces, watch.label_selector, watch.field_selector)
-            declared.watched.append(self._use(declared, controller, watch.kind, spec))
-        for kind in controller.reads:
-            self._use(declared, controller, kind, _spec(kind, own))
+        declared.owned = [self._declared(declared, controller, owned.kind, owned) for owned in controller.owned]
+        declared.watched = [self._declared(declared, controller, watch.kind, watch) for watch in controller.watched]
+        for use in controller.uses:
+            if use.cached and isinstance(use.kind, type):
+                self._declared(declared, controller, use.kind, use)
         return declared
+
+    def _declared(
+        self, caches: DeclaredCaches, controller: Controller[Any], kind: type[Object], declared: CachedKind
+    ) -> Informer:
+        namespaces = controller.namespaces if declared.namespaces is None else declared.namespaces
+        spec = replace(
+            _spec(kind, namespaces, declared.label_selector, declared.field_selector),
+            metadata_only=declared.cache.metadata_only,
+            projection=declared.cache.project,
+            transform=declared.cache.transform,
+        )
+        return self._use(caches, controller, kind, spec)
 
     def _use(
         self, declared: DeclaredCaches, controller: Controller[Any], kind: type[Object], spec: CacheSpec
@@ -71,10 +82,11 @@ class SharedCaches:
         informer = self.informers.get(full_spec)
         if informer is None:
             informer = self.informers[full_spec] = Informer(self.client.caller, full_spec)
-        indexes = _indexes(controller, kind)
+        form = spec.read_as(kind)
+        indexes = {name: of_form(function, form) for name, function in _indexes(controller, kind).items()}
         names = {name: informer.ensure_index(name, function) for name, function in indexes.items()}
-        declared.add(informer, names, spec.read_as(kind))
-        if kind not in controller.optional:
+        declared.add(informer, names, form)
+        if kind not in controller.optional_kinds:
             self.needed.add(full_spec)
         return informer
 
@@ -114,8 +126,8 @@ def _spec(
 
 
 def _indexes(controller: Controller[Any], kind: type[Object]) -> dict[str, IndexFunction]:
-    own = controller.indexes.get(kind, {})
-    if kind not in controller.owns:
+    own = controller.index_functions.get(kind, {})
+    if all(owned.kind is not kind for owned in controller.owned):
         return own
     if own.get("owner", by_owner) is not by_owner:
         raise ValueError(f"the index 'owner' of {kind.__name__} is built in, for ctx.owned: give yours another name")

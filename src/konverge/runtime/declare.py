@@ -7,16 +7,27 @@ the start. Nothing here runs; the manager runs it.
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
-from dataclasses import KW_ONLY, dataclass, field
+from dataclasses import KW_ONLY, InitVar, dataclass, field
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
-from konverge.cache.store import IndexFunction
+from konverge.cache.store import Change, IndexFunction
 from konverge.objects.meta import Object
 from konverge.objects.resource import Resource
-from konverge.runtime.context import Caches, Context
+from konverge.runtime.context import Context
+from konverge.runtime.deprecated import earlier_predicate, earlier_uses
 from konverge.runtime.finalizers import check_finalizers
 from konverge.runtime.given import Options
-from konverge.runtime.predicates import Predicate
+from konverge.runtime.indexing import Indexes, index_functions
+from konverge.runtime.predicates import ChangePredicate, When, check_predicate
+from konverge.runtime.relations import (
+    Owns,
+    Use,
+    Watches,
+    as_owns,
+    as_watches,
+    require_kind,
+    require_namespaces,
+)
 from konverge.runtime.result import Request, Result
 from konverge.runtime.tasks.declared import Daemon, Every
 
@@ -25,7 +36,6 @@ if TYPE_CHECKING:
     from konverge.runtime.tasks.gone import Gone
 
 T = TypeVar("T", bound=Object)
-K = TypeVar("K", bound=Object)
 
 
 class Reconciler(Generic[T]):
@@ -54,24 +64,6 @@ class Reconcile(Protocol[T]):
     """The function form of a reconciler."""
 
     def __call__(self, ctx: Context[T]) -> Awaitable[Result | None]: ...
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Watch(Generic[K]):
-    """Another kind whose changes matter, and the requests that each leads to.
-
-    Watch(kind=Secret, requests=lambda secret: [Request(secret.metadata.namespace, "web")])
-    """
-
-    kind: type[K]
-    requests: Callable[[K], Iterable[Request]] | None = None
-    lookup: Callable[[K, Caches], Iterable[Request]] | None = None
-    """In place of `requests`, for a mapping that reads other cached objects."""
-    predicate: Predicate | None = None
-    label_selector: str = ""
-    field_selector: str = ""
-    namespaces: tuple[str, ...] | None = None
-    """The namespaces to watch; None means those of the controller."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -128,32 +120,21 @@ class Controller(Generic[T]):
     """None for a controller that has timers or daemons alone."""
     _: KW_ONLY
     name: str = ""
-    owns: Sequence[type[Object]] = ()
-    watches: Sequence[Watch[Any]] = ()
-    reads: Sequence[type[Object]] = ()
-    """Kinds that are read from a cache, but whose changes start no reconcile."""
-    writes: Sequence[type[Object]] = ()
-    """Kinds that it changes or deletes without having created them; declare them as watched or read as well."""
-    changes: Sequence[type[Object]] = ()
-    """Kinds that it only patches: its own, where it manages a finalizer itself."""
-    deletes: Sequence[type[Object]] = ()
-    """Kinds that it only deletes."""
-    calls: Sequence[tuple[Resource, str]] = ()
-    """Subresources that it updates, with their names: (Resource, "pause")."""
-    gets: Sequence[type[Object]] = ()
-    """Kinds that it gets by name from the API server, without a cache: few and large ones."""
-    makes: Sequence[type[Object]] = ()
-    """Kinds that it writes without a cache, such as kinds that a cluster may not have."""
-    optional: Sequence[type[Object]] = ()
-    """Of the kinds above, those that a cluster may not have: the start does not wait for them. Ask `ctx.serves`
-    first."""
+    owns: Sequence[type[Object] | Owns[Any]] = ()
+    """Kinds whose objects it creates; `Owns(Kind, …)` has options."""
+    watches: Sequence[type[Object] | Watches[Any]] = ()
+    """Kinds of others whose changes lead to requests."""
+    uses: Sequence[Use[Any]] = ()
+    """Kinds that it reads or writes besides, each with the verbs."""
     sources: Sequence[Source] = ()
-    predicate: Predicate | None = None
-    """Which changes of the kind itself matter."""
+    when: When[T] | None = None
+    """Which changes of the kind itself count: `lambda old, new: …`, a built-in predicate, or a combination of them.
+    `old` is None for an object that is new, `new` for one that is gone."""
     namespaces: tuple[str, ...] = ()
     label_selector: str = ""
     field_selector: str = ""
-    indexes: dict[type[Object], dict[str, IndexFunction]] = field(default_factory=dict)
+    indexes: Indexes = ()
+    """Indexes of cached kinds, which `ctx.indexed` reads."""
     workers: int | None = None
     settings: Settings | None = None
     """Its settings; what they leave out is as in the manager's configuration."""
@@ -184,9 +165,44 @@ class Controller(Generic[T]):
     """Called at least once for every object that disappeared while the controller ran; not for those that disappeared
     while it did not run (for these there is `cleanup`). It is retried like a reconcile."""
 
-    def __post_init__(self) -> None:
-        if not self.name:
-            object.__setattr__(self, "name", self.kind.resource.kind.lower())
+    owned: tuple[Owns[Any], ...] = field(init=False, repr=False, compare=False)
+    """`owns`, each with its options."""
+    watched: tuple[Watches[Any], ...] = field(init=False, repr=False, compare=False)
+    """`watches`, each with its options."""
+    index_functions: dict[type[Object], dict[str, IndexFunction]] = field(init=False, repr=False, compare=False)
+    """`indexes`, as the caches take them."""
+    # The earlier names: see konverge.runtime.deprecated.
+    reads: InitVar[Sequence[type[Object]]] = ()
+    writes: InitVar[Sequence[type[Object]]] = ()
+    changes: InitVar[Sequence[type[Object]]] = ()
+    deletes: InitVar[Sequence[type[Object]]] = ()
+    calls: InitVar[Sequence[tuple[Resource, str]]] = ()
+    gets: InitVar[Sequence[type[Object]]] = ()
+    makes: InitVar[Sequence[type[Object]]] = ()
+    optional: InitVar[Sequence[type[Object]]] = ()
+    predicate: InitVar[Callable[[Change], bool] | ChangePredicate | None] = None
+
+    def __post_init__(self, *earlier: Any) -> None:
+        require_kind(self.kind, "Controller")
+        name = self.name or self.kind.resource.kind.lower()
+        known = {
+            "name": name,
+            "uses": (*self.uses, *earlier_uses(earlier[:-1], stacklevel=3)),
+            "when": earlier_predicate(self.when, earlier[-1], stacklevel=3),
+            "owned": as_owns(self.owns, name),
+            "watched": as_watches(self.watches, name),
+            "index_functions": index_functions(self.indexes),
+        }
+        for attribute, value in known.items():
+            object.__setattr__(self, attribute, value)
+        if not self.finalizer and self.holds_deletion:
+            object.__setattr__(self, "finalizer", f"{self.kind.resource.group or 'konverge.dev'}/{self.name}")
+        self._check()
+
+    def _check(self) -> None:
+        """Refuse what cannot work, where it was declared."""
+        check_predicate(self.when, f"when=… of the controller {self.name}")
+        require_namespaces(self.namespaces, f"the controller {self.name}")
         if self.versions and self.kind not in self.versions:
             raise ValueError(f"versions of {self.name} lack its own kind: add {self.kind.__name__} to them")
         if self.reconciler is None and not (self.timers or self.daemons or self.on_gone):
@@ -194,9 +210,33 @@ class Controller(Generic[T]):
         names = [timer.name for timer in self.timers] + [daemon.name for daemon in self.daemons]
         if len(set(names)) < len(names):
             raise ValueError(f"timers and daemons of {self.name} need different names, not {', '.join(names)}")
-        if not self.finalizer and self.holds_deletion:
-            object.__setattr__(self, "finalizer", f"{self.kind.resource.group or 'konverge.dev'}/{self.name}")
         check_finalizers(filter(None, (self.finalizer, *self.old_finalizers)))
+        for use in self.uses:
+            if not isinstance(use, Use):
+                raise TypeError(
+                    f'uses=[…] of the controller {self.name} has {use!r}: write Use(Secret, "get", "patch")'
+                )
+        for watch in self.watched:
+            leads_nowhere = self.kind.resource.namespaced and not watch.kind.resource.namespaced
+            if watch.requests is None and watch.lookup is None and leads_nowhere:
+                kind = watch.kind.__name__
+                raise TypeError(
+                    f"a {kind} has no namespace, so its changes lead to no {self.kind.__name__} of the same name: "
+                    f"write Watches({kind}, requests=lambda {kind.lower()}: […])"
+                )
+
+    @property
+    def kinds(self) -> list[type[Object]]:
+        """The kinds that it declares, its own first, each once."""
+        used = [use.kind for use in self.uses if isinstance(use.kind, type)]
+        declared = [self.kind, *(owned.kind for owned in self.owned), *(watch.kind for watch in self.watched), *used]
+        return list(dict.fromkeys(declared))
+
+    @property
+    def optional_kinds(self) -> frozenset[type[Object]]:
+        """Of these, the kinds that a cluster may not have."""
+        declared: tuple[Owns[Any] | Watches[Any] | Use[Any], ...] = (*self.owned, *self.watched, *self.uses)
+        return frozenset(each.kind for each in declared if each.optional and isinstance(each.kind, type))
 
     @property
     def cleans_up(self) -> bool:

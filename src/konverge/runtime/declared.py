@@ -64,7 +64,7 @@ class DeclaredCaches:
     @property
     def owned_kinds(self) -> Sequence[type[Object]]:
         """The kinds declared with `owns=`."""
-        return () if self._controller is None else self._controller.owns
+        return () if self._controller is None else [owned.kind for owned in self._controller.owned]
 
     # -------------------------------------------------------------- which cache
 
@@ -137,7 +137,7 @@ class DeclaredCaches:
         where = f"namespace {namespace}" if namespace else "all namespaces"
         raise LookupError(
             f"{name} is declared in {declared}, and this read is of {where}: add it to namespaces=… of the controller "
-            f"or of a Watch(kind={name}), or read it from the API server with ctx.client"
+            f"or of Owns({name}), Watches({name}) or Use({name}), or read it from the API server with ctx.client"
         )
 
     def _choose(self, kind: type[Object], informers: list[Informer]) -> Informer:
@@ -152,7 +152,7 @@ class DeclaredCaches:
             specs = "; ".join(str(informer.spec) for informer in whole)
             raise LookupError(
                 f"{kind.__name__} has several caches ({specs}) and none of them has all objects: declare it with "
-                f"reads=[{kind.__name__}] as well"
+                f"uses=[Use({kind.__name__}, cached=True)] as well"
             )
         return whole[0]
 
@@ -192,8 +192,9 @@ class DeclaredCaches:
         return informers
 
     def _reads_live(self, kind: type[Object], verb: str) -> bool:
-        gets = () if self._controller is None else self._controller.gets
-        return verb == "get" and any(each.resource == kind.resource for each in gets)
+        uses = () if self._controller is None else self._controller.uses
+        live = (use for use in uses if not use.cached and not use.subresource and use.resource == kind.resource)
+        return any(verb in use.granted for use in live)
 
     @staticmethod
     def _unread(informer: Informer, key: Key) -> bool:

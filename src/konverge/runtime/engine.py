@@ -30,7 +30,7 @@ from konverge.runtime.declare import Controller, Reconciler, Settings, Source
 from konverge.runtime.declared import DeclaredCaches
 from konverge.runtime.failures import message
 from konverge.runtime.finalizers import with_cleanup, without_finalizers
-from konverge.runtime.mapping import OwnedMapper, WatchMapper, guarded
+from konverge.runtime.mapping import WatchMapper, owned_mapper, predicate_of, watch_mapper
 from konverge.runtime.reasons import Changed, External, Reason, Resync, TakenOver
 from konverge.runtime.reconciled import Observer, Reconciled
 from konverge.runtime.result import DONE, Quarantined, Request, Result, TransientError
@@ -129,9 +129,7 @@ class Engine(Generic[T]):
         self._postponed: dict[Request, tuple[Reason, ...]] = {}
         """Key -> its reasons, for keys that were postponed."""
         self._unreadable = f"cannot be read as {controller.kind.__name__} by {controller.name}"
-        self._predicate = controller.predicate and guarded(
-            controller.predicate, self._primary.quarantine, f"cannot be judged by the predicate of {controller.name}"
-        )
+        self._predicate = predicate_of(controller.name, controller.kind, controller.when, self._primary)
         self._mappers: list[WatchMapper] = []
         self._gone = self._gone_objects()
         self._delivered: list[tuple[Informer, Callable[[Change, Request | None], None]]] = []
@@ -141,13 +139,13 @@ class Engine(Generic[T]):
     # -------------------------------------------------------------- events in
 
     def _attach(self) -> None:
-        resource = self.controller.kind.resource
         self._listen(self._primary, self._primary_changed)
-        for informer, owned in zip(self.caches.owned, self.controller.owns, strict=True):
-            self._listen(informer, OwnedMapper(resource, owned.resource.kind, self.enqueue))
-        for informer, watch in zip(self.caches.watched, self.controller.watches, strict=True):
-            mapper = WatchMapper(self.controller.name, watch, informer, self.caches, self.enqueue)
-            self._mappers.append(mapper)
+        for informer, owned in zip(self.caches.owned, self.controller.owned, strict=True):
+            self._listen(informer, owned_mapper(self.controller, owned, informer, self.enqueue))
+        for informer, watch in zip(self.caches.watched, self.controller.watched, strict=True):
+            mapper = watch_mapper(self.controller, watch, informer, self.caches, self.enqueue)
+            if isinstance(mapper, WatchMapper):
+                self._mappers.append(mapper)
             self._listen(informer, mapper)
 
     def _gone_objects(self) -> GoneObjects | None:

@@ -11,7 +11,6 @@ from typing import Any
 
 from konverge import clock
 from konverge.client import ApiStatusError, Client, ClientError, TimedOut, Unauthorized
-from konverge.objects.meta import Object
 from konverge.objects.resource import Resource
 from konverge.observe.repeated import Repeated
 from konverge.runtime.declare import Controller, Settings
@@ -75,17 +74,18 @@ def introduce(controllers: Iterable[Controller[Any]], settings: Settings, electi
     for controller in controllers:
         workers = controller.workers or (controller.settings or Settings()).over(settings).workers
         spaces = f"namespaces {', '.join(controller.namespaces)}" if controller.namespaces else "all namespaces"
-        parts = [f"watches {_name(controller.kind)} in {spaces}"]
-        if controller.owns:
-            parts.append(f"owns {', '.join(map(_name, controller.owns))}")
-        if looks := [*(watch.kind for watch in controller.watches), *controller.reads]:
+        parts = [f"watches {_name(controller.kind.resource)} in {spaces}"]
+        if controller.owned:
+            parts.append(f"owns {', '.join(dict.fromkeys(_name(owned.kind.resource) for owned in controller.owned))}")
+        used = [use.resource for use in controller.uses if use.cached]
+        if looks := [*(watch.kind.resource for watch in controller.watched), *used]:
             parts.append(f"looks at {', '.join(dict.fromkeys(map(_name, looks)))}")
         _log.info("%s %s; %d workers", controller.name, "; ".join(parts), workers)
     _log.info("leader election: %s", election or "none, so let only one process run")
 
 
-def _name(kind: type[Object]) -> str:
-    return kind.resource.group_resource
+def _name(resource: Resource) -> str:
+    return resource.group_resource
 
 
 def program_source(controllers: Iterable[Controller[Any]]) -> str:

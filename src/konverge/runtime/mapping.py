@@ -21,8 +21,9 @@ from konverge.cache.store import Change, ChangeType
 from konverge.objects.codec import decoder
 from konverge.objects.resource import Resource
 from konverge.runtime.context import Caches
-from konverge.runtime.declare import Watch
-from konverge.runtime.predicates import Predicate
+from konverge.runtime.declare import Controller
+from konverge.runtime.predicates import Test, When, bind
+from konverge.runtime.relations import Owns, Watches
 from konverge.runtime.result import Request
 from konverge.runtime.sources import checked
 
@@ -33,7 +34,7 @@ Enqueue = Callable[[Request, str, Change, "Request | None"], None]
 """Queues a request because an object of some kind changed; the last argument is the request that wrote it, if known."""
 
 
-def guarded(predicate: Predicate, quarantine: Quarantine, stage: str) -> Predicate:
+def guarded(predicate: Test, quarantine: Quarantine, stage: str) -> Test:
     """A predicate that never raises: a change that it fails on matters."""
 
     def matters(change: Change) -> bool:
@@ -47,6 +48,52 @@ def guarded(predicate: Predicate, quarantine: Quarantine, stage: str) -> Predica
         return result
 
     return matters
+
+
+Deliver = Callable[[Change, "Request | None"], None]
+"""Takes a change, and the request that wrote it, if known."""
+
+
+def predicate_of(controller: str, kind: type[Any], when: When[Any] | None, informer: Informer) -> Test | None:
+    """What `when=…` of a declaration says, as it is called for every event; None when all changes count."""
+    if when is None:
+        return None
+    stage = f"cannot be judged by the predicate of {controller}"
+    return guarded(bind(when, _decode(informer, kind)), informer.quarantine, stage)
+
+
+def _decode(informer: Informer, kind: type[Any]) -> Callable[[bytes], Any]:
+    """Reads what the cache keeps of an object: a projection, or metadata only, where that was declared."""
+    return decoder(informer.spec.read_as(kind)).decode
+
+
+def filtered(predicate: Test | None, deliver: Deliver) -> Deliver:
+    """Deliver only the changes that count."""
+    if predicate is None:
+        return deliver
+
+    def deliver_some(change: Change, writer: Request | None) -> None:
+        if predicate(change):
+            deliver(change, writer)
+
+    return deliver_some
+
+
+def owned_mapper(controller: Controller[Any], owned: Owns[Any], informer: Informer, enqueue: Enqueue) -> Deliver:
+    """What becomes of the changes of an owned kind."""
+    mapper = EveryOwnerMapper if owned.every_owner else OwnedMapper
+    counts = predicate_of(controller.name, owned.kind, owned.when, informer)
+    return filtered(counts, mapper(controller.kind.resource, owned.kind.resource.kind, enqueue))
+
+
+def watch_mapper(
+    controller: Controller[Any], watch: Watches[Any], informer: Informer, caches: Caches, enqueue: Enqueue
+) -> Deliver:
+    """What becomes of the changes of a watched kind."""
+    if watch.requests is not None or watch.lookup is not None:
+        return WatchMapper(controller.name, watch, informer, caches, enqueue)
+    counts = predicate_of(controller.name, watch.kind, watch.when, informer)
+    return filtered(counts, SameNameMapper(controller.kind.resource, watch.kind.resource.kind, enqueue))
 
 
 class OwnedMapper:
@@ -79,21 +126,55 @@ class OwnedMapper:
         return None
 
 
+class EveryOwnerMapper:
+    """An owned object changed: all its owners of a kind are queued, those before the change too."""
+
+    def __init__(self, owner: Resource, kind: str, enqueue: Enqueue) -> None:
+        self._owner = owner
+        self._kind = kind
+        self._enqueue = enqueue
+
+    def __call__(self, change: Change, writer: Request | None) -> None:
+        requests = dict.fromkeys(self._owners(change.meta))
+        if change.old is not None:
+            requests |= dict.fromkeys(self._owners(change.old.meta))
+        for request in requests:
+            self._enqueue(request, self._kind, change, writer)
+
+    def _owners(self, meta: Meta) -> Iterable[Request]:
+        resource = self._owner
+        namespace = meta.namespace if resource.namespaced else ""
+        for owner in meta.owner_references:
+            if owner.kind == resource.kind and owner.api_version.rpartition("/")[0] == resource.group:
+                yield Request(namespace, owner.name)
+
+
+class SameNameMapper:
+    """A watched object changed: the object of our kind with the same namespace and name is queued."""
+
+    def __init__(self, own: Resource, kind: str, enqueue: Enqueue) -> None:
+        self._namespaced = own.namespaced
+        self._kind = kind
+        self._enqueue = enqueue
+
+    def __call__(self, change: Change, writer: Request | None) -> None:
+        namespace, name = change.key
+        self._enqueue(Request(namespace if self._namespaced else "", name), self._kind, change, writer)
+
+
 class WatchMapper:
     """A watched object changed: the author's function maps its old and its new state to requests."""
 
     def __init__(
-        self, controller: str, watch: Watch[Any], informer: Informer, caches: Caches, enqueue: Enqueue
+        self, controller: str, watch: Watches[Any], informer: Informer, caches: Caches, enqueue: Enqueue
     ) -> None:
         self._watch = watch
         self._informer = informer
         self._caches = caches
         self._enqueue = enqueue
-        self._decode = decoder(watch.kind).decode
+        self._decode = _decode(informer, watch.kind)
         self._stage = f"cannot be mapped to requests of {controller}"
-        self._predicate = watch.predicate and guarded(
-            watch.predicate, informer.quarantine, f"cannot be judged by the predicate of {controller}"
-        )
+        self._predicate = predicate_of(controller, watch.kind, watch.when, informer)
         self._failed: set[Key] = set()
         self._timer: asyncio.TimerHandle | None = None
         self._stopped = False
@@ -131,7 +212,8 @@ class WatchMapper:
     def _requests(self, obj: Any) -> Iterable[Request]:
         if self._watch.lookup is not None:
             return self._watch.lookup(obj, self._caches)
-        return self._watch.requests(obj) if self._watch.requests is not None else ()
+        assert self._watch.requests is not None  # see watch_mapper
+        return self._watch.requests(obj)
 
     def _retry_later(self) -> None:
         if self._timer is None and not self._stopped:

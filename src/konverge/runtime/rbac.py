@@ -15,8 +15,9 @@ from typing import Any
 from konverge.client import Client, ConnectionFailed, ConnectionLost, InternalError, TooManyRequests, Unavailable
 from konverge.objects.resource import Resource
 from konverge.runtime.declare import Controller
+from konverge.runtime.relations import CACHE_VERBS as READ
+from konverge.runtime.relations import CachedKind
 
-READ = ("get", "list", "watch")
 WRITE = ("create", "delete", "patch")
 LEASE = ("get", "create", "update")
 """What leader election cannot do without. A role that grants no `watch` is enough: then the Lease is read instead."""
@@ -75,32 +76,24 @@ def _of_controller(controller: Controller[Any]) -> set[Permission]:
     needed |= set(_on(kind, ("patch",), controller.namespaces, "/status"))
     if controller.finalizers:
         needed |= set(_on(kind, ("patch",), controller.namespaces))
-    if controller.finalizers or controller.owns:
+    if controller.finalizers or controller.owned:
         # Children block the deletion of their owner (blockOwnerDeletion). Clusters with the admission plugin
         # OwnerReferencesPermissionEnforcement allow that only to clients that may update the owner's finalizers.
         needed |= set(_on(kind, ("update",), controller.namespaces, "/finalizers"))
-    for owned in controller.owns:
-        needed |= set(_on(owned.resource, READ + WRITE, controller.namespaces))
-    for written in controller.writes:
-        needed |= set(_on(written.resource, ("delete", "patch"), controller.namespaces))
-    for changed in controller.changes:
-        needed |= set(_on(changed.resource, ("patch",), controller.namespaces))
-    for deleted in controller.deletes:
-        needed |= set(_on(deleted.resource, ("delete",), controller.namespaces))
-    for resource, subresource in controller.calls:
-        needed |= set(_on(resource, ("update",), controller.namespaces, f"/{subresource}"))
-    for made in controller.makes:
-        needed |= set(_on(made.resource, ("get", *WRITE), controller.namespaces))
-    for fetched in controller.gets:
-        needed |= set(_on(fetched.resource, ("get",), controller.namespaces))
-    for watch in controller.watches:
-        namespaces = controller.namespaces if watch.namespaces is None else watch.namespaces
-        needed |= set(_on(watch.kind.resource, READ, namespaces))
-    for read in controller.reads:
-        needed |= set(_on(read.resource, READ, controller.namespaces))
+    for owned in controller.owned:
+        needed |= set(_on(owned.kind.resource, READ + WRITE, _namespaces(owned, controller)))
+    for watch in controller.watched:
+        needed |= set(_on(watch.kind.resource, READ, _namespaces(watch, controller)))
+    for use in controller.uses:
+        subresource = f"/{use.subresource}" if use.subresource else ""
+        needed |= set(_on(use.resource, use.granted, _namespaces(use, controller), subresource))
     for namespace in controller.namespaces or ("",):
         needed |= {Permission("", "events", verb, namespace) for verb in ("create", "patch")}
     return needed
+
+
+def _namespaces(declared: CachedKind, controller: Controller[Any]) -> tuple[str, ...]:
+    return controller.namespaces if declared.namespaces is None else declared.namespaces
 
 
 def _on(

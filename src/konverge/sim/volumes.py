@@ -24,7 +24,7 @@ from konverge.objects.labels import from_selector
 from konverge.objects.meta import ObjectMeta
 from konverge.objects.quantity import Quantity
 from konverge.objects.times import parse_time
-from konverge.runtime import Context, Controller, Request, Result, Watch
+from konverge.runtime import Context, Controller, Request, Result, Watches
 
 SELECTED_NODE = "volume.kubernetes.io/selected-node"
 PROVISIONER = "sim.konverge.dev/volumes"
@@ -68,11 +68,11 @@ class Volumes:
         self._pending: set[Request] = set()
 
     def controllers(self) -> list[Controller[Any]]:
-        waiting: list[Watch[Any]] = [
-            Watch(kind=PersistentVolume, requests=self._claims_of),
-            Watch(kind=StorageClass, requests=lambda _: sorted(self._pending)),
+        waiting: list[Watches[Any]] = [
+            Watches(PersistentVolume, requests=self._claims_of),
+            Watches(StorageClass, requests=lambda _: sorted(self._pending)),
         ]
-        volume_of = Watch(kind=PersistentVolumeClaim, requests=_volume_of)
+        volume_of = Watches(PersistentVolumeClaim, requests=_volume_of)
         return [
             Controller(PersistentVolumeClaim, self.claim, name="volume-binder", watches=waiting, component=BINDER),
             Controller(PersistentVolume, self.volume, name="volume-reclaimer", watches=[volume_of]),

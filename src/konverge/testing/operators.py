@@ -110,16 +110,8 @@ def kinds_of(controllers: Iterable[Controller[Any]]) -> list[type[CustomResource
     """The custom kinds that controllers name, each once; those that a cluster may lack are left out."""
     kinds: dict[type[Object], None] = {}
     for controller in controllers:
-        watched = [watch.kind for watch in controller.watches]
-        named = (
-            *(controller.versions or [controller.kind]),
-            *controller.owns,
-            *watched,
-            *controller.reads,
-            *controller.writes,
-        )
-        more = (*controller.changes, *controller.deletes, *controller.gets, *controller.makes)
-        kinds |= dict.fromkeys(kind for kind in (*named, *more) if kind not in controller.optional)
+        named = (*controller.versions, *controller.kinds)
+        kinds |= dict.fromkeys(kind for kind in named if kind not in controller.optional_kinds)
     return [kind for kind in kinds if issubclass(kind, CustomResource)]
 
 

@@ -19,7 +19,7 @@ pytestmark = pytest.mark.spec("O-01")
 
 DECLARED = '''
 """Texts that are kept. And more about it."""
-from konverge import Context, Controller, CustomResource, Manager, Model
+from konverge import Context, Controller, CustomResource, Manager, Model, Use
 from konverge.objects.kinds.core_v1 import ConfigMap
 
 class Spec(Model):
@@ -112,7 +112,8 @@ def test_only_kinds_of_its_own_groups_are_installed_with_an_operator(write: Writ
 from konverge.operators.webapp import WebApp
 class Draft(CustomResource[Spec, Model], group="example.com", version="v1"): ...
 class Absent(CustomResource[Spec, Model], group="example.com", version="v1"): ...
-controllers = [Controller(Note, reconcile, owns=[ConfigMap, WebApp, Draft], reads=[Absent], optional=[Absent])]
+absent = Use(Absent, cached=True, optional=True)
+controllers = [Controller(Note, reconcile, owns=[ConfigMap, WebApp, Draft], uses=[absent])]
 """
     write("notes.py", DECLARED + more)
     assert [kind.__name__ for kind in load("notes:controllers").kinds] == ["Note", "Draft"]

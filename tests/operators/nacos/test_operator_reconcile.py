@@ -254,12 +254,17 @@ def test_what_is_watched_and_written() -> None:
     (controller,) = controllers(SimulatedDatabases(), HttpNacosServers(), namespaces=("space",))
     assert (controller.name, controller.kind, controller.namespaces) == ("nacos", AnyNacos, ("space",))
     owned = {ConfigMap, StatefulSet, Service, PodDisruptionBudget, Job, Secret, Ingress}
-    assert set(controller.owns) == owned
-    assert list(controller.makes) == [ServiceMonitor]
-    assert set(controller.writes) == {Pod, PersistentVolumeClaim}
-    watched = {watch.kind: watch.label_selector for watch in controller.watches}
+    assert {declared.kind for declared in controller.owned} == owned
+    read = {"get", "list", "watch"}
+    assert {use.kind: use.granted for use in controller.uses} == {
+        ServiceMonitor: {"get", "create", "patch", "delete"},
+        Pod: {"patch", "delete"},
+        PersistentVolumeClaim: read | {"patch", "delete"},
+    }
+    watched = {watch.kind: watch.label_selector for watch in controller.watched}
     ours = "middleware=nacos"
-    assert watched == {Pod: ours, PersistentVolumeClaim: ours, Secret: "", ConfigMap: ""}
+    assert watched == {Pod: ours, Secret: "", ConfigMap: ""}
+    assert {use.kind: use.label_selector for use in controller.uses if use.cached} == {PersistentVolumeClaim: ours}
     settings = controller.settings
     assert settings is not None
     assert settings.max_retries == 0, "nothing is given up"
@@ -280,7 +285,7 @@ def test_what_a_controller_works_with() -> None:
 
 def test_changes_of_a_resource_that_matter() -> None:
     (controller,) = controllers()
-    predicate = controller.predicate
+    predicate = controller.when
     assert predicate is not None
     before = nacos()
 
@@ -302,7 +307,7 @@ def test_a_resource_that_is_gone_is_forgotten() -> None:
     key = Request("space", "nacos")
     tools.metrics.of(key)
     tools.databases_checked.remember(key, "x")
-    predicate = controller.predicate
+    predicate = controller.when
     assert predicate is not None
     predicate(Change(ChangeType.UPDATED, Key("space", "nacos"), record(nacos()), record(nacos(generation=2))))
     assert key in tools.metrics.resources
@@ -313,7 +318,7 @@ def test_a_resource_that_is_gone_is_forgotten() -> None:
 
 def referred(spec: dict[str, Any]) -> list[str]:
     (controller,) = controllers()
-    index = controller.indexes[AnyNacos]["refers"]
+    index = controller.index_functions[AnyNacos]["refers"]
     given = record(nacos(spec=spec))
     return list(index(given, given.meta))
 
@@ -345,19 +350,19 @@ def test_which_secrets_and_config_maps_a_resource_names() -> None:
 def test_pods_lead_to_their_nacos() -> None:
     (controller,) = controllers()
     pod = Pod(metadata=ObjectMeta(name="p", namespace="space", labels={"app": "nacos"}))
-    (watch,) = [watch for watch in controller.watches if watch.kind is Pod]
+    (watch,) = [watch for watch in controller.watched if watch.kind is Pod]
     assert watch.requests is not None
     assert list(watch.requests(pod)) == [Request("space", "nacos")]
     pod.metadata.resource_version = "1"
     for kind in (Pod, PersistentVolumeClaim):
-        index = controller.indexes[kind]["app"]
+        index = controller.index_functions[kind]["app"]
         assert list(index(record(pod), record(pod).meta)) == ["space/nacos"]
 
 
 @pytest.mark.parametrize("kind", [Secret, ConfigMap])
 def test_secrets_and_config_maps_lead_to_those_who_name_them(kind: type[Object]) -> None:
     (controller,) = controllers()
-    (watch,) = [watch for watch in controller.watches if watch.kind is kind]
+    (watch,) = [watch for watch in controller.watched if watch.kind is kind]
     assert watch.lookup is not None
     asked: list[tuple[str, str]] = []
 

@@ -22,7 +22,7 @@ from konverge.operators.wukong.kinds import (
     VirtualMachineSnapshot,
 )
 from konverge.operators.wukong.names import LABEL
-from konverge.operators.wukong.operator import FOREIGN, OPERATOR, REFERS, controllers, refers_to
+from konverge.operators.wukong.operator import OPERATOR, REFERS, controllers, refers_to
 from konverge.operators.wukong.options import NODE_INTERFACES, Options, from_environment, to_environment
 from konverge.operators.wukong.resource import AnyWukong, WukongSnapshot
 from konverge.operators.wukong.steps.nodes import BRIDGES
@@ -81,7 +81,7 @@ def declared(options: Options | None = None, **more: Any) -> tuple[Controller[An
 
 def requests(stage: Stage, obj: Any, options: Options | None = None) -> list[Request] | None:
     """Which Wukongs a change of an object leads to; None for what is not watched."""
-    watches = [watch for watch in declared(options)[0].watches if watch.kind is type(obj)]
+    watches = [watch for watch in declared(options)[0].watched if watch.kind is type(obj)]
     if not watches:
         return None
     (watch,) = watches
@@ -132,15 +132,31 @@ class NoCaches:
 
 def test_without_a_cache_nothing_is_referred_to() -> None:
     for kind in (Secret, NodeNetworkConfigurationPolicy):
-        (watch,) = [watch for watch in declared(ALLOWED)[0].watches if watch.kind is kind]
+        (watch,) = [watch for watch in declared(ALLOWED)[0].watched if watch.kind is kind]
         assert watch.lookup is not None
         assert list(watch.lookup(made(kind, "x"), NoCaches())) == []  # type: ignore[arg-type]
+
+
+FOREIGN = {
+    VirtualMachine,
+    VirtualMachineInstance,
+    DataVolume,
+    NetworkAttachmentDefinition,
+    VirtualMachineRestore,
+    VirtualMachineSnapshot,
+}
+"""The kinds of others, which a cluster may not have."""
+
+
+def read(controller: Controller[Any]) -> set[Any]:
+    """The kinds that are cached although their changes lead nowhere."""
+    return {use.kind for use in controller.uses if use.cached}
 
 
 def test_what_the_controllers_declare() -> None:
     wukong, snapshot = declared(namespaces=("a", "b"))
     assert (wukong.name, wukong.kind, wukong.namespaces) == ("wukong", AnyWukong, ("a", "b"))
-    assert set(wukong.owns) == {
+    assert {owned.kind for owned in wukong.owned} == {
         VirtualMachine,
         DataVolume,
         PersistentVolumeClaim,
@@ -149,23 +165,24 @@ def test_what_the_controllers_declare() -> None:
         Service,
         VirtualMachineRestore,
     }
-    assert set(wukong.reads) == {StorageClass, VirtualMachineSnapshot}
-    assert wukong.optional == FOREIGN
-    assert wukong.indexes.keys() == {AnyWukong}
-    assert wukong.indexes[AnyWukong].keys() == {REFERS, BRIDGES}
+    assert read(wukong) == {StorageClass, VirtualMachineSnapshot}
+    assert wukong.optional_kinds == FOREIGN
+    assert wukong.index_functions.keys() == {AnyWukong}
+    assert wukong.index_functions[AnyWukong].keys() == {REFERS, BRIDGES}
     assert (snapshot.name, snapshot.kind, snapshot.namespaces) == ("wukongsnapshot", WukongSnapshot, ("a", "b"))
-    assert (list(snapshot.owns), list(snapshot.reads)) == ([VirtualMachineSnapshot], [AnyWukong, VirtualMachine])
-    assert snapshot.optional == FOREIGN
+    assert [owned.kind for owned in snapshot.owned] == [VirtualMachineSnapshot]
+    assert read(snapshot) == {AnyWukong, VirtualMachine}
+    assert snapshot.optional_kinds == {VirtualMachineSnapshot, VirtualMachine}
     for controller in (wukong, snapshot):
         assert (controller.settings.workers, controller.settings.timeout) == (32, 60.0)
         assert controller.settings.max_retries == 0
-    assert set(declared(ALLOWED)[0].reads) == {StorageClass, NodeNetworkState, Node, VirtualMachineSnapshot}
-    assert list(declared(ALLOWED)[0].makes) == [NodeNetworkConfigurationPolicy]
-    assert list(declared()[0].makes) == []
+    assert read(declared(ALLOWED)[0]) == {StorageClass, NodeNetworkState, Node, VirtualMachineSnapshot}
+    assert NodeNetworkConfigurationPolicy in [use.kind for use in declared(ALLOWED)[0].uses if "apply" in use.verbs]
+    assert NodeNetworkConfigurationPolicy not in declared()[0].kinds
 
 
 def test_labels_and_annotations_matter_and_a_status_does_not() -> None:
-    predicate = declared()[0].predicate
+    predicate = declared()[0].when
     assert predicate is not None
 
     def change(**after: Any) -> Change:
@@ -187,7 +204,7 @@ def test_the_interfaces_of_nodes_are_passed_on(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setenv(NODE_INTERFACES, " ens256 ,,ens224")
     assert from_environment().node_interfaces == {"ens224", "ens256"}
     assert to_environment() == OPERATOR.environment() == {NODE_INTERFACES: "ens224,ens256"}
-    assert [watch.kind for watch in controllers()[0].watches][-1] is NodeNetworkConfigurationPolicy
+    assert [watch.kind for watch in controllers()[0].watched][-1] is NodeNetworkConfigurationPolicy
     monkeypatch.delenv(NODE_INTERFACES)
     assert to_environment() == {}
-    assert VirtualMachineInstance in [watch.kind for watch in controllers()[0].watches]
+    assert VirtualMachineInstance in [watch.kind for watch in controllers()[0].watched]

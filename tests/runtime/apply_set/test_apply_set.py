@@ -14,7 +14,7 @@ from konverge.client.call import Call
 from konverge.objects import CustomResource, Model
 from konverge.objects.kinds.core_v1 import ConfigMap, Secret, Service
 from konverge.objects.meta import ObjectMeta, OwnerReference
-from konverge.runtime import Context, Controller, Manager, NotOwned
+from konverge.runtime import Context, Controller, Manager, NotOwned, Owns, Use
 from konverge.runtime.apply_set import Child, NotServed, SetResult, run
 from konverge.runtime.apply_set.members import PART_OF, set_id
 from konverge.runtime.owners import controller_reference
@@ -327,7 +327,7 @@ async def test_what_changed_since_it_was_seen_is_not_deleted(client: Client) -> 
 async def test_kinds_that_are_not_declared_as_owned_are_refused_before_anything_is_written(client: Client) -> None:
     await client.create(owner())
     setting = Setting(lambda ctx: [config_map("a"), Service(metadata=ObjectMeta(name="s"))])
-    async with manager(client, setting, reads=[Service]).running():
+    async with manager(client, setting, uses=[Use(Service, cached=True)]).running():
         await settle()
     assert "declare it with owns=[Service]" in str(setting.errors[0])
     assert await maps(client) == []
@@ -349,7 +349,7 @@ async def test_a_kind_that_is_not_served(client: Client) -> None:
         return [Child(lamp, optional=bool(named(ctx.obj))), Child(config_map("a"), after=[lamp])]
 
     setting = Setting(children)
-    async with manager(client, setting, ConfigMap, Lamp, optional=[Lamp]).running():
+    async with manager(client, setting, ConfigMap, Owns(Lamp, optional=True)).running():
         await settle()
         assert [ref.kind for ref in setting.last.skipped] == ["Lamp"]
         assert await maps(client) == ["a"]

@@ -11,7 +11,7 @@ import pytest
 from konverge.client import Client, JsonPatch, MergePatch, NotFound
 from konverge.objects.kinds.core_v1 import ConfigMap, Secret
 from konverge.objects.meta import ObjectMeta
-from konverge.runtime import Context, Controller, Manager, Result, TerminalError
+from konverge.runtime import Context, Controller, Manager, Result, TerminalError, Use
 from konverge.runtime.story.model import ReconcileStory, Write
 from konverge.runtime.story.ring import StoryLimits
 from tests.runtime.objects import SPACE, config_map, secret
@@ -72,7 +72,7 @@ async def test_it_has_what_was_read_from_the_cache_and_live(client: Client) -> N
                 await ctx.client.get(ConfigMap, "elsewhere", SPACE)
 
     await client.create(secret("key"))
-    latest = (await stories(client, reconcile, reads=[Secret]))[0]
+    latest = (await stories(client, reconcile, uses=[Use(Secret, cached=True)]))[0]
     assert [(read.source, read.kind, read.name, read.count) for read in latest.reads] == [
         ("cache", "Secret", "key", None),
         ("cache", "Secret", "", 1),

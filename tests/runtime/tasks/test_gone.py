@@ -14,7 +14,7 @@ from konverge.client import Client, MergePatch
 from konverge.objects.codec import to_json
 from konverge.objects.kinds.core_v1 import ConfigMap, Secret
 from konverge.objects.meta import ObjectMeta
-from konverge.runtime import Context, Controller, Manager, Settings, TerminalError
+from konverge.runtime import Context, Controller, Manager, Settings, TerminalError, Use
 from konverge.runtime.manager import LeaderElection
 from konverge.runtime.tasks.gone import STANDBY_MEMORY, Gone, GoneObjects
 from tests.runtime.objects import SPACE, config_map, secret
@@ -53,7 +53,7 @@ async def test_it_is_called_with_the_last_metadata(client: Client) -> None:
 
     made = await client.create(secret("a"))
     await client.create(config_map("left", a="1"))
-    async with Manager(client).add(Controller(Secret, on_gone=on_gone, reads=[ConfigMap])).running():
+    async with Manager(client).add(Controller(Secret, on_gone=on_gone, uses=[Use(ConfigMap, cached=True)])).running():
         await client.patch(Secret, "a", MergePatch({"metadata": {"labels": {"colour": "red"}}}), SPACE)
         await asyncio.sleep(1)
         assert seen == []
@@ -113,7 +113,7 @@ async def test_an_object_of_the_same_name_waits_until_the_call_has_succeeded(cli
 async def test_a_predicate_hides_no_disappearance(client: Client) -> None:
     goners = Goners()
     await client.create(secret("a"))
-    async with Manager(client).add(goners.controller(predicate=lambda change: False)).running():
+    async with Manager(client).add(goners.controller(when=lambda old, new: False)).running():
         await asyncio.sleep(1)
         await client.delete(Secret, "a", SPACE)
         await asyncio.sleep(1)

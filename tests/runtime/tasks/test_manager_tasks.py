@@ -14,7 +14,7 @@ from konverge.client import Client
 from konverge.objects.kinds.coordination_v1 import Lease
 from konverge.objects.kinds.core_v1 import ConfigMap, Secret
 from konverge.observe.exposition import render
-from konverge.runtime import Context, Controller, LeadershipLost, Manager
+from konverge.runtime import Context, Controller, LeadershipLost, Manager, Use
 from konverge.runtime.manager import LeaderElection
 from konverge.runtime.tasks.manager_tasks import TaskContext
 from konverge.wire.message import Headers, Request
@@ -73,7 +73,12 @@ async def test_it_runs_with_the_manager_and_reads_its_caches(client: Client) -> 
 
     await client.create(secret("a", key="value"))
     ticking = Ticking()
-    manager = Manager(client).add(Controller(Secret, note, reads=[ConfigMap])).add_task(look).add_task(ticking)
+    manager = (
+        Manager(client)
+        .add(Controller(Secret, note, uses=[Use(ConfigMap, cached=True)]))
+        .add_task(look)
+        .add_task(ticking)
+    )
     async with manager.running():
         await asyncio.sleep(25)
     assert seen == [(["a"], ["key"])], "a task that has returned has done its work"

@@ -28,8 +28,9 @@ from konverge.objects import labels
 from konverge.objects.codec import from_dict, to_dict
 from konverge.objects.kinds.apps_v1 import ControllerRevision, DaemonSet, DaemonSetStatus
 from konverge.objects.kinds.core_v1 import Node, Pod, PodTemplateSpec, Taint
-from konverge.runtime import Context, Controller, Reconciler, Request, Result, Watch, controller_of
+from konverge.runtime import Context, Controller, Reconciler, Request, Result, Watches, controller_of
 from konverge.runtime.context import Caches
+from konverge.runtime.predicates import ChangePredicate
 
 FIRST_DELAY, LONGEST_DELAY = 1.0, 900.0
 """Seconds between deletions of pods that fail on a node: a kubelet may reject them as fast as they are created.
@@ -180,6 +181,7 @@ _head = msgspec.json.Decoder(_Head)
 
 
 # upstream: shouldIgnoreNodeUpdate
+@ChangePredicate
 def _matters(change: Change) -> bool:
     """Nodes report heartbeats all the time; only labels and taints decide where daemons run."""
     old, new = change.old, change.new
@@ -216,8 +218,8 @@ def controllers() -> list[Controller[Any]]:
             component="daemonset-controller",
             owns=[Pod, ControllerRevision],
             watches=[
-                Watch(kind=Pod, lookup=adopters(DaemonSet), predicate=adoptable),
-                Watch(kind=Node, lookup=_concerned, predicate=_matters),
+                Watches(Pod, lookup=adopters(DaemonSet), when=adoptable),
+                Watches(Node, lookup=_concerned, when=_matters),
             ],
             indexes={Pod: {ORPHANS: orphans, BY_NODE: by_node}, ControllerRevision: {ORPHANS: orphans}},
         )

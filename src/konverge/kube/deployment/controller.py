@@ -23,7 +23,7 @@ from konverge.kube.pods import replicas_of
 from konverge.objects import labels
 from konverge.objects.kinds.apps_v1 import Deployment, ReplicaSet
 from konverge.objects.kinds.core_v1 import Pod
-from konverge.runtime import Context, Controller, Reconciler, Request, Result, Watch, controller_of, find_condition
+from konverge.runtime import Context, Controller, Reconciler, Request, Result, Watches, controller_of, find_condition
 from konverge.runtime.context import Caches
 from konverge.runtime.predicates import deleted
 
@@ -202,8 +202,8 @@ def controllers() -> list[Controller[Any]]:
             component="deployment-controller",
             owns=[ReplicaSet],
             watches=[
-                Watch(kind=ReplicaSet, lookup=adopters(Deployment), predicate=adoptable),
-                Watch(kind=Pod, lookup=_of_pod, predicate=deleted),
+                Watches(ReplicaSet, lookup=adopters(Deployment), when=adoptable),
+                Watches(Pod, lookup=_of_pod, when=deleted),
             ],
             indexes={ReplicaSet: {ORPHANS: orphans}, Pod: {"owner": by_owner}},
         )

@@ -46,8 +46,8 @@ from konverge.objects.kinds.discovery_v1 import (
     ForZone,
 )
 from konverge.objects.meta import Object, ObjectMeta
-from konverge.runtime import Changed, Context, Controller, Reconciler, Request, Watch
-from konverge.runtime.predicates import any_of, created, deleted, labels_changed
+from konverge.runtime import Changed, Context, Controller, Reconciler, Request, Watches
+from konverge.runtime.predicates import ChangePredicate, any_of, created, deleted, labels_changed
 
 SLICE_CONTROLLER = "endpointslice-controller.k8s.io"
 ENDPOINTS_MANAGED_BY = "endpoints.kubernetes.io/managed-by"
@@ -295,10 +295,7 @@ def _of_slice(slice_: EndpointSlice) -> list[Request]:
     return [Request(slice_.metadata.namespace, service)] if service else []
 
 
-def _same_name(obj: Service | Endpoints) -> list[Request]:
-    return [Request(obj.metadata.namespace, obj.metadata.name)]
-
-
+@ChangePredicate
 def _node_counts(change: Change) -> bool:
     """A node was added or deleted, or its zone changed. At the start the Services are reconciled in any case."""
     return not change.initial and any_of(created, deleted, labels_changed)(change)
@@ -318,10 +315,10 @@ def controllers() -> list[Controller[Any]]:
             ServiceReconciler(triggers),
             name="endpoints",
             watches=[
-                Watch(kind=Pod, lookup=service_pods.services_of, predicate=moved),
-                Watch(kind=Node, lookup=service_pods.services_on, predicate=_node_counts),
-                Watch(kind=Endpoints, requests=_same_name),
-                Watch(kind=EndpointSlice, requests=_of_slice),
+                Watches(Pod, lookup=service_pods.services_of, when=moved),
+                Watches(Node, lookup=service_pods.services_on, when=_node_counts),
+                Watches(Endpoints),
+                Watches(EndpointSlice, requests=_of_slice),
             ],
             indexes={
                 Pod: {service_pods.LABELS: service_pods.by_labels, service_pods.NODE: by_node},
@@ -333,15 +330,15 @@ def controllers() -> list[Controller[Any]]:
             Endpoints,
             LeftoverReconciler(triggers),
             name="endpoints-leftover",
-            predicate=created,
-            watches=[Watch(kind=Service, requests=_same_name, predicate=deleted)],
+            when=created,
+            watches=[Watches(Service, when=deleted)],
         ),
         Controller(
             Endpoints,
             MirroringReconciler(),
             name="endpointslice-mirroring",
             component="endpoint-slice-mirroring-controller",
-            watches=[Watch(kind=Service, requests=_same_name), Watch(kind=EndpointSlice, requests=_of_slice)],
+            watches=[Watches(Service), Watches(EndpointSlice, requests=_of_slice)],
             indexes=slice_index,
         ),
     ]

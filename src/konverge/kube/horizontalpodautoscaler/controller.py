@@ -26,8 +26,8 @@ from konverge.objects.kinds.autoscaling_v2 import (
 from konverge.objects.kinds.core_v1 import Pod
 from konverge.objects.resource import Resource
 from konverge.objects.times import now as time_now
-from konverge.runtime import Context, Controller, Request, Result, Watch
-from konverge.runtime.predicates import generation_changed
+from konverge.runtime import Context, Controller, Request, Result, Use
+from konverge.runtime.predicates import ChangePredicate, generation_changed
 
 PERIOD = 15.0
 """Upstream: HorizontalPodAutoscalerSyncPeriod."""
@@ -285,7 +285,7 @@ def controllers() -> list[Controller[Any]]:
             HorizontalPodAutoscaler,
             autoscaler.reconcile,
             component="horizontal-pod-autoscaler",
-            predicate=autoscaler.concerns,
-            watches=[Watch(kind=Pod)],
+            when=ChangePredicate(autoscaler.concerns),
+            uses=[Use(Pod, cached=True)],
         )
     ]

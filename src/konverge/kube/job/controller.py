@@ -29,9 +29,9 @@ from konverge.objects import labels
 from konverge.objects.kinds.batch_v1 import Job, UncountedTerminatedPods
 from konverge.objects.kinds.core_v1 import Pod
 from konverge.objects.times import now
-from konverge.runtime import Context, Controller, Reason, Reconciler, Request, Result, Watch, controller_of
+from konverge.runtime import Context, Controller, Reason, Reconciler, Request, Result, Watches, controller_of
 from konverge.runtime.context import Caches
-from konverge.runtime.predicates import deleted
+from konverge.runtime.predicates import ChangePredicate, deleted
 from konverge.runtime.reasons import Changed
 
 OURS = "kubernetes.io/job-controller"
@@ -204,6 +204,7 @@ async def release_orphan(ctx: Context[Pod]) -> None:
     await tracking.release(ctx, pod)
 
 
+@ChangePredicate
 def _may_be_tracked(change: Change) -> bool:
     """This is asked for every pod of the cluster, so the bytes are searched and not decoded."""
     return change.new is not None and TRACKING.encode() in change.new.raw
@@ -223,15 +224,15 @@ def controllers() -> list[Controller[Any]]:
             JobReconciler(),
             component="job-controller",
             owns=[Pod],
-            watches=[Watch(kind=Pod, lookup=adopters(Job), predicate=adoptable)],
+            watches=[Watches(Pod, lookup=adopters(Job), when=adoptable)],
             indexes={Pod: {ORPHANS: orphans}},
         ),
         Controller(
             Pod,
             release_orphan,
             name="job-orphans",
-            watches=[Watch(kind=Job, lookup=_pods_of, predicate=deleted)],
-            predicate=_may_be_tracked,
+            watches=[Watches(Job, lookup=_pods_of, when=deleted)],
+            when=_may_be_tracked,
             indexes={Pod: {"owner": by_owner}},
         ),
     ]

@@ -23,8 +23,9 @@ from konverge.objects.codec import decoder, to_dict
 from konverge.objects.kinds.coordination_v1 import Lease
 from konverge.objects.kinds.core_v1 import Node, NodeCondition, Pod, Taint
 from konverge.objects.times import now, parse_time
-from konverge.runtime import Context, Controller, Reconciler, Request, Result, Source, Watch, find_condition
+from konverge.runtime import Context, Controller, Reconciler, Request, Result, Source, Watches, find_condition
 from konverge.runtime.context import Caches
+from konverge.runtime.predicates import ChangePredicate
 
 NOT_READY = "node.kubernetes.io/not-ready"
 UNREACHABLE = "node.kubernetes.io/unreachable"
@@ -319,6 +320,7 @@ def _is_unheard_of(node: Node) -> bool:
     return readiness(node) == "Unknown"
 
 
+@ChangePredicate
 def _became_ready_or_lost(change: Change) -> bool:
     before, after = (readiness(_node(record.raw)) if record else "" for record in (change.old, change.new))
     return before != after and not change.initial
@@ -332,8 +334,8 @@ def controllers(announced: Announced | None = None) -> list[Controller[Any]]:
             name="node-lifecycle",
             component="node-controller",
             watches=[
-                Watch(kind=Node, lookup=_all_lost, predicate=_became_ready_or_lost),
-                Watch(kind=Pod, lookup=_of_pod, predicate=moved),
+                Watches(Node, lookup=_all_lost, when=_became_ready_or_lost),
+                Watches(Pod, lookup=_of_pod, when=moved),
             ],
             sources=[Source(name="silence", requests=announced.requests)] if announced is not None else [],
             indexes={Pod: {ON_NODE: by_node}},

@@ -24,8 +24,9 @@ from konverge.kube.podgc import disruption_target
 from konverge.kube.pods import condition_patch
 from konverge.objects.kinds.core_v1 import Node, Pod, Taint, Toleration
 from konverge.objects.times import parse_time
-from konverge.runtime import Context, Controller, Reconciler, Request, Result, Watch
+from konverge.runtime import Context, Controller, Reconciler, Request, Result, Watches
 from konverge.runtime.context import Caches
+from konverge.runtime.predicates import ChangePredicate
 
 ON_NODE = "eviction/node"
 _MOST_SEEN = 10_000  # a bound on memory
@@ -114,6 +115,7 @@ class _View(msgspec.Struct, gc=False):
 _view = msgspec.json.Decoder(_View).decode
 
 
+@ChangePredicate
 def _bound_or_tolerations_changed(change: Change) -> bool:
     """A pod was bound to a node, or its tolerations changed."""
     if change.new is None:
@@ -123,6 +125,7 @@ def _bound_or_tolerations_changed(change: Change) -> bool:
     return bool(now.node_name) and now != before
 
 
+@ChangePredicate
 def _taints_changed(change: Change) -> bool:
     before, now = (
         [taint for taint in _view(record.raw).spec.taints if taint.get("effect") == "NoExecute"] if record else []
@@ -139,8 +142,8 @@ def controllers() -> list[Controller[Any]]:
             reconciler,
             name="taint-eviction",
             component="taint-eviction-controller",
-            predicate=_bound_or_tolerations_changed,
-            watches=[Watch(kind=Node, lookup=reconciler.of_node, predicate=_taints_changed)],
+            when=_bound_or_tolerations_changed,
+            watches=[Watches(Node, lookup=reconciler.of_node, when=_taints_changed)],
             indexes={Pod: {ON_NODE: by_node}},
         )
     ]

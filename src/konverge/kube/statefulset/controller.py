@@ -24,7 +24,7 @@ from konverge.objects import labels
 from konverge.objects.codec import to_dict
 from konverge.objects.kinds.apps_v1 import ControllerRevision, StatefulSet, StatefulSetStatus
 from konverge.objects.kinds.core_v1 import PersistentVolumeClaim, Pod
-from konverge.runtime import Context, Controller, Reconciler, Request, Result, Watch
+from konverge.runtime import Context, Controller, Reconciler, Request, Result, Watches
 from konverge.runtime.predicates import deleted
 from konverge.runtime.result import ReconcileError
 
@@ -216,8 +216,8 @@ def controllers() -> list[Controller[Any]]:
             component="statefulset-controller",
             owns=[Pod, ControllerRevision],
             watches=[
-                Watch(kind=Pod, lookup=adopters(StatefulSet), predicate=adoptable),
-                Watch(kind=PersistentVolumeClaim, requests=_waiting_for, predicate=deleted),
+                Watches(Pod, lookup=adopters(StatefulSet), when=adoptable),
+                Watches(PersistentVolumeClaim, requests=_waiting_for, when=deleted),
             ],
             indexes={Pod: {ORPHANS: orphans}, ControllerRevision: {ORPHANS: orphans}},
         )

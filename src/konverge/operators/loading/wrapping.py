@@ -116,9 +116,7 @@ def _custom(kinds: Iterable[type[Any]]) -> list[type[CustomResource[Any, Any]]]:
 
 
 def _mentioned(controller: Controller[Any]) -> Sequence[type[Any]]:
-    watched = [watch.kind for watch in controller.watches]
-    every = [*controller.owns, *watched, *controller.reads, *controller.writes, *controller.makes, *controller.gets]
-    return [kind for kind in every if kind not in controller.optional]
+    return [kind for kind in controller.kinds if kind not in controller.optional_kinds]
 
 
 def _folder(module: ModuleType | None) -> Path | None:

@@ -28,6 +28,7 @@ from konverge.operators.nacos.steps.outcome import CONTINUE, DONE, PARAMETER, SY
 from konverge.operators.nacos.steps.ownership import NOT_OWNED
 from konverge.operators.nacos.steps.pods import BY_APP
 from konverge.runtime import (
+    ChangePredicate,
     Context,
     Controller,
     NotOwned,
@@ -35,7 +36,8 @@ from konverge.runtime import (
     Request,
     Result,
     Settings,
-    Watch,
+    Use,
+    Watches,
     annotations_changed,
     any_of,
     generation_changed,
@@ -175,6 +177,7 @@ def controllers(
     )
     spec_changed = any_of(generation_changed, annotations_changed, labels_changed)
 
+    @ChangePredicate
     def matters(change: Change) -> bool:
         if change.new is None:
             tools.forget(change.key)
@@ -186,15 +189,17 @@ def controllers(
             NacosReconciler(tools),
             name="nacos",
             owns=[ConfigMap, StatefulSet, Service, PodDisruptionBudget, Job, Secret, Ingress],
-            makes=[ServiceMonitor],
             watches=[
-                Watch(kind=Pod, requests=_of_pod, label_selector=_OURS),
-                Watch(kind=PersistentVolumeClaim, label_selector=_OURS),
-                Watch(kind=Secret, lookup=_referring),
-                Watch(kind=ConfigMap, lookup=_referring),
+                Watches(Pod, requests=_of_pod, label_selector=_OURS),
+                Watches(Secret, lookup=_referring),
+                Watches(ConfigMap, lookup=_referring),
             ],
-            writes=[Pod, PersistentVolumeClaim],
-            predicate=matters,
+            uses=[
+                Use(Pod, "patch", "delete"),
+                Use(PersistentVolumeClaim, "patch", "delete", cached=True, label_selector=_OURS),
+                Use(ServiceMonitor, "apply", "delete"),
+            ],
+            when=matters,
             namespaces=namespaces,
             indexes={AnyNacos: {REFERS: _refers_to}, Pod: {BY_APP: _by_app}, PersistentVolumeClaim: {BY_APP: _by_app}},
             metrics=tools.metrics.collect,

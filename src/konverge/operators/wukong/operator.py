@@ -37,9 +37,11 @@ from konverge.operators.wukong.steps.nodes import BRIDGES, bridges_of
 from konverge.operators.wukong.steps.power import CALLS, MACHINES
 from konverge.runtime import (
     Controller,
+    Owns,
     Request,
     Settings,
-    Watch,
+    Use,
+    Watches,
     annotations_changed,
     any_of,
     generation_changed,
@@ -85,17 +87,6 @@ def referred_by(obj: Object, caches: Caches) -> Iterable[Request]:
     return () if lister is None else lister.keys_by_index(REFERS, value)
 
 
-FOREIGN: tuple[type[Object], ...] = (
-    VirtualMachine,
-    VirtualMachineInstance,
-    DataVolume,
-    NetworkAttachmentDefinition,
-    VirtualMachineRestore,
-    VirtualMachineSnapshot,
-    NodeNetworkConfigurationPolicy,
-    NodeNetworkState,
-)
-"""The kinds of others: a cluster may not have them, or not yet."""
 _SETTINGS = Settings(
     workers=32, timeout=60.0, max_retries=0, max_delay=60.0, rate_limiter_qps=100.0, rate_limiter_burst=500
 )
@@ -113,50 +104,54 @@ def _on_bridge(policy: NodeNetworkConfigurationPolicy, caches: Caches) -> Iterab
     return () if lister is None else lister.keys_by_index(BRIDGES, policy.metadata.name)
 
 
-def _on_nodes(options: Options) -> dict[str, Any]:
-    """What is watched and read of nodes, where the operator may change them at all."""
-    if not options.node_networks:
-        return {}
-    return {"reads": [StorageClass, NodeNetworkState, Node], "makes": [NodeNetworkConfigurationPolicy]}
+# What is watched and used of nodes, where the operator may change them at all.
+_NODE_WATCHES = (Watches(NodeNetworkConfigurationPolicy, lookup=_on_bridge, optional=True),)
+_NODE_USES: tuple[Use[Any], ...] = (
+    Use(Node, cached=True),
+    Use(NodeNetworkState, cached=True, optional=True),
+    Use(NodeNetworkConfigurationPolicy, "apply", "delete", optional=True),
+)
 
 
 def controllers(options: Options | None = None, *, namespaces: tuple[str, ...] = ()) -> list[Controller[Any]]:
     """The controllers of the operator; without options, as the environment says."""
     options = options or from_environment()
-    watches: list[Watch[Any]] = [
-        Watch(kind=VirtualMachineInstance, requests=_of_instance),
-        Watch(kind=PersistentVolumeClaim, lookup=referred_by),
-        Watch(kind=DataVolume, lookup=referred_by),
-        Watch(kind=NetworkAttachmentDefinition, lookup=referred_by),
-        Watch(kind=Secret, lookup=referred_by),
-        Watch(kind=WukongSnapshot, lookup=referred_by),
-    ]
-    if options.node_networks:
-        watches.append(Watch(kind=NodeNetworkConfigurationPolicy, lookup=_on_bridge))
-    on_nodes = _on_nodes(options)
     return [
         Controller(
             AnyWukong,
             WukongReconciler(options),
             name="wukong",
+            # The kinds of others are optional: a cluster may not have them, or not yet.
             owns=[
-                VirtualMachine,
-                DataVolume,
+                Owns(VirtualMachine, optional=True),
+                Owns(VirtualMachineRestore, optional=True),
+                Owns(DataVolume, optional=True),
+                Owns(NetworkAttachmentDefinition, optional=True),
                 PersistentVolumeClaim,
-                NetworkAttachmentDefinition,
                 Secret,
                 Service,
-                VirtualMachineRestore,
             ],
-            watches=watches,
-            reads=[*on_nodes.get("reads", [StorageClass]), VirtualMachineSnapshot],
-            makes=on_nodes.get("makes", ()),
-            gets=[CustomResourceDefinition],
-            changes=[AnyWukong],
-            deletes=[VirtualMachineInstance],
-            calls=[(CALLS, "pause"), (CALLS, "unpause"), (MACHINES, "restart")],
-            optional=FOREIGN,
-            predicate=any_of(generation_changed, annotations_changed, labels_changed),
+            watches=[
+                Watches(VirtualMachineInstance, requests=_of_instance, optional=True),
+                Watches(DataVolume, lookup=referred_by, optional=True),
+                Watches(NetworkAttachmentDefinition, lookup=referred_by, optional=True),
+                Watches(PersistentVolumeClaim, lookup=referred_by),
+                Watches(Secret, lookup=referred_by),
+                Watches(WukongSnapshot, lookup=referred_by),
+                *(_NODE_WATCHES if options.node_networks else ()),
+            ],
+            uses=[
+                Use(StorageClass, cached=True),
+                Use(VirtualMachineSnapshot, cached=True, optional=True),
+                Use(CustomResourceDefinition, "get"),
+                Use(AnyWukong, "patch"),
+                Use(VirtualMachineInstance, "delete", optional=True),
+                Use(CALLS, "update", subresource="pause"),
+                Use(CALLS, "update", subresource="unpause"),
+                Use(MACHINES, "update", subresource="restart"),
+                *(_NODE_USES if options.node_networks else ()),
+            ],
+            when=any_of(generation_changed, annotations_changed, labels_changed),
             namespaces=namespaces,
             indexes={AnyWukong: {REFERS: refers_to, BRIDGES: bridges_of}},
             settings=_SETTINGS,
@@ -165,9 +160,8 @@ def controllers(options: Options | None = None, *, namespaces: tuple[str, ...] =
             WukongSnapshot,
             SnapshotReconciler(options),
             name="wukongsnapshot",
-            owns=[VirtualMachineSnapshot],
-            reads=[AnyWukong, VirtualMachine],
-            optional=FOREIGN,
+            owns=[Owns(VirtualMachineSnapshot, optional=True)],
+            uses=[Use(AnyWukong, cached=True), Use(VirtualMachine, cached=True, optional=True)],
             namespaces=namespaces,
             settings=_SETTINGS,
         ),

@@ -19,8 +19,9 @@ from konverge.cache import Change
 from konverge.client import NotFound, StrategicPatch
 from konverge.objects.kinds.core_v1 import Node, Pod
 from konverge.observe.events import EventRecorder
-from konverge.runtime import Context, Controller, Request, Result, Source, Watch
+from konverge.runtime import Context, Controller, Request, Result, Source, Watches
 from konverge.runtime.context import Recorder
+from konverge.runtime.predicates import ChangePredicate
 from konverge.sim.kubelet import status
 from konverge.sim.kubelet.behaviour import ADDRESS, RUNS, Behaviour, BehaviourError, Rule, behaviours
 from konverge.sim.kubelet.machine import PodMachine, recover
@@ -100,8 +101,8 @@ class Kubelet:
                 Pod,
                 self.reconcile,
                 name="kubelet",
-                predicate=self._concerns_us,
-                watches=[Watch(kind=Node, requests=self._waiting_for), *self._supplies.watches()],
+                when=ChangePredicate(self._concerns_us),
+                watches=[Watches(Node, requests=self._waiting_for), *self._supplies.watches()],
                 sources=[Source(name="looked at again", requests=self._looked_at_again)],
             ),
             *(self.runtime.controllers() if self.runtime is not None else ()),

@@ -12,7 +12,8 @@ from typing import Any
 from konverge.cache import Change
 from konverge.client import NotFound
 from konverge.objects.kinds.core_v1 import ConfigMap, Pod, Secret
-from konverge.runtime import Context, Request, Watch
+from konverge.runtime import Context, Request, Watches
+from konverge.runtime.predicates import ChangePredicate
 from konverge.sim.kubelet.machine import PodMachine
 from konverge.sim.kubelet.references import Kind, Missing, missing, of_containers, of_volumes
 
@@ -27,8 +28,10 @@ class Supplies:
     def __init__(self) -> None:
         self._waiting: dict[Reference, set[Request]] = {}
 
-    def watches(self) -> list[Watch[Any]]:
-        return [Watch(kind=kind, requests=self._users_of, predicate=self._is_awaited) for kind in _KINDS.values()]
+    def watches(self) -> list[Watches[Any]]:
+        return [
+            Watches(kind, requests=self._users_of, when=ChangePredicate(self._is_awaited)) for kind in _KINDS.values()
+        ]
 
     def _is_awaited(self, change: Change) -> bool:
         return bool(self._waiting)

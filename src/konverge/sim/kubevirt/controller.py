@@ -18,7 +18,7 @@ from zlib import crc32
 
 from konverge import clock
 from konverge.objects.meta import Object, ObjectMeta
-from konverge.runtime import Context, Controller, Request, Result, Watch
+from konverge.runtime import Context, Controller, Request, Result, Watches
 from konverge.runtime.context import Caches
 from konverge.sim.kubevirt import faults
 from konverge.sim.kubevirt.kinds import Foreign, T, kept, save, with_finalizers, without_finalizer
@@ -137,7 +137,7 @@ class KindController(ABC, Generic[T]):
     def controllers(self) -> list[Controller[Any]]:
         return [self._declared()]
 
-    def _declared(self, *watches: Watch[Any], **options: Any) -> Controller[Any]:
+    def _declared(self, *watches: Watches[Any], **options: Any) -> Controller[Any]:
         return Controller(
             self.kind,
             self.reconcile,

@@ -21,7 +21,7 @@ from konverge.objects.kinds.core_v1 import PersistentVolume, PersistentVolumeCla
 from konverge.objects.kinds.storage_v1 import StorageClass
 from konverge.objects.meta import ObjectMeta
 from konverge.objects.quantity import Quantity
-from konverge.runtime import Context, Controller, Request, Watch, controller_of
+from konverge.runtime import Context, Controller, Request, Use, Watches, controller_of
 from konverge.sim.kubevirt import faults
 from konverge.sim.kubevirt.controller import Pace, PhaseController, Span, Timings, seconds
 from konverge.sim.kubevirt.kinds import DataSource, DataVolume, Obj, live, patch, reference, set_condition
@@ -204,9 +204,13 @@ class DataVolumes(PhaseController[DataVolume]):
         self._pending: set[Request] = set()
 
     def controllers(self) -> list[Controller[Any]]:
-        pending = Watch(kind=StorageClass, requests=lambda _: sorted(self._pending))
+        pending = Watches(StorageClass, requests=lambda _: sorted(self._pending))
         return [
-            self._declared(pending, owns=[PersistentVolumeClaim], reads=[DataSource], makes=[PersistentVolume]),
+            self._declared(
+                pending,
+                owns=[PersistentVolumeClaim],
+                uses=[Use(DataSource, cached=True), Use(PersistentVolume, "apply", "delete")],
+            ),
         ]
 
     async def _release(self, ctx: Context[DataVolume]) -> None:

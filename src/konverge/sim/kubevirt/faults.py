@@ -15,7 +15,7 @@ from typing import Any
 
 from konverge.objects.kinds.core_v1 import ConfigMap
 from konverge.objects.meta import Object
-from konverge.runtime import Context, Request, Watch
+from konverge.runtime import Context, Request, Watches
 from konverge.runtime.context import Caches
 
 ANNOTATION = "sim.konverge.dev/fault"
@@ -82,9 +82,9 @@ async def of(ctx: Context[Any], short: str, *others: Object | None) -> Faults:
     return faults
 
 
-def switches(kind: type[Any]) -> Watch[ConfigMap]:
+def switches(kind: type[Any]) -> Watches[ConfigMap]:
     """A change of the ConfigMap concerns all objects of the kind in its namespace."""
-    return Watch(kind=ConfigMap, lookup=_everyone(kind), field_selector=f"metadata.name={CONFIG_MAP}")
+    return Watches(ConfigMap, lookup=_everyone(kind), field_selector=f"metadata.name={CONFIG_MAP}")
 
 
 def _everyone(kind: type[Any]) -> Callable[[ConfigMap, Caches], Iterable[Request]]:

@@ -17,7 +17,7 @@ from typing import Any
 
 from konverge.client import NotFound
 from konverge.objects.kinds.core_v1 import PersistentVolumeClaim, Pod, Secret
-from konverge.runtime import Context, Controller, Request, Result, Watch, controller_of
+from konverge.runtime import Context, Controller, Request, Result, Use, Watches, controller_of
 from konverge.runtime.context import Caches
 from konverge.sim.kubelet.behaviour import ANNOTATION
 from konverge.sim.kubevirt import faults, launcher
@@ -134,18 +134,17 @@ class Instances(KindController[Instance]):
         self._guests = Guests(pace, timings)
 
     def controllers(self) -> list[Controller[Any]]:
-        watches: list[Watch[Any]] = [
-            Watch(kind=PersistentVolumeClaim, lookup=launcher.users),
-            Watch(kind=DataVolume, lookup=launcher.users),
-            Watch(kind=NetworkAttachment, lookup=_attached),
-            Watch(kind=VirtualMachine, requests=lambda vm: [Request(vm.metadata.namespace, vm.metadata.name)]),
+        watches: list[Watches[Any]] = [
+            Watches(PersistentVolumeClaim, lookup=launcher.users),
+            Watches(DataVolume, lookup=launcher.users, optional=True),
+            Watches(NetworkAttachment, lookup=_attached, optional=True),
+            Watches(VirtualMachine),
         ]
         return [
             self._declared(
                 *watches,
                 owns=[Pod],
-                reads=[Secret],
-                optional=[DataVolume, NetworkAttachment],
+                uses=[Use(Secret, cached=True)],
                 indexes={Instance: {"claim": launcher.by_claim, "attachment": launcher.by_attachment}},
             )
         ]

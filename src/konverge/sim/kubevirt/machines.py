@@ -19,7 +19,7 @@ from konverge.client import AlreadyExists, NotFound
 from konverge.objects import times
 from konverge.objects.kinds.core_v1 import PersistentVolumeClaim
 from konverge.objects.resource import Resource
-from konverge.runtime import Context, Controller, Request, Result, Watch
+from konverge.runtime import Context, Controller, Owns, Request, Result, Watches
 from konverge.sim.kubevirt import faults, launcher
 from konverge.sim.kubevirt.controller import KindController, every, seconds
 from konverge.sim.kubevirt.kinds import (
@@ -57,14 +57,14 @@ class Machines(KindController[VirtualMachine]):
     name, component = "virt-controller-machines", "virtualmachine-controller"
 
     def controllers(self) -> list[Controller[Any]]:
-        watches: list[Watch[Any]] = [
-            Watch(kind=KubeVirt, lookup=every(VirtualMachine)),
-            Watch(kind=Migration, requests=lambda moved: [Request(moved.metadata.namespace, moved.spec["vmiName"])]),
-            Watch(kind=PersistentVolumeClaim, lookup=launcher.users),
-            Watch(kind=DataVolume, lookup=launcher.users),
+        watches: list[Watches[Any]] = [
+            Watches(KubeVirt, lookup=every(VirtualMachine)),
+            Watches(Migration, requests=lambda moved: [Request(moved.metadata.namespace, moved.spec["vmiName"])]),
+            Watches(PersistentVolumeClaim, lookup=launcher.users),
+            Watches(DataVolume, lookup=launcher.users),
         ]
         indexes = {Instance: {"claim": launcher.by_claim}}
-        return [self._declared(*watches, owns=[Instance, DataVolume], optional=[DataVolume], indexes=indexes)]
+        return [self._declared(*watches, owns=[Instance, Owns(DataVolume, optional=True)], indexes=indexes)]
 
     async def reconcile(self, ctx: Context[VirtualMachine]) -> Result | None:
         machine = ctx.obj

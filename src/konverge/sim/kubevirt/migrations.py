@@ -22,7 +22,7 @@ from konverge.cache.store import by_label
 from konverge.client import Client, NotFound
 from konverge.objects import times
 from konverge.objects.kinds.core_v1 import Pod
-from konverge.runtime import Context, Controller, Request, Watch
+from konverge.runtime import Context, Controller, Request, Use, Watches
 from konverge.runtime.context import Caches
 from konverge.sim.kubevirt import faults, launcher
 from konverge.sim.kubevirt.controller import PhaseController, under
@@ -52,9 +52,9 @@ class Migrations(PhaseController[Migration]):
     finalizer = "kubevirt.io/migrationJobFinalize"
 
     def controllers(self) -> list[Controller[Any]]:
-        targets = Watch(kind=Pod, lookup=_migration_of, label_selector=launcher.TARGET)
+        targets = Watches(Pod, lookup=_migration_of, label_selector=launcher.TARGET)
         indexes = {Pod: {"target": by_label(launcher.TARGET)}, Migration: {"uid": lambda record, meta: (record.uid,)}}
-        return [self._declared(targets, reads=[Instance], indexes=indexes)]
+        return [self._declared(targets, uses=[Use(Instance, cached=True)], indexes=indexes)]
 
     def _is_over(self, obj: Migration) -> bool:
         return obj.status.get("phase") in OVER

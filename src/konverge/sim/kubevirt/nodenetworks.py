@@ -16,7 +16,7 @@ from konverge.client import AlreadyExists, Client
 from konverge.objects.codec import to_dict
 from konverge.objects.kinds.core_v1 import Node
 from konverge.objects.meta import ObjectMeta
-from konverge.runtime import Context, Controller, Result, Watch
+from konverge.runtime import Context, Controller, Result, Use, Watches
 from konverge.sim.kubevirt import faults
 from konverge.sim.kubevirt.controller import PhaseController, every
 from konverge.sim.kubevirt.kinds import (
@@ -116,10 +116,10 @@ class NodeNetworks(PhaseController[NodePolicy]):
     name, component = "nmstate-policies", "nmstate-handler"
 
     def controllers(self) -> list[Controller[Any]]:
-        nodes, states = (Watch(kind=kind, lookup=every(NodePolicy)) for kind in (Node, NodeState))
+        nodes, states = (Watches(kind, lookup=every(NodePolicy)) for kind in (Node, NodeState))
         return [
-            Controller(Node, self.observe, name="nmstate-handler", reads=[NodeState]),
-            self._declared(nodes, states, reads=[Enactment]),
+            Controller(Node, self.observe, name="nmstate-handler", uses=[Use(NodeState, cached=True)]),
+            self._declared(nodes, states, uses=[Use(Enactment, cached=True)]),
         ]
 
     async def observe(self, ctx: Context[Node]) -> Result | None:

@@ -17,7 +17,7 @@ from konverge.client import AlreadyExists, MergePatch
 from konverge.client.patches import difference
 from konverge.objects import times
 from konverge.objects.kinds.core_v1 import PersistentVolumeClaim
-from konverge.runtime import Context, Controller, Request, Watch, controller_of
+from konverge.runtime import Context, Controller, Request, Use, Watches, controller_of
 from konverge.runtime.context import Caches
 from konverge.sim.kubevirt import faults
 from konverge.sim.kubevirt.controller import PhaseController
@@ -49,9 +49,10 @@ class Restores(PhaseController[Restore]):
     finalizer = "snapshot.kubevirt.io/vmrestore-protection"
 
     def controllers(self) -> list[Controller[Any]]:
-        instances = Watch(kind=Instance, lookup=_restores_of)
-        reads = [Snapshot, SnapshotContent, PersistentVolumeClaim, DataVolume]
-        return [self._declared(instances, reads=reads, optional=[DataVolume])]
+        instances = Watches(Instance, lookup=_restores_of)
+        snapshots = [Use(Snapshot, cached=True), Use(SnapshotContent, cached=True)]
+        volumes = [Use(PersistentVolumeClaim, cached=True), Use(DataVolume, cached=True, optional=True)]
+        return [self._declared(instances, uses=[*snapshots, *volumes])]
 
     def _is_over(self, obj: Restore) -> bool:
         return bool(obj.status.get("complete")) or is_true(obj.status, "Failure")

@@ -14,7 +14,7 @@ from konverge.objects import times
 from konverge.objects.codec import to_dict
 from konverge.objects.durations import duration_seconds
 from konverge.objects.kinds.core_v1 import PersistentVolumeClaim
-from konverge.runtime import Context, Controller
+from konverge.runtime import Context, Controller, Use
 from konverge.sim.kubevirt import faults, launcher
 from konverge.sim.kubevirt.controller import PhaseController
 from konverge.sim.kubevirt.kinds import (
@@ -75,7 +75,15 @@ class Snapshots(PhaseController[Snapshot]):
     finalizer = "snapshot.kubevirt.io/vmsnapshot-protection"
 
     def controllers(self) -> list[Controller[Any]]:
-        return [self._declared(reads=[Instance, PersistentVolumeClaim], makes=[SnapshotContent])]
+        return [
+            self._declared(
+                uses=[
+                    Use(Instance, cached=True),
+                    Use(PersistentVolumeClaim, cached=True),
+                    Use(SnapshotContent, "apply", "delete"),
+                ]
+            )
+        ]
 
     def _is_over(self, obj: Snapshot) -> bool:
         return obj.status.get("phase") in OVER

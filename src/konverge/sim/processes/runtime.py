@@ -24,7 +24,8 @@ from konverge.cache import Change
 from konverge.client import Client, NotFound
 from konverge.objects.kinds.core_v1 import ConfigMap, Node, PersistentVolume, Pod, Secret, Service
 from konverge.objects.kinds.discovery_v1 import EndpointSlice
-from konverge.runtime import Context, Controller, Request, Result, Watch
+from konverge.runtime import Context, Controller, Request, Result, Watches
+from konverge.runtime.predicates import ChangePredicate
 from konverge.sim.kubelet.containers import Mode
 from konverge.sim.kubelet.machine import PodMachine
 from konverge.sim.kubelet.sessions import ExecOptions, Talk, refuse
@@ -265,16 +266,17 @@ class Processes:
     # -------------------------------------------------------------- keeping it up to date
 
     def controllers(self) -> list[Controller[Any]]:
-        everyone: list[Watch[Any]] = [
-            Watch(kind=kind, requests=lambda _: self._requests()) for kind in (Service, EndpointSlice, Pod)
+        everyone: list[Watches[Any]] = [
+            Watches(kind, requests=lambda _: self._requests()) for kind in (Service, EndpointSlice, Pod)
         ]
-        users: list[Watch[Any]] = [
-            Watch(kind=kind, requests=lambda obj: self._users_of(obj)) for kind in (ConfigMap, Secret)
+        users: list[Watches[Any]] = [
+            Watches(kind, requests=lambda obj: self._users_of(obj)) for kind in (ConfigMap, Secret)
         ]
+        volume_gone = ChangePredicate(self._volume_gone)
         return [
             Controller(Pod, self.refresh, name="process-files", watches=[*everyone, *users]),
             Controller(Node, self._say_on_node, name="process-isolation"),
-            Controller(PersistentVolume, self._nothing, name="process-volumes", predicate=self._volume_gone),
+            Controller(PersistentVolume, self._nothing, name="process-volumes", when=volume_gone),
         ]
 
     def _requests(self) -> list[Request]:
