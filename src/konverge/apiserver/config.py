@@ -60,5 +60,12 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
     service_cluster_ips: str = "10.96.0.0/16"
     loopback_backends: bool = False
     """Whether endpoints may have loopback addresses. A real cluster refuses them; simulated pods have no others."""
+    feature_gates: frozenset[str] = frozenset()
+    """Alpha features to switch on, as kube-apiserver's --feature-gates: ShardedListAndWatch is known."""
     disabled_admission: frozenset[str] = frozenset()
     """Names of admission plugins to leave out, as kube-apiserver's --disable-admission-plugins."""
+
+    @property
+    def sharded(self) -> bool:
+        """Whether lists and watches look at a shard selector."""
+        return "ShardedListAndWatch" in self.feature_gates

@@ -32,6 +32,7 @@ KNOWN = {
     "disable-admission-plugins": Flag("admission plugins to leave out"),
     "enable-admission-plugins": Flag("accepted: the default plugins are always on"),
     "etcd-servers": Flag("accepted: the state is in this process"),
+    "feature-gates": Flag("ShardedListAndWatch=true serves shardSelector; others have no effect"),
     "secure-port": Flag("the port to serve https on"),
     "service-account-issuer": Flag("issuers of service-account tokens; the first is used for new tokens"),
     "service-account-key-file": Flag("keys or certificates that verify service-account tokens"),
@@ -86,7 +87,10 @@ def config(flags: Flags) -> Config:
     ranges = flags.all("service-cluster-ip-range") or ("10.0.0.0/24",)
     ipaddress.ip_network(ranges[0])  # fail now, not when the first Service is created
     disabled = frozenset(flags.all("disable-admission-plugins"))
-    return Config(auth=auth, service_cluster_ips=ranges[0], disabled_admission=disabled)
+    gates = frozenset(
+        name for name, _, value in (gate.partition("=") for gate in flags.all("feature-gates")) if value == "true"
+    )
+    return Config(auth=auth, service_cluster_ips=ranges[0], disabled_admission=disabled, feature_gates=gates)
 
 
 def _file(flags: Flags, name: str) -> Path | None:

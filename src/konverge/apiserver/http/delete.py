@@ -302,7 +302,7 @@ _AT_ONCE = 64
 async def delete_collection(call: Call) -> Response:  # upstream: Store.DeleteCollection
     served = call.resource
     respond.settle_form(call, custom=served.custom)
-    asked = list_options(call.query, watch=False)
+    asked = list_options(call.query, watch=False, sharded=call.server.config.sharded)
     namespace = call.info.namespace if served.resource.namespaced else ""
     selection = await selected(served, namespace, asked)
     options = await aside.run(len(call.request.body), read_options, call)
@@ -310,7 +310,7 @@ async def delete_collection(call: Call) -> Response:  # upstream: Store.DeleteCo
     page = await listing.page(store, store.table(served.table), selection, asked)
     for start in range(0, len(page.records), _AT_ONCE):
         await _remove_some(call, served, page.records[start : start + _AT_ONCE], options)
-    return await reads.plain_list(call, served, page.records, page.metadata(selection.scope))
+    return await reads.plain_list(call, served, page.records, page.metadata(selection))
 
 
 async def _remove_some(call: Call, served: Served, records: list[Record], options: DeleteOptions) -> None:

@@ -19,6 +19,7 @@ import msgspec
 from konverge.apiserver import aside, status
 from konverge.apiserver.go.json import syntax_error
 from konverge.apiserver.go.strconv import NumberError, parse_uint, quote
+from konverge.apiserver.http import shard_selectors
 from konverge.apiserver.http.options import ListOptions
 from konverge.apiserver.registry import Served
 from konverge.apiserver.storage import Record, Store, Table
@@ -84,12 +85,14 @@ class Page(msgspec.Struct, frozen=True):
     next_key: str = ""
     remaining: int | None = None
 
-    def metadata(self, scope: str) -> dict[str, Any]:
+    def metadata(self, selection: Selection) -> dict[str, Any]:
         metadata: dict[str, Any] = {"resourceVersion": str(self.revision)}
         if self.next_key:
-            metadata["continue"] = token(self.revision, self.next_key, scope)
+            metadata["continue"] = token(self.revision, self.next_key, selection.scope)
             if self.remaining is not None:
                 metadata["remainingItemCount"] = self.remaining
+        if selection.shard:
+            metadata["shardInfo"] = {"selector": selection.shard}
         return metadata
 
 
@@ -240,6 +243,8 @@ class Selection(msgspec.Struct, frozen=True):
     """Of one test, in bytes that are decoded in the same time."""
     decodes: bool = False
     """The test needs the object itself."""
+    shard: str = ""
+    """The shard selector that was applied, as lists show it."""
 
     @property
     def single(self) -> bool:
@@ -248,11 +253,30 @@ class Selection(msgspec.Struct, frozen=True):
 
 async def selected(served: Served, namespace: str, options: ListOptions) -> Selection:
     """As `select`; a long selector is read beside the loop."""
-    size = _PER_CHARACTER * (len(options.label_selector) + len(options.field_selector))
+    selectors = options.label_selector, options.field_selector, options.shard_selector
+    size = _PER_CHARACTER * sum(map(len, selectors))
     return await aside.run(size, select, served, namespace, options)
 
 
 def select(served: Served, namespace: str, options: ListOptions) -> Selection:
+    selection = _by_labels_and_fields(served, namespace, options)
+    if not options.shard_selector:
+        return selection
+    try:
+        shard = shard_selectors.parse(options.shard_selector)
+    except shard_selectors.ShardSelectorError as error:
+        raise status.plain_500(f"invalid shard selector: {error}") from None
+    in_shard, test = shard.test(), selection.test
+    return msgspec.structs.replace(
+        selection,
+        test=in_shard if test is None else lambda record: in_shard(record) and test(record),
+        cost=selection.cost + _TERM * len(shard.ranges),
+        decodes=selection.decodes or shard.decodes,
+        shard=str(shard),
+    )
+
+
+def _by_labels_and_fields(served: Served, namespace: str, options: ListOptions) -> Selection:
     prefix = f"{namespace}/" if namespace else ""
     if not options.label_selector and not options.field_selector:
         return Selection(prefix)

@@ -120,6 +120,7 @@ class ListOptions(msgspec.Struct, frozen=True, kw_only=True):
 
     label_selector: str = ""
     field_selector: str = ""
+    shard_selector: str = ""
     limit: int = 0
     continue_: str = ""
     resource_version: str = ""
@@ -133,12 +134,14 @@ class ListOptions(msgspec.Struct, frozen=True, kw_only=True):
 NO_LIST_OPTIONS = ListOptions()
 
 
-def list_options(query: Query, *, watch: bool) -> ListOptions:
+def list_options(query: Query, *, watch: bool, sharded: bool = False) -> ListOptions:
+    """`sharded`: the server looks at the shard selector."""
     if not query and not watch:
         return NO_LIST_OPTIONS
     options = ListOptions(
         label_selector=text(query, "labelSelector"),
         field_selector=text(query, "fieldSelector"),
+        shard_selector=text(query, "shardSelector") if sharded else "",
         limit=number(query, "limit") or 0,
         continue_=text(query, "continue"),
         resource_version=text(query, "resourceVersion"),

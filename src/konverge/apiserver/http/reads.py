@@ -99,12 +99,12 @@ async def list_(call: Call) -> Response:
     served = call.resource
     accepted = respond.settle_form(call, custom=served.custom, streams=True)
     negotiate.check_form(accepted, f"{served.go_type}List", listed=True)
-    options = list_options(call.query, watch=False)
+    options = list_options(call.query, watch=False, sharded=call.server.config.sharded)
     namespace = call.info.namespace if served.resource.namespaced else ""
     selection = await selected(served, namespace, options)
     store = call.server.store
     page = await listing.page(store, store.table(served.table), selection, options)
-    metadata = page.metadata(selection.scope)
+    metadata = page.metadata(selection)
     if served.custom and not accepted.form:
         metadata.setdefault("continue", "")  # lists of custom resources always have it
     if not accepted.form:

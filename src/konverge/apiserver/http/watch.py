@@ -111,7 +111,7 @@ async def watch(call: Call) -> Response:
     served = call.resource
     accepted = respond.settle_form(call, custom=served.custom, streams=True)
     negotiate.for_stream(accepted)
-    options = list_options(call.query, watch=True)
+    options = list_options(call.query, watch=True, sharded=call.server.config.sharded)
     namespace = call.info.namespace if served.resource.namespaced else ""
     selection = await selected(served, namespace, options)
     if call.info.legacy_watch and call.info.name:

@@ -17,14 +17,12 @@ from zlib import crc32
 
 import msgspec
 
+from konverge.objects.shard_hash import fnv1a
+
 SLOTS = 1024
 """Slots of keys: with four members, a share differs from a quarter by some 5 %."""
 NAMESPACE_SLOTS = 128
 """Slots of namespaces: few enough that the ranges of a share fit into a request."""
-
-_FNV_OFFSET = 0xCBF29CE484222325
-_FNV_PRIME = 0x100000001B3
-_64_BITS = (1 << 64) - 1
 
 
 def owners(members: Sequence[str], slots: int) -> tuple[str, ...]:
@@ -66,18 +64,6 @@ def slot_of_namespace(key: Hashable) -> int:
 @lru_cache(maxsize=65_536)
 def _slot_of_text(text: str) -> int:
     return fnv1a(text) * NAMESPACE_SLOTS >> 64
-
-
-def fnv1a(text: str) -> int:
-    """The 64-bit FNV-1a hash. Upstream: HashField (apimachinery/pkg/sharding/hash.go).
-
-    >>> f"{fnv1a('default'):016x}"
-    'd8fa14b4d0ffb5fb'
-    """
-    value = _FNV_OFFSET
-    for byte in text.encode():
-        value = (value ^ byte) * _FNV_PRIME & _64_BITS
-    return value
 
 
 def shard_selector(share: frozenset[int], slots: int = NAMESPACE_SLOTS) -> str:
