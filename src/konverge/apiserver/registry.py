@@ -65,6 +65,8 @@ class Served:
     """Makes the stored form of an object that is about to be written, where a conversion webhook has to be asked."""
     prepare: Callable[[str], Awaitable[None]] | None = None
     """Awaited before the object under a key, or all of them (an empty key), can be shown in this version."""
+    is_stale: Callable[[Obj], bool] | None = None
+    """Whether a stored object is in another form than a write would store it in: then the same again is written."""
     definition: Obj | None = None
     """What a custom kind was made of."""
     weight: int = 0

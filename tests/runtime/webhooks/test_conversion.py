@@ -45,10 +45,11 @@ async def test_a_list_of_mixed_versions() -> None:
     assert response["result"] == {"status": "Success"}
     shown = [(obj["apiVersion"], obj["metadata"], obj["spec"]) for obj in response["convertedObjects"]]
     version = f"{GROUP}/v2"
+    defaults = {"cores": 1, "note": "", "grace": 30}
     assert shown == [
-        (version, objects[0]["metadata"], {"nodes": 2, "cores": 4}),
+        (version, objects[0]["metadata"], {**defaults, "nodes": 2, "cores": 4}),
         (version, objects[1]["metadata"], {"nodes": 3}),
-        (version, objects[2]["metadata"], {"nodes": 4}),
+        (version, objects[2]["metadata"], {**defaults, "nodes": 4}),
     ]
 
 

@@ -435,7 +435,8 @@ def _compared(served: Served, obj: Obj, old: Obj, record: Record) -> tuple[Obj, 
     obj = _narrowed(served, obj)
     obj["metadata"]["resourceVersion"] = str(record.revision)
     keep_times(old, obj)
-    return obj, obj == old
+    stale = served.is_stale is not None and served.is_stale(record.decode())  # upstream: origState.stale
+    return obj, obj == old and not stale
 
 
 def is_held(served: Served, obj: Obj) -> bool:

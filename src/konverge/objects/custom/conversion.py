@@ -7,7 +7,7 @@
 One version is the hub: the others convert to and from it only, so n versions need 2(n - 1) functions. A function sees
 and makes typed objects and need not care for the metadata: name, uid, owners and so on stay as they are, and labels and
 annotations do so too unless the function gives its result metadata. Fields that the classes do not know (a newer
-definition has them) and nulls are carried over at their place.
+definition has them) and nulls are carried over at their place, and defaults are filled in.
 
 Upstream: controller-runtime's pkg/conversion (Hub, Convertible).
 """
@@ -24,6 +24,7 @@ import msgspec
 from konverge.objects.codec import from_dict, to_dict
 from konverge.objects.custom import preserved
 from konverge.objects.custom.carried import carry, without_nulls
+from konverge.objects.custom.defaults import fill_defaults
 from konverge.objects.custom.resource import CustomResource
 from konverge.objects.custom.schema import Schema, schema_of
 from konverge.objects.custom.versions import Kind, check_same, named_versions, stored_version
@@ -169,7 +170,9 @@ def _step(obj: Obj, source: Kind, target: Kind) -> Obj:
         converted = _accepted({**_identity(converted), **restored}, target) or converted
     if source.converters[target].preserve:
         back = _content(_applied(converted, target, source))
-        differences = preserved.differences(back, _content(taken), schema_for(source))
+        actual = msgspec.json.decode(msgspec.json.encode(_content(taken)))
+        fill_defaults(actual, schema_for(source))
+        differences = preserved.differences(back, actual, schema_for(source))
         if differences:
             _annotate(converted, _annotation(source), preserved.encode(differences))
     return converted
@@ -191,6 +194,8 @@ def _applied(obj: Obj, source: Kind, target: Kind) -> Obj:
     if "status" in obj:
         content.setdefault("status", {})  # an empty one is not encoded, and is not the same as none
     carry(_content(obj), content, schema_for(source), schema_for(target))
+    # A write in this version has its defaults. An object without them would seem to be changed by every such write.
+    fill_defaults(content, schema_for(target))
     return {**_identity(obj), "metadata": _metadata(obj["metadata"], made.metadata), **content}
 
 
@@ -251,5 +256,8 @@ def _identity(obj: Obj) -> Obj:
 
 @cache
 def schema_for(cls: Kind) -> Schema:
-    """The schema of a class, computed once. Only fields and their defaults matter here."""
-    return schema_of(cls)
+    """The schema of a class without its metadata, computed once. A status is there when it is written: no default."""
+    properties = {name: part for name, part in schema_of(cls)["properties"].items() if name not in _IDENTITY}
+    if "status" in properties:
+        properties["status"] = {name: part for name, part in properties["status"].items() if name != "default"}
+    return {"properties": properties}

@@ -55,12 +55,12 @@ def _is_difference(entry: Any) -> bool:
 
 
 def differences(base: Any, actual: Any, schema: Schema) -> list[Difference]:
-    """Where `actual` is not `base`. A default that the server fills in by itself is no difference."""
+    """Where `actual` is not `base`; the schema says by which keys entries of lists are known."""
     return list(_differences(base, actual, schema, ()))
 
 
 def _differences(base: Any, actual: Any, schema: Schema, path: Path) -> Iterator[Difference]:
-    if same(base, actual) or (base is ABSENT and "default" in schema and same(schema["default"], actual)):
+    if same(base, actual):
         return
     if isinstance(base, dict) and isinstance(actual, dict):
         known, others = schema.get("properties", {}), schema.get("additionalProperties", {})
@@ -79,22 +79,16 @@ def _difference(path: Path, base: Any, actual: Any) -> Difference:
 
 
 def _in_list(base: list[Any], actual: list[Any], schema: Schema, path: Path) -> Iterator[Difference]:
-    keys, items = schema.get(_KEYS), schema.get("items", {})
+    keys = schema.get(_KEYS)
     if keys and (shared := _shared_keys(base, actual, keys)):
         for before, after, key in zip(base, actual, shared, strict=True):
-            yield from _differences(before, after, items, (*path, dict(zip(keys, key, strict=True))))
+            yield from _differences(before, after, schema["items"], (*path, dict(zip(keys, key, strict=True))))
         return
-    pairs = [[before, after] for before, after in zip(base, actual, strict=True) if not _alike(before, after, items)]
-    if not pairs:
-        return
+    pairs = [[before, after] for before, after in zip(base, actual, strict=True) if not same(before, after)]
     if any(same(first, second) for index, first in enumerate(base) for second in base[:index]):
         yield _difference(path, base, actual)  # entries that look alike cannot be told apart later
     else:
         yield {"at": list(path), "items": pairs}
-
-
-def _alike(before: Any, after: Any, schema: Schema) -> bool:
-    return next(_differences(before, after, schema, ()), None) is None
 
 
 def _shared_keys(base: list[Any], actual: list[Any], keys: list[str]) -> list[tuple[Any, ...]] | None:

@@ -51,8 +51,10 @@ def serve(definition: Obj, store: Store, call: Caller) -> list[CustomServed]:
         from konverge.apiserver.crd.serving.conversion_webhook import WebhookConversion  # few definitions have one
 
         table = store.table(made[0].served.table)
-        served_kinds = [custom.kind for custom in made]
-        _convert_by(WebhookConversion(conversion["webhook"], stored, served_kinds, table, call), made)
+        before = (definition["status"].get("storedVersions") or [stored.version])[0]
+        names = [custom.kind.version for custom in made]
+        webhook = conversion["webhook"]
+        _convert_by(WebhookConversion(webhook, stored, kinds, table, call, served=names, unmarked=before), made)
     elif differing:
         for custom in made:
             shown = partial(_shown, custom.kind, stored)
@@ -102,6 +104,7 @@ def _convert_by(conversion: WebhookConversion, made: list[CustomServed]) -> None
         served.conversion = _conversion(served.table, kind, partial(conversion.shown, kind))
         served.settle = partial(conversion.settle, kind)
         served.prepare = partial(conversion.prepare, kind)
+        served.is_stale = conversion.is_stale
 
 
 def _conversion(table: str, kind: CustomKind, shown: Callable[[Obj], Obj]) -> Conversion:

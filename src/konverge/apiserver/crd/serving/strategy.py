@@ -54,6 +54,10 @@ def _decoded(body: bytes) -> Any:
     return json_pieces.cut(body, _json.decode) if json_pieces.is_long(body) else _json.decode(body)
 
 
+STORED_VERSION = "konverge.dev/storedVersion"
+"""The member of a stored object that says in which version it is stored, where a webhook converts versions."""
+
+
 class CustomKind:
     """Everything compiled from one version of a definition. Upstream: pkg/registry/customresource/strategy.go."""
 
@@ -117,6 +121,7 @@ class CustomKind:
 
     def present(self, obj: Obj) -> Obj:
         """A stored object under the current schema: reads show what has been added or removed since."""
+        obj.pop(STORED_VERSION, None)
         if not self._keeps_unknown:
             prune(obj, self.root, root=True)
             drop_nulls(obj, self.root)

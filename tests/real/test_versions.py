@@ -1,0 +1,48 @@
+"""Versions that an operator converts, on the real kube-apiserver."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import pytest
+
+from konverge.client import Client, load_config
+from konverge.testing.operators import install_definitions
+from tests.runtime.webhooks import versions_contract as contract
+from tools.control_plane import ControlPlane
+
+pytestmark = [pytest.mark.spec("R-75"), pytest.mark.limit(120)]
+
+
+@asynccontextmanager
+async def operating(server: ControlPlane) -> AsyncIterator[Client]:
+    async with Client.connect(load_config(kubeconfig=str(server.kubeconfig))) as client:
+        await install_definitions(client, contract.VERSIONS)
+        async with contract.operator().bound_to(client).running():
+            yield client
+
+
+async def test_every_version_is_written_read_and_applied(real_server: ControlPlane) -> None:
+    async with operating(real_server) as client:
+        await contract.written_and_read_in_every_version(client)
+        await contract.nothing_is_lost_by_a_version_that_cannot_say_it(client)
+        await contract.applied_in_another_version_than_the_stored(client)
+
+
+async def test_lists_and_watches(real_server: ControlPlane) -> None:
+    async with operating(real_server) as client:
+        await contract.lists_and_watches_in_every_version(client, 500)
+
+
+async def test_the_stored_version_changes(real_server: ControlPlane) -> None:
+    async with operating(real_server) as client:
+        await contract.the_stored_version_changes(client)
+
+
+async def test_objects_of_the_time_with_one_version(real_server: ControlPlane) -> None:
+    async with Client.connect(load_config(kubeconfig=str(real_server.kubeconfig))) as client:
+        await contract.before_there_were_versions(client)
+        await contract.define(client)
+        async with operating(real_server):
+            await contract.after_there_are_versions(client)
