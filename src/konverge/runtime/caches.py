@@ -101,6 +101,12 @@ class SharedCaches:
             reasons = "; ".join(f"{informer.spec}: {informer.error or 'no answer yet'}" for informer in late)
             raise CacheNotSynced(f"not synced within {limit:g} s: {reasons}") from None
 
+    async def wait_filled(self, declared: DeclaredCaches) -> None:
+        """Wait until the caches of one controller have their first state, however long that takes."""
+        for informers in declared.by_resource.values():
+            for informer in informers:
+                await self._filled(informer).wait()
+
     def _filled(self, informer: Informer) -> asyncio.Event:
         return informer.synced if informer.spec in self.needed else informer.answered
 

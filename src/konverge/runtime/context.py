@@ -22,6 +22,7 @@ from konverge.runtime.story.entry import Entry
 
 if TYPE_CHECKING:
     from konverge.runtime.apply_set import Child, SetResult
+    from konverge.runtime.clusters.access import OtherClusters
 
 T = TypeVar("T", bound=Object)
 K = TypeVar("K", bound=Object)
@@ -46,6 +47,9 @@ class Context(BaseContext, Generic[T]):
     to what it was.
     """
 
+    cluster: str = ""
+    """The name of the cluster that the object is in; empty for the home cluster."""
+    _clusters: OtherClusters | None = None
     _sets: dict[str, str] | None = None
     """Where a reconcile uses `apply_set`: token of a child -> the set that it is in, so that no two fight about it."""
 
@@ -85,6 +89,13 @@ class Context(BaseContext, Generic[T]):
     def deleting(self) -> bool:
         """Deletion of the object has been requested."""
         return self.obj.metadata.deletion_timestamp is not None
+
+    @property
+    def clusters(self) -> OtherClusters:
+        """The other clusters by name, where the manager has some: `ctx.clusters["east"].client`."""
+        if self._clusters is None:
+            raise LookupError("this manager knows no other clusters: declare them with Manager(clusters=…)")
+        return self._clusters
 
     def _default_namespace(self) -> str:
         return self.request.namespace

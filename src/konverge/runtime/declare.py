@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from dataclasses import KW_ONLY, InitVar, dataclass, field
-from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Literal, Protocol, TypeVar
 
 from konverge.cache.store import Change, IndexFunction
 from konverge.objects.meta import Object
@@ -146,6 +146,9 @@ class Controller(Generic[T]):
     metrics: Callable[[], Iterable[Any]] | None = None
     """Numbers of its own, as prometheus_client's metric families; called at every scrape. While it
     raises, the scrape goes on without them, and the log says why."""
+    clusters: Literal["home", "others", "all"] = "home"
+    """Where it runs, for a manager with `clusters=…`: in the home cluster, in every other one, or in all of them. Each
+    cluster has caches, a queue and workers of its own; `ctx.cluster` is its name."""
     depends_on: Sequence[str] = ()
     """Controllers of this process by name, or `tcp://host:port`, `http://…`: they must be ready before this starts."""
     versions: Sequence[type[CustomResource[Any, Any]]] = ()

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from contextlib import AsyncExitStack
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -41,6 +41,7 @@ from konverge.runtime.tasks.hooks import ShutdownHooks, run_startup_hooks
 from konverge.runtime.writes import Tracked
 
 if TYPE_CHECKING:
+    from konverge.runtime.clusters.fleet import Fleet
     from konverge.runtime.manager import Manager
     from konverge.runtime.sharding.shares import Shares
 
@@ -98,7 +99,8 @@ class Lifecycle:
         )
         reader = tracked if shares is None else shares.selecting(tracked)
         self.manager.caches = SharedCaches(reader, self.manager.name, self.manager.config.cache)
-        for controller in self.manager.controllers:
+        self.manager.fleet = self._fleet(client, elector, recorder)
+        for controller in self._home_controllers:
             self._add_engine(controller, tracked, recorder)
         for informer in self.manager.caches.informers.values():
             informer.quarantine.listeners.append(partial(_report, recorder, informer.spec.resource))
@@ -132,6 +134,7 @@ class Lifecycle:
                 proceed = await _unless_stopped(
                     stop, self.manager.caches.wait_synced(self.manager.config.cache.sync_timeout)
                 )
+            fleet = [] if self.manager.fleet is None else [group.create_task(self.manager.fleet.run(), name="clusters")]
             if proceed:
                 besides.start(leader_only=False)
             if proceed and elector is not None:
@@ -141,7 +144,7 @@ class Lifecycle:
             elif proceed:
                 await self._lead(group, elector, besides, stop, ready, recording)
             self._readiness.stopping = True
-            for tasks in (watching, recording):
+            for tasks in (fleet, watching, recording):
                 await _cancel(tasks)
 
     async def _lead(
@@ -159,13 +162,18 @@ class Lifecycle:
             working = [
                 group.create_task(self._work(e), name=f"controller {n}") for n, e in self.manager.engines.items()
             ]
+            if self.manager.fleet is not None:
+                self.manager.fleet.lead()
             besides.start(leader_only=True)
             if ready is not None and not ready.done():
                 ready.set_result(None)
             if not await _unless_stopped(stop, lost.wait()):
                 self._readiness.stopping = True
                 besides.ask()
-                await self._drain(working)
+                draining = [self._drain(working)]
+                if self.manager.fleet is not None:
+                    draining.append(self.manager.fleet.drain(self.manager.shutdown_timeout))
+                await asyncio.gather(*draining)
                 await besides.end()
                 await _cancel(
                     recording
@@ -209,12 +217,31 @@ class Lifecycle:
         if self.manager.checks_permissions:
             together = self.manager.leader_election or self.manager.sharding
             needed = permissions(
-                self.manager.controllers,
+                self._home_controllers,
                 lease_namespace=together.namespace if together else "",
                 sharded=self.manager.sharding is not None,
                 reviews=asks_about_callers(self.manager),
             )
+            needed += getattr(self.manager.cluster_provider, "permissions", list)()
             await require_permissions(client, filter(required, needed), self._source)
+
+    @property
+    def _home_controllers(self) -> list[Controller[Any]]:
+        return [controller for controller in self.manager.controllers if controller.clusters != "others"]
+
+    def _fleet(self, client: Client, elector: LeaderElector | None, recorder: Recorder) -> Fleet | None:
+        """The other clusters; loaded by managers that have some."""
+        provider = self.manager.cluster_provider
+        if provider is None:
+            for controller in self.manager.controllers:
+                if controller.clusters == "others":
+                    raise ValueError(f"{controller.name} runs in other clusters: say which with Manager(clusters=…)")
+            return None
+        from konverge.runtime.clusters.fleet import Fleet
+
+        fleet = Fleet(self.manager, provider, client, elector)
+        fleet.recorder = recorder
+        return fleet
 
     @property
     def _source(self) -> str:
@@ -243,7 +270,13 @@ class Lifecycle:
         if controller.component and isinstance(recorder, EventRecorder):
             recorder = recorder.named(controller.component)
         together = self.manager.leader_election or self.manager.sharding
-        engine = Engine(
+        fleet = self.manager.fleet
+        make: Callable[..., Engine[Any]] = Engine
+        if fleet is not None:
+            from konverge.runtime.clusters.engine import ClusterEngine
+
+            make = partial(ClusterEngine, cluster="", clusters=fleet.others_of(controller.name))
+        engine = make(
             controller,
             client=client,
             caches=self.manager.caches.declare(controller),

@@ -35,6 +35,8 @@ from konverge.runtime.tasks.hooks import Hook
 from konverge.runtime.tasks.manager_tasks import ManagerTask, TaskContext, task_name
 
 if TYPE_CHECKING:
+    from konverge.runtime.clusters import ClusterProvider
+    from konverge.runtime.clusters.fleet import Fleet
     from konverge.runtime.sharding import Sharding
     from konverge.runtime.sharding.shares import Shares
     from konverge.runtime.webhooks import Webhook, Webhooks
@@ -87,6 +89,7 @@ class Manager:
         shutdown_timeout: float = 30.0,
         paused: Collection[str] = (),
         webhooks: Webhooks | None = None,
+        clusters: ClusterProvider | None = None,
         story: StoryLimits | None = None,
         metrics: MetricsServer | None = None,
         debug: bool | None = None,
@@ -104,6 +107,9 @@ class Manager:
 
         `metrics` serves metrics apart from health, over TLS and to those who may read them; by default they are at the
         health address. With `debug` the story of every reconcile is at `/debug/reconciles`, where the metrics are.
+
+        `clusters` says which other clusters there are (see `konverge.runtime.clusters`): controllers that are declared
+        with `clusters="others"` or `"all"` run in each of them. `client` is the home cluster, which has the Lease.
         """
         self.name = name
         self._given_config = config or Configuration()
@@ -129,6 +135,9 @@ class Manager:
         """What is served to the API server; None without webhooks."""
         self.webhook_port = 0
         """The port at which webhooks are served, once they are."""
+        self.cluster_provider = clusters
+        self.fleet: Fleet | None = None
+        """The other clusters, while the manager runs."""
         self.dedicated = False
         """Whether this process runs nothing else: then what its caches hold is always frozen (see `bulk_load`)."""
         self.source = ""
@@ -137,6 +146,10 @@ class Manager:
         self._recorder = recorder
         if leader_election is not None and sharding is not None:
             raise ValueError("give leader_election or sharding: with sharding, the replicas elect a leader themselves")
+        if clusters is not None and sharding is not None:
+            raise ValueError(
+                "give clusters or sharding: the work in other clusters has one leader, in the home cluster"
+            )
         self._election = leader_election
         self.sharding = sharding
         """How the work is shared with other replicas, if it is."""
@@ -272,11 +285,13 @@ class Manager:
         webhooks: Webhooks | Unchanged | None = UNCHANGED,
         metrics: MetricsServer | Unchanged | None = UNCHANGED,
         debug: bool | None = None,
+        clusters: ClusterProvider | Unchanged | None = UNCHANGED,
     ) -> Manager:
         """A new manager with the same declarations on this client; what is not given is as in this one.
 
         So a manager that a module declares once runs in a test's cluster, by `konverge run` and in `konverge up`. None
-        switches off the leader election, the sharding, the health server, the webhooks, or the metrics server.
+        switches off the leader election, the sharding, the health server, the webhooks, the metrics server, or the
+        other clusters.
 
         async with manager.bound_to(cluster.client).running():
             ...
@@ -297,6 +312,7 @@ class Manager:
             metrics=self._given_metrics if isinstance(metrics, Unchanged) else metrics,
             debug=self._given_debug if debug is None else debug,
             webhooks=self.webhooks if isinstance(webhooks, Unchanged) else webhooks,
+            clusters=self.cluster_provider if isinstance(clusters, Unchanged) else clusters,
         )
         bound._serves_metrics = self._serves_metrics and metrics is not None
         bound.debug_token = self.debug_token
