@@ -93,7 +93,7 @@ async def test_the_pod_of_the_manifests_is_let_in_and_comes_up(capsys: pytest.Ca
 async def test_with_just_these_roles_the_operator_works(watched: str, capsys: pytest.CaptureFixture[str]) -> None:
     only = ["--watch-namespace", watched] if watched else []
     arguments = parser().parse_args(["run", "webapp", *only, "--leader-election-namespace", "konverge-system"])
-    arguments.health_probe_bind_address = None  # in virtual time there are no sockets
+    arguments.metrics_bind_address = arguments.health_probe_bind_address = None  # in virtual time there are no sockets
     async with Cluster() as cluster:
         admin = cluster.client
         await install_definitions(admin, [find("webapp")])

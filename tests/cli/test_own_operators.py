@@ -55,7 +55,7 @@ def notes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 def made(cluster: Cluster, *arguments: str) -> Manager:
     """The manager that `konverge run` makes."""
-    parsed = parser().parse_args(["run", *arguments, "--health-probe-bind-address", "0"])
+    parsed = parser().parse_args(["run", *arguments, "--metrics-bind-address", "0", "--health-probe-bind-address", "0"])
     operators = chosen_operators(parsed.operators)
     settings = load_configuration(parsed.config, code=_declared_config(operators))
     return make_manager(parsed, operators, settings, cluster.client, "here")

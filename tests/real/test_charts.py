@@ -48,10 +48,13 @@ def test_helm_lints_and_packages_the_chart(helm: Tool, made: tuple[str, Path]) -
 def test_the_chart_renders_the_manifests(helm: Tool, made: tuple[str, Path]) -> None:
     name, folder = made
     text = helm(
-        "template", folder.name, str(folder), "--namespace", "tools", "--set", "metrics.serviceMonitor.enabled=true"
-    )
+        "template", folder.name, str(folder), "--namespace", "tools", "--set", "monitoring.enabled=true",
+        "--set", "metrics.secure=true",
+    )  # fmt: skip
     rendered = {key(obj): plain(obj) for obj in yaml.safe_load_all(text) if obj}
-    plan = Installation(operators=[find(name)], namespace="tools", image="konverge:0.1.0", service_monitor=True)
+    plan = Installation(
+        operators=[find(name)], namespace="tools", image="konverge:0.1.0", monitoring=True, secure_metrics=True
+    )
     wanted = {key(obj): plain(obj) for obj in plan.everything() if not key(obj).startswith(("Custom", "Namespace"))}
     assert rendered == wanted
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import yaml
 
-from konverge.cli import management
+from konverge.cli import management, monitoring
 from konverge.cli.documents import read_folder
 from konverge.cli.installation import GRACE, METRICS, PROBES, USER, in_namespaces
 from konverge.operators.catalog import Operator
@@ -50,6 +50,10 @@ def chart(operator: Operator, version: str) -> dict[str, str]:
     files |= {f"policies/{policy['kind']}.yaml": _yaml(policy["spec"]) for policy in operator.policies("")}
     if "management" in yaml.safe_load(files["values.yaml"]):
         files["rules/callers.yaml"] = _yaml(management.caller_rules())
+    files["monitoring/dashboard.json"] = monitoring.dashboard_text("JOB", "NAMESPACE")
+    files["monitoring/rules.yaml"] = _yaml(monitoring.rules("JOB", "NAMESPACE"))
+    files["rules/readers.yaml"] = _yaml(monitoring.READER_RULES)
+    files["rules/reviews.yaml"] = _yaml(rules_for(permissions([], reviews=True)))
     return files | _rules(operator)
 
 
@@ -102,7 +106,8 @@ def _about(operator: Operator, version: str, app_version: str) -> dict[str, Any]
 
 def _rules(operator: Operator) -> dict[str, str]:
     """What is needed for the whole cluster, in each namespace looked at, and where the Lease is."""
-    needed = permissions(in_namespaces(operator.controllers(), (_ANY,)), lease_namespace=_LEASE)
+    reviews = operator.manager is not None and operator.manager.declares_debug
+    needed = permissions(in_namespaces(operator.controllers(), (_ANY,)), lease_namespace=_LEASE, reviews=reviews)
     places = {"cluster": "", "namespaced": _ANY, "lease": _LEASE}
     return {
         f"rules/{name}.yaml": _yaml(rules_for(permission for permission in needed if permission.namespace == place))

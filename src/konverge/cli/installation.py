@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from konverge.cli import monitoring
 from konverge.operators.catalog import Operator, joint_name
 from konverge.runtime import Controller
 from konverge.runtime.rbac import Permission, permissions, rules_for
@@ -105,6 +106,10 @@ class Installation(Program):
     operators: Sequence[Operator]
     watched: tuple[str, ...] = ()
     service_monitor: bool = False
+    monitoring: bool = False
+    """Also a ServiceMonitor, alerting rules and a dashboard."""
+    secure_metrics: bool = False
+    """Metrics over TLS, to those who may read them."""
 
     @property
     def name(self) -> str:
@@ -124,7 +129,7 @@ class Installation(Program):
         objs += self._policies()
         objs += [self._namespace(), *self.access(), self._deployment(self._pod(self._operator(), grace=GRACE))]
         objs += [self._service({"name": "metrics", "port": METRICS, "targetPort": "metrics"}), self._budget()]
-        return [*objs, self._monitor()] if self.service_monitor else objs
+        return [*objs, *self._monitoring()]
 
     def _policies(self) -> list[Obj]:
         """What the API server is to refuse."""
@@ -136,11 +141,23 @@ class Installation(Program):
     def access(self) -> list[Obj]:
         """The service account and what it may do."""
         controllers = [controller for operator in self.operators for controller in operator.controllers()]
-        needed = permissions(in_namespaces(controllers, self.watched), lease_namespace=self.namespace)
+        needed = permissions(
+            in_namespaces(controllers, self.watched), lease_namespace=self.namespace, reviews=self._reviews
+        )
         objs: list[Obj] = [self._object("v1", "ServiceAccount")]
         for namespace in sorted({permission.namespace for permission in needed}):
             objs += self._role(namespace, [permission for permission in needed if permission.namespace == namespace])
+        if self.secure_metrics:
+            reader = self._object("rbac.authorization.k8s.io/v1", "ClusterRole", "", f"{self.name}-metrics-reader")
+            objs.append({**reader, "rules": monitoring.READER_RULES})
         return objs
+
+    @property
+    def _reviews(self) -> bool:
+        """Whether the program asks who may read its metrics or its debug pages."""
+        return self.secure_metrics or any(
+            operator.manager is not None and operator.manager.declares_debug for operator in self.operators
+        )
 
     def _role(self, namespace: str, granted: list[Permission]) -> list[Obj]:
         kind = "Role" if namespace else "ClusterRole"
@@ -185,12 +202,23 @@ class Installation(Program):
             f"--health-probe-bind-address=:{PROBES}",
             "--log-level=info",
             "--log-format=json",
+            *(["--metrics-secure"] if self.secure_metrics else []),
             *(f"--watch-namespace={namespace}" for namespace in self.watched),
         ]
 
-    def _monitor(self) -> Obj:
-        spec = {"selector": {"matchLabels": self._labels}, "endpoints": [{"port": "metrics"}]}
-        return {**self._object("monitoring.coreos.com/v1", "ServiceMonitor"), "spec": spec}
+    def _monitoring(self) -> list[Obj]:
+        objs: list[Obj] = []
+        api = "monitoring.coreos.com/v1"
+        if self.service_monitor or self.monitoring:
+            spec = monitoring.monitor(self._labels, secure=self.secure_metrics)
+            objs.append({**self._object(api, "ServiceMonitor"), "spec": spec})
+        if self.monitoring:
+            objs.append({**self._object(api, "PrometheusRule"), "spec": monitoring.rules(self.name, self.namespace)})
+            config = self._object("v1", "ConfigMap", name=f"{self.name}-dashboard")
+            config["metadata"]["labels"] = {**self._labels, "grafana_dashboard": "1"}
+            data = {f"{self.name}.json": monitoring.dashboard_text(self.name, self.namespace)}
+            objs.append({**config, "data": data})
+        return objs
 
 
 def in_namespaces(controllers: Sequence[Controller[Any]], namespaces: tuple[str, ...]) -> list[Controller[Any]]:

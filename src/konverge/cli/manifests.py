@@ -73,6 +73,16 @@ def _add_manifests(commands: Any) -> None:
     parser.add_argument(
         "--service-monitor", action="store_true", help="also a ServiceMonitor for the Prometheus operator"
     )
+    parser.add_argument(
+        "--monitoring",
+        action="store_true",
+        help="also a ServiceMonitor, alerting rules (PrometheusRule) and a Grafana dashboard (ConfigMap)",
+    )
+    parser.add_argument(
+        "--metrics-secure",
+        action="store_true",
+        help="metrics over TLS, to those whom the API server allows (a ClusterRole for readers is in it)",
+    )
     if is_own(parser):
         parser.set_defaults(management=False)
     else:
@@ -127,6 +137,8 @@ def print_manifests(arguments: argparse.Namespace) -> int:
         arguments,
         replicas=arguments.replicas,
         service_monitor=arguments.service_monitor,
+        monitoring=arguments.monitoring,
+        secure_metrics=arguments.metrics_secure,
     )
     print(write([*plan.everything(), *_management(arguments, plan)], arguments.output))
     return 0

@@ -72,9 +72,8 @@ def _add_serving(parser: argparse.ArgumentParser) -> None:
         "--metrics-cert-dir", metavar="DIR", help="with --metrics-secure: a folder with tls.crt and tls.key"
     )
     parser.add_argument(
-        "--debug", action="store_true", help="serve the story of every reconcile at /debug/reconciles, to the same"
+        "--debug-pages", action="store_true", help="serve the story of every reconcile at /debug/reconciles"
     )
-    parser.add_argument("--debug-file", type=Path, help=argparse.SUPPRESS)
 
 
 def add_election(parser: argparse.ArgumentParser) -> None:
@@ -171,7 +170,7 @@ def make_manager(
     declared = operators[0].manager if len(operators) == 1 else None
     election = _election(arguments, operators, declared, namespace)
     probes = arguments.health_probe_bind_address
-    debug = True if arguments.debug else None
+    debug = True if arguments.debug_pages else None
     if declared is not None:
         return declared.bound_to(
             client,

@@ -326,6 +326,11 @@ class Manager:
         return self._given_config
 
     @property
+    def declares_debug(self) -> bool:
+        """Whether code asks for debug pages."""
+        return bool(self._given_debug)
+
+    @property
     def leader_election(self) -> LeaderElection | None:
         return self._election
 
