@@ -32,11 +32,20 @@ class Recorder(Protocol):
     def event(self, reason: str, message: str, *, about: Object, type: str = "Normal") -> None: ...
 
 
+class OwnedCache(NamedTuple):
+    """A kind that was declared with `owns=`, and its cache."""
+
+    kind: type[Object]
+    informer: Informer
+    owner_index: str
+    """The name that the index of owners has in it."""
+
+
 class Caches(Protocol):
     """The declared caches of a controller."""
 
     @property
-    def owned_kinds(self) -> Sequence[type[Object]]: ...
+    def owned_caches(self) -> Sequence[OwnedCache]: ...
     def lister(self, kind: type[K]) -> Lister[K] | None: ...
     def covering(self, kind: type[K], key: Key) -> Lister[K] | None: ...
     def covering_list(self, kind: type[K], namespace: str, selector: Selector | None) -> Lister[K] | None: ...

@@ -22,6 +22,7 @@ from konverge.objects.codec import decoder
 from konverge.objects.labels import Selector
 from konverge.objects.meta import Object, PartialObjectMetadata
 from konverge.objects.resource import Resource
+from konverge.runtime.base_context import OwnedCache
 from konverge.runtime.declare import Controller
 
 K = TypeVar("K", bound=Object)
@@ -62,9 +63,13 @@ class DeclaredCaches:
         self._forms.setdefault(id(informer), set()).update(filter(None, (form, informer.spec.projection)))
 
     @property
-    def owned_kinds(self) -> Sequence[type[Object]]:
-        """The kinds declared with `owns=`."""
-        return () if self._controller is None else [owned.kind for owned in self._controller.owned]
+    def owned_caches(self) -> Sequence[OwnedCache]:
+        """The kinds declared with `owns=`, whatever their caches keep of them."""
+        owned = () if self._controller is None else self._controller.owned
+        return [
+            OwnedCache(declared.kind, informer, self._indexes[id(informer)]["owner"])
+            for declared, informer in zip(owned, self.owned, strict=True)
+        ]
 
     # -------------------------------------------------------------- which cache
 

@@ -407,6 +407,38 @@ async def test_one_set_twice_and_one_child_in_two_sets_are_mistakes(client: Clie
     assert await maps(client) == ["a", "c"]
 
 
+def without_annotations(obj: dict[str, Any]) -> dict[str, Any]:
+    obj["metadata"].pop("annotations", None)
+    return obj
+
+
+KEPT = [
+    Owns(ConfigMap, metadata_only=True),
+    Owns(ConfigMap, transform=without_annotations),
+    Owns(ConfigMap, every_owner=True),
+    Owns(ConfigMap, label_selector=PART_OF),
+]
+
+
+@pytest.mark.spec("R-64")
+@pytest.mark.parametrize("owns", KEPT, ids=["metadata", "transform", "every owner", "selected"])
+async def test_caches_that_keep_less_prune_the_same_in_the_same_order(client: Client, owns: Any) -> None:
+    await client.create(owner("yes"))
+
+    async def reconcile(ctx: Context[Secret]) -> None:
+        await ctx.apply_set(stages=[[config_map("a", k="1")], [config_map("b")]] if named(ctx.obj) else [])
+
+    async with manager(client, reconcile, owns).running():
+        await settle()
+        assert await maps(client) == ["a", "b"]
+        await desire(client)
+        assert await maps(client) == ["a", "b"]
+        assert await deleting(client, "b")
+        assert not await deleting(client, "a")
+        await collected(client, "b")
+    assert await maps(client) == []
+
+
 @pytest.mark.spec("R-65")
 async def test_a_dry_run_shows_everything_and_writes_nothing(client: Client) -> None:
     await client.create(owner("a", "b"))

@@ -7,7 +7,7 @@ deleted in such a call: what a user sees as "replaced" must not be gone before i
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import AsyncIterator, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -26,7 +26,8 @@ from konverge.runtime.owners import OwnershipError
 from konverge.runtime.result import TerminalError
 
 if TYPE_CHECKING:
-    from konverge.runtime.base_context import Applied
+    from konverge.cache.record import Record
+    from konverge.runtime.base_context import Applied, OwnedCache
     from konverge.runtime.context import Context
 
 _decode = msgspec.json.Decoder().decode
@@ -159,12 +160,12 @@ class _Call:
 
     async def prune(self) -> None:
         """Delete members that are no longer desired, as far as their order allows."""
-        members = list(self._members())
+        members = [member async for member in self._members()]
         if self.held:
             return
         pruning = prune(members, self.steps)
         if self.dry_run:
-            self._show(sorted([*pruning.delete, *(member for member, _ in pruning.held)]))
+            await self._show(sorted([*pruning.delete, *(member for member, _ in pruning.held)]))
             return
         for member in pruning.delete:
             await self._delete(member, foreground=pruning.is_waited_for(member))
@@ -174,32 +175,46 @@ class _Call:
             message = f"{member.ref} is deleted when {dependant} is gone"
             self.waiting.append(Waiting(member.ref, "delete", message))
 
-    def _members(self) -> Iterator[Member]:
+    async def _members(self) -> AsyncIterator[Member]:
         """From the caches of owned kinds. When one of them cannot be relied on, no order can either."""
-        owner = self.ctx.obj.metadata.uid
-        for kind in self.ctx.caches.owned_kinds:
-            lister = self.ctx.caches.lister(kind)
-            assert lister is not None  # it is declared
-            informer, resource = lister.informer, kind.resource
+        owner, seen = self.ctx.obj.metadata, set[Ref]()
+        for cache in self.ctx.caches.owned_caches:
+            informer, resource = cache.informer, cache.kind.resource
             if informer.missing:
                 continue  # the cluster has no such objects
-            unread = informer.quarantine.hides(self.ctx.request.namespace)
+            unread = informer.quarantine.hides(owner.namespace)
             if not informer.synced.is_set() or unread is not None:
-                reason = f"{unread} there" if unread else "it has not been read yet"
+                reason = unread or "it has not been read yet"
                 what = f"nothing is deleted until the cache of {resource.group_resource} can be relied on: {reason}"
                 self.waiting.append(Waiting(ref_of(resource, "", ""), "delete", what))
                 self.held = True
                 continue
-            for key in lister.keys_by_index("owner", owner):
+            for key in informer.keys_by_index(cache.owner_index, owner.uid):
+                ref = ref_of(resource, key.namespace, key.name)
                 record = informer.get(key)
-                if record is None:
+                if record is None or ref in seen:
                     continue
+                seen.add(ref)
                 meta = record.meta
-                controlled = any(owner_ref.controller and owner_ref.uid == owner for owner_ref in meta.owner_references)
+                controlled = any(other.controller and other.uid == owner.uid for other in meta.owner_references)
                 if controlled and meta.labels.get(PART_OF) == self.label:
-                    deleting, after = bool(meta.deletion_timestamp), after_tokens(record.annotations)
-                    ref = ref_of(resource, key.namespace, key.name)
-                    yield Member(ref, kind, record.uid, meta.resource_version, deleting, after)
+                    deleting, after = bool(meta.deletion_timestamp), await self._after(cache, ref, record)
+                    yield Member(ref, cache.kind, record.uid, meta.resource_version, deleting, after)
+
+    async def _after(self, cache: OwnedCache, ref: Ref, record: Record) -> frozenset[str]:
+        """What a member depends on. A transform or a projection may keep no annotations."""
+        spec = cache.informer.spec
+        if spec.whole or spec.metadata_only or ref in self.steps:
+            return after_tokens(record.annotations)
+        live = await self._live(cache.kind, ref)
+        return frozenset() if live is None else after_tokens(live["metadata"].get("annotations") or {})
+
+    async def _live(self, kind: type[Object], ref: Ref) -> dict[str, Any] | None:
+        try:
+            obj: dict[str, Any] = _decode(await self.ctx.client.get_bytes(kind, ref.name, ref.namespace))
+        except NotFound:
+            return None
+        return obj
 
     async def _delete(self, member: Member, *, foreground: bool) -> None:
         """Exactly the object that the cache shows: one that changed since may belong to another owner by now."""
@@ -223,16 +238,14 @@ class _Call:
         self.deleted.append(ref)
         self.ctx.log.info("%s is no longer desired and is deleted", ref)
 
-    def _show(self, members: Sequence[Member]) -> None:
+    async def _show(self, members: Sequence[Member]) -> None:
         for member in members:
-            lister = self.ctx.caches.lister(member.kind)
-            record = None if lister is None else lister.raw(member.ref.name, member.ref.namespace)
             self.deleted.append(member.ref)
-            self.texts.append(object_diff(member.ref, None if record is None else _decode(record.raw), None))
+            self.texts.append(object_diff(member.ref, await self._live(member.kind, member.ref), None))
 
 
 def _require_declared(ctx: Context[Any], steps: Sequence[Step]) -> None:
-    owned = {kind.resource for kind in ctx.caches.owned_kinds}
+    owned = {cache.kind.resource for cache in ctx.caches.owned_caches}
     for step in steps:
         kind = type(step.child.desired)
         if kind.resource not in owned:
