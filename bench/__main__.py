@@ -1,4 +1,4 @@
-"""The command: `python -m bench NAME [--json FILE] [--quick]`. Exits 1 when a bar is not met."""
+"""The command: `python -m bench NAME [--json FILE] [--quick] [--objects N]`. Exits 1 when a bar is not met."""
 
 from __future__ import annotations
 
@@ -24,12 +24,14 @@ def main() -> int:
     parser.add_argument("name", choices=[*names(), "all"])
     parser.add_argument("--json", type=Path, metavar="FILE", help="also write the figures to this file")
     parser.add_argument("--quick", action="store_true", help="fewer rounds: for a look, not for a verdict")
+    parser.add_argument("--objects", type=int, default=0, metavar="N", help="how many objects (sharding)")
     options = parser.parse_args()
     chosen = names() if options.name == "all" else [options.name]
     reports: list[Report] = []
     for number, name in enumerate(chosen, 1):
         say(f"{name} ({number} of {len(chosen)})")
-        report = import_module(f"bench.{name}").run(quick=options.quick)
+        sizes = {"objects": options.objects} if name == "sharding" else {}
+        report = import_module(f"bench.{name}").run(quick=options.quick, **sizes)
         print(report.text(), flush=True)
         reports.append(report)
     if options.json:
