@@ -138,6 +138,8 @@ async def _at_work(
         for operator in operators:
             if operator.manager is not None:
                 manager.take_tasks(operator.manager)
+            manager.take_webhooks(operator.webhooks())
+        manager.webhooks = manager.webhooks and replace(manager.webhooks, place=cluster.webhook_place())
         async with manager.running():
             yield manager
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from konverge.cli import monitoring
+from konverge.cli.webhook_objects import WebhookObjects
 from konverge.operators.catalog import Operator, joint_name
 from konverge.runtime import Controller
 from konverge.runtime.rbac import Permission, permissions, rules_for
@@ -110,6 +111,8 @@ class Installation(Program):
     """Also a ServiceMonitor, alerting rules and a dashboard."""
     secure_metrics: bool = False
     """Metrics over TLS, to those who may read them."""
+    cert_manager: bool = False
+    """Whether cert-manager keeps the certificate of the webhooks; else the operator does."""
 
     @property
     def name(self) -> str:
@@ -123,13 +126,20 @@ class Installation(Program):
     def _program(self) -> str:
         return self.operators[0].start[0]
 
+    @property
+    def webhooks(self) -> WebhookObjects:
+        hooks = [webhook for operator in self.operators for webhook in operator.webhooks()]
+        return WebhookObjects(webhooks=hooks, name=self.name, namespace=self.namespace, cert_manager=self.cert_manager)
+
     def everything(self) -> list[Obj]:
         """In the order in which it has to be made."""
-        objs = [definition for operator in self.operators for definition in operator.definitions()]
+        definitions = [definition for operator in self.operators for definition in operator.definitions()]
+        objs = [self.webhooks.in_definition(definition) for definition in definitions]
         objs += self._policies()
-        objs += [self._namespace(), *self.access(), self._deployment(self._pod(self._operator(), grace=GRACE))]
+        pod = self._pod(self._operator(), grace=GRACE) | self.webhooks.volumes()
+        objs += [self._namespace(), *self.access(), self._deployment(pod)]
         objs += [self._service({"name": "metrics", "port": METRICS, "targetPort": "metrics"}), self._budget()]
-        return [*objs, *self._monitoring()]
+        return [*objs, *self.webhooks.everything(self._labels), *self._monitoring()]
 
     def _policies(self) -> list[Obj]:
         """What the API server is to refuse."""
@@ -144,6 +154,7 @@ class Installation(Program):
         needed = permissions(
             in_namespaces(controllers, self.watched), lease_namespace=self.namespace, reviews=self._reviews
         )
+        needed += self.webhooks.permissions()
         objs: list[Obj] = [self._object("v1", "ServiceAccount")]
         for namespace in sorted({permission.namespace for permission in needed}):
             objs += self._role(namespace, [permission for permission in needed if permission.namespace == namespace])
@@ -176,11 +187,12 @@ class Installation(Program):
         return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": self.namespace, "labels": labels}}
 
     def _operator(self) -> Obj:
-        ports = {"metrics": METRICS, "probes": PROBES}
+        ports = {"metrics": METRICS, "probes": PROBES, **self.webhooks.ports()}
         return self._container(
             "operator",
             self.arguments(),
             **self._environment(),
+            **self.webhooks.mounts(),
             ports=[{"name": name, "containerPort": port} for name, port in ports.items()],
             livenessProbe={"httpGet": {"path": "/healthz", "port": "probes"}, "periodSeconds": 20},
             readinessProbe={"httpGet": {"path": "/readyz", "port": "probes"}, "periodSeconds": 5},
@@ -204,6 +216,7 @@ class Installation(Program):
             "--log-format=json",
             *(["--metrics-secure"] if self.secure_metrics else []),
             *(f"--watch-namespace={namespace}" for namespace in self.watched),
+            *self.webhooks.arguments(),
         ]
 
     def _monitoring(self) -> list[Obj]:

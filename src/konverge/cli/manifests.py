@@ -47,6 +47,7 @@ def _add_roles(commands: Any) -> None:
     parser = command(commands, "rbac", about, "konverge rbac webapp --namespace tools | kubectl apply -f -")
     add_operators(parser)
     _add_placement(parser)
+    _add_cert_manager(parser)
     add_output(parser, "yaml", "json")
     parser.set_defaults(run=print_roles)
 
@@ -83,12 +84,18 @@ def _add_manifests(commands: Any) -> None:
         action="store_true",
         help="metrics over TLS, to those whom the API server allows (a ClusterRole for readers is in it)",
     )
+    _add_cert_manager(parser)
     if is_own(parser):
         parser.set_defaults(management=False)
     else:
         _add_management(parser)
     add_output(parser, "yaml", "json")
     parser.set_defaults(run=print_manifests)
+
+
+def _add_cert_manager(parser: argparse.ArgumentParser) -> None:
+    about = "cert-manager issues the certificate of the webhooks (by default the operator does)"
+    parser.add_argument("--cert-manager", action="store_true", help=about)
 
 
 def _add_management(parser: argparse.ArgumentParser) -> None:
@@ -126,7 +133,7 @@ def print_definitions(arguments: argparse.Namespace) -> int:
 def print_roles(arguments: argparse.Namespace) -> int:
     from konverge.cli.documents import write
 
-    print(write(_installation(arguments).access(), arguments.output))
+    print(write(_installation(arguments, cert_manager=arguments.cert_manager).access(), arguments.output))
     return 0
 
 
@@ -139,6 +146,7 @@ def print_manifests(arguments: argparse.Namespace) -> int:
         service_monitor=arguments.service_monitor,
         monitoring=arguments.monitoring,
         secure_metrics=arguments.metrics_secure,
+        cert_manager=arguments.cert_manager,
     )
     print(write([*plan.everything(), *_management(arguments, plan)], arguments.output))
     return 0

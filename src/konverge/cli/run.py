@@ -19,6 +19,7 @@ from konverge.cli.arguments import (
     refuse_unless_free,
 )
 from konverge.cli.exit import CommandFailed, UsageError
+from konverge.cli.webhook_places import add_webhooks, place_webhooks
 
 if TYPE_CHECKING:
     from konverge.client import Client
@@ -49,6 +50,7 @@ def add(commands: Any) -> None:
     add_watched(parser, "--namespace")
     parser.add_argument("--install-crds", action="store_true", help="apply the definitions first")
     add_election(parser)
+    add_webhooks(parser)
     for option, place in (("--metrics-bind-address", METRICS), ("--health-probe-bind-address", PROBES)):
         parser.add_argument(
             option,
@@ -146,6 +148,7 @@ async def serve(arguments: argparse.Namespace, operators: list[Operator], settin
         else:
             await check_definitions(client, operators)
         manager = make_manager(arguments, operators, settings, client, config.namespace)
+        place_webhooks(manager, arguments, config.server)
         manager.source = " ".join(getattr(arguments, "operators", ()))
         await serve_until_signal(manager)
 
@@ -195,6 +198,7 @@ def make_manager(
             _add(manager, controller, operator)
         if operator.manager is not None:
             manager.take_tasks(operator.manager)
+        manager.take_webhooks(operator.webhooks())
     return manager
 
 

@@ -7,7 +7,7 @@ same children. Names that were generated do not count, and neither do texts and 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from konverge.cli.exit import UsageError
@@ -70,6 +70,8 @@ class OperatorScenario:
                 for operator in self.operators:
                     if operator.manager is not None:
                         manager.take_tasks(operator.manager)
+                    manager.take_webhooks(operator.webhooks())
+                manager.webhooks = manager.webhooks and replace(manager.webhooks, place=cluster.webhook_place())
                 async with manager.running():
                     await create_samples(cluster.client, self.operators)
                     if cluster.chaos is not None:

@@ -223,6 +223,9 @@ class Lifecycle:
                 reviews=asks_about_callers(self.manager),
             )
             needed += getattr(self.manager.cluster_provider, "permissions", list)()
+            webhooks = self.manager.webhooks
+            if webhooks is not None and webhooks.place is not None:
+                needed += webhooks.place.permissions(webhooks)
             await require_permissions(client, filter(required, needed), self._source)
 
     @property

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import functools
-from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from enum import Enum
@@ -218,6 +218,12 @@ class Manager:
             self.webhooks = Webhooks()
         self.webhooks.add(webhook)
         return self
+
+    def take_webhooks(self, webhooks: Iterable[Webhook]) -> None:
+        """Serve webhooks of other managers, except for those that came along with their controllers."""
+        for webhook in webhooks:
+            if self.webhooks is None or webhook.path not in self.webhooks.routes:
+                self.add_webhook(webhook)
 
     def add_task(
         self,

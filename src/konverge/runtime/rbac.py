@@ -34,15 +34,17 @@ class MissingPermissions(Exception):
 
 @dataclass(frozen=True, slots=True, order=True)
 class Permission:
-    """One verb on one resource, in one namespace or in all (empty)."""
+    """One verb on one resource, in one namespace or in all (empty); on one object, where a name is given."""
 
     group: str
     resource: str
     verb: str
     namespace: str = ""
+    name: str = ""
 
     def __str__(self) -> str:
         named = f"{self.resource}.{self.group}" if self.group else self.resource
+        named += f" {self.name}" if self.name else ""
         where = f"in namespace {self.namespace}" if self.namespace else "in all namespaces"
         return f"{self.verb} {named} {where}"
 
@@ -113,17 +115,22 @@ def rules_for(needed: Iterable[Permission]) -> list[dict[str, Any]]:
     >>> rules_for([Permission("apps", "deployments", "get"), Permission("apps", "deployments", "list")])
     [{'apiGroups': ['apps'], 'resources': ['deployments'], 'verbs': ['get', 'list']}]
     """
-    verbs: dict[tuple[str, str], list[str]] = {}
+    verbs: dict[tuple[str, str, str], list[str]] = {}
     for permission in sorted(needed):
-        granted = verbs.setdefault((permission.group, permission.resource), [])
+        granted = verbs.setdefault((permission.group, permission.name, permission.resource), [])
         if permission.verb not in granted:
             granted.append(permission.verb)
-    resources_by_verbs: dict[tuple[str, tuple[str, ...]], list[str]] = {}
-    for (group, resource), granted in verbs.items():
-        resources_by_verbs.setdefault((group, tuple(granted)), []).append(resource)
+    resources_by_verbs: dict[tuple[str, str, tuple[str, ...]], list[str]] = {}
+    for (group, name, resource), granted in verbs.items():
+        resources_by_verbs.setdefault((group, name, tuple(granted)), []).append(resource)
     return [
-        {"apiGroups": [group], "resources": resources, "verbs": list(allowed)}
-        for (group, allowed), resources in resources_by_verbs.items()
+        {
+            "apiGroups": [group],
+            "resources": resources,
+            **({"resourceNames": [name]} if name else {}),
+            "verbs": list(allowed),
+        }
+        for (group, name, allowed), resources in resources_by_verbs.items()
     ]
 
 
@@ -156,6 +163,7 @@ async def missing_permissions(client: Client, needed: Iterable[Permission]) -> l
             "subresource": subresource,
             "verb": permission.verb,
             "namespace": permission.namespace,
+            "name": permission.name,
         }
         review = {
             "apiVersion": _REVIEWS.api_version,

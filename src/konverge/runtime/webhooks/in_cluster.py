@@ -7,10 +7,12 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
+from konverge.runtime.rbac import Permission
 from konverge.runtime.webhooks.admission import MutatingHook, ValidatingHook
 from konverge.runtime.webhooks.certificates.keeper import Keeper
 from konverge.runtime.webhooks.certificates.material import Lifetimes
 from konverge.runtime.webhooks.certificates.publishing import Publisher, Targets
+from konverge.runtime.webhooks.permissions import webhook_permissions
 from konverge.runtime.webhooks.places import Place, Serving, listening
 from konverge.runtime.webhooks.registry import PORT, Webhooks
 
@@ -48,6 +50,14 @@ class InCluster(Place):
             validating=self.configuration_name if any(isinstance(hook, ValidatingHook) for hook in hooks) else "",
             mutating=self.configuration_name if any(isinstance(hook, MutatingHook) for hook in hooks) else "",
             definitions=tuple(webhooks.definitions),
+        )
+
+    def permissions(self, webhooks: Webhooks) -> list[Permission]:
+        return webhook_permissions(
+            webhooks.routes.values(),
+            namespace=self.namespace,
+            secret=self.secret_name,
+            configuration=self.configuration_name,
         )
 
     @asynccontextmanager

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from konverge.client import Client
+from konverge.runtime.rbac import Permission
 from konverge.runtime.webhooks.registry import PORT, Webhooks
 from konverge.runtime.webhooks.server import Reviews, server_limits
 from konverge.wire.certificate import Certificate, ShownCertificate
@@ -53,6 +54,10 @@ class Place(ABC):
 
     behind_service = True
     """Whether traffic still arrives for a while after the pod is no longer ready."""
+
+    def permissions(self, webhooks: Webhooks) -> list[Permission]:
+        """What the operator must be allowed for this."""
+        return []
 
     @abstractmethod
     def serving(self, at_work: Serving) -> AbstractAsyncContextManager[None]:
