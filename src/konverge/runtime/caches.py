@@ -22,7 +22,7 @@ from konverge.runtime.config import CacheSettings
 from konverge.runtime.declare import Controller
 from konverge.runtime.declared import DeclaredCaches
 from konverge.runtime.indexing import of_form
-from konverge.runtime.relations import CachedKind
+from konverge.runtime.relations import CachedKind, Watches
 
 
 class CacheNotSynced(Exception):
@@ -54,6 +54,10 @@ class SharedCaches:
             if use.cached and isinstance(use.kind, type):
                 self._declared(declared, controller, use.kind, use)
         return declared
+
+    def watch(self, declared: DeclaredCaches, controller: Controller[Any], watch: Watches[Any]) -> Informer:
+        """The informer of one watched kind, beside those that were declared."""
+        return self._declared(declared, controller, watch.kind, watch)
 
     def _declared(
         self, caches: DeclaredCaches, controller: Controller[Any], kind: type[Object], declared: CachedKind

@@ -230,7 +230,13 @@ class Lifecycle:
 
     @property
     def _home_controllers(self) -> list[Controller[Any]]:
-        return [controller for controller in self.manager.controllers if controller.clusters != "others"]
+        """As they run at home. Without other clusters, nothing leads there from others."""
+        here = [controller for controller in self.manager.controllers if controller.clusters != "others"]
+        if all(watch.clusters == "same" for controller in here for watch in controller.watched):
+            return here
+        from konverge.runtime.clusters.feeds import within_one_cluster
+
+        return [within_one_cluster(controller) for controller in here]
 
     def _fleet(self, client: Client, elector: LeaderElector | None, recorder: Recorder) -> Fleet | None:
         """The other clusters; loaded by managers that have some."""

@@ -97,6 +97,9 @@ class Watches(CachedKind, Generic[K]):
     """In place of `requests`, for a mapping that reads other cached objects."""
     when: When[K] | None = None
     """Which changes count; all by default."""
+    clusters: Literal["same", "others"] = "same"
+    """`"others"`: watched in all other clusters (`Manager(clusters=…)`), where changes lead to requests of the home
+    cluster: for objects at home that make something elsewhere."""
 
     def __post_init__(self) -> None:
         _check(self)

@@ -14,7 +14,7 @@ from konverge.objects.kinds.coordination_v1 import Lease
 from konverge.objects.kinds.core_v1 import ConfigMap, Event, Secret
 from konverge.objects.meta import ObjectMeta
 from konverge.observe.exposition import render
-from konverge.runtime import Context, Controller, Manager, Reconciler
+from konverge.runtime import Context, Controller, Manager, Reconciler, Request, Use, Watches
 from konverge.runtime.clusters import Connection, FixedClusters, UnknownCluster, Unusable
 from konverge.runtime.clusters import fleet as loaded
 from konverge.runtime.elector import LeadershipLost
@@ -275,6 +275,66 @@ async def test_a_reconcile_may_ask_another_cluster() -> None:
             await settle(0.2)
             assert len(refused) == 2
             assert running.engines["secret"].numbers.errors == 0
+
+
+@pytest.mark.spec("R-85")
+async def test_changes_in_other_clusters_lead_to_requests_at_home() -> None:
+    """An object at home makes a child in each cluster, and repairs it there."""
+    runs: list[str] = []
+
+    async def reconcile(ctx: Context[Secret]) -> None:
+        assert ctx.cluster == ""
+        runs.append(ctx.request.name)
+        for name, cluster in ctx.clusters.items():
+            if name:
+                meta = ObjectMeta(name=ctx.request.name, namespace=SPACE, labels={"made-for": ctx.request.name})
+                await cluster.apply(ConfigMap(metadata=meta, data={"from": "home"}))
+
+    def made_for(child: ConfigMap) -> list[Request]:
+        return [Request(SPACE, child.metadata.labels["made-for"])]
+
+    spread = Controller(
+        Secret,
+        reconcile,
+        watches=[Watches(ConfigMap, requests=made_for, label_selector="made-for", clusters="others")],
+        uses=[Use(ConfigMap, "patch")],
+        **SELECTED,
+    )
+    async with places("home", "a", "b") as [home, a, b]:
+        await home.create("x")
+        provider = Driven()
+        provider.say(a)
+        running = manager(home.client, provider, spread)
+        async with running.running():
+            await settle()
+            assert await a.maps() == {"x": "home"}
+            assert ConfigMap.resource not in {spec.resource for spec in running.caches.informers}
+            await a.client.delete(ConfigMap, "x", SPACE)
+            await settle()
+            assert await a.maps() == {"x": "home"}
+            await a.client.patch(ConfigMap, "x", MergePatch({"data": {"from": "another"}}), SPACE)
+            await settle()
+            assert await a.maps() == {"x": "home"}
+            provider.say(a, b)
+            await settle()
+            assert await b.maps() == {"x": "home"}
+            seen = len(runs)
+            provider.say(b)
+            await settle()
+            assert len(runs) == seen + 1  # a cluster that goes is looked at once
+            await a.client.delete(ConfigMap, "x", SPACE)
+            await settle()
+            assert len(runs) == seen + 1
+            assert await home.maps() == {}
+
+
+async def test_a_watch_that_leads_nowhere_is_refused() -> None:
+    watch = Watches(ConfigMap, requests=lambda _: [], clusters="others")
+    async with places("home") as [home]:
+        lost = Controller(Secret, Copying(), watches=[watch], clusters="others")
+        with pytest.raises(ValueError, match="does not run in the home cluster"):
+            async with manager(home.client, Driven(), lost).running():
+                pass
 
 
 async def test_without_other_clusters_asking_for_one_says_what_to_do() -> None:

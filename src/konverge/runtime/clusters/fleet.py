@@ -16,12 +16,15 @@ from konverge.client import Client
 from konverge.observe.events import EventRecorder, with_new_order
 from konverge.runtime.base_context import Recorder
 from konverge.runtime.clusters.access import ClusterAccess, OtherClusters
+from konverge.runtime.clusters.feeds import across_clusters, check_feeds, within_one_cluster
 from konverge.runtime.clusters.member import Member
 from konverge.runtime.clusters.providers import ClusterProvider, Connection, Known, Unusable
 from konverge.runtime.declare import Controller, Settings
 from konverge.runtime.declared import DeclaredCaches
 from konverge.runtime.dependencies import wait_for
 from konverge.runtime.elector import Fenced, LeaderElector
+from konverge.runtime.engine import LOW, Engine
+from konverge.runtime.reasons import External
 from konverge.runtime.reconciled import Observer
 from konverge.workqueue import Backoff
 
@@ -52,7 +55,10 @@ class Fleet:
         self, manager: Manager, provider: ClusterProvider, home: Client, elector: LeaderElector | None
     ) -> None:
         self.name = manager.name
-        self.controllers: Sequence[Controller[Any]] = [c for c in manager.controllers if c.clusters != "home"]
+        check_feeds(manager.controllers)
+        self.controllers: Sequence[Controller[Any]] = [
+            within_one_cluster(controller) for controller in manager.controllers if controller.clusters != "home"
+        ]
         self.limits = manager.config.cache
         self.numbers = manager.numbers
         self.leading = asyncio.Event()
@@ -89,6 +95,11 @@ class Fleet:
     async def dependencies_of(self, controller: Controller[Any]) -> None:
         for dependency in controller.depends_on:
             await wait_for(dependency, self._manager.readiness.started.__contains__)
+
+    @property
+    def fed(self) -> Sequence[tuple[Controller[Any], Engine[Any]]]:
+        engines = self._manager.engines
+        return [(c, engines[c.name]) for c in self._manager.controllers if c.name in engines and across_clusters(c)]
 
     def others_of(self, controller: str) -> OtherClusters:
         """What the reconciles of a controller see."""
@@ -246,11 +257,19 @@ class Fleet:
         try:
             slot.member, slot.problem = Member(name, client, self), ""
             _log.info("cluster %s at %s is connected", name, client.server)
+            self._notify(name)
             await slot.member.run()
         finally:
             slot.member = None
+            self._notify(name)
             if not connection.keep_open:
                 await client.aclose()
+
+    def _notify(self, name: str) -> None:
+        """A cluster came or went: objects at home that have children elsewhere are looked at."""
+        for _, engine in self.fed:
+            for key, _ in list(engine.caches.primary.items()):
+                engine.queue.add(key, priority=LOW, reason=External(f"cluster {name}", key))
 
 
 def _text_of(error: BaseException) -> str:

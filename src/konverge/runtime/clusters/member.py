@@ -21,6 +21,7 @@ from konverge.runtime.base_context import Recorder
 from konverge.runtime.caches import SharedCaches
 from konverge.runtime.clusters.access import OtherClusters
 from konverge.runtime.clusters.engine import ClusterEngine
+from konverge.runtime.clusters.feeds import Feeds
 from konverge.runtime.config import CacheSettings
 from konverge.runtime.declare import Controller, Settings
 from konverge.runtime.declared import DeclaredCaches
@@ -41,6 +42,11 @@ class Surroundings(Protocol):
     leading: asyncio.Event
     observers: Sequence[Observer]
     story: Story
+
+    @property
+    def fed(self) -> Sequence[tuple[Controller[Any], Engine[Any]]]:
+        """Controllers of the home cluster that watch kinds in the others, with their engines."""
+        ...
 
     def fenced(self, client: Client) -> Client: ...
     def settings_of(self, controller: Controller[Any]) -> Settings: ...
@@ -70,6 +76,10 @@ class Member:
         self._controllers = {controller.name: controller for controller in around.controllers}
         for controller in around.controllers:
             self.declared[controller.name] = self.caches.declare(controller)
+        self._feeds = Feeds(self.caches)
+        for controller, engine in around.fed:
+            declared = self.declared.setdefault(controller.name, DeclaredCaches(None))
+            self._feeds.add(controller, declared, engine)
 
     @property
     def problem(self) -> str:
@@ -99,6 +109,7 @@ class Member:
                         self._tasks[name] = working.create_task(work, name=f"cluster {self.name} controller {name}")
                     await self._ended.wait()
             finally:
+                self._feeds.stop()
                 for helper in helpers:
                     helper.cancel()
 
