@@ -132,9 +132,9 @@ async def test_every_reconcile_is_counted_and_has_a_number(client: Client) -> No
         for name in ("a", "b"):
             await client.create(secret(name))
         await settle()
-        assert engine._is_busy()  # two keys, one worker
+        assert engine.is_busy()  # two keys, one worker
         await engine.step()
-        assert not engine._is_busy()
+        assert not engine.is_busy()
         await engine.step()
         numbers = engine.numbers
     a, b = Request(SPACE, "a"), Request(SPACE, "b")

@@ -102,6 +102,16 @@ def _controllers(controllers: list[ControllerNumbers]) -> Iterator[Metric]:
     yield _counter("controller_source_restarts", "Sources started again", ["controller", "source"], [
         ([c.name, source], count) for c in controllers for source, count in c.source_restarts.items()
     ])  # fmt: skip
+    for name, text, attribute in (
+        ("controller_timer_calls", "Calls of timers", "timer_calls"),
+        ("controller_task_failures", "Failures of timers and daemons", "task_failures"),
+    ):
+        yield _counter(name, text, ["controller", "task"], [
+            ([c.name, task], count) for c in controllers for task, count in getattr(c, attribute).items()
+        ])  # fmt: skip
+    yield _gauge("controller_daemons_running", "Objects whose daemon runs", ["controller", "task"], [
+        ([c.name, task], count) for c in controllers for task, count in c.daemons_running.items()
+    ])  # fmt: skip
     for name in ("controller_runtime_reconcile_time_seconds", "controller_reconcile_time_seconds"):
         yield _histogram(name, "Time of a reconcile", ["controller"], [([c.name], c.time) for c in controllers])
     waits = [([c.name], c.event_to_reconcile) for c in controllers]

@@ -95,6 +95,12 @@ class ControllerNumbers(msgspec.Struct):
     """Source -> how often it ended or failed and was started again."""
     sources_down: dict[str, str] = msgspec.field(default_factory=dict)
     """Source -> why it does not run now."""
+    timer_calls: dict[str, int] = msgspec.field(default_factory=dict)
+    """Timer -> calls, of all objects."""
+    daemons_running: dict[str, int] = msgspec.field(default_factory=dict)
+    """Daemon -> how many objects have it running."""
+    task_failures: dict[str, int] = msgspec.field(default_factory=dict)
+    """Timer or daemon -> how often it failed."""
     time: Histogram = msgspec.field(default_factory=lambda: Histogram(RECONCILE_BUCKETS))
     event_to_reconcile: Histogram = msgspec.field(default_factory=lambda: Histogram(RECONCILE_BUCKETS))
     queue: QueueNumbers = msgspec.field(default_factory=QueueNumbers)

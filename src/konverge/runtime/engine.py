@@ -11,8 +11,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 import logging
-from collections.abc import Awaitable, Callable, Sequence
-from functools import partial
+from collections.abc import Callable, Hashable, Sequence
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from weakref import WeakSet
 
@@ -26,16 +25,16 @@ from konverge.objects.resource import Resource
 from konverge.observe import logs
 from konverge.observe.metrics import ControllerNumbers
 from konverge.runtime.context import Context, Recorder
-from konverge.runtime.declare import Controller, Reconciler, Settings, Source
+from konverge.runtime.declare import Controller, Settings, Source
 from konverge.runtime.declared import DeclaredCaches
 from konverge.runtime.failures import message
-from konverge.runtime.finalizers import with_cleanup, without_finalizers
 from konverge.runtime.mapping import WatchMapper, owned_mapper, predicate_of, watch_mapper
 from konverge.runtime.reasons import Changed, External, Reason, Resync, TakenOver
 from konverge.runtime.reconciled import Observer, Reconciled
 from konverge.runtime.result import DONE, Quarantined, Request, Result, TransientError
 from konverge.runtime.retries import Retries
 from konverge.runtime.sources import listen
+from konverge.runtime.steps import reconcile_function
 from konverge.runtime.story.entry import Entry
 from konverge.runtime.story.story import Story
 from konverge.runtime.watchdog import Watchdog
@@ -44,6 +43,7 @@ from konverge.workqueue import MAX_REASONS, Backoff, GatedQueue, Item, RateLimit
 
 if TYPE_CHECKING:
     from konverge.runtime.tasks.gone import GoneObjects
+    from konverge.runtime.tasks.object_tasks import ObjectTasks
 
 T = TypeVar("T", bound=Object)
 
@@ -111,8 +111,8 @@ class Engine(Generic[T]):
         story = Story(manager) if story is None else story
         self._story = story.ring(controller.name, controller.kind.resource, self.numbers.running)
         self.caches = caches
-        self._writes = Writes(caches.by_resource)
-        self._reconcile = _reconcile_function(controller, self._is_held)
+        self.writes = Writes(caches.by_resource)
+        self._reconcile = reconcile_function(controller, self._is_held)
         self._primary = caches.primary
         self.loop = asyncio.get_running_loop()
         self._watchdog = Watchdog(settings.timeout)
@@ -131,7 +131,14 @@ class Engine(Generic[T]):
         self._unreadable = f"cannot be read as {controller.kind.__name__} by {controller.name}"
         self._predicate = predicate_of(controller.name, controller.kind, controller.when, self._primary)
         self._mappers: list[WatchMapper] = []
-        self._gone = self._gone_objects()
+        self._gone: GoneObjects | None = None
+        self.object_tasks: ObjectTasks | None = None
+        """Timers and daemons, where the controller has some."""
+        if controller.timers or controller.daemons or controller.on_gone is not None:
+            from konverge.runtime.tasks.attach import gone_objects, object_tasks  # few controllers need it
+
+            self._gone = gone_objects(self, client, recorder, manager)
+            self.object_tasks = object_tasks(self, client, recorder, manager)
         self._delivered: list[tuple[Informer, Callable[[Change, Request | None], None]]] = []
         """Where changes come from, and what becomes of them."""
         self._attach()
@@ -148,24 +155,9 @@ class Engine(Generic[T]):
                 self._mappers.append(mapper)
             self._listen(informer, mapper)
 
-    def _gone_objects(self) -> GoneObjects | None:
-        if self.controller.on_gone is None:
-            return None
-        from konverge.runtime.tasks.gone import Gone, GoneObjects  # few controllers need it
-
-        def queue(request: Request, change: Change) -> None:
-            self.queue.add(request, reason=Changed(self.controller.kind.__name__, change))
-
-        make = partial(Gone, client=self._client, caches=self.caches, recorder=self._recorder, manager=self._manager)
-        gone = GoneObjects(self.controller.on_gone, queue, make)
-        if self.gate is not None:
-            gone.owns = self.gate.admits
-        self._primary.add_handler(gone.changed, self._is_busy)
-        return gone
-
     def _listen(self, informer: Informer, deliver: Callable[[Change, Request | None], None]) -> None:
         self._delivered.append((informer, deliver))
-        informer.add_handler(self._writes.router(informer, deliver), self._is_busy)
+        informer.add_handler(self.writes.router(informer, deliver), self.is_busy)
 
     def _primary_changed(self, change: Change, writer: Request | None) -> None:
         if change.key in self._retries.failing:
@@ -174,7 +166,7 @@ class Engine(Generic[T]):
         if predicate is None or predicate(change):
             self.enqueue(change.key, self.controller.kind.resource.kind, change, writer)
 
-    def _is_busy(self) -> bool:
+    def is_busy(self) -> bool:
         """Every worker has a key, and more keys wait than there are workers."""
         return len(self.queue) > self.numbers.workers
 
@@ -205,6 +197,8 @@ class Engine(Generic[T]):
         refused = () if self.gate is None else self.gate.refused()
         for request in (*gone, *refused):
             self.queue.add(request, priority=LOW, reason=TakenOver())
+        if self.object_tasks is not None:
+            await self.object_tasks.refresh()
 
     # -------------------------------------------------------------- life
 
@@ -218,9 +212,15 @@ class Engine(Generic[T]):
             helpers = [group.create_task(self._resync(), name=f"{name} resync")]
             helpers += [group.create_task(self._listen_to(s), name=f"{name} {s.name}") for s in self.controller.sources]
             try:
+                if self.object_tasks is not None:
+                    await self.object_tasks.start()
                 await self._spawn_workers()
+                if self.object_tasks is not None:
+                    await self.object_tasks.end()
             finally:
                 self.stop()
+                if self.object_tasks is not None:
+                    await self.object_tasks.abort()
             for helper in helpers:
                 helper.cancel()
 
@@ -282,7 +282,7 @@ class Engine(Generic[T]):
         key, numbers, watchdog = item.key, self.numbers, self._watchdog
         self._count += 1
         logs.scope.set(logs.Scope(self.controller.name, key, self._count))
-        if self._writes.has_written(key) and not await self._caught_up(key):
+        if self.writes.has_written(key) and not await self.caught_up(key):
             self._postpone(item)
             return
         if self.gate is not None and self._is_foreign(key):
@@ -325,7 +325,7 @@ class Engine(Generic[T]):
     async def _attempt(self, entry: Entry) -> Result | None:
         key = entry.key
         if self._gone is not None and key in self._gone:
-            attribute_to(self._writes, key, entry)
+            attribute_to(self.writes, key, entry)
             await self._gone.call(key)
         record = self._primary.get(key)
         postponed = self._postponed.pop(key, ())
@@ -334,10 +334,11 @@ class Engine(Generic[T]):
         if record is None:
             entry.gone = True
             return None  # the object is gone: nothing to do, and no error
-        attribute_to(self._writes, key, entry)
-        return await self._reconcile(self._context(key, record, entry))
+        attribute_to(self.writes, key, entry)
+        return await self._reconcile(self.context(key, record, entry))
 
-    def _context(self, key: Request, record: Record, entry: Entry) -> Context[T]:
+    def context(self, key: Request, record: Record, entry: Entry) -> Context[T]:
+        """The context of one reconcile, or of one call of a timer."""
         quarantine = self._primary.quarantine
         if unread := quarantine.unread(key):
             raise Quarantined(str(unread))  # the cache has an earlier state: it must not be acted on
@@ -360,16 +361,17 @@ class Engine(Generic[T]):
         quarantine.release(key, self._unreadable)
         return context
 
-    async def _caught_up(self, request: Request) -> bool:
+    async def caught_up(self, request: Hashable) -> bool:
+        """Wait until the caches show what this request, timer or daemon wrote last; False when they do not in time."""
         try:
             async with asyncio.timeout(self.settings.catch_up):
-                await self._writes.caught_up(request)
+                await self.writes.caught_up(request)
         except TimeoutError:
             _log.warning(
                 "%s %s: the cache has not shown our last write within %g s; its watch is restarted",
                 self.controller.name, request, self.settings.catch_up,
             )  # fmt: skip
-            self._writes.restart_watches(request)
+            self.writes.restart_watches(request)
             return False
         except ClientError as error:
             _log.warning(
@@ -397,7 +399,7 @@ class Engine(Generic[T]):
 
     def _is_held(self, request: Request) -> bool:
         """Whether something still works for an object that is being deleted."""
-        return False
+        return self.object_tasks is not None and self.object_tasks.is_held(request)
 
     def _is_deleting(self, key: Key) -> bool:
         if self._gone is not None and key in self._gone:
@@ -415,25 +417,3 @@ def reference(resource: Resource, key: Key, uid: str, version: int) -> PartialOb
 def _limiter(settings: Settings) -> RateLimiter:
     bucket = TokenBucket(settings.rate_limiter_qps, settings.rate_limiter_burst)
     return RateLimiter(Backoff(settings.base_delay, settings.max_delay), bucket)
-
-
-def _reconcile_function(
-    controller: Controller[T], is_held: Callable[[Request], bool]
-) -> Callable[[Context[T]], Awaitable[Result | None]]:
-    """What runs for a key: the reconciler's functions, and what finalizers need."""
-    reconciler = controller.reconciler
-    if reconciler is None:
-        reconcile: Callable[[Context[T]], Awaitable[Result | None]] = _nothing
-    else:
-        reconcile = reconciler.reconcile if isinstance(reconciler, Reconciler) else reconciler
-    if controller.holds_deletion:
-        cleanup = reconciler.cleanup if isinstance(reconciler, Reconciler) else _nothing
-        old = tuple(name for name in controller.finalizers if name != controller.finalizer)
-        return with_cleanup(reconcile, cleanup, controller.finalizer, old, is_held)
-    if controller.finalizers:
-        return without_finalizers(reconcile, controller.finalizers)
-    return reconcile
-
-
-async def _nothing(ctx: Context[T]) -> None:
-    """The reconcile, or the clean-up, of a controller that has none."""

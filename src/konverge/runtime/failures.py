@@ -11,10 +11,10 @@ import logging
 from collections.abc import Iterator
 from pathlib import Path
 from types import TracebackType
+from typing import Any
 
 from konverge import clock
 from konverge.client import ClientError, Conflict, Forbidden
-from konverge.runtime.result import Request
 from konverge.workqueue import Item
 
 TRACEBACK_PERIOD = 600.0
@@ -36,7 +36,7 @@ class Failures:
         self._traced: dict[tuple[object, ...], float] = {}
         """Defect -> when its traceback may be logged again."""
 
-    def transient(self, item: Item[Request], error: BaseException, attempt: int, delay: float) -> None:
+    def transient(self, item: Item[Any], error: BaseException, attempt: int, delay: float) -> None:
         """An error that will pass."""
         if isinstance(error, Conflict):
             level, text = logging.INFO, "another client wrote at the same time; reading again"
@@ -46,7 +46,7 @@ class Failures:
             level, text = logging.WARNING, message(error)
         self._write(level, item, text, attempt, delay, error if _log.isEnabledFor(logging.DEBUG) else None)
 
-    def failed(self, item: Item[Request], error: BaseException, attempt: int, delay: float) -> None:
+    def failed(self, item: Item[Any], error: BaseException, attempt: int, delay: float) -> None:
         """An error that needs a person: the API server refused, or the reconciler has a defect."""
         raised = _first(error)
         level, text, due = logging.WARNING, message(error), False
@@ -58,7 +58,7 @@ class Failures:
         self._write(level, item, f"{text} at {place}" if place else text, attempt, delay, shown)
 
     def _write(
-        self, level: int, item: Item[Request], text: str, attempt: int, delay: float, shown: BaseException | None
+        self, level: int, item: Item[Any], text: str, attempt: int, delay: float, shown: BaseException | None
     ) -> None:
         if not _log.isEnabledFor(level):
             return

@@ -19,9 +19,10 @@ held back until the answer is there.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, field
+from typing import Any
 
 import msgspec
 
@@ -33,12 +34,12 @@ from konverge.client.call import Call, Caller
 from konverge.objects import labels
 from konverge.objects.labels import Selector
 from konverge.objects.resource import Resource
-from konverge.runtime.result import Request
 from konverge.runtime.story.entry import Entry
+from konverge.runtime.tasks.object_task import ObjectTask
 from konverge.wire.message import Response, Stream
 
-Deliver = Callable[[Change, "Request | None"], None]
-"""Passes a change on; the request, if given, is the one that wrote it and need not run."""
+Deliver = Callable[[Change, Any], None]
+"""Passes a change on; the second argument, if not None, is the request that wrote it and need not run."""
 
 
 @dataclass(slots=True, eq=False)
@@ -48,7 +49,7 @@ class _Object:
     base: int = 0
     """The version that the cache had before our first write that has not come back."""
     in_flight: int = 0
-    written: dict[int, Request] = field(default_factory=dict)
+    written: dict[int, Hashable] = field(default_factory=dict)
     held: list[tuple[Change, Deliver]] = field(default_factory=list)
 
 
@@ -86,10 +87,10 @@ class Writes:
 
     def __init__(self, informers: Mapping[Resource, Sequence[Informer]]) -> None:
         self._cached = {resource: [_Cached(informer) for informer in every] for resource, every in informers.items()}
-        self._versions: dict[Request, dict[tuple[_Cached, Key], tuple[int, int]]] = {}
+        self._versions: dict[Hashable, dict[tuple[_Cached, Key], tuple[int, int]]] = {}
         """Version of a write, and the cache's mark at that time."""
-        self._deleted: dict[Request, dict[tuple[_Cached, Key], tuple[str, int]]] = {}
-        self._unknown: dict[Request, dict[tuple[_Cached, str], int]] = {}
+        self._deleted: dict[Hashable, dict[tuple[_Cached, Key], tuple[str, int]]] = {}
+        self._unknown: dict[Hashable, dict[tuple[_Cached, str], int]] = {}
         """Cache and namespace of writes whose answer was lost, so that it is not known whether they took effect."""
 
     # -------------------------------------------------------------- writing
@@ -104,7 +105,7 @@ class Writes:
             state.in_flight += 1
         return caches
 
-    def end(self, caches: Sequence[_Cached], key: Key, request: Request, answer: bytes) -> str:
+    def end(self, caches: Sequence[_Cached], key: Key, request: Hashable, answer: bytes) -> str:
         """The write has ended; `answer` is the object as written, or nothing when it failed. Returns its version."""
         meta = _version_head.decode(answer).metadata if answer else None
         for cached in caches:
@@ -129,10 +130,10 @@ class Writes:
                 return record
         return None
 
-    def _wrote(self, cached: _Cached, key: Key, request: Request, version: int) -> None:
+    def _wrote(self, cached: _Cached, key: Key, request: Hashable, version: int) -> None:
         self._versions.setdefault(request, {})[cached, key] = version, cached.informer.mark(key.namespace)
 
-    def created(self, resource: Resource, namespace: str, request: Request, answer: bytes) -> str:
+    def created(self, resource: Resource, namespace: str, request: Hashable, answer: bytes) -> str:
         """A create whose name only the answer says. Its event may have come before: then it was delivered to all.
         Returns its version."""
         made = _version_head.decode(answer).metadata
@@ -147,14 +148,14 @@ class Writes:
                 state.written[version] = request
         return made.resource_version
 
-    def deleted(self, resource: Resource, key: Key, request: Request) -> None:
+    def deleted(self, resource: Resource, key: Key, request: Hashable) -> None:
         """A delete was accepted. Its event is delivered (much may follow from it), and the caches are waited for."""
         for cached in self._cached.get(resource, ()):
             known = cached.informer.get(key)
             if known is not None:
                 self._deleted.setdefault(request, {})[cached, key] = known.uid, cached.informer.mark(key.namespace)
 
-    def lost(self, resource: Resource, namespace: str, request: Request) -> None:
+    def lost(self, resource: Resource, namespace: str, request: Hashable) -> None:
         """There was no answer to a write: it may have taken effect or not."""
         for cached in self._cached.get(resource, ()):
             self._unknown.setdefault(request, {})[cached, namespace] = cached.informer.mark(namespace)
@@ -180,10 +181,10 @@ class Writes:
 
     # -------------------------------------------------------------- waiting
 
-    def has_written(self, request: Request) -> bool:
+    def has_written(self, request: Hashable) -> bool:
         return request in self._versions or request in self._deleted or request in self._unknown
 
-    async def caught_up(self, request: Request) -> None:
+    async def caught_up(self, request: Hashable) -> None:
         """Wait until every cache shows what the last reconcile of this request wrote. It can be cancelled and
         repeated."""
         versions = self._versions.get(request, {})
@@ -205,7 +206,12 @@ class Writes:
             unknown.pop((cached, namespace), None)
         self._unknown.pop(request, None)
 
-    def restart_watches(self, request: Request) -> None:
+    def forget(self, request: Hashable) -> None:
+        """It will not come again: its writes need not be waited for."""
+        for waiting in (self._versions, self._deleted, self._unknown):
+            waiting.pop(request, None)
+
+    def restart_watches(self, request: Hashable) -> None:
         """It takes too long: the watches of the caches that should show these writes may be dead."""
         for cached, key in (*self._versions.get(request, ()), *self._deleted.get(request, ())):
             cached.informer.restart_watch(key.namespace)
@@ -260,18 +266,21 @@ _LOST = (ConnectionLost, TimedOut, ServerTimeout, asyncio.CancelledError)
 
 _CHANGES = ("patch", "update")
 
-_current: ContextVar[tuple[Writes, Request, Entry | None] | None] = ContextVar("current_reconcile", default=None)
+_current: ContextVar[tuple[Writes, Hashable, Entry | None] | None] = ContextVar("current_reconcile", default=None)
 
 
-def attribute_to(writes: Writes, request: Request, entry: Entry | None = None) -> None:
+def attribute_to(writes: Writes, request: Hashable, entry: Entry | None = None) -> None:
     """From here on, writes of this task belong to this reconcile, and its requests to its story."""
     _current.set((writes, request, entry))
 
 
-def current_request() -> Request | None:
-    """The request whose reconcile the present task belongs to; None outside of reconciles."""
+def current_request() -> Hashable | None:
+    """The request whose reconcile (or timer, or daemon) the present task belongs to; None outside of these."""
     current = _current.get()
-    return None if current is None else current[1]
+    if current is None:
+        return None
+    request = current[1]
+    return request.key if isinstance(request, ObjectTask) else request
 
 
 class Tracked(Client):
@@ -316,7 +325,7 @@ class TrackedCalls:
             note.answered(response.status, response.body if version else b"", version)
         return response
 
-    async def _write(self, call: Call, writes: Writes, request: Request) -> tuple[Response, str]:
+    async def _write(self, call: Call, writes: Writes, request: Hashable) -> tuple[Response, str]:
         """A write, and the version that it made, where that is known."""
         assert call.resource is not None
         if not call.name:
@@ -337,7 +346,7 @@ class TrackedCalls:
             version = writes.end(caches, key, request, answer)
         return response, version
 
-    async def _create(self, call: Call, resource: Resource, writes: Writes, request: Request) -> tuple[Response, str]:
+    async def _create(self, call: Call, resource: Resource, writes: Writes, request: Hashable) -> tuple[Response, str]:
         try:
             response = await self._inner.call(call)
         except _LOST:

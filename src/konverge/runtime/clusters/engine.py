@@ -23,7 +23,7 @@ class ClusterEngine(Engine[T]):
         self.cluster = cluster
         self._clusters = clusters
 
-    def _context(self, key: Request, record: Record, entry: Entry) -> Context[T]:
-        context = super()._context(key, record, entry)
+    def context(self, key: Request, record: Record, entry: Entry) -> Context[T]:
+        context = super().context(key, record, entry)
         context.cluster, context._clusters = self.cluster, self._clusters
         return context

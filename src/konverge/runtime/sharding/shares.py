@@ -118,6 +118,8 @@ class Shares:
         for engine in self._working:
             gate = _gate(engine)
             gate.set_gate(self.admits)
+            if engine.object_tasks is not None:
+                engine.object_tasks.let_go(within=0.0 if change.at_once else self.replica.sharding.drain_timeout)
             outside = [key for key in gate.in_work() if not self.replica.owns(key)]
             if outside and change.at_once:
                 self._cancel(engine, outside)

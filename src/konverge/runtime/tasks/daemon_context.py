@@ -39,11 +39,10 @@ class DaemonContext(BaseContext, Generic[T]):
         caches: Caches,
         recorder: Recorder,
         manager: str,
-        log: logging.Logger,
     ) -> None:
         self.request = request
         self.client = client
-        self.log = log
+        self.log = logging.getLogger("konverge.controller")
         self.stopped = asyncio.Event()
         """Set when the daemon should end; it is cancelled after its grace."""
         self._kind = kind
