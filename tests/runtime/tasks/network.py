@@ -75,6 +75,8 @@ class _Breaking:
                     if not reading.done():
                         reading.cancel()
                         await asyncio.wait([reading])
+                    if not reading.cancelled():
+                        reading.exception()  # when both ended at once, that of the network counts
                 chunk = reading.result()
                 if chunk is None:
                     return
