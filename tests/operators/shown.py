@@ -152,6 +152,9 @@ class Shown:
     def serves(self, kind: type[Object]) -> bool:
         return self.lister(kind).informer.served
 
+    def undeclared(self, kind: Any, verbs: tuple[str, ...], namespace: str, use: str = "") -> str:
+        return ""
+
     def require_namespace(self, kind: type[Object], namespace: str) -> None:
         raise AssertionError("everything is cached")
 

@@ -119,6 +119,9 @@ class Caches:
         lister = self.lister(kind)
         return lister is not None and lister.served
 
+    def undeclared(self, kind: Any, verbs: tuple[str, ...], namespace: str, use: str = "") -> str:
+        return ""
+
     def require_namespace(self, kind: Any, namespace: str) -> None:
         self.required.append((kind.__name__, namespace))
 

@@ -8,14 +8,17 @@ from konverge import (
     Context,
     Controller,
     CustomResource,
+    Index,
     LeaderElection,
     Manager,
     Model,
     ObjectMeta,
+    Owns,
     Reconciler,
     Request,
     Result,
     Source,
+    Use,
     Watches,
     set_condition,
 )
@@ -83,6 +86,12 @@ Controller(App, OtherKind())  # mistake: the reconciler of another kind
 Controller(App, not_a_result)  # mistake: what it returns
 Controller(App, reconcile, owns=["deployments"])  # mistake: a class
 Watches(Secret, requests=lambda secret: [secret.metadata.name])  # mistake: requests, not names
+Watches(Secret, when=lambda old, new: old.data != new.data)  # mistake: either may be None
+Owns(Secret, when=lambda change: True)  # mistake: two objects
+Controller(App, reconcile, when=lambda old, new: new is not None and new.spec.size > 1)  # mistake: no such field
+Index(Secret, "type", lambda secret: [secret.kind_of])  # mistake: no such field
+Index(Secret, "type", lambda secret: len(secret.data))  # mistake: texts
+Use(Secret, "read")  # mistake: no such verb
 Source(name="clock", requests=[Request("default", "web")])  # mistake: a function
 Manager(leader_election="web")  # mistake: a LeaderElection
 LeaderElection("web")  # mistake: by keyword

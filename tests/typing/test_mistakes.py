@@ -13,6 +13,7 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 MISTAKES = Path(__file__).with_name("mistakes.py")
+DECLARATIONS = Path(__file__).with_name("declarations.py")
 EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
 MARKED = {number for number, line in enumerate(MISTAKES.read_text().splitlines(), 1) if "# mistake" in line}
 
@@ -31,6 +32,15 @@ def test_mypy_flags_each_of_them_and_nothing_else() -> None:
     assert {int(line) for line in re.findall(r"mistakes\.py:(\d+): error", done.stdout)} == MARKED, done.stdout
 
 
+@pytest.mark.long
+@pytest.mark.spec("R-51")
+def test_mypy_knows_the_types_of_functions_in_declarations() -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "mypy", "--strict", str(DECLARATIONS)], cwd=ROOT, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stdout
+
+
 @pytest.fixture(scope="module")
 def pyright(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
     """The command, from the registry of its language."""
@@ -46,7 +56,7 @@ def pyright(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
     if done.returncode:
         pytest.skip(f"pyright cannot be installed: {done.stderr.strip()[-200:]}")
     (folder / "checked").mkdir()
-    for path in (MISTAKES, *EXAMPLES):
+    for path in (MISTAKES, DECLARATIONS, *EXAMPLES):
         shutil.copy(path, folder / "checked")
     settings = folder / "pyrightconfig.json"
     settings.write_text(

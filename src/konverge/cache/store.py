@@ -87,7 +87,11 @@ class _Index:
 
     def put(self, key: Key, record: Record, meta: Meta, quarantine: Quarantine) -> None:
         try:
-            values = tuple(self.function(record, meta))
+            returned = self.function(record, meta)
+            if returned.__class__ is str:
+                raise TypeError(f"the index function returned the text {returned!r}: return a list of texts")
+            values = tuple(returned)
+            hash(values)  # what cannot be a key of the index fails here, and not below
         except Exception as error:  # the author's function: the object stays in the cache, under no value of this index
             values = ()
             quarantine.report(key, record.version, record.uid, self.stage, error)

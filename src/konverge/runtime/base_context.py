@@ -52,6 +52,7 @@ class Caches(Protocol):
     def presence(self, kind: type[Object], key: Key) -> Informer | None: ...
     def serves(self, kind: type[Object]) -> bool: ...
     def require_namespace(self, kind: type[Object], namespace: str) -> None: ...
+    def undeclared(self, kind: type[Object], verbs: tuple[str, ...], namespace: str, use: str = "") -> str: ...
 
 
 class Applied(NamedTuple):
@@ -103,7 +104,8 @@ class BaseContext:
             if self._entry is not None:
                 self._entry.read(kind, where, name)
             return lister.get(name, where)
-        self._warn_uncached(kind, where)
+        self._caches.require_namespace(kind, where)
+        self._check_declared(kind, ("get",), where)
         try:
             return await self.client.get(kind, name, where)
         except NotFound:
@@ -118,7 +120,8 @@ class BaseContext:
         lister = self._caches.covering_list(kind, where, selector)
         if lister is not None:
             return self._noted(kind, where, str(selector or ""), lister.list(where or None, selector))
-        self._warn_uncached(kind, where)
+        self._caches.require_namespace(kind, where)
+        self._check_declared(kind, ("list",), where)
         listed = await self.client.list(kind, where, label_selector=selector or "")
         return listed.items
 
@@ -126,7 +129,7 @@ class BaseContext:
         """The cached objects under a value of an index that the controller declares (`indexes=…`)."""
         lister = self._caches.lister(kind)
         if lister is None:
-            raise LookupError(f"{kind.__name__} is not cached: declare it with owns=, watches= or reads=")
+            raise LookupError(f"{kind.__name__} is not cached: declare uses=[Use({kind.__name__}, cached=True)]")
         return self._noted(kind, "", f"{index}={value}", lister.by_index(index, value))
 
     def _noted(self, kind: type[K], namespace: str, query: str, objects: Sequence[K]) -> Sequence[K]:
@@ -140,13 +143,10 @@ class BaseContext:
             return ""
         return self._default_namespace() if namespace is None else namespace
 
-    def _warn_uncached(self, kind: type[K], namespace: str) -> None:
-        self._caches.require_namespace(kind, namespace)
-        self.log.warning(
-            "%s is not declared by this controller, or with a selector only: this read goes to the API server (declare "
-            "it with reads=[…])",
-            kind.__name__,
-        )
+    def _check_declared(self, kind: type[Object], verbs: tuple[str, ...], namespace: str, use: str = "") -> None:
+        """Log what the controller should declare, if it does not declare these verbs."""
+        if text := self._caches.undeclared(kind, verbs, namespace, use):
+            self.log.warning("%s", text)
 
     # -------------------------------------------------------------- writing
 
@@ -186,6 +186,7 @@ class BaseContext:
             force = False
         if hold:
             return Applied(True, raw, raw)
+        self._check_declared(kind, ("patch",) if raw is not None else ("patch", "create"), meta.namespace, "apply")
         return Applied(True, raw, await self._send_apply(desired, uid, force, dry_run))
 
     async def _send_apply(self, desired: Object, uid: str, force: bool, dry_run: bool) -> bytes:
@@ -215,6 +216,7 @@ class BaseContext:
                 return None
             if record is not None and informer.spec.whole:
                 return record.raw  # of a cache that keeps less, every field that was not kept would differ
+        self._check_declared(kind, ("get",), key.namespace, "apply")
         try:
             return await self.client.get_bytes(kind, key.name, key.namespace)
         except NotFound:
@@ -231,6 +233,7 @@ class BaseContext:
         if informer is not None and record is None:
             return False
         uid = "" if record is None else record.uid
+        self._check_declared(kind, ("delete",), where)
         try:
             await self.client.delete(kind, name, where, propagation="Background", uid=uid)
         except NotFound:

@@ -223,6 +223,7 @@ class Context(BaseContext, Generic[T]):
             return False
         guarded = dict(patch.body)
         guarded["metadata"] = {**guarded["metadata"], "resourceVersion": self.obj.metadata.resource_version}
+        self._check_declared(self._kind, ("patch",), self.request.namespace)
         await self._patch(MergePatch(guarded), "")
         return True
 

@@ -190,8 +190,8 @@ class Controller(Generic[T]):
         name = self.name or self.kind.resource.kind.lower()
         known = {
             "name": name,
-            "uses": (*self.uses, *earlier_uses(earlier[:-1], stacklevel=3)),
-            "when": earlier_predicate(self.when, earlier[-1], stacklevel=3),
+            "uses": (*self.uses, *earlier_uses(earlier[:-1], stacklevel=4)),
+            "when": earlier_predicate(self.when, earlier[-1], stacklevel=4),
             "owned": as_owns(self.owns, name),
             "watched": as_watches(self.watches, name),
             "index_functions": index_functions(self.indexes),

@@ -24,6 +24,7 @@ from konverge.objects.meta import Object, PartialObjectMetadata
 from konverge.objects.resource import Resource
 from konverge.runtime.base_context import OwnedCache
 from konverge.runtime.declare import Controller
+from konverge.runtime.undeclared import Undeclared
 
 K = TypeVar("K", bound=Object)
 
@@ -42,6 +43,7 @@ class DeclaredCaches:
         """In the order of `watches`."""
         self.by_resource: dict[Resource, list[Informer]] = {}
         self._controller = controller
+        self._undeclared = None if controller is None else Undeclared(controller)
         self._indexes: dict[int, dict[str, str]] = {}
         """id of an informer -> name of an index in the declaration -> its name in the informer."""
         self._forms: dict[int, set[type[Any]]] = {}
@@ -137,6 +139,8 @@ class DeclaredCaches:
         informers = self.by_resource.get(kind.resource)
         if not informers or any(informer.covers([namespace]) for informer in informers):
             return
+        if self._undeclared is not None and self._undeclared.grants(kind, "get", namespace):
+            return  # it is read live there, by declaration
         name = kind.__name__
         declared = ", ".join(sorted({space for informer in informers for space in informer.spec.namespaces}))
         where = f"namespace {namespace}" if namespace else "all namespaces"
@@ -144,6 +148,10 @@ class DeclaredCaches:
             f"{name} is declared in {declared}, and this read is of {where}: add it to namespaces=… of the controller "
             f"or of Owns({name}), Watches({name}) or Use({name}), or read it from the API server with ctx.client"
         )
+
+    def undeclared(self, kind: type[Object], verbs: tuple[str, ...], namespace: str, use: str = "") -> str:
+        """What the controller should declare to do this; empty when it does. `use` is the verb of `Use` for it."""
+        return "" if self._undeclared is None else self._undeclared.describe(kind, verbs, namespace, use)
 
     def _choose(self, kind: type[Object], informers: list[Informer]) -> Informer:
         whole = [informer for informer in informers if not informer.spec.selective] or informers

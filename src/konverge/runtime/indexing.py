@@ -83,8 +83,9 @@ def index_functions(declared: Indexes) -> dict[type[Object], dict[str, IndexFunc
 def _of_cache(kind: type[Object], name: str, function: Any) -> IndexFunction:
     if isinstance(function, ObjectIndex):
         return function
-    if callable(function) and takes(function, 2) and not takes(function, 1):
-        raw: IndexFunction = function
-        return raw
-    require_arguments(function, 1, f"the index function {name!r} of {kind.__name__}", EXAMPLE)
+    raw = callable(function) and takes(function, 2) and not takes(function, 1)
+    require_arguments(function, 2 if raw else 1, f"the index function {name!r} of {kind.__name__}", EXAMPLE)
+    if raw:
+        of_record: IndexFunction = function
+        return of_record
     return ObjectIndex(function, kind, decoder(kind).decode)

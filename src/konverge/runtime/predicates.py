@@ -183,7 +183,9 @@ def _negated(tests: Sequence[Test]) -> Test:
 
 
 def _combined(name: str, combine: Callable[[Sequence[Test]], Test], predicates: Sequence[Any]) -> Any:
-    parts = [_part(predicate, name) for predicate in predicates]
+    parts = []
+    for predicate in predicates:  # a loop: a comprehension would be a call of its own in some versions of Python
+        parts.append(_part(predicate, name))  # noqa: PERF401
     if all(isinstance(part, ChangePredicate) for part in parts):
         test = combine([part.function for part in parts])
         test.__name__ = name

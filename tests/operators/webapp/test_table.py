@@ -37,7 +37,7 @@ async def stored(world: World) -> tuple[int, int, int, str, int]:
 
 
 async def test_three_fields_change_in_one_reconcile_and_the_next_has_nothing_to_do(
-    world: World, results: list[Result | None]
+    results: list[Result | None], world: World
 ) -> None:
     await world.create(image="nginx:1.20", replicas=2, port=80, env={"ENV": "production"})
     assert await stored(world) == (1, 1, 2, "nginx:1.20", 80)
