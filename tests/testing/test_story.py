@@ -93,7 +93,7 @@ def test_a_failed_test_tells_what_happened(lines: list[str]) -> None:
     assert whole[0] == "seed 11; see it again: pytest 'test_suite.py::test_it_fails[seed11]' --konverge-seed 11"
     text = "\n".join(whole)
     assert "modes default/settings: comes back after 300 s (because: ConfigMap default/settings added)" in text
-    assert "ValueError: no such mode: broken (because: retry" in text
+    assert "ValueError: no such mode: broken at test_suite.py:22 in reconcile (because: retry" in text
     assert "Warning ModeRefused ConfigMap default/settings: mode broken is refused" in text
     assert told["test_suite.py::test_without_a_cluster"] == [
         "seed 4; see it again: pytest test_suite.py::test_without_a_cluster --konverge-seed 4"

@@ -6,6 +6,7 @@
       port           where it listened the last time, which is tried first the next time
       kubeconfig     unless it is put elsewhere
       log            of a cluster in the background
+      operators/     where each operator is asked what it did, with a token for it
 
 A process that was killed leaves `cluster.json` behind, but neither a lock nor a process that was started at that time:
 this is how such remains are noticed. The lock counts wherever the folder is shared; the number of the process only in
@@ -172,7 +173,8 @@ class ClusterFolder:
 
     def clear(self) -> None:
         """Remove what said that it runs. The port and the log stay."""
-        for file in (self._record, self.kubeconfig, self.path / "console.token"):
+        stories = (self.path / "operators").glob("*.json")
+        for file in (self._record, self.kubeconfig, self.path / "console.token", *stories):
             file.unlink(missing_ok=True)
 
 

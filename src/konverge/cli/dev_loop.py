@@ -31,6 +31,8 @@ class Workbench:
     stdin: str
     references: Sequence[str]
     """Operators of the user, each to run in a process of its own."""
+    stories: Path | None = None
+    """The folder of the cluster, where the operators say how to ask them what they did."""
     say: Callable[[str], None]
     follow: Callable[[Sequence[Resource], bool], None]
     """Follow these resources as well, and show them if they have a health."""
@@ -43,7 +45,7 @@ class DevLoop:
         self._bench = bench
         self._watch = watch
         self._applied = Applied(bench.client, bench.manifests)
-        self._operators = OperatorProcess(bench.references, bench.kubeconfig, bench.say)
+        self._operators = OperatorProcess(bench.references, bench.kubeconfig, bench.say, stories=bench.stories)
 
     async def apply(self) -> Outcome:
         """Apply the manifests as they are now. Raises ManifestError for those that cannot be read."""

@@ -9,6 +9,7 @@ import argparse
 import asyncio
 import json
 import os
+import secrets
 import sys
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -22,6 +23,7 @@ from konverge.cli.endpoints import IN_MEMORY, Endpoints
 from konverge.cli.install_objects import create_samples, install_definitions, missing_kinds
 from konverge.cli.lifetime import Lifetime
 from konverge.cli.live import PlainView, View, on_screen, watching
+from konverge.cli.operator_stories import announced
 from konverge.cli.progress import Progress
 from konverge.cli.simulators import with_simulators
 from konverge.cli.terminal import is_terminal
@@ -76,6 +78,8 @@ async def serve(arguments: argparse.Namespace, parts: Parts, run: Lifetime, stop
         progress.show("installing definitions and starting operators …")
         new = await _install(cluster.client, parts.operators)
         manager = await stack.enter_async_context(_at_work(cluster, parts.operators, arguments))
+        listed = run.folder.path if run.folder is not None else None
+        await stack.enter_async_context(announced(manager, listed, "konverge"))
         console, token = await stack.enter_async_context(_console(cluster, parts, arguments.console))
         endpoints = _endpoints(arguments, url, kubeconfig, parts, manager)
         endpoints = run.serves(replace(endpoints, name=run.name, console=console, console_token=token))
@@ -101,6 +105,7 @@ async def serve(arguments: argparse.Namespace, parts: Parts, run: Lifetime, stop
             manifests=arguments.filename,
             stdin=arguments.stdin,
             references=parts.own,
+            stories=listed,
             say=view.say,
             follow=rows.follow if following else lambda resources, shown: None,
         )
@@ -131,7 +136,8 @@ async def _at_work(
     cluster: Cluster, operators: list[Operator], arguments: argparse.Namespace
 ) -> AsyncIterator[Manager]:
     metrics = arguments.metrics_bind_address if operators else None
-    manager = Manager(cluster.client, name="konverge", health_address=metrics)
+    manager = Manager(cluster.client, name="konverge", health_address=metrics, debug=True)
+    manager.debug_token = secrets.token_urlsafe()
     async with with_simulators(cluster, operators, arguments.database) as controllers:
         for controller in controllers:
             manager.add(controller)

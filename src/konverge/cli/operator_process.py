@@ -44,7 +44,11 @@ class _Definitions(msgspec.Struct):
 class OperatorProcess:
     """Operators by their references (`my_operator.py`, `package.module:manager`) on one cluster."""
 
-    def __init__(self, references: Sequence[str], kubeconfig: Path, say: Callable[[str], None]) -> None:
+    def __init__(
+        self, references: Sequence[str], kubeconfig: Path, say: Callable[[str], None], *, stories: Path | None = None
+    ) -> None:
+        """`stories` is the folder of the cluster, in which the operators say where `konverge why` may ask them."""
+        self._stories = stories
         self._references = references
         self._kubeconfig = kubeconfig
         self._say = say
@@ -80,7 +84,8 @@ class OperatorProcess:
         """End the operator, if it runs, and start it with the code as it is now."""
         await self.stop()
         run = ["run", *self._references, "--kubeconfig", str(self._kubeconfig), "--no-leader-elect"]
-        run += ["--metrics-bind-address", "0", "--health-probe-bind-address", "0"]
+        probes = ["127.0.0.1:0", "--debug-folder", str(self._stories)] if self._stories is not None else ["0"]
+        run += ["--metrics-bind-address", "0", "--health-probe-bind-address", *probes]
         self._process = await self._spawn(*run, errors=STDOUT)
         self._reading = asyncio.create_task(self._read(self._process), name="operator output")
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -76,6 +78,8 @@ def _add_serving(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--debug-pages", action="store_true", help="serve the story of every reconcile at /debug/reconciles"
     )
+    # For `konverge up --watch`: where `konverge why` finds the address, and a token for it.
+    parser.add_argument("--debug-folder", type=Path, help=argparse.SUPPRESS)
 
 
 def add_election(parser: argparse.ArgumentParser) -> None:
@@ -150,7 +154,29 @@ async def serve(arguments: argparse.Namespace, operators: list[Operator], settin
         manager = make_manager(arguments, operators, settings, client, config.namespace)
         place_webhooks(manager, arguments, config.server)
         manager.source = " ".join(getattr(arguments, "operators", ()))
-        await serve_until_signal(manager)
+        if arguments.debug_folder is None:
+            await serve_until_signal(manager)
+            return
+        async with _announcing(manager, arguments.debug_folder):
+            await serve_until_signal(manager)
+
+
+@asynccontextmanager
+async def _announcing(manager: Manager, folder: Path) -> AsyncIterator[None]:
+    """`konverge why` finds this process from its start on, by the name of its process."""
+    import os
+    import secrets
+
+    from konverge.cli.operator_stories import announced
+
+    manager.debug_token = secrets.token_urlsafe()
+    async with AsyncExitStack() as stack:
+
+        @manager.on_startup
+        async def announce(context: Any) -> None:
+            await stack.enter_async_context(announced(manager, folder, f"process-{os.getpid()}"))
+
+        yield
 
 
 def make_manager(
@@ -173,7 +199,7 @@ def make_manager(
     declared = operators[0].manager if len(operators) == 1 else None
     election = _election(arguments, operators, declared, namespace)
     probes = arguments.health_probe_bind_address
-    debug = True if arguments.debug_pages else None
+    debug = True if arguments.debug_pages or arguments.debug_folder else None
     if declared is not None:
         return declared.bound_to(
             client,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from konverge.cli.arguments import add_output, command
@@ -13,8 +14,10 @@ from konverge.cli.targets import where as chosen_namespace
 from konverge.cli.terminal import Paint
 
 if TYPE_CHECKING:
+    from konverge.cli.operator_stories import StoryPlace
     from konverge.client import Client
-    from konverge.explain import Answer, Branch, Health
+    from konverge.explain import Answer, Branch, Health, Ref
+    from konverge.runtime.story.model import ReconcileStory
 
 
 def add(commands: Any) -> None:
@@ -28,8 +31,15 @@ def add(commands: Any) -> None:
     )
     add_target(parser, optional=True)
     parser.add_argument("--tree", action="store_true", help="draw the object with what it owns and uses")
+    parser.add_argument(
+        "--operator",
+        metavar="URL",
+        help="ask this operator why it reconciled the object last (those of `konverge up` are found)",
+    )
+    parser.add_argument("--operator-token-file", type=Path, metavar="FILE", help="with --operator: a bearer token")
+    parser.add_argument("--operator-ca-file", default="", metavar="FILE", help="with --operator: whom to trust")
     add_output(parser, "text", "json")
-    parser.set_defaults(run=run)
+    parser.set_defaults(run=run, places=[])
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -37,6 +47,7 @@ def run(arguments: argparse.Namespace) -> int:
 
     parse_target(arguments.target)
     config = configured(arguments)
+    arguments.places = _places(arguments, config.server)
 
     async def ask() -> tuple[str, int]:
         from konverge.client import Client
@@ -47,6 +58,14 @@ def run(arguments: argparse.Namespace) -> int:
     text, code = asyncio.run(ask())
     print(text)
     return code
+
+
+def _places(arguments: argparse.Namespace, server: str) -> list[StoryPlace]:
+    from konverge.cli.operator_stories import named_place, places_of
+
+    if arguments.operator:
+        return [named_place(arguments.operator, arguments.operator_token_file, arguments.operator_ca_file)]
+    return places_of(server)
 
 
 async def explain(client: Client, arguments: argparse.Namespace, space: str, paint: Paint) -> tuple[str, int]:
@@ -72,12 +91,39 @@ async def _object(client: Client, arguments: argparse.Namespace, space: str, pai
     except NotFound as error:
         raise CouldNotAsk(await no_such_object(client, ref)) from error
     code = 0 if answer.health is Health.READY else FAILED
+    stories, problems = await _stories(arguments.places, ref)
     if arguments.output == "json":
-        return json.dumps(as_json(answer), indent=2), code
-    lines = [*_answer_lines(answer, paint), *_unread_lines(answer.unread, paint)]
+        return json.dumps({**as_json(answer), **_as_document(stories, problems)}, indent=2), code
+    lines = [*_answer_lines(answer, paint), *_story_lines(stories, paint)]
+    lines += _unread_lines([*answer.unread, *problems], paint)
     if answer.tree is not None:
         lines += ["", *tree_lines(answer.tree, paint)]
     return "\n".join(lines), code
+
+
+async def _stories(places: list[StoryPlace], ref: Ref) -> tuple[list[ReconcileStory], list[str]]:
+    if not places:
+        return [], []
+    from konverge.cli.operator_stories import stories_of
+
+    return await stories_of(places, ref)
+
+
+def _as_document(stories: list[ReconcileStory], problems: list[str]) -> dict[str, Any]:
+    if not stories and not problems:
+        return {}
+    import msgspec
+
+    return {"reconciles": msgspec.to_builtins(stories), **({"unreached": problems} if problems else {})}
+
+
+def _story_lines(stories: list[ReconcileStory], paint: Paint) -> list[str]:
+    if not stories:
+        return []
+    from konverge.cli.operator_stories import story_lines
+    from konverge.explain import printable
+
+    return [paint(f"  {printable(line)}", "dim") for line in story_lines(stories)]
 
 
 async def _everything(

@@ -315,7 +315,7 @@ class Engine(Generic[T]):
         if result is not None:
             entry.result = result
         if error is not None:
-            entry.failed(message(error), self._retries.place_of(error))
+            entry.failed(error, message(error), self._retries.place_of(error))
         self._story.keep(entry)
         if self._observers:
             ended = Reconciled(self.controller.name, key, entry.reasons, began, seconds, entry.result, error, entry)

@@ -133,9 +133,8 @@ class Writes:
     def _wrote(self, cached: _Cached, key: Key, request: Hashable, version: int) -> None:
         self._versions.setdefault(request, {})[cached, key] = version, cached.informer.mark(key.namespace)
 
-    def created(self, resource: Resource, namespace: str, request: Hashable, answer: bytes) -> str:
-        """A create whose name only the answer says. Its event may have come before: then it was delivered to all.
-        Returns its version."""
+    def created(self, resource: Resource, namespace: str, request: Hashable, answer: bytes) -> _VersionMeta:
+        """A create whose name only the answer says. Its event may have come before: then it was delivered to all."""
         made = _version_head.decode(answer).metadata
         key, version = Key(namespace, made.name), number(made.resource_version)
         for cached in self._cached.get(resource, ()):
@@ -146,7 +145,7 @@ class Writes:
             if known < version:
                 state = cached.objects.setdefault(key, _Object(known))
                 state.written[version] = request
-        return made.resource_version
+        return made
 
     def deleted(self, resource: Resource, key: Key, request: Hashable) -> None:
         """A delete was accepted. Its event is delivered (much may follow from it), and the caches are waited for."""
@@ -314,19 +313,20 @@ class TrackedCalls:
             note = entry.called(call, writes.known(call) if call.verb in _CHANGES else None)
         try:
             if tracked:
-                response, version = await self._write(call, writes, request)
+                response, name, version = await self._write(call, writes, request)
             else:
-                response, version = await self._inner.call(call), ""
+                response, name, version = await self._inner.call(call), call.name, ""
         except BaseException as error:
             if note is not None:
                 note.failed(error)
             raise
         if note is not None:
+            note.name = name
             note.answered(response.status, response.body if version else b"", version)
         return response
 
-    async def _write(self, call: Call, writes: Writes, request: Hashable) -> tuple[Response, str]:
-        """A write, and the version that it made, where that is known."""
+    async def _write(self, call: Call, writes: Writes, request: Hashable) -> tuple[Response, str, str]:
+        """A write, the name of its object, and the version that it made, where that is known."""
         assert call.resource is not None
         if not call.name:
             return await self._create(call, call.resource, writes, request)
@@ -344,15 +344,17 @@ class TrackedCalls:
             raise
         finally:
             version = writes.end(caches, key, request, answer)
-        return response, version
+        return response, call.name, version
 
-    async def _create(self, call: Call, resource: Resource, writes: Writes, request: Hashable) -> tuple[Response, str]:
+    async def _create(
+        self, call: Call, resource: Resource, writes: Writes, request: Hashable
+    ) -> tuple[Response, str, str]:
         try:
             response = await self._inner.call(call)
         except _LOST:
             writes.lost(resource, call.namespace, request)
             raise
-        version = ""
-        if call.verb == "create":
-            version = writes.created(resource, call.namespace, request, response.body)
-        return response, version
+        if call.verb != "create":
+            return response, "", ""
+        made = writes.created(resource, call.namespace, request, response.body)
+        return response, made.name, made.resource_version

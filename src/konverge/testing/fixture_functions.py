@@ -61,7 +61,7 @@ def real_cluster_of(request: pytest.FixtureRequest, folder: Path) -> Iterator[Re
 
 def operator_of(request: pytest.FixtureRequest) -> RunOperator:
     cluster = request.getfixturevalue("real_cluster" if "real_cluster" in request.fixturenames else "cluster")
-    return RunOperator(cluster, on_reconciled=request.node.stash[SCENE].reconciles.append)
+    return RunOperator(cluster, on_start=lambda manager: request.node.stash[SCENE].stories.append(manager.story))
 
 
 def on_loop(function: Any, request: pytest.FixtureRequest, loop: TestLoop) -> Callable[..., Any]:

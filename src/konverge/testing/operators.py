@@ -20,7 +20,6 @@ from konverge.objects.kinds.apiextensions_v1 import CustomResourceDefinition
 from konverge.objects.kinds.core_v1 import Namespace
 from konverge.objects.meta import Object, ObjectMeta
 from konverge.runtime import Controller, Manager
-from konverge.runtime.reconciled import Observer
 from konverge.testing.waiting import eventually
 
 if TYPE_CHECKING:
@@ -51,10 +50,10 @@ class RunOperator:
             ...
     """
 
-    def __init__(self, place: Place, *, on_reconciled: Observer | None = None) -> None:
-        """`on_reconciled` is called with every reconcile of the operators."""
+    def __init__(self, place: Place, *, on_start: Callable[[Manager], None] = lambda manager: None) -> None:
+        """`on_start` is called with every manager that is to run."""
         self._place = place
-        self._observers = [] if on_reconciled is None else [on_reconciled]
+        self._on_start = on_start
 
     def __call__(self, what: Declaration, *, paused: Iterable[str] = ()) -> AbstractAsyncContextManager[Manager]:
         """Inside the block the operator runs; when it dies, the block is cancelled and its error is raised.
@@ -76,7 +75,7 @@ class RunOperator:
             await install_definitions(self._place.client, [*kinds_of(manager.controllers), *reviewed_kinds(manager)])
             if manager.leader_election is not None:
                 await _ensure_namespace(self._place.client, manager.leader_election.namespace)
-            manager.on_reconciled += self._observers
+            self._on_start(manager)
             yield await stack.enter_async_context(manager.running())
 
 

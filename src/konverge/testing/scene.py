@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from collections import deque
 from dataclasses import dataclass, field
 
 import pytest
 
-from konverge.runtime.reconciled import Reconciled
+from konverge.runtime.story.story import Story
 from konverge.sim import Cluster
 from konverge.testing.loops import TestLoop
 from konverge.testing.real import RealCluster
-
-REMEMBERED = 200
-"""Reconciles of a test's operators, the latest ones."""
 
 
 @dataclass
@@ -24,7 +20,8 @@ class Scene:
     seed: int
     loop: TestLoop
     cluster: Cluster | RealCluster | None = None
-    reconciles: deque[Reconciled] = field(default_factory=lambda: deque(maxlen=REMEMBERED))
+    stories: list[Story] = field(default_factory=list)
+    """Of the managers that ran in it."""
 
     def now(self) -> float:
         """The cluster's time, in seconds since the epoch."""

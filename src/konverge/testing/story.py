@@ -9,7 +9,6 @@ import shlex
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
-from konverge.runtime.reconciled import Reconciled
 from konverge.testing.scene import Scene
 
 if TYPE_CHECKING:
@@ -26,7 +25,7 @@ def story(scene: Scene) -> str:
     """The text of the section. A part that cannot be told says so: the failure of the test is what matters."""
     parts: list[tuple[str, Callable[[Scene], Iterable[str]]]] = [
         ("not ready", _not_ready),
-        ("the last reconciles", lambda scene: _reconcile_lines(recent_reconciles(scene))),
+        ("the last reconciles", _reconcile_lines),
         ("events", _events),
     ]
     lines = [again(scene)]
@@ -76,20 +75,21 @@ def _objects(server: ApiServer) -> Iterable[dict[str, Any]]:
 # ------------------------------------------------------------------ reconciles
 
 
-def recent_reconciles(scene: Scene) -> list[Reconciled]:
-    """The last reconciles of the test's operators, the latest at the end."""
-    return list(scene.reconciles)
+def _reconcile_lines(scene: Scene) -> Iterable[str]:
+    """The latest at the end; of a key that was reconciled again and again for the same end, one line."""
+    from konverge.runtime.story.render import reconcile
 
-
-def _reconcile_lines(reconciles: list[Reconciled]) -> Iterable[str]:
-    """The latest; of a key that was reconciled again and again for the same end, one line."""
+    entries = [parts for story in scene.stories for parts in story.entries()]
+    entries.sort(key=lambda parts: parts[2].began)
     lines: list[tuple[str, int, str]] = []
-    for ended in reconciles:
-        subject = f"{ended.controller} {ended.key} {type(ended.error).__name__}"
+    for controller, kind, entry in entries:
+        story = reconcile(entry, controller, kind, 0.0)
+        subject = f"{controller} {entry.key} {entry.error}"
+        text = f"at {entry.began:.3f} s {story}"
         if lines and lines[-1][0] == subject:
-            lines[-1] = (subject, lines[-1][1] + 1, f"at {ended.began:.3f} s {ended}")
+            lines[-1] = (subject, lines[-1][1] + 1, text)
         else:
-            lines.append((subject, 1, f"at {ended.began:.3f} s {ended}"))
+            lines.append((subject, 1, text))
     return [f"{text} (the last of {count})" if count > 1 else text for _, count, text in lines[-SHOWN:]]
 
 

@@ -126,6 +126,33 @@ async def test_a_field_that_an_apply_gives_up_is_part_of_the_difference(client: 
     assert changes(write) == ["data.size removed"]
 
 
+async def test_a_second_write_of_an_object_shows_its_own_difference(client: Client) -> None:
+    async def reconcile(ctx: Context[ConfigMap]) -> None:
+        if "done" not in ctx.obj.data:
+            await ctx.client.patch(ConfigMap, "a", MergePatch({"data": {"color": "blue"}}), SPACE)
+            await ctx.client.patch(ConfigMap, "a", MergePatch({"data": {"done": "1"}}), SPACE)
+
+    first = (await stories(client, reconcile))[-1]
+    assert [changes(write) for write in first.writes] == [["data.color red → blue"], ["data.done = 1"]]
+
+
+async def test_a_created_object_is_named_by_the_answer(client: Client) -> None:
+    async def reconcile(ctx: Context[ConfigMap]) -> None:
+        if ctx.request.name == "a":
+            await ctx.client.create(Secret(metadata=ObjectMeta(generate_name="made-", namespace=SPACE)))
+
+    await client.create(config_map("a"))
+    manager = Manager(client).add(Controller(ConfigMap, reconcile))
+    async with manager.running():
+        await settle()
+        (made,) = [one for one in (await client.list(Secret, SPACE)).items if one.metadata.name.startswith("made-")]
+        story = manager.story.latest("Secret", made.metadata.name, SPACE)
+    assert story is not None
+    (write,) = story.writes
+    assert (write.method, write.name) == ("POST", made.metadata.name)
+    assert write.resource_version == made.metadata.resource_version
+
+
 @pytest.mark.spec("R-88")
 async def test_the_content_of_secrets_is_shown_nowhere(client: Client) -> None:
     async def reconcile(ctx: Context[ConfigMap]) -> None:

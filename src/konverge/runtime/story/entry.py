@@ -98,6 +98,7 @@ class Entry(msgspec.Struct, gc=False, eq=False):
     """Negative while it runs."""
     result: Result = DONE
     error: str = ""
+    error_type: str = ""
     place: str = ""
     gone: bool = False
     """The object did not exist any more."""
@@ -123,6 +124,8 @@ class Entry(msgspec.Struct, gc=False, eq=False):
         if self.seconds >= 0 or len(self.calls) >= MAX_CALLS:
             self.left_out += 1
             return None
+        if before is not None:
+            before = self._written(call) or before
         note = CallNote(
             call.verb,
             call.resource,
@@ -139,6 +142,21 @@ class Entry(msgspec.Struct, gc=False, eq=False):
         self.calls.append(note)
         return note
 
+    def _written(self, call: Call) -> Record | None:
+        """The object as an earlier write of this reconcile left it: the cache may not show that yet."""
+        for note in reversed(self.calls):
+            if (
+                note.after
+                and note.name == call.name
+                and (note.resource, note.namespace)
+                == (
+                    call.resource,
+                    call.namespace,
+                )
+            ):
+                return Record(note.after, 0, "", 0)
+        return None
+
     def event(self, kind: str, reason: str, message: str, about: Object) -> None:
         """An event was recorded, of the type `kind`."""
         if len(self.events) < MAX_EVENTS:
@@ -147,8 +165,9 @@ class Entry(msgspec.Struct, gc=False, eq=False):
         else:
             self.left_out += 1
 
-    def failed(self, error: str, place: str) -> None:
-        self.error, self.place = error[:MAX_TEXT], place
+    def failed(self, error: BaseException, text: str, place: str) -> None:
+        """The error itself is not kept: it would keep the frames that it went through."""
+        self.error, self.error_type, self.place = text[:MAX_TEXT], type(error).__name__, place
 
     def measure(self) -> int:
         """The bytes that it keeps alive, about; a record that the cache has too counts as well."""

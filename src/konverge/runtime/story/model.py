@@ -7,6 +7,9 @@ from typing import Any
 
 import msgspec
 
+_IN_TEXT = 6
+"""Changes of one write that its text has."""
+
 
 class _Shown(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
     pass
@@ -86,8 +89,9 @@ class Write(_Shown, frozen=True):
 
     def __str__(self) -> str:
         what = f"{self.method} {self.kind} {self.name}{'/' + self.subresource if self.subresource else ''}"
-        parts = [str(change) for change in self.changes]
-        parts += [f"and {self.more_changes} more"] if self.more_changes else []
+        parts = [str(change) for change in self.changes[:_IN_TEXT]]
+        more = len(self.changes) + self.more_changes - len(parts)
+        parts += [f"and {more} more"] if more else []
         parts += [f"failed: {self.error}"] if self.error else []
         return f"{what}: {'; '.join(parts)}" if parts else what
 
@@ -121,6 +125,7 @@ class ReconcileStory(_Shown, frozen=True):
     """done, requeue, requeueAfter, error, or gone (the object did not exist any more)."""
     requeue_after: float = 0.0
     error: str = ""
+    error_type: str = ""
     place: str = ""
     """The line of the author's code that the error came from."""
     reasons: list[Cause] = []
@@ -133,7 +138,7 @@ class ReconcileStory(_Shown, frozen=True):
     def __str__(self) -> str:
         end = self.outcome
         if self.error:
-            end = f"error: {self.error}{f' at {self.place}' if self.place else ''}"
+            end = f"{self.error_type}: {self.error}{f' at {self.place}' if self.place else ''}"
         elif self.requeue_after:
             end = f"comes back after {self.requeue_after:g} s"
         reasons = "; ".join(cause.text for cause in self.reasons) or "no reason"

@@ -34,6 +34,7 @@ def reconcile(entry: Entry, controller: str, kind: Resource, epoch: float) -> Re
         outcome=_outcome(entry),
         requeue_after=entry.result.requeue_after,
         error=entry.error,
+        error_type=entry.error_type,
         place=entry.place,
         reasons=[cause(reason) for reason in entry.reasons],
         reads=reads,

@@ -54,6 +54,10 @@ class Story:
         chosen = self._matching(controller, kind, namespace, name)
         return [reconcile(entry, of, resource, epoch) for of, resource, entry in chosen[:limit]]
 
+    def entries(self) -> list[tuple[str, Resource, Entry]]:
+        """Controller, its kind, and what was noted, the latest first; `began` is the loop's time."""
+        return self._matching("", "", "", "")
+
     def latest(self, kind: str, name: str, namespace: str = "") -> ReconcileStory | None:
         """The last reconcile of an object, or the last one that wrote it."""
         return next(iter(self.reconciles(kind=kind, namespace=namespace, name=name, limit=1)), None)
