@@ -70,6 +70,12 @@ if TYPE_CHECKING:
     from konverge.runtime.config import ConfigurationError as ConfigurationError
     from konverge.runtime.config import load_configuration as load_configuration
     from konverge.runtime.manager import LeaderElection as LeaderElection
+    from konverge.runtime.webhooks import Denied as Denied
+    from konverge.runtime.webhooks import FieldError as FieldError
+    from konverge.runtime.webhooks import Review as Review
+    from konverge.runtime.webhooks import Webhooks as Webhooks
+    from konverge.runtime.webhooks import mutating as mutating
+    from konverge.runtime.webhooks import validating as validating
     from konverge.workqueue import WorkQueue as WorkQueue
 
 __all__, __getattr__, __dir__ = lazy_names(
@@ -91,6 +97,7 @@ __all__, __getattr__, __dir__ = lazy_names(
         "konverge.runtime.apply_set": "Child",
         "konverge.runtime.config": "Configuration ConfigurationError load_configuration",
         "konverge.runtime.manager": "LeaderElection",
+        "konverge.runtime.webhooks": "Denied FieldError Review Webhooks mutating validating",
         "konverge.workqueue": "WorkQueue",
     },
 )

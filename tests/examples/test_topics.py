@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from konverge import Client, ObjectMeta
-from konverge.client import Invalid, MergePatch
+from konverge.client import Forbidden, Invalid, MergePatch
 from konverge.objects import to_dict
 from konverge.objects.kinds.coordination_v1 import Lease
 from konverge.objects.kinds.core_v1 import ConfigMap, Container, Event, Pod, PodSpec
@@ -138,15 +138,23 @@ async def test_an_index_finds_the_pods_of_a_node(cluster: Cluster, operator: Run
         assert (await cluster.client.get(example.WatchedNode, "w", SPACE)).status.pods == ["here"]
 
 
-async def test_the_api_server_refuses_what_the_rules_forbid(cluster: Cluster, operator: RunOperator) -> None:
+@pytest.mark.spec("R-66", "R-71")
+async def test_rules_and_functions_decide_about_writes(cluster: Cluster, operator: RunOperator) -> None:
     example = load("09_admission")
     client = cluster.client
     async with operator(example.manager):
         with pytest.raises(Invalid, match="least must not be over most"):
             await client.create(example.Pool(metadata=meta("p"), spec=example.PoolSpec(least=5, most=4)))
-        await client.create(example.Pool(metadata=meta("p"), spec=example.PoolSpec(most=4)))
-        with pytest.raises(Invalid, match="does not shrink"):
+        made = await client.create(example.Pool(metadata=meta("p", keep="yes"), spec=example.PoolSpec(most=4)))
+        assert made.spec.owner
+        with pytest.raises(Invalid, match=r"spec.most: Invalid value: 3: a pool does not shrink"):
             await change(client, example.Pool, "p", most=3)
+        await change(client, example.Pool, "p", most=60)
+        with pytest.raises(Forbidden, match="the pool has the label keep"):
+            await client.delete(example.Pool, "p", SPACE)
+        labels = MergePatch({"metadata": {"labels": {"keep": None}}})
+        await client.patch(example.Pool, "p", labels, SPACE)
+        await client.delete(example.Pool, "p", SPACE)
 
 
 async def test_one_of_two_copies_works_and_the_other_takes_over(cluster: Cluster, operator: RunOperator) -> None:

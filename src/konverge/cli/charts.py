@@ -17,13 +17,16 @@ import yaml
 from konverge.cli import management, monitoring
 from konverge.cli.documents import read_folder
 from konverge.cli.installation import GRACE, METRICS, PROBES, USER, in_namespaces
+from konverge.cli.webhook_objects import CERTIFICATES, WebhookObjects
 from konverge.operators.catalog import Operator
 from konverge.runtime.rbac import permissions, rules_for
+from konverge.runtime.webhooks.registry import PORT
 
 _ANY = "any"
 """Stands for whatever namespace the roles will be granted in."""
 _LEASE = "lease"
 _ONLY = "only"
+_WEBHOOKS = "webhooks"
 _OURS = "konverge"
 
 
@@ -42,11 +45,13 @@ def chart(operator: Operator, version: str) -> dict[str, str]:
         "MANAGEMENT_GRACE": management.GRACE,
         "AUTHORITY": management.AUTHORITY,
         "CERTIFICATE": management.CERTIFICATE,
+        "WEBHOOKS": PORT,
+        "WEBHOOK_CERTIFICATES": CERTIFICATES,
     }
     files = {path: _filled(text, facts) for path, text in _files_of(operator).items()}
     files["Chart.yaml"] = _yaml(_about(operator, version, image_of(operator)[1] or semantic(version)))
     files["values.schema.json"] = json.dumps(_schema(yaml.safe_load(files["values.yaml"])), indent=1)
-    files |= {f"crds/{definition['metadata']['name']}.yaml": _yaml(definition) for definition in operator.definitions()}
+    files |= _definitions(operator) | _webhooks(operator)
     files |= {f"policies/{policy['kind']}.yaml": _yaml(policy["spec"]) for policy in operator.policies("")}
     if "management" in yaml.safe_load(files["values.yaml"]):
         files["rules/callers.yaml"] = _yaml(management.caller_rules())
@@ -60,11 +65,34 @@ def chart(operator: Operator, version: str) -> dict[str, str]:
 def _files_of(operator: Operator) -> dict[str, str]:
     """Those of every chart, and those of this operator alone; its values follow the others."""
     folder = files("konverge.cli") / "chartfiles"
-    texts = {path: text for path, text in read_folder(folder) if not path.startswith(f"{_ONLY}/")}
+    texts = {path: text for path, text in read_folder(folder) if not path.startswith((f"{_ONLY}/", f"{_WEBHOOKS}/"))}
+    more = dict(read_folder(folder / _WEBHOOKS)) if operator.webhooks() else {}
     own_folder = folder / _ONLY / operator.name
     ours = operator.product == _OURS  # and not another one of the same name
     own = dict(read_folder(own_folder)) if ours and own_folder.is_dir() else {}
-    return texts | own | {"values.yaml": texts["values.yaml"] + own.get("values.yaml", "")}
+    values = "".join(part.get("values.yaml", "") for part in (texts, own, more))
+    return texts | own | more | {"values.yaml": values}
+
+
+def _definitions(operator: Operator) -> dict[str, str]:
+    """Helm takes definitions as they are, so one that names the Service of its conversion is a template's affair."""
+    plan = _plan(operator)
+    converted = {webhook.definition for webhook in plan.webhooks}
+    return {
+        f"{'definitions' if name in converted else 'crds'}/{name}.yaml": _yaml(plan.in_definition(definition))
+        for definition in operator.definitions()
+        for name in [definition["metadata"]["name"]]
+    }
+
+
+def _webhooks(operator: Operator) -> dict[str, str]:
+    """The entries of the configurations; the templates put in the name of the Service."""
+    objs = _plan(operator).everything({})
+    return {f"webhooks/{obj['kind']}.yaml": _yaml(obj["webhooks"]) for obj in objs if "webhooks" in obj}
+
+
+def _plan(operator: Operator) -> WebhookObjects:
+    return WebhookObjects(webhooks=operator.webhooks(), name=operator.identity, namespace="default")
 
 
 def image_of(operator: Operator) -> tuple[str, str]:
