@@ -253,20 +253,28 @@ async def test_work_aside_asks_the_loop_and_leaves_nothing_changed(server: ApiSe
     assert sys.getswitchinterval() == interval
 
 
-async def test_the_collector_pauses_for_large_requests_and_goes_on() -> None:
+def full_collections_wait() -> bool:
+    """Whether no full collection will come by itself; those of young objects come as ever."""
     assert gc.isenabled()
+    assert gc.get_threshold()[:2] == USUAL[:2]
+    return gc.get_threshold()[2] > 1_000_000
+
+
+USUAL = gc.get_threshold()
+
+
+async def test_the_collector_pauses_for_large_requests_and_goes_on() -> None:
     with aside.collector_paused:
         with aside.collector_paused:
-            assert not gc.isenabled()
-        assert not gc.isenabled()
-    assert gc.isenabled()
-    gc.disable()
+            assert full_collections_wait()
+        assert full_collections_wait()
+    assert gc.get_threshold() == USUAL
+    with aside.collector_paused:
+        gc.set_threshold(USUAL[0] + 1, 5, 5)
     try:
-        with aside.collector_paused:
-            pass
-        assert not gc.isenabled()  # whoever disabled it enables it
+        assert gc.get_threshold() == (USUAL[0] + 1, 5, 5)  # what another has set stays
     finally:
-        gc.enable()
+        gc.set_threshold(*USUAL)
 
 
 def test_the_collector_does_not_pause_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -275,18 +283,42 @@ def test_the_collector_does_not_pause_for_ever(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(aside._Collector, "TURN", 60.0)
     paused = aside._Collector()
     paused.__enter__()
-    while not gc.isenabled():
+    while full_collections_wait():
         time.sleep(0.001)
     with paused:
-        assert gc.isenabled(), "it has its turn"
+        assert gc.get_threshold() == USUAL, "it has its turn"
     monkeypatch.setattr(paused, "_not_before", 0.0)
     with paused:
-        assert not gc.isenabled(), "the request that did not end counts no more"
-    assert gc.isenabled()
+        assert full_collections_wait(), "the request that did not end counts no more"
+    assert gc.get_threshold() == USUAL
     paused.__exit__()
     with paused:
-        assert not gc.isenabled(), "nor when it ends late"
-    assert gc.isenabled()
+        assert full_collections_wait(), "nor when it ends late"
+    assert gc.get_threshold() == USUAL
+
+
+async def test_what_a_large_request_has_decoded_is_never_walked_over_by_the_collector(api: Api) -> None:
+    """Every collection while it is under way is of young objects, of which there are never many."""
+    seen: list[tuple[int, int]] = []
+
+    def begun(phase: str, info: dict[str, int]) -> None:
+        if phase == "start":
+            young = gc.get_objects(generation=0)
+            seen.append((info["generation"], len(young)))
+
+    lists = 60_000
+    body = b"metadata: {name: x}\nspec: [" + b"[]," * lists + b"]\n"
+    gc.collect()
+    gc.set_threshold(2_000, 4, 2)
+    gc.callbacks.append(begun)
+    try:
+        assert (await api.send("POST", CONFIG_MAPS, body, content_type="application/yaml")).status == 201
+    finally:
+        gc.callbacks.remove(begun)
+        gc.set_threshold(*USUAL)
+    assert len(seen) > 20, "young objects are collected"
+    assert {generation for generation, _ in seen} <= {0, 1}
+    assert max(young for _, young in seen) < lists / 4
 
 
 def test_work_for_a_loop_that_ended_does_not_hold_up_others() -> None:
@@ -341,18 +373,19 @@ def compute():
     assert asyncio.run(aside.run(aside.FROM, sorted, [2, 1])) == [1, 2]
 
 compute()
+usual = gc.get_threshold()
 with aside.collector_paused:
     child = os.fork()
     if not child:
         signal.alarm(30)  # ends a child that waits for ever
-        assert gc.isenabled()
+        assert gc.get_threshold() == usual
         with aside.collector_paused:
-            assert not gc.isenabled()
-        assert gc.isenabled()
+            assert gc.get_threshold() != usual
+        assert gc.get_threshold() == usual
         compute()
         os._exit(7)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
-    assert not gc.isenabled()
+    assert gc.get_threshold() != usual
 compute()
 """
 

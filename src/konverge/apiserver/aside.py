@@ -130,27 +130,35 @@ def _giving_way(loop: asyncio.AbstractEventLoop, work: Callable[[Unpack[Ts]], T]
 
 
 class _Collector:
-    """Python's collector of cycles, which pauses while large requests are under way.
+    """Python's collector of cycles, which makes no full collection while large requests are under way.
 
-    It stops all threads, and what a large request has decoded makes it walk over hundreds of thousands of objects,
-    several times: up to 200 ms each. They are freed without it when the request ends.
+    It stops all threads. A full collection walks over all objects that live: over the hundreds of thousands of a large
+    request too, which takes up to 700 ms. They are trees, freed without it when the request ends. Collections of young
+    objects go on: each looks at some thousands of them, and what small requests leave behind is among those.
+
+    (Without any collection, all objects would stay young, and the first collection after that would walk over them.)
     """
 
-    LONGEST = 10.0
-    """Seconds of one pause: under large requests without end, the collector gets its turn nevertheless."""
+    LONGEST = 600.0
+    """Seconds of one pause: under large requests without end, there is a full collection nevertheless."""
     TURN = 1.0
-    """Seconds of that turn."""
+    """Seconds in which there may be one then."""
+    NEVER = 1 << 30
+    """Collections of the middle generation before a full one."""
 
     def __init__(self) -> None:
         self._requests = 0
+        self._usual: tuple[int, int, int] | None = None
+        """The thresholds from before the pause."""
         self._limit: threading.Timer | None = None
         """Ends the pause, also where a loop was closed over a request that will never end."""
         self._not_before = 0.0
 
     def __enter__(self) -> None:
         self._requests += 1
-        if self._requests == 1 and gc.isenabled() and time.monotonic() >= self._not_before:
-            gc.disable()
+        if self._requests == 1 and self._usual is None and time.monotonic() >= self._not_before:
+            self._usual = gc.get_threshold()
+            gc.set_threshold(*self._usual[:2], self.NEVER)
             self._limit = threading.Timer(self.LONGEST, self._give_turn)
             self._limit.daemon = True
             self._limit.start()
@@ -164,15 +172,14 @@ class _Collector:
     def _give_turn(self) -> None:
         """In the timer's thread."""
         self._not_before = time.monotonic() + self.TURN
-        self._requests = 0
-        gc.enable()
+        self.forget()
 
     def forget(self) -> None:
-        """There is no request any more: the collector works."""
-        self._requests = 0
-        if self._limit is not None:
-            self._limit = None
-            gc.enable()
+        """There is no request any more: the collector works as it did."""
+        self._requests, self._limit = 0, None
+        usual, self._usual = self._usual, None
+        if usual is not None and gc.get_threshold() == (*usual[:2], self.NEVER):  # else another has set it meanwhile
+            gc.set_threshold(*usual)
 
 
 collector_paused = _Collector()
