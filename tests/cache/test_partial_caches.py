@@ -202,6 +202,7 @@ def test_objects_on_which_a_transform_raises_are_set_aside_and_all_others_are_as
 # ------------------------------------------------------------------ each option alone
 
 
+@pytest.mark.spec("R-57")
 @pytest.mark.parametrize("streaming", [True, False])
 async def test_of_metadata_the_server_is_asked_for_no_more_and_no_more_is_kept_if_it_sends_more(
     streaming: bool,

@@ -17,7 +17,7 @@ from konverge.cache.informer import Informer
 from konverge.cache.spec import CacheSpec
 from konverge.cache.store import IndexFunction, by_owner
 from konverge.client import Client
-from konverge.objects.meta import Object
+from konverge.objects.meta import Object, PartialObjectMetadata
 from konverge.runtime.config import CacheSettings
 from konverge.runtime.declare import Controller
 from konverge.runtime.declared import DeclaredCaches
@@ -65,7 +65,7 @@ class SharedCaches:
         namespaces = controller.namespaces if declared.namespaces is None else declared.namespaces
         spec = replace(
             _spec(kind, namespaces, declared.label_selector, declared.field_selector),
-            metadata_only=declared.cache.metadata_only,
+            metadata_only=declared.cache.metadata_only or issubclass(kind, PartialObjectMetadata),
             projection=declared.cache.project,
             transform=declared.cache.transform,
         )
@@ -87,7 +87,7 @@ class SharedCaches:
         if informer is None:
             informer = self.informers[full_spec] = Informer(self.client.caller, full_spec)
         form = spec.read_as(kind)
-        indexes = {name: of_form(function, form) for name, function in _indexes(controller, kind).items()}
+        indexes = {name: of_form(function, form) for name, function in _indexes(controller, kind, form).items()}
         names = {name: informer.ensure_index(name, function) for name, function in indexes.items()}
         declared.add(informer, names, form)
         if kind not in controller.optional_kinds:
@@ -135,8 +135,9 @@ def _spec(
     )
 
 
-def _indexes(controller: Controller[Any], kind: type[Object]) -> dict[str, IndexFunction]:
-    own = controller.index_functions.get(kind, {})
+def _indexes(controller: Controller[Any], kind: type[Object], form: type[Any]) -> dict[str, IndexFunction]:
+    """The indexes that are declared for a kind, or for the class of what its cache keeps."""
+    own = {**controller.index_functions.get(kind, {}), **controller.index_functions.get(form, {})}
     if all(owned.kind is not kind for owned in controller.owned):
         return own
     if own.get("owner", by_owner) is not by_owner:

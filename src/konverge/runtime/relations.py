@@ -188,6 +188,8 @@ class Use(CachedKind, Generic[K]):
             raise ValueError(
                 f"Use({name}, …) has options of a cache and no cache: add the verb watch, or leave the options out"
             )
+        if not isinstance(self.kind, Resource):
+            self.cache.check(self.kind, f"Use({name})")
 
 
 def as_owns(declared: Sequence[type[Object] | Owns[Any]], controller: str) -> tuple[Owns[Any], ...]:
@@ -220,6 +222,7 @@ def _check(declared: Owns[Any] | Watches[Any]) -> None:
     what = f"{name}({declared.kind.__name__})"
     require_namespaces(declared.namespaces, what)
     check_predicate(declared.when, f"when=… of {what}")
+    declared.cache.check(declared.kind, what)
 
 
 def require_namespaces(namespaces: Any, what: str) -> None:
