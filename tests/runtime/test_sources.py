@@ -11,7 +11,8 @@ import pytest
 
 from konverge.observe.metrics import ControllerNumbers
 from konverge.runtime import Request, Source
-from konverge.runtime.sources import checked, listen
+from konverge.runtime.keys import checked
+from konverge.runtime.sources import listen
 
 pytestmark = [pytest.mark.virtual, pytest.mark.spec("R-23")]
 

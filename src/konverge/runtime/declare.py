@@ -6,7 +6,7 @@ the start. Nothing here runs; the manager runs it.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Hashable, Iterable, Sequence
 from dataclasses import KW_ONLY, InitVar, dataclass, field
 from typing import TYPE_CHECKING, Any, Generic, Literal, Protocol, TypeVar
 
@@ -18,6 +18,7 @@ from konverge.runtime.deprecated import earlier_predicate, earlier_uses
 from konverge.runtime.finalizers import check_finalizers
 from konverge.runtime.given import Options
 from konverge.runtime.indexing import Indexes, index_functions
+from konverge.runtime.keys import check_key_type
 from konverge.runtime.predicates import ChangePredicate, When, check_predicate
 from konverge.runtime.relations import (
     Owns,
@@ -33,6 +34,7 @@ from konverge.runtime.tasks.declared import Daemon, Every
 
 if TYPE_CHECKING:
     from konverge.objects.custom.resource import CustomResource
+    from konverge.runtime.keyed import KeyContext
     from konverge.runtime.tasks.gone import Gone
 
 T = TypeVar("T", bound=Object)
@@ -66,6 +68,12 @@ class Reconcile(Protocol[T]):
     def __call__(self, ctx: Context[T]) -> Awaitable[Result | None]: ...
 
 
+class KeyReconcile(Protocol):
+    """A reconciler of requests that are not objects."""
+
+    def __call__(self, ctx: KeyContext[Any]) -> Awaitable[Result | None]: ...
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Source:
     """Requests from outside of Kubernetes: an async iterator, for as long as the controller runs.
@@ -74,7 +82,7 @@ class Source:
     """
 
     name: str
-    requests: Callable[[], AsyncIterator[Request]]
+    requests: Callable[[], AsyncIterator[Hashable]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,7 +124,7 @@ class Controller(Generic[T]):
     """
 
     kind: type[T]
-    reconciler: Reconciler[T] | Reconcile[T] | None = None
+    reconciler: Reconciler[T] | Reconcile[T] | KeyReconcile | None = None
     """None for a controller that has timers or daemons alone."""
     _: KW_ONLY
     name: str = ""
@@ -164,6 +172,9 @@ class Controller(Generic[T]):
     name. Name it before you rename the controller, or objects keep a finalizer that no one removes."""
     old_finalizers: tuple[str, ...] = ()
     """Finalizers that earlier versions of the controller had: they are replaced, and count until then."""
+    key: type[Any] = Request
+    """What its requests are; a frozen struct of your own in place of an object's key. Then they come from `watches` and
+    `sources` alone, and the reconciler is a function of a `KeyContext`."""
     on_gone: Callable[[Gone], Awaitable[object]] | None = None
     """Called at least once for every object that disappeared while the controller ran; not for those that disappeared
     while it did not run (for these there is `cleanup`). It is retried like a reconcile."""
@@ -210,6 +221,8 @@ class Controller(Generic[T]):
             raise ValueError(f"versions of {self.name} lack its own kind: add {self.kind.__name__} to them")
         if self.reconciler is None and not (self.timers or self.daemons or self.on_gone):
             raise ValueError(f"the controller {self.name} does nothing: give it a reconciler, timers or daemons")
+        if self.key is not Request:
+            self._check_key()
         names = [timer.name for timer in self.timers] + [daemon.name for daemon in self.daemons]
         if len(set(names)) < len(names):
             raise ValueError(f"timers and daemons of {self.name} need different names, not {', '.join(names)}")
@@ -227,6 +240,20 @@ class Controller(Generic[T]):
                     f"a {kind} has no namespace, so its changes lead to no {self.kind.__name__} of the same name: "
                     f"write Watches({kind}, requests=lambda {kind.lower()}: […])"
                 )
+
+    def _check_key(self) -> None:
+        check_key_type(self.key, self.name)
+        if isinstance(self.reconciler, Reconciler) or self.owns or self.timers or self.daemons or self.on_gone:
+            raise TypeError(
+                f"requests of the controller {self.name} are no objects (key={self.key.__name__}): give it an async "
+                "function of a KeyContext, and no owns, timers, daemons or on_gone"
+            )
+        if not self.sources and not self.watches:
+            raise ValueError(f"nothing leads to a request of {self.name}: give it watches or sources")
+        for watch in self.watched:
+            if watch.requests is None and watch.lookup is None:
+                kind = watch.kind.__name__
+                raise TypeError(f"write Watches({kind}, requests=lambda {kind.lower()}: [{self.key.__name__}(…)])")
 
     @property
     def kinds(self) -> list[type[Object]]:

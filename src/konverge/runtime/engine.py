@@ -188,17 +188,21 @@ class Engine(Generic[T]):
 
     async def take_over(self) -> None:
         """The gate of the queue admits more than before: add what the caches show, and what was refused of late."""
-        for informer, deliver in self._delivered:
-            for number, key in enumerate([key for key, _ in informer.items()], 1):
-                informer.replay(key, lambda change, deliver=deliver: deliver(change, None))  # type: ignore[misc]
-                if number % REPLAYED_PER_TURN == 0:
-                    await asyncio.sleep(0)
+        await self._replay()
         gone = [] if self._gone is None else self._gone.waiting()
         refused = () if self.gate is None else self.gate.refused()
         for request in (*gone, *refused):
             self.queue.add(request, priority=LOW, reason=TakenOver())
         if self.object_tasks is not None:
             await self.object_tasks.refresh()
+
+    async def _replay(self) -> None:
+        """Map every cached object to its requests again."""
+        for informer, deliver in self._delivered:
+            for number, key in enumerate([key for key, _ in informer.items()], 1):
+                informer.replay(key, lambda change, deliver=deliver: deliver(change, None))  # type: ignore[misc]
+                if number % REPLAYED_PER_TURN == 0:
+                    await asyncio.sleep(0)
 
     # -------------------------------------------------------------- life
 
@@ -248,7 +252,10 @@ class Engine(Generic[T]):
 
     async def _listen_to(self, source: Source) -> None:
         await listen(
-            source, lambda request: self.queue.add(request, reason=External(source.name, request)), self.numbers
+            source,
+            lambda request: self.queue.add(request, reason=External(source.name, request)),
+            self.numbers,
+            self.controller.key,
         )
 
     # upstream: processNextWorkItem

@@ -36,6 +36,7 @@ from konverge.runtime.engine import Engine, reference
 from konverge.runtime.introduction import introduce, program_source, reach
 from konverge.runtime.problems import log_problems, noticing, unanswered
 from konverge.runtime.rbac import permissions, require_permissions, required
+from konverge.runtime.result import Request
 from konverge.runtime.tasks.besides import Besides
 from konverge.runtime.tasks.hooks import ShutdownHooks, run_startup_hooks
 from konverge.runtime.writes import Tracked
@@ -285,6 +286,12 @@ class Lifecycle:
             from konverge.runtime.clusters.engine import ClusterEngine
 
             make = partial(ClusterEngine, cluster="", clusters=fleet.others_of(controller.name))
+        if controller.key is not Request:
+            from konverge.runtime.keyed import KeyedEngine
+
+            if fleet is not None:
+                raise ValueError(f"{controller.name} has key=…, and requests of several clusters are those of objects")
+            make = KeyedEngine
         engine = make(
             controller,
             client=client,

@@ -10,7 +10,7 @@ Upstream: controller-runtime's pkg/handler (enqueue_owner.go, enqueue_mapped.go)
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Hashable, Iterable
 from typing import Any
 
 from konverge import clock
@@ -22,10 +22,10 @@ from konverge.objects.codec import decoder
 from konverge.objects.resource import Resource
 from konverge.runtime.context import Caches
 from konverge.runtime.declare import Controller
+from konverge.runtime.keys import checked
 from konverge.runtime.predicates import Test, When, bind
 from konverge.runtime.relations import Owns, Watches
 from konverge.runtime.result import Request
-from konverge.runtime.sources import checked
 
 RETRY = 60.0
 """Seconds until a mapper that failed is called again, ± 10 %."""
@@ -91,7 +91,7 @@ def watch_mapper(
 ) -> Deliver:
     """What becomes of the changes of a watched kind."""
     if watch.requests is not None or watch.lookup is not None:
-        return WatchMapper(controller.name, watch, informer, caches, enqueue)
+        return WatchMapper(controller.name, watch, informer, caches, enqueue, controller.key)
     counts = predicate_of(controller.name, watch.kind, watch.when, informer)
     return filtered(counts, SameNameMapper(controller.kind.resource, watch.kind.resource.kind, enqueue))
 
@@ -166,9 +166,17 @@ class WatchMapper:
     """A watched object changed: the author's function maps its old and its new state to requests."""
 
     def __init__(
-        self, controller: str, watch: Watches[Any], informer: Informer, caches: Caches, enqueue: Enqueue
+        self,
+        controller: str,
+        watch: Watches[Any],
+        informer: Informer,
+        caches: Caches,
+        enqueue: Enqueue,
+        key: type[Any] = Request,
     ) -> None:
+        """`key` is the type of the controller's requests."""
         self._watch = watch
+        self._key = key
         self._informer = informer
         self._caches = caches
         self._enqueue = enqueue
@@ -199,7 +207,7 @@ class WatchMapper:
         quarantine = self._informer.quarantine
         try:
             for request in self._requests(self._decode(record.raw)):
-                requests[checked(request)] = None
+                requests[checked(request, self._key)] = None
         except Exception as error:
             if report:
                 quarantine.report(key, record.version, record.uid, self._stage, error)
@@ -209,7 +217,7 @@ class WatchMapper:
             if report:
                 quarantine.release(key, self._stage)
 
-    def _requests(self, obj: Any) -> Iterable[Request]:
+    def _requests(self, obj: Any) -> Iterable[Hashable]:
         if self._watch.lookup is not None:
             return self._watch.lookup(obj, self._caches)
         assert self._watch.requests is not None  # see watch_mapper

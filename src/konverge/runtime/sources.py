@@ -9,17 +9,20 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable
+from typing import Any
 
-from konverge.cache.record import Key
 from konverge.observe.metrics import ControllerNumbers
 from konverge.runtime.declare import Source
+from konverge.runtime.keys import checked
 from konverge.runtime.result import Request
 from konverge.runtime.tasks.restarts import Restarts
 
 _log = logging.getLogger("konverge.controller")
 
 
-async def listen(source: Source, add: Callable[[Request], None], numbers: ControllerNumbers) -> None:
+async def listen(
+    source: Source, add: Callable[[Any], None], numbers: ControllerNumbers, key: type[Any] = Request
+) -> None:
     """Pass the requests of a source on. Ends only by cancellation."""
     loop = asyncio.get_running_loop()
     restarts = Restarts()
@@ -28,7 +31,7 @@ async def listen(source: Source, add: Callable[[Request], None], numbers: Contro
         problem = "it ended"
         try:
             async for request in source.requests():
-                add(checked(request))
+                add(checked(request, key))
         except Exception as error:  # the author's code, or what it speaks to
             problem = str(error) or type(error).__name__
             _log.error("%s: the source %s failed", numbers.name, source.name, exc_info=error)
@@ -38,10 +41,3 @@ async def listen(source: Source, add: Callable[[Request], None], numbers: Contro
         _log.warning("%s: the source %s is started again in %.1f s: %s", numbers.name, source.name, delay, problem)
         await asyncio.sleep(delay)
         del numbers.sources_down[source.name]
-
-
-def checked(request: Request) -> Request:
-    """A request as an author's function gave it. Anything else would fail far from where it came from."""
-    if not isinstance(request, Key):
-        raise TypeError(f"{request!r} is not a Request: return Request(namespace, name)")
-    return request

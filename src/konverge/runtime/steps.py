@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from typing import TypeVar
+from typing import Any, TypeVar, cast
 
 from konverge.objects.meta import Object
 from konverge.runtime.context import Context
@@ -22,7 +22,8 @@ def reconcile_function(
     if reconciler is None:
         reconcile: Callable[[Context[T]], Awaitable[Result | None]] = _nothing
     else:
-        reconcile = reconciler.reconcile if isinstance(reconciler, Reconciler) else reconciler
+        # With key=… it is a function of a KeyContext, which is what the KeyedEngine gives it.
+        reconcile = reconciler.reconcile if isinstance(reconciler, Reconciler) else cast("Any", reconciler)
     if controller.holds_deletion:
         cleanup = reconciler.cleanup if isinstance(reconciler, Reconciler) else _nothing
         old = tuple(name for name in controller.finalizers if name != controller.finalizer)
