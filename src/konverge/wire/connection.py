@@ -34,6 +34,7 @@ from konverge.wire.limits import ClientLimits
 from konverge.wire.message import SPACE, Headers, Response
 from konverge.wire.stream import ResponseStream
 from konverge.wire.tls import peer_ended_tls
+from konverge.wire.transports import unsent_bytes
 
 IDLE, HEAD, BODY, DONE, CLOSED = range(5)
 _JUST_NOW = 0.005
@@ -140,7 +141,7 @@ class Connection(asyncio.BufferedProtocol):
         else:
             transport.write(head)
             transport.write(body)
-            self._unsent = transport.get_write_buffer_size()
+            self._unsent = unsent_bytes(transport)
         self._expect_bytes()
         return answer
 
@@ -322,7 +323,7 @@ class Connection(asyncio.BufferedProtocol):
 
     def _still_sending(self) -> bool:
         """Whether the server has taken more of a large request since the last look: it listens, so it is not silent."""
-        before, self._unsent = self._unsent, self._transport.get_write_buffer_size() if self._transport else 0
+        before, self._unsent = self._unsent, unsent_bytes(self._transport) if self._transport else 0
         return self._unsent < before
 
     def _bound_framing(self, size: int) -> None:
@@ -379,7 +380,7 @@ class Connection(asyncio.BufferedProtocol):
         """The answer is complete: give it out, then the connection goes back or is closed."""
         transport = self._transport
         assert transport is not None
-        reusable = self._keep and not transport.is_closing() and not transport.get_write_buffer_size()
+        reusable = self._keep and not transport.is_closing() and not unsent_bytes(transport)
         if reusable and self._is_head:
             self._parser = HttpResponseParser(self)  # the old one still waits for the body that HEAD has not
         self._phase = IDLE

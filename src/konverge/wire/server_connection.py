@@ -21,6 +21,7 @@ from konverge.wire.limits import ServerLimits
 from konverge.wire.message import Handler, Peer, Producer, Response, Upgrade
 from konverge.wire.request_reader import HEAD, IDLE, STOPPED, Incoming, Refused, RequestReader
 from konverge.wire.sink import BUFFER, ChunkSink, Tunnel
+from konverge.wire.transports import unsent_bytes
 
 _CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 _CLOSE = b"connection: close\r\n"
@@ -389,7 +390,7 @@ class ServerConnection(asyncio.BufferedProtocol):
             self._writable = None
 
     def _await_writing(self, limit: float) -> None:
-        self._unsent = self._transport.get_write_buffer_size()
+        self._unsent = unsent_bytes(self._transport)
         self._alarm.set(self._loop.time() + limit)
 
     def _set_alarm(self) -> None:
@@ -400,7 +401,7 @@ class ServerConnection(asyncio.BufferedProtocol):
 
     def _on_alarm(self) -> None:
         if self._input_ignored or self._writable is not None:
-            if self._transport.get_write_buffer_size() < self._unsent:
+            if unsent_bytes(self._transport) < self._unsent:
                 self._await_writing(self._host.limits.write_time)  # slow, but it reads
             else:
                 self._transport.abort()

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import asyncio
 
+from konverge.wire.transports import unsent_bytes
+
 _FAIRNESS = 64 * 1024
 """After so many bytes `drain` lets others run, even when the socket takes everything at once."""
 BUFFER = 256 * 1024
@@ -73,7 +75,7 @@ class ChunkSink(Pausable):
 
     @property
     def buffered(self) -> int:
-        return 0 if self._closed else self._transport.get_write_buffer_size()
+        return 0 if self._closed else unsent_bytes(self._transport)
 
     @property
     def closed(self) -> bool:

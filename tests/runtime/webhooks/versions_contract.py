@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from contextlib import aclosing, suppress
+from contextlib import aclosing
 from typing import Any
 
 import pytest
 
-from konverge.client import AlreadyExists, Client, InternalError, JsonPatch, MergePatch, NotFound
+from konverge.client import Client, InternalError, JsonPatch, MergePatch, NotFound
 from konverge.objects import crd_dict
 from konverge.objects.custom.definition import lone_crd_dict
 from konverge.objects.kinds.apiextensions_v1 import CustomResourceDefinition
@@ -152,17 +152,7 @@ async def the_stored_version_changes(client: Client) -> None:
 
 async def before_there_were_versions(client: Client) -> None:
     """Objects of the first release, which knew one version."""
-    with suppress(NotFound):
-        await client.delete(CustomResourceDefinition, DEFINITION)
-
-    async def defined() -> bool:
-        try:
-            await client.create(lone_crd_dict(PoolV1))
-        except AlreadyExists:
-            return False
-        return True
-
-    await eventually(defined)
+    await client.create(lone_crd_dict(PoolV1))
 
     async def created() -> bool:
         try:
