@@ -104,6 +104,7 @@ class AdmissionHook(Webhook, Generic[T]):
         options.check()
         self.kind = kind
         self.function = function
+        self.waits = inspect.iscoroutinefunction(function)
         self.options = options
         self.kinds = (of or kind,)
         self.resource: Resource = self.kinds[0].resource

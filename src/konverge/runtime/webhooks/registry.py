@@ -25,6 +25,9 @@ class Webhook(ABC):
     kinds: tuple[type[Object], ...] = ()
     """The kinds that it is about; their definitions have to be installed."""
 
+    waits = True
+    """Whether an answer may have to wait for something: then it has a time limit and a place among those at work."""
+
     @abstractmethod
     async def answer(self, review: bytes) -> bytes:
         """The answer to an AdmissionReview or ConversionReview. What it raises becomes a 500 (see `BadReview`)."""

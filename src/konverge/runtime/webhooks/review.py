@@ -58,6 +58,8 @@ class Review(Generic[T]):
     def __init__(self, kind: type[T], request: AdmissionRequest) -> None:
         self._kind = kind
         self._request = request
+        self._new: T | None = _OMITTED
+        self._old: T | None = _OMITTED
         self.warnings: list[str] = []
         self.errors: list[FieldError] = []
         self.audit_annotations: dict[str, str] = {}
@@ -93,15 +95,20 @@ class Review(Generic[T]):
 
     # -------------------------------------------------------------- the question
 
-    @cached_property
+    # Not cached_property: in Python 3.11 that takes a lock, which costs more than most functions do.
+    @property
     def new(self) -> T | None:
         """The object as it is going to be; None when it is deleted. Mutating functions change it in place."""
-        return self._decoded(self._request.object, "object")
+        if self._new is _OMITTED:
+            self._new = self._decoded(self._request.object, "object")
+        return self._new
 
-    @cached_property
+    @property
     def old(self) -> T | None:
         """The object as it is; None when it is created."""
-        return self._decoded(self._request.old_object, "oldObject")
+        if self._old is _OMITTED:
+            self._old = self._decoded(self._request.old_object, "oldObject")
+        return self._old
 
     @property
     def obj(self) -> T:
@@ -161,7 +168,7 @@ class Review(Generic[T]):
         self.errors.append(FieldError(path, message, problem, **given))
 
     def _decoded(self, raw: msgspec.Raw, name: str) -> T | None:
-        if bytes(raw) == b"null":
+        if raw is _NULL or raw == _NULL:
             return None
         try:
             return from_json(self._kind, raw)

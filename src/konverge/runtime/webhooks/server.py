@@ -15,6 +15,7 @@ from functools import lru_cache
 from urllib.parse import parse_qs
 
 from konverge.objects.durations import DurationError, duration_seconds
+from konverge.runtime.webhooks.begun import Begun
 from konverge.runtime.webhooks.registry import BadReview, Webhook, Webhooks
 from konverge.wire.limits import ServerLimits
 from konverge.wire.message import Headers, Request, Response
@@ -51,14 +52,17 @@ class Reviews:
 
     async def _review(self, webhook: Webhook, body: bytes, seconds: float) -> Response:
         self.in_flight += 1
-        limit = asyncio.timeout(seconds)
+        limit: asyncio.Timeout | None = None
         try:
-            async with limit, self._room:
-                return Response(200, _JSON_HEADERS, await webhook.answer(body))
+            first = None if webhook.waits else Begun(webhook.answer(body))
+            if first is not None and first.done:
+                return Response(200, _JSON_HEADERS, first.result)
+            async with asyncio.timeout(seconds) as limit, self._room:
+                return Response(200, _JSON_HEADERS, await (first or webhook.answer(body)))
         except BadReview as error:
             return _text(400, str(error))
         except Exception as error:
-            if isinstance(error, TimeoutError) and limit.expired():
+            if isinstance(error, TimeoutError) and limit is not None and limit.expired():
                 _log.warning("the webhook %s did not answer within %g s", webhook.path, seconds)
                 return _text(504, f"the webhook did not answer within {seconds:g} s")
             _log.exception("the webhook %s failed", webhook.path)
@@ -75,11 +79,19 @@ def server_limits(webhooks: Webhooks) -> ServerLimits:
 def _refusal(request: Request) -> Response | None:
     if request.method != "POST":
         return _text(405, "a review is sent by POST")
-    if request.headers.get("content-type").partition(";")[0].strip() != _JSON:
+    if _content_type(request.headers) != _JSON.encode():
         return _text(415, f"a review is sent as {_JSON}")
     if not request.body:
         return _text(400, "the request has no body")
     return None
+
+
+def _content_type(headers: Headers) -> bytes:
+    """Without its parameters. Looked for once, so that no index of the fields is worth its cost."""
+    for name, value in headers.raw:
+        if name.lower() == b"content-type":
+            return value.partition(b";")[0].strip()
+    return b""
 
 
 @lru_cache(maxsize=64)
