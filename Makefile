@@ -75,7 +75,7 @@ $(BENCH_VENV)/.ready: pyproject.toml constraints.txt
 	@touch $@
 
 bench-peers: bench-venv ## build the other frameworks' operators for the runtime benchmark (Go, Rust; takes a while)
-	@command -v go >/dev/null && (cd bench/peers/go-controller-runtime && go build -o bin/ ./typed ./memory) || echo "no Go: controller-runtime is left out"
+	@command -v go >/dev/null && (cd bench/peers/go-controller-runtime && go build -o bin/ ./typed ./memory ./webhook) || echo "no Go: controller-runtime is left out"
 	@command -v cargo >/dev/null && (cd bench/peers/kube-rs && cargo build --release) || echo "no Rust: kube-rs is left out"
 	$(PYTHON) -m venv bench/peers/kopf/v
 	bench/peers/kopf/v/bin/python -m pip install --quiet --disable-pip-version-check kopf kubernetes_asyncio
