@@ -385,3 +385,40 @@ async def test_a_certificate_for_another_service_is_issued_again(server: ApiServ
     names = certificate.extensions.get_extension_for_class(reading.SubjectAlternativeName).value
     assert names.get_values_for_type(reading.DNSName) == ["renamed.default.svc"]
     assert len(await trusted(client)) == 1
+
+
+async def test_a_definition_with_a_conversion_of_ours_is_kept_and_no_other(server: ApiServer, client: Client) -> None:
+    def definition(plural: str, service: str) -> dict[str, Any]:
+        config = {"service": {"name": service, "namespace": SPACE, "path": "/convert", "port": 443}}
+        schema = {"openAPIV3Schema": {"type": "object"}}
+        versions = [{"name": n, "served": True, "storage": n == "v1", "schema": schema} for n in ("v1", "v2")]
+        webhook = {"clientConfig": config, "conversionReviewVersions": ["v1"]}
+        return {
+            "apiVersion": "apiextensions.k8s.io/v1",
+            "kind": "CustomResourceDefinition",
+            "metadata": {"name": f"{plural}.example.com"},
+            "spec": {
+                "group": "example.com",
+                "scope": "Namespaced",
+                "names": {"plural": plural, "singular": plural[:-1], "kind": plural[:-1].title()},
+                "versions": versions,
+                "conversion": {"strategy": "Webhook", "webhook": webhook},
+            },
+        }
+
+    for plural, service in (("lamps", NAME), ("pumps", "other"), ("pools", NAME)):
+        await client.create(definition(plural, service))
+    names = ("lamps.example.com", "pumps.example.com")
+    publisher = Publisher(client, Targets(service=NAME, namespace=SPACE, definitions=names))
+
+    async def bundle() -> bytes:
+        return (await secret(client))["ca.crt"]
+
+    await Replica(server).keeper.look()
+    assert await publisher.publish(bundle) == await bundle()
+    kept = {}
+    for plural in ("lamps", "pumps", "pools"):
+        live = await client.get("customresourcedefinitions.apiextensions.k8s.io", f"{plural}.example.com")
+        kept[plural] = live["spec"]["conversion"]["webhook"]["clientConfig"].get("caBundle")
+    expected = base64.b64encode(await bundle()).decode()
+    assert kept == {"lamps": expected, "pumps": None, "pools": None}  # one is of another Service, one was not named

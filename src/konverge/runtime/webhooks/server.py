@@ -11,7 +11,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Iterator
 from functools import lru_cache
+from typing import Any
 from urllib.parse import parse_qs
 
 from konverge.objects.durations import DurationError, duration_seconds
@@ -39,6 +41,18 @@ class Reviews:
         self.answered: dict[tuple[str, int], int] = {}
         """(path, HTTP status) -> how many."""
         self.in_flight = 0
+
+    def metrics(self) -> Iterator[Any]:
+        """For Prometheus. Upstream: controller_runtime_webhook_requests_total, …_in_flight."""
+        from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily  # loaded at the first scrape
+
+        answered = CounterMetricFamily(
+            "konverge_webhook_requests", "Reviews, by path and HTTP status", labels=["webhook", "code"]
+        )
+        for (path, status), count in self.answered.items():
+            answered.add_metric([path, str(status)], count)
+        yield answered
+        yield GaugeMetricFamily("konverge_webhook_requests_in_flight", "Reviews at work", value=self.in_flight)
 
     async def handle(self, request: Request) -> Response:
         path, _, query = request.target.partition("?")

@@ -33,6 +33,7 @@ async def serving_webhooks(manager: Manager, client: Client, stop: asyncio.Event
         return
     at_work = Serving(name=manager.name, webhooks=webhooks, client=client, reviews=Reviews(webhooks))
     manager.health.ready["webhook"] = at_work.check
+    manager.numbers.more.append(at_work.reviews.metrics)
     place, ended = webhooks.place or _local(), asyncio.Event()
     served: asyncio.Future[None] = asyncio.get_running_loop().create_future()
     task = asyncio.create_task(_serve(place, at_work, served, ended), name="webhooks")
