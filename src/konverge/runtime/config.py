@@ -64,6 +64,8 @@ class ServingSettings(Options):
 
     debug: bool = False
     """KONVERGE_DEBUG: the story of every reconcile, at /debug/reconciles."""
+    tracing: bool = False
+    """KONVERGE_TRACING: OpenTelemetry spans of reconciles, by the provider of the process (needs konverge[otel])."""
     metrics_address: str = ""
     """KONVERGE_METRICS_BIND_ADDRESS: metrics apart from health, at HOST:PORT; with `:PORT` on all addresses."""
     metrics_secure: bool = False
@@ -180,6 +182,7 @@ _KEYS = (
     _Key("cache", "sync_timeout", ("cache.syncTimeout",), "KONVERGE_CACHE_SYNC_TIMEOUT", _seconds, _positive),
     _Key("log", "level", ("log.level",), "KONVERGE_LOG_LEVEL", _word, _one_of(*LOG_LEVELS)),
     _Key("serving", "debug", ("debug",), "KONVERGE_DEBUG", _boolean),
+    _Key("serving", "tracing", ("tracing",), "KONVERGE_TRACING", _boolean),
     _Key("serving", "metrics_address", ("metrics.bindAddress",), "KONVERGE_METRICS_BIND_ADDRESS", str, _address),
     _Key("serving", "metrics_secure", ("metrics.secure",), "KONVERGE_METRICS_SECURE", _boolean),
     _Key("serving", "metrics_certificates", ("metrics.certDir",), "KONVERGE_METRICS_CERT_DIR", str),

@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 import logging
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Awaitable, Callable, Hashable, Sequence
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from weakref import WeakSet
 
@@ -64,6 +64,8 @@ POSTPONE_DELAY = 1.0
 """Seconds after which a key comes again whose own writes the cache had not shown."""
 
 _log = logging.getLogger("konverge.controller")
+
+ReconcileFunction = Callable[[Context[Any]], Awaitable[Result | None]]
 
 _running: WeakSet[Engine[Any]] = WeakSet()
 
@@ -142,6 +144,10 @@ class Engine(Generic[T]):
         self._delivered: list[tuple[Informer, Callable[[Change, Request | None], None]]] = []
         """Where changes come from, and what becomes of them."""
         self._attach()
+
+    def wrap(self, around: Callable[[ReconcileFunction], ReconcileFunction]) -> None:
+        """Put something around every call of the reconciler. Before the start only."""
+        self._reconcile = around(self._reconcile)
 
     # -------------------------------------------------------------- events in
 

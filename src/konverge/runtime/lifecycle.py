@@ -16,7 +16,7 @@ import asyncio
 import logging
 from collections.abc import Callable, Coroutine, Sequence
 from contextlib import AsyncExitStack
-from functools import partial
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 from konverge.cache.quarantine import Quarantined
@@ -26,7 +26,7 @@ from konverge.observe.events import EventRecorder, with_new_order
 from konverge.observe.metrics import Counted, RequestNumbers
 from konverge.runtime.alongside import ungrouped
 from konverge.runtime.caches import SharedCaches, bulk_load
-from konverge.runtime.config import check_settings
+from konverge.runtime.config import ConfigurationError, check_settings
 from konverge.runtime.context import Recorder
 from konverge.runtime.declare import Controller, Settings
 from konverge.runtime.dependencies import check_names, wait_for
@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from konverge.runtime.clusters.fleet import Fleet
     from konverge.runtime.manager import Manager
     from konverge.runtime.sharding.shares import Shares
+    from konverge.runtime.story.spans import Spans
 
 LARGE_CACHE = 5_000
 """Cached objects from which on a full garbage collection delays reconciles noticeably (0.14 s for 4,000 pods as
@@ -292,9 +293,10 @@ class Lifecycle:
             if fleet is not None:
                 raise ValueError(f"{controller.name} has key=…, and requests of several clusters are those of objects")
             make = KeyedEngine
+        spans = self._spans
         engine = make(
             controller,
-            client=client,
+            client=client if spans is None else spans.client(client),
             caches=self.manager.caches.declare(controller),
             recorder=recorder,
             manager=controller.field_manager or self.manager.name,
@@ -303,6 +305,8 @@ class Lifecycle:
             gated=2 * together.timing.lease_duration if together else 0.0,
             story=self.manager.story,
         )
+        if spans is not None:
+            engine.wrap(partial(spans.around, controller))
         if controller.name in self.manager.paused:
             engine.queue.pause()
         self.manager.engines[controller.name] = engine
@@ -310,6 +314,17 @@ class Lifecycle:
         if controller.metrics is not None:
             self.manager.numbers.more.append(controller.metrics)
         self.manager.numbers.informers = list(self.manager.caches.informers.values())
+
+    @cached_property
+    def _spans(self) -> Spans | None:
+        tracing = self.manager.tracing
+        if not tracing:
+            return None
+        try:
+            from konverge.runtime.story.spans import Spans
+        except ImportError as error:
+            raise ConfigurationError(f"tracing needs OpenTelemetry: pip install 'konverge[otel]' ({error})") from error
+        return Spans(None if tracing is True else tracing)
 
     def _settings_of(self, controller: Controller[Any]) -> Settings:
         settings = (controller.settings or Settings()).over(self.manager.settings)

@@ -93,6 +93,7 @@ class Manager:
         story: StoryLimits | None = None,
         metrics: MetricsServer | None = None,
         debug: bool | None = None,
+        tracing: Any = None,
     ) -> None:
         """`name` is the field manager of everything that is written. Without a client, one is made as kubectl would.
 
@@ -124,6 +125,7 @@ class Manager:
         self._given_metrics = metrics
         self._serves_metrics = True
         self._given_debug = debug
+        self._given_tracing = tracing
         self.debug_token = ""
         """Whoever has it may see debug pages; without one, the API server is asked about callers."""
         self.metrics_port = 0
@@ -188,6 +190,11 @@ class Manager:
     def debug(self) -> bool:
         """Whether debug pages are served."""
         return self.config.serving.debug if self._given_debug is None else self._given_debug
+
+    @property
+    def tracing(self) -> Any:
+        """False, or what makes OpenTelemetry spans: True, or a TracerProvider."""
+        return self.config.serving.tracing if self._given_tracing is None else self._given_tracing
 
     def add(self, controller: Controller[Any]) -> Self:
         """Declare a controller. Before the start only."""
@@ -317,6 +324,7 @@ class Manager:
             story=self.story.limits,
             metrics=self._given_metrics if isinstance(metrics, Unchanged) else metrics,
             debug=self._given_debug if debug is None else debug,
+            tracing=self._given_tracing,
             webhooks=self.webhooks if isinstance(webhooks, Unchanged) else webhooks,
             clusters=self.cluster_provider if isinstance(clusters, Unchanged) else clusters,
         )

@@ -1,0 +1,110 @@
+"""OpenTelemetry spans of reconciles, as the SDK's exporter gets them."""
+
+from __future__ import annotations
+
+import asyncio
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+
+from konverge.apiserver import ApiServer
+from konverge.client import Client
+from konverge.client.call import Call, Caller
+from konverge.objects.kinds.core_v1 import ConfigMap, Secret
+from konverge.objects.meta import ObjectMeta
+from konverge.runtime import Context, Controller, Manager, Result
+from konverge.runtime.config import ConfigurationError, load_configuration
+from konverge.wire.message import Response, Stream
+from tests.runtime.objects import SPACE, config_map
+
+pytestmark = [pytest.mark.virtual, pytest.mark.spec("R-91")]
+
+sdk = pytest.importorskip("opentelemetry.sdk.trace", reason="opentelemetry-sdk is not installed (make venv)")
+export = pytest.importorskip("opentelemetry.sdk.trace.export")
+memory = pytest.importorskip("opentelemetry.sdk.trace.export.in_memory_span_exporter")
+
+
+class Listening:
+    """Passes requests on, and keeps their headers."""
+
+    def __init__(self, inner: Caller) -> None:
+        self._inner = inner
+        self.headers: list[dict[str, str]] = []
+
+    @property
+    def near(self) -> bool:
+        return self._inner.near
+
+    async def stream(self, call: Call) -> Stream:
+        return await self._inner.stream(call)
+
+    async def call(self, call: Call) -> Response:
+        if call.writes and call.resource == Secret.resource:
+            self.headers.append(dict(call.headers))
+        return await self._inner.call(call)
+
+
+class ListeningClient(Client):
+    def __init__(self, inner: Client) -> None:
+        self.listening = Listening(inner.caller)
+        self._use_caller(self.listening, inner.mapper)
+        self.server = inner.server
+
+
+async def spans_of(client: Client, reconcile: Any) -> dict[str, Any]:
+    exporter = memory.InMemorySpanExporter()
+    provider = sdk.TracerProvider()
+    provider.add_span_processor(export.SimpleSpanProcessor(exporter))
+    await client.create(config_map("a", color="red"))
+    declared = Manager(tracing=provider).add(Controller(ConfigMap, reconcile, name="maps", namespaces=(SPACE,)))
+    async with declared.bound_to(client).running():
+        await asyncio.sleep(1)
+    return {span.name: span for span in exporter.get_finished_spans()}
+
+
+async def test_a_span_for_the_reconcile_and_one_below_it_for_each_request(server: ApiServer, client: Client) -> None:
+    async def reconcile(ctx: Context[ConfigMap]) -> Result:
+        await ctx.client.create(Secret(metadata=ObjectMeta(name="made", namespace=SPACE)))
+        return Result(requeue_after=300)
+
+    listening = ListeningClient(client)
+    spans = await spans_of(listening, reconcile)
+    outer, inner = spans["reconcile ConfigMap"], spans["POST Secret"]
+    assert inner.parent.span_id == outer.context.span_id
+    assert inner.context.trace_id == outer.context.trace_id
+    assert inner.attributes["http.response.status_code"] == 201
+    assert outer.attributes["konverge.controller"] == "maps"
+    assert (outer.attributes["k8s.namespace.name"], outer.attributes["k8s.object.name"]) == (SPACE, "a")
+    assert outer.attributes["konverge.reasons"] == ("ConfigMap default/a listed",)
+    assert outer.attributes["konverge.requeue_after"] == 300
+    (headers,) = listening.listening.headers
+    assert f"{inner.context.span_id:016x}" in headers["traceparent"]  # the API server continues this trace
+
+
+async def test_a_failure_is_on_the_span_and_still_the_engine_s(client: Client) -> None:
+    async def reconcile(ctx: Context[ConfigMap]) -> None:
+        await ctx.client.get(Secret, "absent", SPACE)
+
+    spans = await spans_of(client, reconcile)
+    assert spans["reconcile ConfigMap"].status.status_code.name == "ERROR"
+    assert spans["GET Secret"].status.status_code.name == "ERROR"
+
+
+def test_without_tracing_nothing_of_it_is_imported() -> None:
+    code = "import sys, konverge.runtime.lifecycle; print([m for m in sys.modules if 'opentelemetry' in m])"
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True)
+    assert run.stdout == b"[]\n"
+
+
+async def test_a_missing_extra_is_one_line(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "konverge.runtime.story.spans", None)
+    config = load_configuration(environment={"KONVERGE_TRACING": "true"})
+    manager = Manager(client, config=config).add(Controller(ConfigMap, _nothing))
+    with pytest.raises(ConfigurationError, match=r"konverge\[otel\]"):
+        async with manager.running():
+            pass
+
+
+async def _nothing(ctx: Context[ConfigMap]) -> None: ...
