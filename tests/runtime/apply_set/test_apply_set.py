@@ -107,6 +107,7 @@ async def test_what_is_no_longer_desired_is_deleted_as_it_was_seen(client: Clien
         await desire(client, "b", "c")
         assert writes(recording) == [("patch", "c"), ("delete", "a")]
         body = json.loads(recording.writes[-1].body)
+        assert body["propagationPolicy"] == "Background"
         assert body["preconditions"] == {"uid": seen.uid, "resourceVersion": seen.resource_version}
     assert await maps(client) == ["b", "c"]
     pruned = next(result for result in setting.results if result.deleted)
@@ -145,9 +146,10 @@ async def test_nothing_else_is_ever_deleted(client: Client) -> None:
 
     async with manager(client, reconcile).running():
         await settle()
-        everything = await maps(client)
+        others = ["labelled", "other-set", "others", "owned", "plain", "shared", "unlabelled"]
+        assert await maps(client) == ["a", *others]
         await desire(client)
-    assert set(everything) - set(await maps(client)) == {"a"}
+        assert await maps(client) == others
 
 
 @pytest.mark.spec("R-64")
@@ -301,7 +303,7 @@ async def collected(client: Client, name: str) -> None:
 @pytest.mark.spec("R-64")
 async def test_what_changed_since_it_was_seen_is_not_deleted(client: Client) -> None:
     """Another client takes the child over in the moment before our delete arrives."""
-    await client.create(owner("a"))
+    await client.create(owner("a", "b"))
 
     setting, recording = Setting(), Recording(client)
     async with manager(recording, setting).running():
@@ -320,7 +322,7 @@ async def test_what_changed_since_it_was_seen_is_not_deleted(client: Client) -> 
         await desire(client)
         await settle(5)
     assert isinstance(setting.errors[0], Conflict)
-    assert await maps(client) == ["a"]
+    assert await maps(client) == ["a"]  # and `b`, which nothing happened to, was deleted all the same
     assert setting.last.ready  # it is not ours any more
 
 
@@ -436,6 +438,40 @@ async def test_caches_that_keep_less_prune_the_same_in_the_same_order(client: Cl
         assert await deleting(client, "b")
         assert not await deleting(client, "a")
         await collected(client, "b")
+    assert await maps(client) == []
+
+
+@pytest.mark.spec("R-63")
+async def test_a_child_that_is_being_deleted_is_not_ready(client: Client) -> None:
+    await client.create(owner())
+    leaving = config_map("first")
+    leaving.metadata.finalizers = ["tests.konverge.dev/hold"]
+
+    def children(ctx: Context[Secret]) -> Any:
+        first = config_map("first")
+        return [Child(first, ready=lambda _: True, adopt=True), Child(config_map("second"), after=[first])]
+
+    await client.create(leaving)
+    await client.delete(ConfigMap, "first", SPACE)
+    setting = Setting(children)
+    async with manager(client, setting).running():
+        await settle()
+        assert await maps(client) == ["first"]
+        assert "ConfigMap first is being deleted" in setting.last.message
+        await collected(client, "first")
+        assert await maps(client) == ["first", "second"]
+
+
+@pytest.mark.spec("R-65")
+async def test_a_dry_run_shows_what_waits_as_well(client: Client) -> None:
+    await client.create(owner())
+    first = config_map("first")
+    children = [Child(first, ready=lambda _: False), Child(config_map("second"), after=[first])]
+    setting = Setting(lambda ctx: children, dry_run=True)
+    async with manager(client, setting).running():
+        await settle()
+    assert [ref.name for ref in setting.last.written] == ["first", "second"]
+    assert "desired/ConfigMap/default/second" in setting.last.diff
     assert await maps(client) == []
 
 

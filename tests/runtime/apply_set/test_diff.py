@@ -35,6 +35,10 @@ def test_a_changed_field_is_shown_with_its_surroundings_and_nothing_of_the_serve
     ]
 
 
+def test_text_in_any_language_is_shown_as_it_is() -> None:
+    assert "+  k: 你好" in object_diff(MAP, obj(data={}), obj(data={"k": "你好"}))
+
+
 def test_no_difference_is_no_text() -> None:
     assert object_diff(MAP, obj(data={"k": "1"}), obj(data={"k": "1"}, metadata={"resourceVersion": "9"})) == ""
 

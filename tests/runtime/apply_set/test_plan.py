@@ -82,6 +82,13 @@ def test_a_dependency_that_is_no_longer_declared_leaves_no_annotation() -> None:
     assert again.metadata.annotations == {"other": "kept"}
 
 
+def test_the_annotation_names_kinds_with_their_groups() -> None:
+    web = Deployment(metadata=ObjectMeta(name="web"))
+    after = child("after")
+    planned(web, Child(after, after=[web]))
+    assert after.metadata.annotations == {AFTER: '["Deployment.apps/default/web"]'}
+
+
 @pytest.mark.parametrize("text", ["", "nonsense", "{}", "[1]"])
 def test_an_annotation_that_a_user_broke_says_nothing(text: str) -> None:
     assert after_tokens({AFTER: text}) == frozenset()

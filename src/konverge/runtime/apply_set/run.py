@@ -234,9 +234,9 @@ class _Call:
             if isinstance(error, _BUSY):
                 raise
             self.errors.append(error)
-            return
-        self.deleted.append(ref)
-        self.ctx.log.info("%s is no longer desired and is deleted", ref)
+        else:
+            self.deleted.append(ref)
+            self.ctx.log.info("%s is no longer desired and is deleted", ref)
 
     async def _show(self, members: Sequence[Member]) -> None:
         for member in members:
