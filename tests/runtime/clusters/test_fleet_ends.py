@@ -1,0 +1,125 @@
+"""How clusters end, and what is said about them meanwhile."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from konverge.client import Client
+from konverge.objects.kinds.core_v1 import ConfigMap, Secret
+from konverge.observe.exposition import render
+from konverge.runtime import Context, Controller, Use, Watches
+from konverge.runtime.clusters import Connection, FixedClusters, Unusable
+from konverge.runtime.clusters import fleet as loaded
+from tests.runtime.clusters.places import Copying, Driven, Place, places
+from tests.runtime.clusters.test_fleet import SELECTED, controller, manager
+from tests.runtime.test_engine import settle
+
+pytestmark = [pytest.mark.virtual, pytest.mark.spec("R-84")]
+
+assert loaded  # before a loop runs
+
+
+class Closing:
+    """Something that a client owns."""
+
+    closed = 0
+
+    async def aclose(self) -> None:
+        self.closed += 1
+
+
+def closable(place: Place) -> tuple[Client, Closing]:
+    client, closing = place.connect(), Closing()
+    client._owns = (closing,)
+    return client, closing
+
+
+async def test_a_client_is_closed_unless_it_belongs_to_another() -> None:
+    async with places("home", "a", "b") as [home, a, b]:
+        ours, closed = closable(a)
+        theirs, kept = closable(b)
+        provider = Driven()
+        provider.say(a=Connection(lambda: ours, 1), b=Connection(lambda: theirs, 1, keep_open=True))
+        async with manager(home.client, provider, controller(Copying(), "others")).running():
+            await settle()
+            assert (closed.closed, kept.closed) == (0, 0)
+            provider.say()
+            await settle()
+            assert (closed.closed, kept.closed) == (1, 0)
+        fixed, left = closable(a)
+        async with manager(home.client, FixedClusters({"a": fixed}), controller(Copying(), "others")).running():
+            await settle()
+        assert left.closed == 0
+
+
+async def test_a_reconcile_that_hangs_is_cancelled_after_the_limit() -> None:
+    ended: list[float] = []
+
+    async def reconcile(ctx: Context[Secret]) -> None:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            ended.append(asyncio.get_running_loop().time())
+
+    async with places("home", "a") as [home, a]:
+        await a.create("x")
+        declared = controller(reconcile, "others")
+        async with manager(home.client, FixedClusters({"a": a.connect()}), declared, shutdown_timeout=7).running():
+            await settle()
+            stopped = asyncio.get_running_loop().time()
+        assert [round(time - stopped, 1) for time in ended] == [7.0]
+
+
+async def test_metrics_of_clusters_that_are_there_away_and_unusable() -> None:
+    async with places("home", "a", "b") as [home, a, b]:
+        await a.create("x")
+        b.cut.away = True
+        provider = Driven()
+        provider.say(b, a, c=Unusable("broken"))
+        async with manager(home.client, provider, controller(Copying(), "others")).running() as running:
+            await settle()
+            lines = render(running.numbers).decode().splitlines()
+            cached = 1 + len((await a.client.list(ConfigMap)).items)  # the Secret, and all ConfigMaps
+            assert running.health.remarks["clusters"]() == "c cannot be used: broken; b is away: the server is away"
+        shown = {line for line in lines if line.startswith("konverge_cluster_") and 'method="GET"' not in line}
+        assert shown == {
+            'konverge_cluster_up{cluster="a"} 1.0',
+            'konverge_cluster_up{cluster="b"} 0.0',
+            'konverge_cluster_up{cluster="c"} 0.0',
+            f'konverge_cluster_cached_objects{{cluster="a"}} {cached}.0',
+            'konverge_cluster_cached_objects{cluster="b"} 0.0',
+            'konverge_cluster_requests_total{cluster="a",code="201",method="PATCH"} 1.0',
+        }
+
+
+async def test_reconciles_of_all_clusters_are_observed_with_their_reasons() -> None:
+    async def reconcile(ctx: Context[Secret]) -> None:
+        for name, cluster in ctx.clusters.items():
+            assert cluster.name == name
+
+    declared = Controller(
+        Secret,
+        reconcile,
+        watches=[Watches(ConfigMap, requests=lambda _: [], clusters="others")],
+        uses=[Use(ConfigMap, "get")],
+        clusters="all",
+        **SELECTED,
+    )
+    async with places("home", "a") as [home, a]:
+        await home.create("x")
+        await a.create("y")
+        provider = Driven()
+        running = manager(home.client, provider, declared)
+        seen: list[tuple[str, str, list[str]]] = []
+        running.on_reconciled.append(lambda r: seen.append((r.controller, r.key.name, [*map(str, r.reasons)])))
+        async with running.running():
+            await settle()
+            provider.say(a)
+            await settle()
+        assert seen == [
+            ("secret", "x", ["Secret default/x listed"]),
+            ("secret", "x", ["cluster a: default/x"]),
+            ("secret@a", "y", ["Secret default/y listed"]),
+        ]
