@@ -69,7 +69,9 @@ if TYPE_CHECKING:
     from konverge.runtime.config import Configuration as Configuration
     from konverge.runtime.config import ConfigurationError as ConfigurationError
     from konverge.runtime.config import load_configuration as load_configuration
+    from konverge.runtime.endpoints import MetricsServer as MetricsServer
     from konverge.runtime.manager import LeaderElection as LeaderElection
+    from konverge.runtime.story.ring import StoryLimits as StoryLimits
     from konverge.runtime.webhooks import Denied as Denied
     from konverge.runtime.webhooks import FieldError as FieldError
     from konverge.runtime.webhooks import Review as Review
@@ -96,7 +98,9 @@ __all__, __getattr__, __dir__ = lazy_names(
         ),
         "konverge.runtime.apply_set": "Child",
         "konverge.runtime.config": "Configuration ConfigurationError load_configuration",
+        "konverge.runtime.endpoints": "MetricsServer",
         "konverge.runtime.manager": "LeaderElection",
+        "konverge.runtime.story.ring": "StoryLimits",
         "konverge.runtime.webhooks": "Denied FieldError Review Webhooks mutating validating",
         "konverge.workqueue": "WorkQueue",
     },

@@ -82,6 +82,11 @@ class BaseContext:
         return ""
 
     @property
+    def entry(self) -> Entry | None:
+        """What is noted of this reconcile, for `manager.story`."""
+        return self._entry
+
+    @property
     def caches(self) -> Caches:
         """The declared caches, for reading records rather than objects."""
         return self._caches

@@ -86,11 +86,6 @@ class Context(BaseContext, Generic[T]):
         self._entry = entry
 
     @property
-    def entry(self) -> Entry | None:
-        """What is noted of this reconcile, for `manager.story`."""
-        return self._entry
-
-    @property
     def deleting(self) -> bool:
         """Deletion of the object has been requested."""
         return self.obj.metadata.deletion_timestamp is not None
