@@ -11,7 +11,7 @@ from typing import Any
 
 from konverge.cli.applied_manifests import Applied, Outcome
 from konverge.cli.exit import CommandFailed, explain
-from konverge.cli.install_objects import FIELD_MANAGER, established
+from konverge.cli.install_objects import apply_definition, established
 from konverge.cli.live import has_health
 from konverge.cli.manifest_files import files_of, read_manifests
 from konverge.cli.operator_process import NotLoaded, OperatorProcess, files_of_code
@@ -66,7 +66,7 @@ class DevLoop:
             self._bench.say(f"{error}\nthe code was not loaded{still}")
             return False
         for definition in definitions:
-            await self._bench.client.apply(definition, field_manager=FIELD_MANAGER, force=True)
+            await apply_definition(self._bench.client, definition)
         for definition in definitions:
             await established(self._bench.client, definition["metadata"]["name"])
         self._follow([await self._resource(definition) for definition in definitions])

@@ -22,9 +22,25 @@ async def install_definitions(client: Client, operators: Iterable[Operator]) -> 
     """Apply the definitions of these operators, and wait until the server serves their kinds."""
     definitions = [definition for operator in operators for definition in operator.definitions()]
     for definition in definitions:
-        await client.apply(definition, field_manager=FIELD_MANAGER, force=True)
+        await apply_definition(client, definition)
     for definition in definitions:
         await established(client, definition["metadata"]["name"])
+
+
+async def apply_definition(client: Client, definition: dict[str, Any]) -> None:
+    """Apply a definition. Where a process on this machine converts its objects now, or did when it was killed, the URL
+    stays: together with the Service of the definition it would be refused."""
+    from konverge.client import NotFound
+    from konverge.objects.kinds.apiextensions_v1 import CustomResourceDefinition
+
+    try:
+        live = await client.get(CustomResourceDefinition.resource, definition["metadata"]["name"])
+    except NotFound:
+        live = {"spec": {}}
+    conversion = live["spec"].get("conversion") or {}
+    if ((conversion.get("webhook") or {}).get("clientConfig") or {}).get("url"):
+        definition = {**definition, "spec": {**definition["spec"], "conversion": conversion}}
+    await client.apply(definition, field_manager=FIELD_MANAGER, force=True)
 
 
 async def established(client: Client, name: str) -> None:

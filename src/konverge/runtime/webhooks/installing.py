@@ -10,16 +10,20 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any
 
 from konverge.client import Client, ClientError, JsonPatch, NotFound
+from konverge.objects import CustomResource, crd_dict
 from konverge.objects.codec import to_dict
 from konverge.objects.kinds.admissionregistration_v1 import MutatingWebhookConfiguration, ValidatingWebhookConfiguration
 from konverge.objects.kinds.apiextensions_v1 import CustomResourceDefinition
 from konverge.runtime.webhooks.configurations import REVIEW_VERSIONS, VALIDATING, Obj, configurations, url_target
 from konverge.runtime.webhooks.places import Serving
+from konverge.runtime.webhooks.registry import Webhook
 
 SUFFIX = "-local"
 """Of their names: those of an installed operator are others, and stay as they are."""
 REMOVED_WITHIN = 10.0
 """Seconds. An API server that is away must not hold up the end of the process."""
+
+_NO_CONVERSION: Obj = {"strategy": "None"}
 
 _log = logging.getLogger("konverge.webhooks")
 
@@ -32,8 +36,7 @@ async def installed(at_work: Serving, url: str, authority: bytes) -> AsyncIterat
     async with AsyncExitStack() as stack:
         for webhook in routes:
             if webhook.definition:
-                config = target(webhook.path)
-                await stack.enter_async_context(_converted(at_work.client, webhook.definition, config))
+                await stack.enter_async_context(_converted(at_work.client, webhook, target(webhook.path)))
         for configuration in configurations(routes, at_work.name + SUFFIX, target):
             await stack.enter_async_context(_applied(at_work, configuration))
         yield
@@ -63,22 +66,34 @@ def _urls(configuration: Obj) -> list[Any]:
 
 
 @asynccontextmanager
-async def _converted(client: Client, definition: str, config: Obj) -> AsyncIterator[None]:
+async def _converted(client: Client, webhook: Webhook, config: Obj) -> AsyncIterator[None]:
     """Inside the block a definition has its conversion here; afterwards it is as before."""
-    before = (await client.get(CustomResourceDefinition, definition)).spec.conversion
-    webhook = {"clientConfig": config, "conversionReviewVersions": REVIEW_VERSIONS}
-    await _patch(client, definition, {"strategy": "Webhook", "webhook": webhook})
+    definition = webhook.definition
+    before = await _conversion(client, definition)
+    if _url(before):  # of a process that was killed: there is nothing to go back to
+        kinds = [kind for kind in webhook.kinds if issubclass(kind, CustomResource)]
+        before = crd_dict(*kinds)["spec"].get("conversion") or _NO_CONVERSION
+    conversion = {"clientConfig": config, "conversionReviewVersions": REVIEW_VERSIONS}
+    await _patch(client, definition, {"strategy": "Webhook", "webhook": conversion})
     try:
         yield
     finally:
         await _at_the_end(definition, _put_back(client, definition, before, config["url"]))
 
 
-async def _put_back(client: Client, definition: str, before: Any, url: str) -> None:
-    now = (await client.get(CustomResourceDefinition, definition)).spec.conversion
-    if now is None or now.webhook is None or now.webhook.client_config is None or now.webhook.client_config.url != url:
-        return  # another process has taken it over
-    await _patch(client, definition, {"strategy": "None"} if before is None else to_dict(before))
+async def _put_back(client: Client, definition: str, before: Obj, url: str) -> None:
+    if _url(await _conversion(client, definition)) == url:  # else another process has taken it over
+        await _patch(client, definition, before)
+
+
+async def _conversion(client: Client, definition: str) -> Obj:
+    live = await client.get(CustomResourceDefinition.resource, definition)
+    conversion: Obj = live["spec"].get("conversion") or _NO_CONVERSION
+    return conversion
+
+
+def _url(conversion: Obj) -> Any:
+    return (conversion.get("webhook") or {}).get("clientConfig", {}).get("url")
 
 
 async def _patch(client: Client, definition: str, conversion: Obj) -> None:
