@@ -1,8 +1,8 @@
-"""Timers: return when to come back. A change comes at once all the same. `konverge run examples/05_timers.py`"""
+"""Timers: a function for each object, every so often, at its own pace. `konverge run examples/05_timers.py`"""
 
 from __future__ import annotations
 
-from konverge import Context, Controller, CustomResource, Manager, Model, Result
+from konverge import Context, Controller, CustomResource, Every, Manager, Model
 
 
 class MeterSpec(Model):
@@ -17,10 +17,10 @@ class Meter(CustomResource[MeterSpec, MeterStatus], group="examples.konverge.dev
     """Something to read again and again."""
 
 
-async def read(ctx: Context[Meter]) -> Result:
+async def read(ctx: Context[Meter]) -> None:
     ctx.obj.status.readings += 1
     await ctx.save_status()
-    return Result(requeue_after=ctx.obj.spec.interval_seconds)
 
 
-manager = Manager(name="meters").add(Controller(Meter, read))
+timer = Every(lambda meter: meter.spec.interval_seconds, read)
+manager = Manager(name="meters").add(Controller(Meter, timers=[timer]))

@@ -70,8 +70,15 @@ if TYPE_CHECKING:
     from konverge.runtime.config import ConfigurationError as ConfigurationError
     from konverge.runtime.config import load_configuration as load_configuration
     from konverge.runtime.endpoints import MetricsServer as MetricsServer
+    from konverge.runtime.keyed import KeyContext as KeyContext
     from konverge.runtime.manager import LeaderElection as LeaderElection
     from konverge.runtime.story.ring import StoryLimits as StoryLimits
+    from konverge.runtime.tasks.daemon_context import DaemonContext as DaemonContext
+    from konverge.runtime.tasks.declared import Daemon as Daemon
+    from konverge.runtime.tasks.declared import Every as Every
+    from konverge.runtime.tasks.gone import Gone as Gone
+    from konverge.runtime.tasks.hooks import HookContext as HookContext
+    from konverge.runtime.tasks.manager_tasks import TaskContext as TaskContext
     from konverge.runtime.webhooks import Denied as Denied
     from konverge.runtime.webhooks import FieldError as FieldError
     from konverge.runtime.webhooks import Review as Review
@@ -99,8 +106,14 @@ __all__, __getattr__, __dir__ = lazy_names(
         "konverge.runtime.apply_set": "Child",
         "konverge.runtime.config": "Configuration ConfigurationError load_configuration",
         "konverge.runtime.endpoints": "MetricsServer",
+        "konverge.runtime.keyed": "KeyContext",
         "konverge.runtime.manager": "LeaderElection",
         "konverge.runtime.story.ring": "StoryLimits",
+        "konverge.runtime.tasks.daemon_context": "DaemonContext",
+        "konverge.runtime.tasks.declared": "Daemon Every",
+        "konverge.runtime.tasks.gone": "Gone",
+        "konverge.runtime.tasks.hooks": "HookContext",
+        "konverge.runtime.tasks.manager_tasks": "TaskContext",
         "konverge.runtime.webhooks": "Denied FieldError Review Webhooks mutating validating",
         "konverge.workqueue": "WorkQueue",
     },

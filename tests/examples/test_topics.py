@@ -86,11 +86,14 @@ async def test_a_timer_comes_back(cluster: Cluster, operator: RunOperator) -> No
         await cluster.client.create(example.Meter(metadata=meta("m"), spec=example.MeterSpec(interval_seconds=600)))
         await cluster.clock.advance(3599)
         assert (await cluster.client.get(example.Meter, "m", SPACE)).status.readings == 6
+        await change(cluster.client, example.Meter, "m", intervalSeconds=100)
+        await cluster.clock.advance(999)
+        assert (await cluster.client.get(example.Meter, "m", SPACE)).status.readings == 16
 
 
 async def test_a_daemon_lives_as_long_as_its_object(cluster: Cluster, operator: RunOperator) -> None:
     example = load("06_daemons")
-    client, seen = cluster.client, example.reconciler.seen
+    client, seen = cluster.client, example.seen
     async with operator(example.manager):
         await client.create(example.Feed(metadata=meta("f"), spec=example.FeedSpec(url="a")))
         await cluster.clock.advance(12)
@@ -103,6 +106,11 @@ async def test_a_daemon_lives_as_long_as_its_object(cluster: Cluster, operator: 
         assert seen[3:] == ["b"] * 2
         assert (await client.list(example.Feed, SPACE)).items == []
         assert not [task for task in asyncio.all_tasks() if task.get_name().startswith("feed default/")]
+        await client.create(example.Feed(metadata=meta("g"), spec=example.FeedSpec(url="c")))
+        await cluster.clock.advance(1)
+    async with operator(example.manager):  # another process goes on with what is there
+        await cluster.clock.advance(1)
+    assert seen[5:] == ["c", "c"]
 
 
 async def test_children_come_and_go(cluster: Cluster, operator: RunOperator) -> None:
