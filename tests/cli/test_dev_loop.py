@@ -300,7 +300,10 @@ async def test_files_named_like_the_standard_library_harm_no_child(
     (tmp_path / "near.py").touch()
     [definition] = await OperatorProcess(["operator.py"], tmp_path / "kubeconfig", lambda text: None).definitions()
     assert definition["metadata"]["name"] == "notes.docs.example.com"
-    child = background._spawn(["--version"], tmp_path / "log")
-    printed, _ = await asyncio.to_thread(child.communicate)
+    child = background._spawn("mine", ["--version"], tmp_path / "log")
+    assert child.stdout is not None
+    with child.stdout:
+        printed = await asyncio.to_thread(child.stdout.read)
+    await asyncio.to_thread(child.wait)
     assert child.returncode == 0, (tmp_path / "log").read_text()
     assert printed.startswith(b"konverge")

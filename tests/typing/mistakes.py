@@ -17,10 +17,13 @@ from konverge import (
     Reconciler,
     Request,
     Result,
+    Review,
     Source,
     Use,
     Watches,
+    mutating,
     set_condition,
+    validating,
 )
 from konverge.objects import Column, NoStatus
 from konverge.objects.kinds.apps_v1 import Deployment
@@ -80,6 +83,21 @@ async def use(client: Client) -> None:
     await client.create(app, "default", dry_runs=True)  # mistake: no such option
     found: Secret = await client.get(ConfigMap, "web", "default")  # mistake: another kind
     print(found)
+
+
+@validating(App)
+def check(review: Review[App]) -> None:
+    print(review.old.spec)  # mistake: it is None when the object is created
+    review.obj.spec.replicas = "3"  # mistake: a number
+    review.error("spec.image", "no", problem="Wrong")  # mistake: no such problem
+
+
+@mutating(App, operations=("PATCH",))  # mistake: no such operation
+def default(review: Review[App]) -> None: ...
+
+
+@validating(Other)  # mistake: the review of another kind
+def check_other(review: Review[App]) -> None: ...
 
 
 Controller(App, OtherKind())  # mistake: the reconciler of another kind
