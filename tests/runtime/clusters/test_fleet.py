@@ -7,6 +7,7 @@ import contextlib
 import itertools
 from typing import Any
 
+import msgspec
 import pytest
 
 from konverge.client import Client, MergePatch, NotFound
@@ -18,6 +19,7 @@ from konverge.runtime import Context, Controller, Manager, Reconciler, Request, 
 from konverge.runtime.clusters import Connection, FixedClusters, UnknownCluster, Unusable
 from konverge.runtime.clusters import fleet as loaded
 from konverge.runtime.elector import LeadershipLost
+from konverge.runtime.keyed import KeyContext
 from konverge.runtime.manager import LeaderElection
 from tests.runtime.clusters.places import Copying, Driven, places
 from tests.runtime.objects import SPACE
@@ -334,6 +336,22 @@ async def test_a_watch_that_leads_nowhere_is_refused() -> None:
         lost = Controller(Secret, Copying(), watches=[watch], clusters="others")
         with pytest.raises(ValueError, match="does not run in the home cluster"):
             async with manager(home.client, Driven(), lost).running():
+                pass
+
+
+class Pair(msgspec.Struct, frozen=True):
+    left: str
+
+
+@pytest.mark.parametrize("where", ["home", "others"])
+async def test_requests_that_are_no_objects_name_no_cluster(where: Any) -> None:
+    async def reconcile(ctx: KeyContext[Pair]) -> None: ...
+
+    watch = Watches(ConfigMap, requests=lambda child: [Pair(child.metadata.name)])
+    keyed: Controller[Any] = Controller(Secret, reconcile, key=Pair, watches=[watch], clusters=where)
+    async with places("home") as [home]:
+        with pytest.raises(ValueError, match="has key=…"):
+            async with manager(home.client, Driven(), keyed).running():
                 pass
 
 

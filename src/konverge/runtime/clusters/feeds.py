@@ -13,6 +13,7 @@ from konverge.runtime.declared import DeclaredCaches
 from konverge.runtime.engine import Engine
 from konverge.runtime.mapping import Deliver, WatchMapper, watch_mapper
 from konverge.runtime.relations import Watches
+from konverge.runtime.result import Request
 
 
 def within_one_cluster(controller: Controller[Any]) -> Controller[Any]:
@@ -56,8 +57,10 @@ def _handler(mapper: Deliver) -> Any:
 
 
 def check_feeds(controllers: Iterable[Controller[Any]]) -> None:
-    """Refuse watches that could lead nowhere."""
+    """Refuse what could lead nowhere."""
     for controller in controllers:
+        if controller.clusters != "home" and controller.key is not Request:
+            raise ValueError(f"{controller.name} has key=…, and requests of several clusters are those of objects")
         if controller.clusters == "others" and across_clusters(controller):
             raise ValueError(
                 f'{controller.name} does not run in the home cluster, where its watches with clusters="others" lead: '
