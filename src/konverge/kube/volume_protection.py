@@ -24,7 +24,7 @@ from konverge.objects.kinds.core_v1 import (
     Volume,
 )
 from konverge.objects.times import now
-from konverge.runtime import Context, Controller, Reconciler, Request, Watches, find_condition
+from konverge.runtime import Context, Controller, Reconciler, Request, Use, Watches, find_condition
 from konverge.runtime.finalizers import add_finalizer, remove_finalizer
 from konverge.runtime.predicates import ChangePredicate
 
@@ -161,7 +161,8 @@ def controllers() -> list[Controller[Any]]:
             ClaimReconciler(),
             name="pvc-protection",
             watches=[Watches(Pod, requests=_of_pod, when=ChangePredicate(lambda change: _has_claims(change.latest)))],
+            uses=[Use(PersistentVolumeClaim, "patch")],
             indexes={Pod: {BY_CLAIM: by_claim}},
         ),
-        Controller(PersistentVolume, VolumeReconciler(), name="pv-protection"),
+        Controller(PersistentVolume, VolumeReconciler(), name="pv-protection", uses=[Use(PersistentVolume, "patch")]),
     ]

@@ -257,6 +257,7 @@ def test_what_is_watched_and_written() -> None:
     assert {declared.kind for declared in controller.owned} == owned
     read = {"get", "list", "watch"}
     assert {use.kind: use.granted for use in controller.uses} == {
+        AnyNacos: {"patch"},
         ServiceMonitor: {"get", "create", "patch", "delete"},
         Pod: {"patch", "delete"},
         PersistentVolumeClaim: read | {"patch", "delete"},

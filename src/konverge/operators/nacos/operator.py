@@ -195,6 +195,7 @@ def controllers(
                 Watches(ConfigMap, lookup=_referring),
             ],
             uses=[
+                Use(AnyNacos, "patch"),  # an annotation that allows one change is removed after it
                 Use(Pod, "patch", "delete"),
                 Use(PersistentVolumeClaim, "patch", "delete", cached=True, label_selector=_OURS),
                 Use(ServiceMonitor, "apply", "delete"),

@@ -51,7 +51,10 @@ class Restores(PhaseController[Restore]):
     def controllers(self) -> list[Controller[Any]]:
         instances = Watches(Instance, lookup=_restores_of)
         snapshots = [Use(Snapshot, cached=True), Use(SnapshotContent, cached=True)]
-        volumes = [Use(PersistentVolumeClaim, cached=True), Use(DataVolume, cached=True, optional=True)]
+        volumes = [
+            Use(PersistentVolumeClaim, "delete", cached=True),
+            Use(DataVolume, "delete", cached=True, optional=True),
+        ]
         return [self._declared(instances, uses=[*snapshots, *volumes])]
 
     def _is_over(self, obj: Restore) -> bool:
