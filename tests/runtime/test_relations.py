@@ -38,8 +38,8 @@ def small(obj: dict[str, Any]) -> dict[str, Any]:
 @pytest.mark.parametrize("declare", [Owns, Watches, lambda kind, **options: Use(kind, cached=True, **options)])
 def test_each_carries_the_options_of_its_cache(declare: Callable[..., Any]) -> None:
     assert declare(Secret).cache == CacheOptions()
-    declared = declare(Secret, metadata_only=True, project=Secret, transform=small)
-    assert declared.cache == CacheOptions(metadata_only=True, project=Secret, transform=small)
+    assert declare(Secret, metadata_only=True).cache == CacheOptions(metadata_only=True)
+    assert declare(Secret, transform=small).cache == CacheOptions(transform=small)
 
 
 @pytest.mark.spec("R-50")

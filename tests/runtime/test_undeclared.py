@@ -107,6 +107,14 @@ async def test_nothing_is_said_about_what_is_declared(
     assert await lines(client, do, caplog, **declared) == []
 
 
+@pytest.mark.parametrize(
+    ("do", "verbs"), [(apply_to_another, ["create"]), (apply, ["get", "patch"]), (apply, ["create", "patch"])]
+)
+async def test_an_apply_needs_to_look_to_patch_and_to_create(client: Client, caplog: Any, do: Do, verbs: Any) -> None:
+    (line,) = await lines(client, do, caplog, uses=[Use(ConfigMap, *verbs)])
+    assert line.endswith('declare uses=[Use(ConfigMap, "apply")]')
+
+
 async def test_what_is_declared_for_another_verb_does_not_count(client: Client, caplog: Any) -> None:
     (line,) = await lines(client, delete, caplog, uses=[Use(ConfigMap, "get", "patch")])
     assert line.startswith("delete of ConfigMap is not declared by this controller")
