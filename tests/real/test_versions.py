@@ -9,6 +9,7 @@ import pytest
 
 from konverge.client import Client, load_config
 from konverge.testing.operators import install_definitions
+from tests.runtime.webhooks import policies_contract as policies
 from tests.runtime.webhooks import versions_contract as contract
 from tools.control_plane import ControlPlane
 
@@ -47,3 +48,10 @@ async def test_lists_and_watches(real_server: ControlPlane) -> None:
 async def test_the_stored_version_changes(real_server: ControlPlane) -> None:
     async with operating(real_server) as client:
         await contract.the_stored_version_changes(client)
+
+
+@pytest.mark.spec("R-76")
+async def test_policies_from_rules(real_server: ControlPlane) -> None:
+    async with Client.connect(load_config(kubeconfig=str(real_server.kubeconfig))) as client:
+        await policies.rules_of_a_class(client)
+        await policies.rules_over_a_built_in_kind(client)

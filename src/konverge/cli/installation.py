@@ -111,6 +111,8 @@ class Installation(Program):
     """Also a ServiceMonitor, alerting rules and a dashboard."""
     secure_metrics: bool = False
     """Metrics over TLS, to those who may read them."""
+    rule_policies: bool = False
+    """Also the rules of its kinds as admission policies."""
     cert_manager: bool = False
     """Whether cert-manager keeps the certificate of the webhooks; else the operator does."""
 
@@ -143,7 +145,11 @@ class Installation(Program):
 
     def _policies(self) -> list[Obj]:
         """What the API server is to refuse."""
+        from konverge.objects.custom.policies import rule_policy
+
         objs = [policy for operator in self.operators for policy in operator.policies(self.name)]
+        if self.rule_policies:
+            objs += [policy for operator in self.operators for kind in operator.kinds for policy in rule_policy(kind)]
         return [{**policy, "metadata": {**policy["metadata"], "labels": self._labels}} for policy in objs]
 
     # -------------------------------------------------------------- access

@@ -72,6 +72,9 @@ def _add_manifests(commands: Any) -> None:
         help="number of replicas: one works, the others stand by (2)",
     )
     parser.add_argument(
+        "--policies", action="store_true", help="also the CEL rules of its kinds as ValidatingAdmissionPolicies"
+    )
+    parser.add_argument(
         "--service-monitor", action="store_true", help="also a ServiceMonitor for the Prometheus operator"
     )
     parser.add_argument(
@@ -144,6 +147,7 @@ def print_manifests(arguments: argparse.Namespace) -> int:
         arguments,
         replicas=arguments.replicas,
         service_monitor=arguments.service_monitor,
+        rule_policies=arguments.policies,
         monitoring=arguments.monitoring,
         secure_metrics=arguments.metrics_secure,
         cert_manager=arguments.cert_manager,

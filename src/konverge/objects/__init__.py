@@ -46,6 +46,8 @@ if TYPE_CHECKING:
     from konverge.objects.custom.markers import Rule as Rule
     from konverge.objects.custom.markers import SchemaExtra as SchemaExtra
     from konverge.objects.custom.markers import Time as Time
+    from konverge.objects.custom.policies import admission_policy as admission_policy
+    from konverge.objects.custom.policies import rule_policy as rule_policy
     from konverge.objects.custom.resource import Column as Column
     from konverge.objects.custom.resource import CustomResource as CustomResource
     from konverge.objects.custom.resource import NoStatus as NoStatus
@@ -94,6 +96,7 @@ __all__, __getattr__, __dir__ = lazy_names(
             "MaxItems MaxLength MaxProperties Maximum MinItems MinLength MinProperties Minimum MultipleOf "
             "Nullable Pattern PreserveUnknown Rule SchemaExtra Time"
         ),
+        "konverge.objects.custom.policies": "admission_policy rule_policy",
         "konverge.objects.custom.resource": "Column CustomResource NoStatus Scale",
         "konverge.objects.custom.schema": "SchemaError",
         "konverge.objects.durations": "DurationError duration_seconds format_duration parse_duration",
