@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 import pytest
 
+from konverge.cli.main import main
 from konverge.client import Client, load_config
+from konverge.objects.kinds.apiextensions_v1 import CustomResourceDefinition
 from konverge.testing.operators import install_definitions
 from tests.runtime.webhooks import policies_contract as policies
 from tests.runtime.webhooks import versions_contract as contract
@@ -48,6 +51,11 @@ async def test_lists_and_watches(real_server: ControlPlane) -> None:
 async def test_the_stored_version_changes(real_server: ControlPlane) -> None:
     async with operating(real_server) as client:
         await contract.the_stored_version_changes(client)
+        await contract.stored_objects_are_migrated(client)
+        command = ["store", "migrate", contract.DEFINITION, "--kubeconfig", str(real_server.kubeconfig)]
+        assert await asyncio.to_thread(main, command) == 0
+        stored = (await client.get(CustomResourceDefinition, contract.DEFINITION)).status.stored_versions
+        assert stored == ["v2"]
 
 
 @pytest.mark.spec("R-76")

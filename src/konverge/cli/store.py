@@ -1,4 +1,4 @@
-"""`konverge store`: check, back up, restore and salvage the state of an API server (docs/storage.md)."""
+"""`konverge store`: the state of an API server (docs/storage.md), and the versions of what is stored in any cluster."""
 
 from __future__ import annotations
 
@@ -32,6 +32,7 @@ def add(commands: Any) -> None:
     _add_backup(actions)
     _add_restore(actions)
     _add_salvage(actions)
+    _add_migrate(actions)
 
 
 def _add_check(actions: Any) -> None:
@@ -79,6 +80,14 @@ def _add_salvage(actions: Any) -> None:
     parser.add_argument("--to", type=Path, required=True, metavar="NEW_DIR", help="the data folder to make")
     add_output(parser, "text", "json")
     parser.set_defaults(run=salvage)
+
+
+def _add_migrate(actions: Any) -> None:
+    about = "store all objects of custom resources in their stored version, on any cluster, and trim storedVersions"
+    parser = command(actions, "migrate", about, "konverge store migrate webapps.apps.example.com")
+    parser.add_argument("definitions", nargs="+", metavar="DEFINITION", help="as in `kubectl get crds`")
+    add_cluster(parser)
+    parser.set_defaults(run=migrate)
 
 
 def check(arguments: argparse.Namespace) -> int:
@@ -204,3 +213,23 @@ def _shown(table: str, key: str) -> str:
 
 def _print(arguments: argparse.Namespace, facts: dict[str, Any], text: str) -> None:
     print(json.dumps(facts) if arguments.output == "json" else text)
+
+
+def migrate(arguments: argparse.Namespace) -> int:
+    import asyncio
+
+    asyncio.run(_migrate(arguments))
+    return 0
+
+
+async def _migrate(arguments: argparse.Namespace) -> None:
+    from konverge.client import Client, NotFound
+    from konverge.runtime.webhooks.stored_versions import migrate_stored_versions
+
+    async with Client.connect(cluster_config(arguments)) as client:
+        for name in arguments.definitions:
+            try:
+                count = await migrate_stored_versions(client, name)
+            except NotFound:
+                raise CommandFailed(f"there is no definition {name}: `kubectl get crds` lists them") from None
+            print(f"{name}: {count} objects are stored in the stored version" if count else f"{name}: nothing to do")

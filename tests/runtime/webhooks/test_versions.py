@@ -65,3 +65,8 @@ async def test_objects_of_the_time_with_one_version(server: ApiServer, client: C
     await contract.define(client)
     async with operating(server, client):
         await contract.after_there_are_versions(client)
+
+
+async def test_stored_objects_are_migrated(server: ApiServer, client: Client) -> None:
+    async with operating(server, client):
+        await contract.stored_objects_are_migrated(client)

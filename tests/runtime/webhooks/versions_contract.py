@@ -14,6 +14,7 @@ from konverge.objects.custom.definition import lone_crd_dict
 from konverge.objects.kinds.apiextensions_v1 import CustomResourceDefinition
 from konverge.objects.meta import ObjectMeta
 from konverge.runtime import Controller, Manager
+from konverge.runtime.webhooks import migrate_stored_versions
 from konverge.testing import eventually
 from tests.objects.pools import GROUP, Pool, PoolSpec, PoolV1, PoolV1Spec, PoolV3, Zone
 
@@ -148,6 +149,24 @@ async def the_stored_version_changes(client: Client) -> None:
     assert (obj.spec.nodes, obj.spec.note, obj.spec.zones) == (20000, "n", [Zone(name="x", weight=2)])
     assert (await client.get(PoolV1, "later", SPACE)).spec.size == "7x3"
     assert (await client.get(Pool, "later", SPACE)).spec.nodes == 7
+
+
+async def stored_objects_are_migrated(client: Client) -> None:
+    """After it each object is stored in the stored version, and older versions could be removed."""
+    await client.create(pool("moved", nodes=20000, zones=[Zone(name="x")]))
+    await store_in(client, "v1")
+    await client.create(pool("new", nodes=3))
+    before = {name: await client.get(Pool, name, SPACE) for name in ("moved", "new")}
+    assert await migrate_stored_versions(client, DEFINITION) >= 2
+    assert (await client.get(CustomResourceDefinition, DEFINITION)).status.stored_versions == ["v1"]
+    after = {name: await client.get(Pool, name, SPACE) for name in ("moved", "new")}
+    versions = {name: obj.metadata.resource_version for name, obj in after.items()}
+    assert versions["moved"] != before["moved"].metadata.resource_version, "it was written again"
+    assert versions["new"] == before["new"].metadata.resource_version, "it was stored so already"
+    assert (after["moved"].spec.nodes, after["moved"].spec.zones) == (20000, [Zone(name="x")])
+    assert after["moved"].metadata.generation == 1, "nothing was changed"
+    assert await migrate_stored_versions(client, DEFINITION) == 0
+    await store_in(client, "v2")
 
 
 async def before_there_were_versions(client: Client) -> None:

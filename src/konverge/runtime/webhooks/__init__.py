@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from konverge.runtime.webhooks.registry import Webhooks as Webhooks
     from konverge.runtime.webhooks.review import Review as Review
     from konverge.runtime.webhooks.review import UserInfo as UserInfo
+    from konverge.runtime.webhooks.stored_versions import migrate_stored_versions as migrate_stored_versions
 
 __all__, __getattr__, __dir__ = lazy_names(
     __name__,
@@ -40,5 +41,6 @@ __all__, __getattr__, __dir__ = lazy_names(
         "konverge.runtime.webhooks.places": "Mounted",
         "konverge.runtime.webhooks.registry": "BadReview Webhook Webhooks",
         "konverge.runtime.webhooks.review": "Review UserInfo",
+        "konverge.runtime.webhooks.stored_versions": "migrate_stored_versions",
     },
 )
