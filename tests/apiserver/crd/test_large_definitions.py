@@ -5,11 +5,16 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
+import msgspec
 import pytest
 
-from konverge.apiserver import ApiServer
+from konverge.apiserver import ApiServer, aside
+from konverge.apiserver.crd.serving.manager import outline
+from konverge.apiserver.storage import Record
+from konverge.apiserver.storage.records import record_of
 from tests.apiserver.api import Api
 from tests.apiserver.definitions import DEFINITIONS, definition
+from tests.apiserver.held import held
 
 WIDGETS = "/apis/example.com/v1/namespaces/default/widgets"
 
@@ -54,6 +59,63 @@ async def test_a_manager_that_has_ended_writes_nothing(api: Api, stopped_first: 
         await asyncio.sleep(0)
     assert written == [store.revision]
     assert not manager._pending
+
+
+def nested(branches: int = 120, levels: int = 50) -> dict[str, Any]:
+    properties: dict[str, Any] = {}
+    for number in range(branches):
+        node: dict[str, Any] = {"type": "string"}
+        for _ in range(levels):
+            node = {"type": "object", "properties": {"a": node}}
+        properties[f"f{number}"] = node
+    schema = {"type": "object", "properties": {"spec": {"type": "object", "properties": properties}}}
+    made: dict[str, Any] = definition("widgets", "Widget", schema=schema)
+    return made
+
+
+@pytest.mark.spec("T-08")
+@pytest.mark.blocking
+async def test_a_deeply_nested_definition_is_settled_without_decoding_it(
+    api: Api, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Names and conditions are written on the loop, where nothing of the versions is looked at."""
+    decoded: list[str] = []
+    decode = Record.decode
+
+    def noted(record: Record) -> dict[str, Any]:
+        if asyncio._get_running_loop() is not None and len(record.data) > aside.FROM:
+            decoded.append(record.name)
+        return decode(record)
+
+    monkeypatch.setattr(Record, "decode", noted)
+    wanted = nested()
+    path = f"{DEFINITIONS}/widgets.example.com"
+    probe = await held(api, "POST", DEFINITIONS, wanted)
+    assert probe.response.status == 201, probe.response.body[:300]
+    probe.check()
+    stored = await api.call("GET", path)
+    assert stored["spec"]["versions"][0]["schema"] == wanted["spec"]["versions"][0]["schema"]
+    assert {entry["type"] for entry in stored["status"]["conditions"] if entry["status"] == "True"} == {
+        "NamesAccepted",
+        "Established",
+    }
+    managed = {entry["manager"]: entry["fieldsV1"] for entry in stored["metadata"]["managedFields"]}
+    assert "f:status" in managed["kube-apiserver"]
+    assert len(managed) == 2, "the fields of the client are as they were"
+    (await held(api, "DELETE", path)).check()
+    await asyncio.sleep(0.01)
+    assert (await api.send("GET", path)).status == 404
+    assert decoded == []
+
+
+def test_an_outline_is_the_definition_with_its_large_parts_as_json() -> None:
+    made = {**unsettled(), "metadata": {"name": "widgets.example.com", "managedFields": [{"fieldsV1": {"f:a": {}}}]}}
+    record = record_of(made, 7)
+    outlined = outline(record)
+    assert msgspec.json.decode(msgspec.json.encode(outlined)) == record.decode()
+    assert isinstance(outlined["spec"]["versions"], msgspec.Raw)
+    assert isinstance(outlined["metadata"]["managedFields"][0]["fieldsV1"], msgspec.Raw)
+    assert outlined["status"] == made["status"]
 
 
 def unsettled() -> dict[str, Any]:

@@ -68,6 +68,21 @@ def test_a_comma_without_a_value_before_a_deep_one(text: bytes) -> None:
         json_pieces.cut(broken)
 
 
+def test_a_deep_value_is_one_piece(monkeypatch: pytest.MonkeyPatch) -> None:
+    """To go down level by level costs twenty times the time."""
+    monkeypatch.setattr(json_pieces, "_WINDOW", 65536)
+    pieces: list[bytes] = []
+
+    def loads(text: bytes) -> object:
+        pieces.append(text)
+        return msgspec.json.decode(text)
+
+    chain = b'{"a":' * 100 + b"1" + b"}" * 100
+    text = b'{"x":[' + b",".join([chain] * 500) + b"]}"
+    assert json_pieces.cut(text, loads) == msgspec.json.decode(text)
+    assert len(pieces) < 30
+
+
 def test_levels_without_end() -> None:
     with pytest.raises(RecursionError):
         json_pieces.cut(b"[" * 2_000 + b"]" * 2_000)

@@ -13,10 +13,12 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 import msgspec
 
+from konverge.apiserver import nesting
 from konverge.apiserver.go import json_scanner
 
 _FROM = 256 * 1024
@@ -25,24 +27,31 @@ _MANY = 30_000
 """Values that take about 10 ms."""
 _WINDOW = 64 * 1024
 """Bytes of a piece, at most."""
-_DEEPEST = 1_000
-"""Levels at which this gives up, as decoders do."""
+_DEEPEST = nesting.MOST_STORED
+"""Levels at which this gives up, as decoders do: what has more is refused."""
 
 _STRING = rb'"(?:[^"\\]++|\\.)*+"'
 _INNER = rb'[^"\[\]{}]++|' + _STRING
-_SMALL = rb"[\[{](?:" + _INNER + rb")*+[\]}]"
-for _ in range(2):
-    _SMALL = rb"[\[{](?:" + _INNER + rb"|" + _SMALL + rb")*+[\]}]"
-_small = re.compile(_SMALL, re.DOTALL).match
-"""A list or object of at most three levels."""
-_members = re.compile(rb'(?:(?:[^"\[\]{},]++|' + _STRING + rb"|" + _SMALL + rb")*+,)++", re.DOTALL).match
-"""As many members as there are, each with the comma behind it."""
+
+
+@cache
+def _patterns() -> tuple[Match, Match]:
+    """A list or object that is not nested too deeply to be stored; and as many members as there are, each with the
+    comma behind it. Compiling such a pattern takes 40 ms, and few servers need it."""
+    small = rb"[\[{](?:" + _INNER + rb")*+[\]}]"
+    for _ in range(nesting.MOST_STORED):
+        small = rb"[\[{](?:" + _INNER + rb"|" + small + rb")*+[\]}]"
+    members = rb'(?:(?:[^"\[\]{},]++|' + _STRING + rb"|" + small + rb")*+,)++"
+    return re.compile(small, re.DOTALL).match, re.compile(members, re.DOTALL).match
+
+
 _scalar = re.compile(_STRING + rb'|[^"\[\]{},: \t\r\n]++', re.DOTALL).match
 _key = re.compile(rb"(" + _STRING + rb")[ \t\r\n]*+:[ \t\r\n]*+", re.DOTALL).match
 _space = re.compile(rb"[ \t\r\n]*+").match
 _CLOSING = {b"{": b"}", b"[": b"]"}
 
 Loads = Callable[[bytes], Any]
+Match = Callable[[bytes, int, int], re.Match[bytes] | None]
 
 
 def is_long(text: bytes) -> bool:
@@ -80,6 +89,7 @@ class _Cut:
     def __init__(self, text: bytes, loads: Loads) -> None:
         self._text = text
         self._loads = loads
+        self._small, self._members = _patterns()
         self._inside = bytearray()
         """What closes the lists and objects around the present place."""
         self.good = (0, b"")
@@ -101,7 +111,7 @@ class _Cut:
         text = self._text
         opening = text[at : at + 1]
         is_container = opening in _CLOSING
-        match = _small(text, at, at + _WINDOW) if is_container else _scalar(text, at)
+        match = self._small(text, at, at + _WINDOW) if is_container else _scalar(text, at)
         if match is not None:
             return self._loads(match[0]), self._skip(match.end())
         if not is_container:
@@ -118,7 +128,7 @@ class _Cut:
         self._inside += closing
         while True:
             self.good = at, bytes(self._inside)
-            run = _members(text, at, at + _WINDOW)
+            run = self._members(text, at, at + _WINDOW)
             if run is not None:
                 if not text[at : run.end() - 1].strip():
                     raise msgspec.DecodeError("a value is missing")

@@ -110,10 +110,14 @@ _NO_REVISION = secrets.token_hex(16)
 """In place of the revision in a draft. No client can know it, so it is nowhere else in an object."""
 
 
-def draft_of(obj: Obj) -> Draft:
-    """All of `record_of` that takes long. The object stays as it is, and must not change any more."""
+def draft_of(obj: Obj, *, deeper: bool = True) -> Draft:
+    """All of `record_of` that takes long. The object stays as it is, and must not change any more.
+
+    With `deeper=False` it is a stored object with changes that cannot have made it deeper, which is not looked at.
+    """
     unwritten = {**obj, "metadata": {**obj["metadata"], "resourceVersion": _NO_REVISION}}
-    before, _, after = _encoded(unwritten).partition(_NO_REVISION.encode())
+    data = _encoded(unwritten) if deeper else _stored_form(unwritten)
+    before, _, after = data.partition(_NO_REVISION.encode())
     return Draft(before, after)
 
 
@@ -122,8 +126,12 @@ def redrafted(record: Record) -> Draft:
     return draft_of(record.decode())
 
 
+def _stored_form(obj: Obj) -> bytes:
+    return encode({key: value for key, value in obj.items() if key not in ("kind", "apiVersion")})
+
+
 def _encoded(obj: Obj) -> bytes:
-    data = encode({key: value for key, value in obj.items() if key not in ("kind", "apiVersion")})
+    data = _stored_form(obj)
     if is_too_deep(data, MOST_STORED):
         raise RecursionError("an object is nested too deeply to be stored")
     return data
