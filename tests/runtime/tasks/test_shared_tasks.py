@@ -1,0 +1,91 @@
+"""Timers and daemons of replicas that share the objects: each object has them at one replica at a time."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from konverge.apiserver import ApiServer
+from konverge.client import Client, Static
+from konverge.runtime import Context, Controller, Manager
+from konverge.runtime.sharding import Sharding
+from konverge.runtime.tasks.daemon_context import DaemonContext
+from konverge.runtime.tasks.declared import Daemon, Every
+from tests.runtime.objects import SPACE
+from tests.runtime.tasks.feeds import Feed, feed, install
+
+pytestmark = [pytest.mark.virtual, pytest.mark.spec("R-59", "R-78")]
+
+OBJECTS = 24
+
+
+class Group:
+    """What all replicas together do."""
+
+    def __init__(self, server: ApiServer) -> None:
+        self.server = server
+        self.daemons: dict[str, str] = {}
+        self.calls: dict[str, str] = {}
+        self.called: list[str] = []
+
+    def process(self, name: str) -> tuple[asyncio.Event, asyncio.Task[None]]:
+        async def follow(ctx: DaemonContext[Feed]) -> None:
+            key = ctx.request.name
+            assert key not in self.daemons, f"{key} has a daemon at {self.daemons[key]} and at {name}"
+            self.daemons[key] = name
+            try:
+                while True:
+                    await asyncio.sleep(3)
+                    reading = await ctx.read()
+                    reading.obj.status.seen += 1
+                    await reading.save_status()
+            finally:
+                await asyncio.sleep(1)  # it takes a moment to end
+                del self.daemons[key]
+
+        async def call(ctx: Context[Feed]) -> None:
+            key = ctx.request.name
+            assert key not in self.calls, f"{key} has a call at {self.calls[key]} and at {name}"
+            self.calls[key] = name
+            self.called.append(key)
+            try:
+                await asyncio.sleep(2)
+            finally:
+                del self.calls[key]
+
+        client = Client(self.server.transport, credentials=Static.bearer(self.server.token))
+        manager = Manager(client, name=name, sharding=Sharding(name="op"))
+        manager.add(Controller(Feed, timers=[Every(5, call)], daemons=[Daemon(follow)]))
+        stop = asyncio.Event()
+        return stop, asyncio.create_task(manager.serve(stop))
+
+
+async def test_each_object_has_its_tasks_at_one_replica(
+    server: ApiServer, client: Client, caplog: pytest.LogCaptureFixture
+) -> None:
+    await install(client)
+    names = [f"f{number}" for number in range(OBJECTS)]
+    for name in names:
+        await client.create(feed(name))
+    group = Group(server)
+    first = group.process("first")
+    await asyncio.sleep(20)
+    assert group.daemons == dict.fromkeys(names, "first")
+    second = group.process("second")
+    await asyncio.sleep(60)
+    assert sorted(group.daemons) == sorted(names)
+    assert set(group.daemons.values()) == {"first", "second"}
+    group.called.clear()
+    await asyncio.sleep(50)
+    assert {name: group.called.count(name) for name in names} == dict.fromkeys(names, 10)
+    first[0].set()
+    await first[1]
+    await asyncio.sleep(60)
+    assert group.daemons == dict.fromkeys(names, "second")
+    seen = {item.metadata.name: item.status.seen for item in await client.list(Feed, SPACE)}
+    assert all(count > 40 for count in seen.values())
+    second[0].set()
+    await second[1]
+    assert group.daemons == {}
+    assert "AssertionError" not in caplog.text, "two replicas never worked for one object"
