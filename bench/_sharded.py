@@ -11,7 +11,7 @@ import json
 import sys
 from pathlib import Path
 
-from konverge import Context, Controller, Manager, Timing
+from konverge import Context, Controller, Manager
 from konverge.client import MergePatch
 from konverge.objects.kinds.core_v1 import ConfigMap
 from konverge.runtime.sharding import Sharding
@@ -32,7 +32,6 @@ def replica(identity: str, by: str) -> None:
         name=GROUP,
         by="namespace" if by == "namespace" else "key",
         identity=identity,
-        timing=Timing(lease_duration=5.0, renew_deadline=3.5, retry_period=0.5),
     )
     manager = Manager(name="stamps", sharding=sharding, check_permissions=False)
     manager.dedicated = True

@@ -173,7 +173,7 @@ async def _measure(report: Report, driver: Driver, replicas: Replicas, by: str) 
             used = [after - earlier for after, earlier in zip(replicas.cpu(), before, strict=True)]
             note(f"{count} replicas, CPU of each per turn", sum(used) / count, "s")
             note(f"{count} replicas, memory of each", sum(replicas.memory()) / count, "MB")
-        for number, what in ((signal.SIGTERM, "that ends"), (signal.SIGKILL, "that is killed (lease 5 s)")):
+        for number, what in ((signal.SIGTERM, "that ends"), (signal.SIGKILL, "that is killed (lease 15 s)")):
             began = time.monotonic()
             ended = replicas.end(number)
             note(f"hand-over of one {what}", await driver.settled(len(replicas.running)) - began, "s")

@@ -1,11 +1,12 @@
-"""Peering: several copies, one of which works; the others stand by and take over.
+"""Peering: several copies that share the work; when one ends, the others take its objects over.
 
-`konverge run examples/10_peering.py` in two terminals; end the one that leads.
+`konverge run examples/10_peering.py` in two terminals; end one of them. With `leader_election=LeaderElection(…)` in
+place of `sharding=…` one copy works, and the others stand by.
 """
 
 from __future__ import annotations
 
-from konverge import Context, Controller, LeaderElection, Manager
+from konverge import Context, Controller, Manager, Sharding
 from konverge.objects.kinds.core_v1 import ConfigMap
 
 
@@ -15,6 +16,6 @@ async def stamp(ctx: Context[ConfigMap]) -> None:
         await ctx.save_metadata()
 
 
-manager = Manager(name="stamps", leader_election=LeaderElection(name="stamps", namespace="default")).add(
+manager = Manager(name="stamps", sharding=Sharding(name="stamps", namespace="default")).add(
     Controller(ConfigMap, stamp, label_selector="stamp")
 )

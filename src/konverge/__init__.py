@@ -72,6 +72,8 @@ if TYPE_CHECKING:
     from konverge.runtime.endpoints import MetricsServer as MetricsServer
     from konverge.runtime.keyed import KeyContext as KeyContext
     from konverge.runtime.manager import LeaderElection as LeaderElection
+    from konverge.runtime.sharding import NotOurs as NotOurs
+    from konverge.runtime.sharding import Sharding as Sharding
     from konverge.runtime.story.ring import StoryLimits as StoryLimits
     from konverge.runtime.tasks.daemon_context import DaemonContext as DaemonContext
     from konverge.runtime.tasks.declared import Daemon as Daemon
@@ -115,6 +117,7 @@ __all__, __getattr__, __dir__ = lazy_names(
         "konverge.runtime.tasks.hooks": "HookContext",
         "konverge.runtime.tasks.manager_tasks": "TaskContext",
         "konverge.runtime.webhooks": "Denied FieldError Review Webhooks mutating validating",
+        "konverge.runtime.sharding": "NotOurs Sharding",
         "konverge.workqueue": "WorkQueue",
     },
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -123,3 +124,25 @@ async def as_account(server: ApiServer, admin: Client) -> Client:
     request = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}}
     token = await admin.create_sub(accounts, "webapp-operator", "token", request, "konverge-system")
     return Client(server.transport, credentials=Static.bearer(token["status"]["token"]))
+
+
+@pytest.mark.spec("R-82")
+def test_a_sharded_operator_gets_its_replicas_and_may_keep_the_leases_of_its_group(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    program = tmp_path / "sharded.py"
+    program.write_text(
+        "from konverge import Controller, Manager, Sharding\n"
+        "from konverge.objects.kinds.core_v1 import ConfigMap\n"
+        "async def nothing(ctx): ...\n"
+        "sharding = Sharding(name='shop', replicas=5)\n"
+        "manager = Manager(name='shop', sharding=sharding).add(Controller(ConfigMap, nothing))\n"
+    )
+    objects = printed(capsys, "manifests", str(program), "--namespace", "tools")
+    assert next(obj for obj in objects if obj["kind"] == "Deployment")["spec"]["replicas"] == 5
+    leases = [
+        rule for obj in objects if obj["kind"] == "Role" for rule in obj["rules"] if "leases" in rule["resources"]
+    ]
+    assert [rule["verbs"] for rule in leases] == [["create", "delete", "get", "list", "update", "watch"]]
+    fewer = printed(capsys, "manifests", str(program), "--replicas", "3")
+    assert next(obj for obj in fewer if obj["kind"] == "Deployment")["spec"]["replicas"] == 3

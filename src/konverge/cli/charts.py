@@ -16,7 +16,7 @@ import yaml
 
 from konverge.cli import management, monitoring
 from konverge.cli.documents import read_folder
-from konverge.cli.installation import GRACE, METRICS, PROBES, USER, in_namespaces
+from konverge.cli.installation import GRACE, METRICS, PROBES, USER, in_namespaces, sharding_of
 from konverge.cli.webhook_objects import CERTIFICATES, WebhookObjects
 from konverge.operators.catalog import Operator
 from konverge.runtime.rbac import permissions, rules_for
@@ -135,7 +135,10 @@ def _about(operator: Operator, version: str, app_version: str) -> dict[str, Any]
 def _rules(operator: Operator) -> dict[str, str]:
     """What is needed for the whole cluster, in each namespace looked at, and where the Lease is."""
     reviews = operator.manager is not None and operator.manager.declares_debug
-    needed = permissions(in_namespaces(operator.controllers(), (_ANY,)), lease_namespace=_LEASE, reviews=reviews)
+    sharded = sharding_of([operator]) is not None
+    needed = permissions(
+        in_namespaces(operator.controllers(), (_ANY,)), lease_namespace=_LEASE, reviews=reviews, sharded=sharded
+    )
     places = {"cluster": "", "namespaced": _ANY, "lease": _LEASE}
     return {
         f"rules/{name}.yaml": _yaml(rules_for(permission for permission in needed if permission.namespace == place))

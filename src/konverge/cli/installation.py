@@ -17,6 +17,7 @@ from konverge.cli.webhook_objects import WebhookObjects
 from konverge.operators.catalog import Operator, joint_name
 from konverge.runtime import Controller
 from konverge.runtime.rbac import Permission, permissions, rules_for
+from konverge.runtime.sharding import Sharding
 
 Obj = dict[str, Any]
 
@@ -158,7 +159,10 @@ class Installation(Program):
         """The service account and what it may do."""
         controllers = [controller for operator in self.operators for controller in operator.controllers()]
         needed = permissions(
-            in_namespaces(controllers, self.watched), lease_namespace=self.namespace, reviews=self._reviews
+            in_namespaces(controllers, self.watched),
+            lease_namespace=self.namespace,
+            reviews=self._reviews,
+            sharded=sharding_of(self.operators) is not None,
         )
         needed += self.webhooks.permissions()
         objs: list[Obj] = [self._object("v1", "ServiceAccount")]
@@ -238,6 +242,12 @@ class Installation(Program):
             data = {f"{self.name}.json": monitoring.dashboard_text(self.name, self.namespace)}
             objs.append({**config, "data": data})
         return objs
+
+
+def sharding_of(operators: Sequence[Operator]) -> Sharding | None:
+    """How the work of these operators is shared, if it is: operators in company elect a leader."""
+    manager = operators[0].manager if len(operators) == 1 else None
+    return None if manager is None else manager.sharding
 
 
 def in_namespaces(controllers: Sequence[Controller[Any]], namespaces: tuple[str, ...]) -> list[Controller[Any]]:

@@ -68,8 +68,8 @@ def _add_manifests(commands: Any) -> None:
     parser.add_argument(
         "--replicas",
         type=count(0, MAX_REPLICAS),
-        default=2,
-        help="number of replicas: one works, the others stand by (2)",
+        default=None,
+        help="number of replicas (2, or as its sharding says); without sharding one works, the others stand by",
     )
     parser.add_argument(
         "--policies", action="store_true", help="also the CEL rules of its kinds as ValidatingAdmissionPolicies"
@@ -145,7 +145,7 @@ def print_manifests(arguments: argparse.Namespace) -> int:
 
     plan = _installation(
         arguments,
-        replicas=arguments.replicas,
+        replicas=_replicas(arguments),
         service_monitor=arguments.service_monitor,
         rule_policies=arguments.policies,
         monitoring=arguments.monitoring,
@@ -154,6 +154,15 @@ def print_manifests(arguments: argparse.Namespace) -> int:
     )
     print(write([*plan.everything(), *_management(arguments, plan)], arguments.output))
     return 0
+
+
+def _replicas(arguments: argparse.Namespace) -> int:
+    from konverge.cli.installation import sharding_of
+
+    if arguments.replicas is not None:
+        return int(arguments.replicas)
+    sharding = sharding_of(operators_of(arguments))
+    return 2 if sharding is None else sharding.replicas
 
 
 def _installation(arguments: argparse.Namespace, **options: Any) -> Installation:

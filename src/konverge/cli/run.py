@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from konverge.runtime.config import Configuration
     from konverge.runtime.endpoints import MetricsServer
     from konverge.runtime.manager import LeaderElection
+    from konverge.runtime.sharding import Sharding
 
 METRICS = "127.0.0.1:8080"
 PROBES = "127.0.0.1:8081"
@@ -205,7 +206,8 @@ def make_manager(
             client,
             controllers=in_namespaces(declared.controllers, watched),
             config=settings,
-            leader_election=election,
+            leader_election=None if declared.sharding else election,
+            sharding=_sharding(arguments, declared),
             health_address=probes,
             metrics=metrics,
             debug=debug,
@@ -226,6 +228,16 @@ def make_manager(
             manager.take_tasks(operator.manager)
         manager.take_webhooks(operator.webhooks())
     return manager
+
+
+def _sharding(arguments: argparse.Namespace, declared: Manager) -> Sharding | None:
+    """As the manager declares, in the namespace that the command says; a process without an election is alone."""
+    from dataclasses import replace
+
+    if not arguments.leader_elect:
+        return None
+    own, space = declared.sharding, arguments.leader_election_namespace
+    return replace(own, namespace=space) if own is not None and space else own
 
 
 def _add(manager: Manager, controller: Controller[Any], operator: Operator) -> None:

@@ -152,6 +152,8 @@ class Manager:
             raise ValueError(
                 "give clusters or sharding: the work in other clusters has one leader, in the home cluster"
             )
+        if sharding is not None:
+            import konverge.runtime.sharding.shares  # noqa: F401 - now, and not when a loop runs
         self._election = leader_election
         self.sharding = sharding
         """How the work is shared with other replicas, if it is."""

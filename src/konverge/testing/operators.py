@@ -73,8 +73,9 @@ class RunOperator:
                 client, health_address=None, metrics=None, paused=paused or None, webhooks=webhooks
             )
             await install_definitions(self._place.client, [*kinds_of(manager.controllers), *reviewed_kinds(manager)])
-            if manager.leader_election is not None:
-                await _ensure_namespace(self._place.client, manager.leader_election.namespace)
+            together = manager.leader_election or manager.sharding
+            if together is not None:
+                await _ensure_namespace(self._place.client, together.namespace)
             self._on_start(manager)
             yield await stack.enter_async_context(manager.running())
 

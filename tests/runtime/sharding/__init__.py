@@ -1,0 +1,3 @@
+"""Sharding."""
+
+import konverge.runtime.sharding.shares  # noqa: F401 - before any loop runs

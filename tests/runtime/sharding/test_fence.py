@@ -14,8 +14,7 @@ from konverge.cache.record import Key
 from konverge.client import Client, MergePatch, Static
 from konverge.objects.kinds.core_v1 import Secret
 from konverge.runtime import Context, Controller, Manager
-from konverge.runtime.sharding import Sharding
-from konverge.runtime.sharding.fence import NotOurs
+from konverge.runtime.sharding import NotOurs, Sharding
 from tests.runtime.objects import SPACE, config_map, secret
 from tests.runtime.sharding.test_manager import Process
 from tests.runtime.test_elector import Unreliable

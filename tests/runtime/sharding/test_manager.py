@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
+from typing import Any
 
 import pytest
 
@@ -12,6 +13,7 @@ from konverge.client import Client, Static
 from konverge.objects.kinds.core_v1 import Secret
 from konverge.runtime import Context, Controller, Manager
 from konverge.runtime.sharding import Sharding
+from konverge.wire.message import Request, Response
 from tests.runtime.objects import secret
 from tests.runtime.test_elector import Unreliable
 
@@ -100,3 +102,35 @@ async def test_the_keys_of_one_that_fell_silent_move_when_its_lease_is_over(serv
     assert first.manager.shares.replica.membership.share
     await first.end()
     await second.end()
+
+
+async def test_after_a_short_outage_nothing_is_compared_with_the_server(server: ApiServer, client: Client) -> None:
+    """A server that was too slow to renew Leases must not get a list from every replica for that."""
+    first = Process(server, "first")
+    for number in range(10):
+        await client.create(secret(f"s{number}"))
+    await asyncio.sleep(5)
+    first.worked.clear()
+    first.wire.away = True
+    await asyncio.sleep(11)
+    assert first.manager.shares is not None
+    assert not first.manager.shares.replica.membership.share
+    asked: list[str] = []
+    send = first.wire._inner.send
+
+    async def noting(request: Request) -> Response:
+        asked.append(f"{request.method} {request.target}")
+        return await send(request)
+
+    first.wire._inner = Noting(noting, first.wire._inner.stream)
+    first.wire.away = False
+    await asyncio.sleep(3)
+    assert sorted(first.worked) == sorted(f"s{number}" for number in range(10)), "what changed meanwhile is seen"
+    assert not [line for line in asked if "/secrets" in line]
+    await first.end()
+
+
+class Noting:
+    def __init__(self, send: Any, stream: Any) -> None:
+        self.send = send
+        self.stream = stream

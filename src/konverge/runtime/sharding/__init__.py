@@ -1,5 +1,5 @@
 """Several replicas of an operator at work at once, each on its share of the keys (docs/architecture/sharding.md)."""
 
-from konverge.runtime.sharding.declare import Sharding
+from konverge.runtime.sharding.declare import NotOurs, Sharding
 
-__all__ = ["Sharding"]
+__all__ = ["NotOurs", "Sharding"]

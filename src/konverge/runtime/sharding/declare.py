@@ -6,6 +6,11 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from konverge.runtime.election import Timing
+from konverge.runtime.result import TransientError
+
+
+class NotOurs(TransientError):
+    """The key belongs to another replica (by now), so this one must not write for it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

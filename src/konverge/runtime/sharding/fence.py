@@ -15,17 +15,13 @@ from contextlib import suppress
 from konverge import clock
 from konverge.client import Client, ConnectionLost, ServerTimeout, TimedOut
 from konverge.client.call import Call, Caller
-from konverge.runtime.result import TransientError
+from konverge.runtime.sharding.declare import NotOurs
 from konverge.runtime.sharding.membership import Began, Ended, Event, Membership
 from konverge.runtime.sharding.rendezvous import SlotOf
 from konverge.runtime.writes import current_request
 from konverge.wire.message import Response, Stream
 
 _LOST = (ConnectionLost, TimedOut, ServerTimeout, asyncio.CancelledError)
-
-
-class NotOurs(TransientError):
-    """The key belongs to another replica (by now), so this one must not write for it."""
 
 
 class Fence:

@@ -90,6 +90,10 @@ class Membership(msgspec.Struct):
         """When we stop unless the Lease is renewed before; long ago when we are no member."""
         return -math.inf if self.me is None else self.renewed_at + self.timing.renew_deadline
 
+    def assigned(self) -> frozenset[int]:
+        """What the assignment gives us, whether or not our Lease is valid."""
+        return frozenset() if self.me is None else self.assignment.share(self.me, self.slots)
+
     def valid(self, now: float) -> bool:
         return now < self.deadline()
 
@@ -126,7 +130,7 @@ class Membership(msgspec.Struct):
     def _follow(self, now: float) -> list[Effect]:
         effects: list[Effect] = []
         valid = self.valid(now)
-        allowed = frozenset() if self.me is None else self.assignment.share(self.me, self.slots)
+        allowed = self.assigned()
         share = allowed if valid else frozenset()
         if share != self.share:
             lost = self.share - share

@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
-from prometheus_client.metrics_core import Metric
-
 if TYPE_CHECKING:
+    from prometheus_client.metrics_core import Metric
+
     from konverge.runtime.sharding.shares import Shares
 
 
 def sharding_metrics(shares: Shares) -> Iterable[Metric]:
     """Computed when they are read."""
+    from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily  # for those who ask for metrics
+
     group, replica = shares.replica.sharding.name, shares.replica
     gauges = {
         "sharding_members": ("Live members of the group", replica.members),

@@ -1,0 +1,116 @@
+"""What a sharded manager says about itself, what runs once in the group, and what may not be declared."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from konverge.apiserver import ApiServer
+from konverge.client import Client, MergePatch
+from konverge.objects.kinds.coordination_v1 import Lease
+from konverge.runtime import Manager
+from konverge.runtime.manager import LeaderElection
+from konverge.runtime.sharding import Sharding
+from konverge.runtime.tasks.manager_tasks import TaskContext
+from tests.runtime.objects import SPACE, secret
+from tests.runtime.sharding.test_manager import Process
+from tests.runtime.test_manager_settings import scrape
+
+pytestmark = [pytest.mark.virtual, pytest.mark.spec("R-82")]
+
+
+async def test_metrics_and_probes_show_the_group_and_our_part(server: ApiServer, client: Client) -> None:
+    for number in range(30):
+        await client.create(secret(f"s{number}"))
+    first = Process(server, "first")
+    await asyncio.sleep(5)
+    second = Process(server, "second")
+    await asyncio.sleep(5)
+    samples = [await scrape(process.manager) for process in (first, second)]
+    assert [s["sharding_members", "op"] for s in samples] == [2, 2]
+    assert sum(s["sharding_keys_owned", "op"] for s in samples) == 30
+    assert sum(s["sharding_slots_owned", "op"] for s in samples) == 1024
+    assert sum(s["leader_election_master_status", "op"] for s in samples) == 1
+    assert samples[0]["sharding_handovers_total", "op"] == 2, "its own begin, and the second's"
+    assert first.manager.health.ready["sharding"]() == ""
+    first.wire.away = True
+    await asyncio.sleep(11)
+    assert "no valid Lease" in first.manager.health.ready["sharding"]()
+    first.wire.away = False
+    await first.end()
+    await second.end()
+
+
+async def test_what_holds_up_a_hand_over_is_said(server: ApiServer, client: Client) -> None:
+    first = Process(server, "first", drain_timeout=30.0)
+    await asyncio.sleep(3)
+    first.seconds = 20.0
+    for number in range(20):
+        await client.create(secret(f"s{number}"))
+    await asyncio.sleep(1)
+    second = Process(server, "second")
+    await asyncio.sleep(5)
+    name = first.manager.shares.replica.leases.own  # type: ignore[union-attr]
+    assert second.manager.health.remarks["sharding"]() == f"a hand-over waits for {name}"
+    first.seconds = 0.0
+    await asyncio.sleep(60)
+    assert second.manager.health.remarks["sharding"]() == ""
+    await first.end()
+    await second.end()
+
+
+async def test_tasks_of_the_leader_run_on_one_replica_and_move_with_it(server: ApiServer, client: Client) -> None:
+    running: list[str] = []
+
+    def add_task(process: Process) -> None:
+        async def once(ctx: TaskContext) -> None:
+            running.append(process.name)
+            try:
+                await ctx.stop.wait()
+            finally:
+                running.remove(process.name)
+
+        process.manager.add_task(once, leader_only=True)
+
+    processes = []
+    for name in ("first", "second"):
+        process = Process(server, name)
+        add_task(process)
+        processes.append(process)
+        await asyncio.sleep(5)
+    assert running == ["first"]
+    await processes[0].end()
+    await asyncio.sleep(1)
+    assert running == ["second"]
+    await processes[1].end()
+    assert running == []
+
+
+async def test_a_lease_that_is_deleted_by_hand_costs_a_moment(server: ApiServer, client: Client) -> None:
+    first, second = Process(server, "first"), Process(server, "second")
+    for number in range(20):
+        await client.create(secret(f"s{number}"))
+    await asyncio.sleep(10)
+    for lease in (await client.list(Lease, SPACE)).items:
+        await client.delete(Lease, lease.metadata.name, SPACE)
+    await asyncio.sleep(30)
+    first.worked.clear()
+    second.worked.clear()
+    for number in range(20):
+        await client.patch("secrets", f"s{number}", MergePatch({"metadata": {"labels": {"a": "b"}}}), SPACE)
+    await asyncio.sleep(1)
+    assert sorted(first.worked + second.worked) == sorted(f"s{number}" for number in range(20))
+    assert first.worked
+    assert second.worked
+    await first.end()
+    await second.end()
+
+
+def test_what_contradicts_itself_is_refused() -> None:
+    with pytest.raises(ValueError, match="leader_election or sharding"):
+        Manager(sharding=Sharding(name="a"), leader_election=LeaderElection(name="a"))
+    with pytest.raises(ValueError, match="by='key'"):
+        Sharding(name="a", by="uid")  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="drain_timeout"):
+        Sharding(name="a", drain_timeout=-1)
