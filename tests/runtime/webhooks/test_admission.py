@@ -390,3 +390,49 @@ async def test_configurations_are_there_while_the_operator_runs(server: ApiServe
     assert (await client.list(MutatingWebhookConfiguration)).items == []
     assert server.webhooks.in_process == {}
     await client.create(pool())
+
+
+async def test_what_the_class_reads_as_empty_and_was_not_sent_is_added_as_a_whole() -> None:
+    """The patch is made for the object as it was sent: there, entries have fields that the class does not know."""
+    from base64 import b64decode
+
+    from konverge.apiserver.merge import json_patch
+
+    @mutating(Pod)
+    def change(review: Review[Pod]) -> None:
+        review.obj.spec.containers[0].image = "new"
+        review.obj.spec.containers.insert(0, Container(name="proxy", image="proxy:1"))
+
+    container = {"name": "c", "image": "i", "fromTheFuture": {"a": 1}}
+    sent = {"metadata": {"name": "p", "resourceVersion": "1"}, "spec": {"containers": [container], "futureToo": []}}
+    request = {"uid": "u", "operation": "CREATE", "object": sent, "userInfo": {}}
+    review = {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": request}
+    response = msgspec.json.decode(await change.answer(msgspec.json.encode(review)))["response"]
+    assert response["patchType"] == "JSONPatch"
+    changed = json_patch.apply_in_admission(sent, msgspec.json.decode(b64decode(response["patch"])))
+    assert changed["spec"] == {
+        "containers": [{"name": "proxy", "image": "proxy:1"}, {**container, "image": "new"}],
+        "futureToo": [],
+    }
+
+
+@pytest.mark.spec("R-71")
+async def test_the_end_of_one_process_leaves_the_configuration_of_its_successor(
+    server: ApiServer, client: Client
+) -> None:
+    @validating(Pool)
+    def check(review: Review[Pool]) -> None:
+        raise Denied("no")
+
+    await install(client)
+    first, second = (manager(client, server.webhooks.in_process, check) for _ in range(2))
+    async with asyncio.timeout(600):
+        stop = asyncio.Event()
+        ending = asyncio.create_task(first.serve(stop))
+        await asyncio.sleep(5)
+        async with second.running():
+            stop.set()
+            await ending
+            with pytest.raises(Forbidden):
+                await client.create(pool())
+    assert (await client.list(ValidatingWebhookConfiguration)).items == []

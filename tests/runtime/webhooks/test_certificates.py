@@ -422,3 +422,28 @@ async def test_a_definition_with_a_conversion_of_ours_is_kept_and_no_other(serve
         kept[plural] = live["spec"]["conversion"]["webhook"]["clientConfig"].get("caBundle")
     expected = base64.b64encode(await bundle()).decode()
     assert kept == {"lamps": expected, "pumps": None, "pools": None}  # one is of another Service, one was not named
+
+
+async def test_two_replicas_promote_an_authority_once(server: ApiServer, client: Client) -> None:
+    """Another replica has promoted it between this one's publication and its write: what it stored stays."""
+    await install(client)
+    slow, fast = Replica(server), Replica(server)
+    await slow.keeper.look()
+    await asyncio.sleep((730 * 2 / 3 + 1) * DAY)
+    await slow.keeper.look()
+    await asyncio.sleep(LIFETIMES.settling.total_seconds() + 1)
+    publish, stored = slow.keeper._publisher.publish, []
+
+    async def overtaken(bundle: Any) -> bytes:
+        published = await publish(bundle)
+        if not stored:
+            await fast.keeper.look()
+            stored.append((await secret(client))["tls.crt"])
+        return published
+
+    slow.keeper._publisher.publish = overtaken  # type: ignore[method-assign]
+    await slow.keeper.look()
+    assert stored == [(await secret(client))["tls.crt"]]
+    assert len(await trusted(client)) == 2
+    assert slow.keeper.shown is not None
+    assert slow.keeper.shown.certificate == stored[0]
