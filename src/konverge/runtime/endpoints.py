@@ -10,7 +10,6 @@ Upstream: metricsserver.Options of controller-runtime's pkg/metrics/server.
 from __future__ import annotations
 
 import asyncio
-import hmac
 import ipaddress
 import logging
 from collections.abc import AsyncIterator
@@ -157,6 +156,8 @@ async def _open(request: Request) -> Response | None:
 
 
 def _with_token(token: str) -> Gate:
+    import hmac
+
     async def refusal(request: Request) -> Response | None:
         from konverge.observe.authorization import bearer_token, unauthorized
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -11,8 +11,10 @@ from konverge import clock
 from konverge.client.call import WRITES
 from konverge.objects.resource import Resource
 from konverge.runtime.story.entry import Entry
-from konverge.runtime.story.model import Page, ReconcileStory, Running
 from konverge.runtime.story.ring import Ring, StoryLimits
+
+if TYPE_CHECKING:
+    from konverge.runtime.story.model import Page, ReconcileStory
 
 LIMIT = 100
 """Reconciles that are shown unless more are asked for."""
@@ -66,6 +68,7 @@ class Story:
         self, *, controller: str = "", kind: str = "", namespace: str = "", name: str = "", limit: int = LIMIT
     ) -> Page:
         """The same for programs, with what runs now."""
+        from konverge.runtime.story.model import Page, Running
         from konverge.runtime.story.render import name_of, time_text
 
         now = clock.monotonic()
