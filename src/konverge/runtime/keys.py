@@ -4,11 +4,21 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Hashable
-from typing import Any
+from typing import Any, ClassVar, Protocol, TypeAlias
 
 import msgspec
 
 from konverge.runtime.result import Request
+
+
+class FrozenDataclass(Protocol):
+    """A dataclass; that it is frozen is checked when the controller is declared."""
+
+    __dataclass_fields__: ClassVar[dict[str, Any]]
+
+
+AnyRequest: TypeAlias = tuple[Any, ...] | msgspec.Struct | FrozenDataclass
+"""What a mapping may return: a `Request` (which is a tuple), or the controller's own key. A name alone is a mistake."""
 
 
 def check_key_type(key: type[Any], controller: str) -> None:

@@ -10,7 +10,7 @@ Upstream: controller-runtime's pkg/handler (enqueue_owner.go, enqueue_mapped.go)
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from konverge import clock
@@ -22,7 +22,7 @@ from konverge.objects.codec import decoder
 from konverge.objects.resource import Resource
 from konverge.runtime.context import Caches
 from konverge.runtime.declare import Controller
-from konverge.runtime.keys import checked
+from konverge.runtime.keys import AnyRequest, checked
 from konverge.runtime.predicates import Test, When, bind
 from konverge.runtime.relations import Owns, Watches
 from konverge.runtime.result import Request
@@ -217,7 +217,7 @@ class WatchMapper:
             if report:
                 quarantine.release(key, self._stage)
 
-    def _requests(self, obj: Any) -> Iterable[Hashable]:
+    def _requests(self, obj: Any) -> Iterable[AnyRequest]:
         if self._watch.lookup is not None:
             return self._watch.lookup(obj, self._caches)
         assert self._watch.requests is not None  # see watch_mapper

@@ -14,7 +14,7 @@ caches, the events and the RBAC rules follow from these declarations alone.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, Generic, Literal, TypeAlias, TypeVar, get_args
 
@@ -23,6 +23,7 @@ from konverge.objects.meta import Object
 from konverge.objects.resource import Resource
 from konverge.runtime.cache_options import CacheOptions
 from konverge.runtime.context import Caches
+from konverge.runtime.keys import AnyRequest
 from konverge.runtime.predicates import When, check_predicate
 from konverge.runtime.signatures import require_arguments
 
@@ -91,8 +92,8 @@ class Watches(CachedKind, Generic[K]):
 
     kind: type[K]
     _: KW_ONLY
-    requests: Callable[[K], Iterable[Hashable]] | None = None
-    lookup: Callable[[K, Caches], Iterable[Hashable]] | None = None
+    requests: Callable[[K], Iterable[AnyRequest]] | None = None
+    lookup: Callable[[K, Caches], Iterable[AnyRequest]] | None = None
     """In place of `requests`, for a mapping that reads other cached objects."""
     when: When[K] | None = None
     """Which changes count; all by default."""
