@@ -250,7 +250,7 @@ class Lifecycle:
             return None
         from konverge.runtime.clusters.fleet import Fleet
 
-        fleet = Fleet(self.manager, provider, client, elector)
+        fleet = Fleet(self.manager, provider, client, elector, self._readiness.started)
         fleet.recorder = recorder
         return fleet
 

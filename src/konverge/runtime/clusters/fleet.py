@@ -10,15 +10,18 @@ import asyncio
 import logging
 from collections.abc import AsyncGenerator, Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 from konverge.client import Client
 from konverge.observe.events import EventRecorder, with_new_order
+from konverge.observe.health import Health
+from konverge.observe.metrics import Numbers
 from konverge.runtime.base_context import Recorder
 from konverge.runtime.clusters.access import ClusterAccess, OtherClusters
 from konverge.runtime.clusters.feeds import across_clusters, check_feeds, within_one_cluster
 from konverge.runtime.clusters.member import Member
 from konverge.runtime.clusters.providers import ClusterProvider, Connection, Known, Unusable
+from konverge.runtime.config import Configuration
 from konverge.runtime.declare import Controller, Settings
 from konverge.runtime.declared import DeclaredCaches
 from konverge.runtime.dependencies import wait_for
@@ -26,16 +29,34 @@ from konverge.runtime.elector import Fenced, LeaderElector
 from konverge.runtime.engine import LOW, Engine
 from konverge.runtime.reasons import External
 from konverge.runtime.reconciled import Observer
+from konverge.runtime.story.story import Story
 from konverge.workqueue import Backoff
-
-if TYPE_CHECKING:
-    from konverge.runtime.manager import Manager
 
 FIRST_DELAY, LONGEST_DELAY = 1.0, 60.0
 """Seconds before a cluster that failed, or a provider, is tried again. A server that is away is no failure: caches try
 again by themselves."""
 
 _log = logging.getLogger("konverge.clusters")
+
+
+class Home(Protocol):
+    """What the clusters need of the manager."""
+
+    name: str
+    numbers: Numbers
+    health: Health
+    story: Story
+    engines: dict[str, Engine[Any]]
+    on_reconciled: list[Observer]
+
+    @property
+    def config(self) -> Configuration: ...
+    @property
+    def settings(self) -> Settings: ...
+    @property
+    def controllers(self) -> list[Controller[Any]]: ...
+    @property
+    def recorder(self) -> Recorder | None: ...
 
 
 @dataclass(slots=True, eq=False)
@@ -52,8 +73,14 @@ class Fleet:
     """All clusters of a manager besides the home cluster."""
 
     def __init__(
-        self, manager: Manager, provider: ClusterProvider, home: Client, elector: LeaderElector | None
+        self,
+        manager: Home,
+        provider: ClusterProvider,
+        home: Client,
+        elector: LeaderElector | None,
+        started: set[str],
     ) -> None:
+        """`started` are the names of controllers that run."""
         self.name = manager.name
         check_feeds(manager.controllers)
         self.controllers: Sequence[Controller[Any]] = [
@@ -68,6 +95,7 @@ class Fleet:
         """That of the home cluster."""
         self.provider_problem = ""
         self._manager = manager
+        self._started = started
         self._provider = provider
         self._home = home
         self._elector = elector
@@ -94,7 +122,7 @@ class Fleet:
 
     async def dependencies_of(self, controller: Controller[Any]) -> None:
         for dependency in controller.depends_on:
-            await wait_for(dependency, self._manager.readiness.started.__contains__)
+            await wait_for(dependency, self._started.__contains__)
 
     @property
     def fed(self) -> Sequence[tuple[Controller[Any], Engine[Any]]]:
@@ -180,8 +208,7 @@ class Fleet:
     def lead(self) -> None:
         """This process leads from now on: reconciles begin."""
         self.leading.set()
-        started = self._manager.readiness.started
-        started.update(controller.name for controller in self.controllers if controller.clusters == "others")
+        self._started.update(controller.name for controller in self.controllers if controller.clusters == "others")
 
     async def drain(self, limit: float) -> None:
         """Take no new keys and finish the queued ones; cancel what takes too long."""
