@@ -211,9 +211,10 @@ class Manager:
                 )
         self._controllers.append(controller)
         if controller.versions:
-            from konverge.runtime.webhooks.conversion import serve_conversion  # few kinds have several versions
+            from konverge.runtime.webhooks.conversion import needed_conversion  # few kinds have several versions
 
-            serve_conversion(self, controller.versions)
+            if (conversion := needed_conversion(self.webhooks, controller.versions)) is not None:
+                self.add_webhook(conversion)
         return self
 
     def add_webhook(self, webhook: Webhook) -> Self:

@@ -14,17 +14,14 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import AsyncIterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 
 from konverge.objects.custom.conversion import ConversionError, Conversions, are_converted
 from konverge.objects.custom.definition import conversion_path
 from konverge.objects.custom.versions import Kind
-from konverge.runtime.webhooks.registry import BadReview, Webhook
-
-if TYPE_CHECKING:
-    from konverge.runtime.manager import Manager
+from konverge.runtime.webhooks.registry import BadReview, Webhook, Webhooks
 
 _log = logging.getLogger("konverge.webhooks")
 
@@ -105,14 +102,13 @@ class Conversion(Webhook):
             raise _Failed(f"{_named(obj, index)} cannot be converted to {desired}: {why}") from error
 
 
-def serve_conversion(manager: Manager, versions: Sequence[Kind]) -> None:
-    """Add the conversion between the versions of a controller, unless the manager has it or none is needed."""
+def needed_conversion(webhooks: Webhooks | None, versions: Sequence[Kind]) -> Conversion | None:
+    """The conversion between the versions of a controller; None if it is served already, or none is needed."""
     classes = tuple(versions)
-    present = manager.webhooks.routes.get(conversion_path(classes[0])) if manager.webhooks is not None else None
+    present = webhooks.routes.get(conversion_path(classes[0])) if webhooks is not None else None
     if isinstance(present, Conversion) and set(present.conversions.classes) == set(classes):
-        return
-    if are_converted(classes):
-        manager.add_webhook(Conversion(*classes))
+        return None
+    return Conversion(*classes) if are_converted(classes) else None
 
 
 class _Failed(Exception):
