@@ -70,7 +70,7 @@ if TYPE_CHECKING:
     from konverge.runtime.config import ConfigurationError as ConfigurationError
     from konverge.runtime.config import load_configuration as load_configuration
     from konverge.runtime.endpoints import MetricsServer as MetricsServer
-    from konverge.runtime.keyed import KeyContext as KeyContext
+    from konverge.runtime.key_context import KeyContext as KeyContext
     from konverge.runtime.manager import LeaderElection as LeaderElection
     from konverge.runtime.sharding import NotOurs as NotOurs
     from konverge.runtime.sharding import Sharding as Sharding
@@ -108,7 +108,7 @@ __all__, __getattr__, __dir__ = lazy_names(
         "konverge.runtime.apply_set": "Child",
         "konverge.runtime.config": "Configuration ConfigurationError load_configuration",
         "konverge.runtime.endpoints": "MetricsServer",
-        "konverge.runtime.keyed": "KeyContext",
+        "konverge.runtime.key_context": "KeyContext",
         "konverge.runtime.manager": "LeaderElection",
         "konverge.runtime.story.ring": "StoryLimits",
         "konverge.runtime.tasks.daemon_context": "DaemonContext",

@@ -14,7 +14,7 @@ from konverge.client import Client, MergePatch
 from konverge.objects.kinds.core_v1 import ConfigMap, Node, Secret
 from konverge.objects.meta import ObjectMeta
 from konverge.runtime import Caches, Context, Controller, Manager, Reconciler, Result, Settings, Source
-from konverge.runtime.keyed import KeyContext
+from konverge.runtime.key_context import KeyContext
 from konverge.runtime.manager import LeaderElection
 from konverge.runtime.relations import Use, Watches
 from tests.runtime.objects import SPACE, config_map, secret

@@ -34,7 +34,7 @@ from konverge.runtime.tasks.declared import Daemon, Every
 
 if TYPE_CHECKING:
     from konverge.objects.custom.resource import CustomResource
-    from konverge.runtime.keyed import KeyContext
+    from konverge.runtime.key_context import KeyContext
     from konverge.runtime.tasks.gone import Gone
 
 T = TypeVar("T", bound=Object)

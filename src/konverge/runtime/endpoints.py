@@ -16,18 +16,19 @@ from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 from urllib.parse import urlsplit
 
 from konverge.client import Client
-from konverge.observe.health import Gate
+from konverge.observe.health import Gate, Health
+from konverge.observe.metrics import Numbers
 from konverge.runtime.config import ServingSettings
 from konverge.wire.message import Handler, Headers, Request, Response
 from konverge.wire.server import Server
 
 if TYPE_CHECKING:
     from konverge.observe.authorization import Authorizer
-    from konverge.runtime.manager import Manager
+    from konverge.runtime.story.story import Story
     from konverge.wire.certificate import ShownCertificate
 
 FILES = ("tls.crt", "tls.key")
@@ -72,7 +73,25 @@ def metrics_server(settings: ServingSettings) -> MetricsServer | None:
     return MetricsServer(address=(host.strip("[]"), int(port)), tls=tls, authorize=secure)
 
 
-def asks_about_callers(manager: Manager) -> bool:
+class Served(Protocol):
+    """What is needed of a manager."""
+
+    numbers: Numbers
+    health: Health
+    story: Story
+    debug_token: str
+    metrics_port: int
+    health_port: int
+
+    @property
+    def metrics(self) -> MetricsServer | None: ...
+    @property
+    def debug(self) -> bool: ...
+    @property
+    def health_address(self) -> tuple[str, int] | None: ...
+
+
+def asks_about_callers(manager: Served) -> bool:
     """Whether the API server is asked who may see metrics or debug pages, which needs permissions."""
     metrics = manager.metrics
     if metrics is not None and metrics.authorize:
@@ -84,7 +103,7 @@ def asks_about_callers(manager: Manager) -> bool:
 
 
 @asynccontextmanager
-async def serving_endpoints(manager: Manager, client: Client) -> AsyncIterator[None]:
+async def serving_endpoints(manager: Served, client: Client) -> AsyncIterator[None]:
     """Inside the block, health and metrics are served, and the process is measured."""
     metrics, address = manager.metrics, manager.health_address
     if metrics is None and address is None:
@@ -109,7 +128,7 @@ async def serving_endpoints(manager: Manager, client: Client) -> AsyncIterator[N
 class _Pages:
     """Health, metrics and debug pages of a manager, for an address."""
 
-    def __init__(self, manager: Manager, client: Client) -> None:
+    def __init__(self, manager: Served, client: Client) -> None:
         self._health = manager.health
         self._token = manager.debug_token
         self._client = client

@@ -19,7 +19,7 @@ from konverge.runtime import Context, Controller, Manager, Reconciler, Request, 
 from konverge.runtime.clusters import Connection, FixedClusters, UnknownCluster, Unusable
 from konverge.runtime.clusters import fleet as loaded
 from konverge.runtime.elector import LeadershipLost
-from konverge.runtime.keyed import KeyContext
+from konverge.runtime.key_context import KeyContext
 from konverge.runtime.manager import LeaderElection
 from tests.runtime.clusters.places import Copying, Driven, places
 from tests.runtime.objects import SPACE

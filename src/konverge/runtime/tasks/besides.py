@@ -2,16 +2,29 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from typing import Protocol
 
 from konverge.client import Client
+from konverge.observe.metrics import Numbers
 from konverge.runtime.base_context import Recorder
+from konverge.runtime.caches import SharedCaches
 from konverge.runtime.declared import DeclaredCaches
 from konverge.runtime.tasks.hooks import ShutdownHooks
 from konverge.runtime.tasks.manager_tasks import ManagerTask, RunningTasks, TaskContext
 
-if TYPE_CHECKING:
-    from konverge.runtime.manager import Manager
+
+class TaskOwner(Protocol):
+    """What is needed of a manager."""
+
+    name: str
+    numbers: Numbers
+    caches: SharedCaches
+
+    @property
+    def tasks(self) -> Sequence[ManagerTask]: ...
+    @property
+    def shutdown_timeout(self) -> float: ...
 
 
 class Besides:
@@ -21,7 +34,7 @@ class Besides:
     """
 
     def __init__(
-        self, manager: Manager, client: Client, fenced: Client, recorder: Recorder, hooks: ShutdownHooks
+        self, manager: TaskOwner, client: Client, fenced: Client, recorder: Recorder, hooks: ShutdownHooks
     ) -> None:
         self._manager = manager
         self._client = client
