@@ -77,8 +77,8 @@ async def test_each_object_has_its_tasks_at_one_replica(
     assert sorted(group.daemons) == sorted(names)
     assert set(group.daemons.values()) == {"first", "second"}
     group.called.clear()
-    await asyncio.sleep(50)
-    assert {name: group.called.count(name) for name in names} == dict.fromkeys(names, 10)
+    await asyncio.sleep(52)  # one more than ten periods for some, none twice as often
+    assert {group.called.count(name) for name in names} <= {10, 11}
     first[0].set()
     await first[1]
     await asyncio.sleep(60)
