@@ -164,7 +164,7 @@ def _bench(number: int, replicas: int) -> dict[str, Any]:
         "f:spec": {".": {}, "f:payload": {}, "f:replicas": {}},
         "f:metadata": {"f:labels": {".": {}, "f:app": {}}},
     }
-    entry = {"manager": "kubectl", "operation": "Update", "apiVersion": "bench.konverge.dev/v1"}
+    entry: dict[str, Any] = {"manager": "kubectl", "operation": "Update", "apiVersion": "bench.konverge.dev/v1"}
     entry |= {"time": "2026-01-01T00:00:00Z", "fieldsType": "FieldsV1", "fieldsV1": fields}
     metadata = {
         "name": f"bench-{number}",
