@@ -152,6 +152,12 @@ def test_entries_that_look_alike_are_kept_as_a_whole_list() -> None:
         '[{"at":["spec","nodes"],"was":3,"is":"many"}]',
         '[{"at":["spec","nodes"],"was":3,"is":-5}]',
         '[{"at":["metadata","name"],"is":"other"}]',
+        '[{"at":["metadata"],"is":{"name":"other"}}]',
+        '[{"at":["metadata"],"is":"x"}]',
+        '[{"at":["kind"],"is":"Other"}]',
+        '[{"at":["apiVersion"],"is":"v1"}]',
+        "[" * 5000,
+        '[{"at":["spec","extra"],"is":{"a":' + "[" * 600 + "]" * 600 + "}}]",
         '[{"at":["spec","nodes","deeper"],"is":1}]',
     ],
 )
@@ -159,6 +165,74 @@ def test_an_annotation_that_a_user_wrote_breaks_nothing(text: str) -> None:
     old = pool(V1, size="3x1")
     old["metadata"]["annotations"][KEPT_V2] = text
     assert POOLS.convert(old, V2) == pool(V2, nodes=3)
+
+
+def test_what_an_object_is_never_comes_from_what_was_kept() -> None:
+    """Whatever is in the annotation: it is taken as a whole or not at all, and never for the identity."""
+    from konverge.objects.custom import preserved
+
+    identity = [{"at": [name], "is": "other"} for name in ("apiVersion", "kind", "metadata")]
+    good = {"at": ["spec", "images"], "is": ["x"]}
+    assert preserved.decode(json.dumps([*identity, good])) == [good]
+
+
+def test_an_entry_of_a_list_is_never_made_absent() -> None:
+    zone = {"name": "a", "weight": 1}
+    old = pool(V1, size="3x1")
+    zones = {"at": ["spec", "zones"], "is": [zone]}
+    gone = {"at": ["spec", "zones", {"name": "a"}], "was": zone}
+    old["metadata"]["annotations"][KEPT_V2] = json.dumps([zones, gone])
+    assert POOLS.convert(old, V2) == pool(V2, nodes=3, zones=[zone])
+
+
+def test_where_nothing_is_kept_the_annotation_means_nothing() -> None:
+    first, second = notes("v1", "v2")
+    converts(first, second)(_into(second))
+    converts(second, first)(_into(first))
+    name = "n.example.com/preserved-v2"
+    annotations = {name: '[{"at":["spec","text"],"was":"x","is":"y"}]'}
+    obj = {
+        "apiVersion": "n.example.com/v1",
+        "kind": "Note",
+        "metadata": {"name": "a", "annotations": annotations},
+        "spec": {"text": "x"},
+    }
+    converted = Conversions(first, second).convert(obj, "n.example.com/v2")
+    assert (converted["spec"], converted["metadata"]) == ({"text": "x"}, obj["metadata"])
+
+
+def test_an_annotation_of_the_user_is_not_taken_for_what_was_kept() -> None:
+    new = pool(V2, nodes=3)
+    new["metadata"]["annotations"][KEPT_V2] = '[{"at":["spec","nodes"],"was":3,"is":5}]'
+    assert POOLS.convert(POOLS.convert(new, V1), V2) == pool(V2, nodes=3)
+
+
+def test_long_lists_are_not_compared_entry_by_entry(monkeypatch: pytest.MonkeyPatch) -> None:
+    from konverge.objects.custom import preserved
+
+    looks = 0
+
+    def counted(function: Any) -> Any:
+        def call(*values: Any) -> Any:
+            nonlocal looks
+            looks += 1
+            return function(*values)
+
+        return call
+
+    for name in ("same", "_canonical"):
+        monkeypatch.setattr(preserved, name, counted(getattr(preserved, name)))
+    size = 300
+    before = {"args": [f"a{n}" for n in range(size)], "ports": [{"port": n} for n in range(size)]}
+    actual = {"args": [f"b{n}" for n in range(size)], "ports": [{"port": n, "x": n} for n in range(size)]}
+    schema: Any = {"properties": {"ports": {"x-kubernetes-list-map-keys": ["port"], "items": {}}}}
+    differences = preserved.differences(before, actual, schema)
+    assert preserved.restored(before, differences) == actual
+    # A user's own: the same list again and again, and by other keys each time.
+    again = [{"at": ["args"], "items": [["c", "d"]]} for _ in range(size)]
+    others = [{"at": ["ports", {f"key{n}": None}], "was": 1, "is": 2} for n in range(size)]
+    assert preserved.restored(before, [*again, *others]) == before
+    assert looks < 30 * size, "not size * size"
 
 
 def test_fields_that_the_classes_do_not_know_are_carried_over() -> None:

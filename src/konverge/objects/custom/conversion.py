@@ -57,7 +57,8 @@ def converts(
     """The function under it converts objects of `source` to `target`; write the other direction as well.
 
     With `preserve=True`, what `target` cannot say is kept in an annotation of the converted object, and is there again
-    when the object is converted back. What a user changes meanwhile counts more than what was kept.
+    when the object is converted back. What a user changes meanwhile counts more than what was kept. Taken back, what
+    was kept so far stays in the annotations, and is no longer read.
 
         @converts(WebApp, WebAppV1, preserve=True)
         def downgraded(new: WebApp) -> WebAppV1:
@@ -163,19 +164,25 @@ def _reaches_all(hub: Kind, classes: tuple[Kind, ...]) -> bool:
 
 def _step(obj: Obj, source: Kind, target: Kind) -> Obj:
     """One conversion, with what was kept of the target before, and what has to be kept of the source."""
-    taken, kept = _take(obj, _annotation(target))
+    # Where no conversion keeps anything, an annotation of that name is the user's own and means nothing.
+    taken, kept = _take(obj, _annotation(target)) if _is_kept(target) else (obj, [])
     converted = _applied(taken, source, target)
     if kept:
         restored = preserved.restored(_content(converted), kept)
-        converted = _accepted({**_identity(converted), **restored}, target) or converted
+        converted = _accepted({**restored, **_identity(converted)}, target) or converted
     if source.converters[target].preserve:
         back = _content(_applied(converted, target, source))
         actual = msgspec.json.decode(msgspec.json.encode(_content(taken)))
         fill_defaults(actual, schema_for(source))
         differences = preserved.differences(back, actual, schema_for(source))
+        converted, _ = _take(converted, _annotation(source))  # of the user: it would be read as ours on the way back
         if differences:
             _annotate(converted, _annotation(source), preserved.encode(differences))
     return converted
+
+
+def _is_kept(cls: Kind) -> bool:
+    return any(converter.preserve for converter in cls.converters.values())
 
 
 def _annotation(cls: Kind) -> str:

@@ -8,7 +8,7 @@ entries of lists without keys are told apart by their content (`items`: pairs of
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
 import msgspec
@@ -20,6 +20,10 @@ Difference = dict[str, Any]
 Path = tuple[Any, ...]
 
 _KEYS: Final = "x-kubernetes-list-map-keys"
+_NEVER_KEPT: Final = ("apiVersion", "kind", "metadata")
+"""What an object is does not depend on its version, so it is no difference between two of them."""
+DEEPEST: Final = 200
+"""Levels of what is kept: far more than any schema has, and few enough to be compared."""
 
 
 class _Absent:
@@ -35,16 +39,35 @@ def encode(differences: list[Difference]) -> str:
 
 
 def decode(text: Any) -> list[Difference]:
-    """What was kept; nothing if the annotation is not one that we wrote."""
+    """What was kept; nothing if the annotation is not one that we wrote: users can write whatever they like there."""
     try:
         kept = msgspec.json.decode(text)
-    except (msgspec.DecodeError, TypeError):
+    except (msgspec.DecodeError, TypeError, RecursionError):
         return []
-    return [entry for entry in kept if _is_difference(entry)] if isinstance(kept, list) else []
+    if not isinstance(kept, list) or _is_deeper(kept, DEEPEST):
+        return []
+    return [entry for entry in kept if _is_difference(entry)]
+
+
+def _is_deeper(value: Any, most: int) -> bool:
+    level = [value]
+    for _ in range(most):
+        level = [inner for outer in level for inner in _parts(outer)]
+        if not level:
+            return False
+    return True
+
+
+def _parts(value: Any) -> Iterable[Any]:
+    if isinstance(value, dict):
+        return value.values()
+    return value if isinstance(value, list) else ()
 
 
 def _is_difference(entry: Any) -> bool:
     if not isinstance(entry, dict) or not isinstance(path := entry.get("at"), list) or not path:
+        return False
+    if path[0] in _NEVER_KEPT:
         return False
     pairs = entry.get("items", [])
     shaped = isinstance(pairs, list) and all(isinstance(pair, list) and len(pair) == 2 for pair in pairs)
@@ -85,7 +108,7 @@ def _in_list(base: list[Any], actual: list[Any], schema: Schema, path: Path) -> 
             yield from _differences(before, after, schema["items"], (*path, dict(zip(keys, key, strict=True))))
         return
     pairs = [[before, after] for before, after in zip(base, actual, strict=True) if not same(before, after)]
-    if any(same(first, second) for index, first in enumerate(base) for second in base[:index]):
+    if len(set(map(_canonical, base))) < len(base):
         yield _difference(path, base, actual)  # entries that look alike cannot be told apart later
     else:
         yield {"at": list(path), "items": pairs}
@@ -107,34 +130,34 @@ def _shared_keys(base: list[Any], actual: list[Any], keys: list[str]) -> list[tu
 def restored(content: dict[str, Any], kept: list[Difference]) -> dict[str, Any]:
     """A copy with what was kept, wherever the value is still what it was then."""
     copy: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(content))
+    lists = _Lists()
     for entry in kept:
         *way, last = entry["at"]
-        parent = _walk(copy, way)
+        parent = _walk(copy, way, lists)
         if "items" in entry:
-            _restore_items(_child(parent, last), entry["items"])
+            lists.restore_items(_child(parent, last, lists), entry["items"])
         elif isinstance(parent, dict) and isinstance(last, str):
             _restore_field(parent, last, entry.get("was", ABSENT), entry.get("is", ABSENT))
-        elif isinstance(parent, list) and isinstance(last, dict):
-            _restore_entry(parent, last, entry.get("was", ABSENT), entry.get("is", ABSENT))
+        elif isinstance(parent, list) and isinstance(last, dict) and "is" in entry:
+            index = lists.index(parent, last)
+            if index is not None and same(parent[index], entry.get("was", ABSENT)):
+                parent[index] = entry["is"]
     return copy
 
 
-def _walk(value: Any, path: list[Any]) -> Any:
+def _walk(value: Any, path: list[Any], lists: _Lists) -> Any:
     for step in path:
-        value = _child(value, step)
+        value = _child(value, step, lists)
     return value
 
 
-def _child(value: Any, step: Any) -> Any:
+def _child(value: Any, step: Any, lists: _Lists) -> Any:
     if isinstance(value, dict) and isinstance(step, str):
         return value.get(step, ABSENT)
     if isinstance(value, list) and isinstance(step, dict):
-        return next((item for item in value if _has_keys(item, step)), ABSENT)
+        index = lists.index(value, step)
+        return ABSENT if index is None else value[index]
     return ABSENT
-
-
-def _has_keys(item: Any, keys: dict[str, Any]) -> bool:
-    return isinstance(item, dict) and all(same(item.get(name), value) for name, value in keys.items())
 
 
 def _restore_field(parent: dict[str, Any], name: str, was: Any, kept: Any) -> None:
@@ -146,21 +169,40 @@ def _restore_field(parent: dict[str, Any], name: str, was: Any, kept: Any) -> No
         parent[name] = kept
 
 
-def _restore_entry(parent: list[Any], keys: dict[str, Any], was: Any, kept: Any) -> None:
-    for index, item in enumerate(parent):
-        if _has_keys(item, keys) and same(item, was):
-            parent[index] = kept
+class _Lists:
+    """The lists of one object, each looked through once, however many differences name its entries."""
+
+    def __init__(self) -> None:
+        self._by_keys: dict[int, tuple[list[Any], tuple[str, ...], dict[bytes, int]]] = {}
+        self._restored: dict[int, list[Any]] = {}  # the lists are held, so that their ids stay theirs
+
+    def index(self, items: list[Any], keys: dict[str, Any]) -> int | None:
+        """Where the entry with these keys is. All entries of a list have the same keys: others are not ours."""
+        names = tuple(sorted(keys))
+        if id(items) not in self._by_keys:
+            places: dict[bytes, int] = {}
+            for index, item in enumerate(items):
+                if isinstance(item, dict):
+                    places.setdefault(_canonical([item.get(name) for name in names]), index)
+            self._by_keys[id(items)] = items, names, places
+        _, known, places = self._by_keys[id(items)]
+        return places.get(_canonical([keys[name] for name in names])) if known == names else None
+
+    def restore_items(self, items: Any, pairs: list[list[Any]]) -> None:
+        """Once for each list, as it is written."""
+        if not isinstance(items, list) or id(items) in self._restored:
             return
+        self._restored[id(items)] = items
+        places: dict[bytes, list[int]] = {}
+        for index in reversed(range(len(items))):
+            places.setdefault(_canonical(items[index]), []).append(index)
+        for was, kept in pairs:
+            if indexes := places.get(_canonical(was)):
+                items[indexes.pop()] = kept
 
 
-def _restore_items(items: Any, pairs: list[list[Any]]) -> None:
-    if not isinstance(items, list):
-        return
-    present = list(items)
-    for was, kept in pairs:
-        index = next((index for index, item in enumerate(present) if same(item, was)), None)
-        if index is not None:
-            items[index], present[index] = kept, ABSENT
+def _canonical(value: Any) -> bytes:
+    return msgspec.json.encode(value, order="sorted")
 
 
 def same(left: Any, right: Any) -> bool:
