@@ -34,6 +34,8 @@ class Health:
     def __init__(self, numbers: Numbers | None = None) -> None:
         self.live: dict[str, Check] = {"ping": lambda: ""}
         self.ready: dict[str, Check] = {}
+        self.advisory: frozenset[str] = frozenset()
+        """Checks in `ready` that do not make this process unready: `/readyz?verbose` shows them as remarks."""
         self.remarks: dict[str, Check] = {}
         """What `/readyz?verbose` says besides: something is wrong, but not with this process."""
         self.pages: dict[str, Page] = {}
@@ -68,13 +70,27 @@ class Health:
         if root in ("healthz", "livez"):
             return _answer(root, self.live, name, query)
         if root == "readyz":
-            return _answer(root, {**self.live, **self.ready}, name, query, self.remarks)
+            return self._readyz(name, query)
         if parts.path == "/metrics" and self._numbers is not None:
             return _metrics(self._numbers)
         page = self.pages.get(parts.path)
         if page is not None:
             return _page(await page(query))
         return _text(404, "404 page not found\n")
+
+    def _readyz(self, name: str, query: dict[str, list[str]]) -> Response:
+        every = {**self.live, **self.ready}
+        if name:  # one that is asked for alone is answered as it is
+            return _answer("readyz", every, name, query, self.remarks)
+        checks = {check: probe for check, probe in every.items() if check not in self.advisory}
+        remarks = dict(self.remarks)
+        for check in sorted(self.advisory & self.ready.keys()):
+            remarks[check] = _joined(self.ready[check], *filter(None, [self.remarks.get(check)]))
+        return _answer("readyz", checks, "", query, remarks)
+
+
+def _joined(*checks: Check) -> Check:
+    return lambda: "; ".join(filter(None, (check() for check in checks)))
 
 
 def _page(answer: bytes | Response) -> Response:

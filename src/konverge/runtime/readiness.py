@@ -25,6 +25,11 @@ class Readiness:
         manager.health.remarks["sources"] = self._sources_down
         manager.health.remarks["tasks"] = self._tasks_down
 
+    def serves_conversions(self) -> None:
+        """Be ready before the caches are filled: to list objects that are stored in another version, the API server
+        needs the conversion, which it reaches through a Service, which has the pods that are ready."""
+        self._manager.health.advisory = frozenset(("caches", "dependencies", "sharding"))
+
     def unmet(self) -> str:
         return "; ".join(f"{name} waits for {dependency}" for name, dependency in self.waiting.items())
 

@@ -35,6 +35,8 @@ async def serving_webhooks(manager: Manager, client: Client, stop: asyncio.Event
     manager.health.ready["webhook"] = at_work.check
     manager.numbers.more.append(at_work.reviews.metrics)
     place, ended = webhooks.place or _local(), asyncio.Event()
+    if webhooks.definitions and place.behind_service:
+        manager.readiness.serves_conversions()
     served: asyncio.Future[None] = asyncio.get_running_loop().create_future()
     task = asyncio.create_task(_serve(place, at_work, served, ended), name="webhooks")
     stopping = asyncio.create_task(stop.wait(), name="webhooks wait for the end")
