@@ -129,7 +129,7 @@ async def is_accepted(client: Client, replica: Replica) -> bool:
             shown.verify_directly_issued_by(authority)
         except Exception:
             continue
-        return authority.not_valid_after_utc > now
+        return authority.not_valid_before_utc <= now < authority.not_valid_after_utc
     return False
 
 

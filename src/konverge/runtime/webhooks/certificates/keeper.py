@@ -22,7 +22,7 @@ from konverge.runtime.webhooks.certificates.material import (
     Material,
     also_trusting,
     brought_up_to_date,
-    expired,
+    is_valid,
     may_promote,
     promoted,
 )
@@ -104,7 +104,7 @@ class Keeper:
             problem = f"the certificate cannot be kept up to date: {error}"
             _log.warning("%s", problem)
             # A server that is away calls no webhooks; one that is there still trusts what we show, until it ends.
-            if self.shown is None or expired(self.shown.certificate, clock.utc_now()):
+            if self.shown is None or not is_valid(self.shown.certificate, clock.utc_now()):
                 self.problem = problem
             return False
         self.problem = ""

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 CA, CA_KEY, CERTIFICATE, KEY = "ca.crt", "ca.key", "tls.crt", "tls.key"
 NEXT, NEXT_KEY, NEXT_SINCE = "next-ca.crt", "next-ca.key", "next-since"
+MOST_TRUSTED = 8
+"""Authorities in a bundle. Replicas whose clocks differ by years would replace each other's without an end."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,11 +101,13 @@ def brought_up_to_date(
     material: Material | None, hosts: tuple[str, ...], lifetimes: Lifetimes, now: datetime
 ) -> Material:
     """The same, or with what is due now: an authority, the next one, a certificate."""
-    if material is None or _end(material.trusted[0]) <= now:
+    if material is None or not is_valid(material.trusted[0], now):
         material = _fresh(material, hosts, lifetimes, now)
-    kept = tuple(pem for pem in material.trusted if _end(pem) > now)
+    kept = tuple(pem for pem in material.trusted if _end(pem) > now)[:MOST_TRUSTED]
     if kept != material.trusted:
         material = replace(material, trusted=kept)
+    if material.next_authority and not is_valid(material.next_authority, now):
+        material = replace(material, next_authority=b"", next_key=b"", next_since=None)
     if not material.next_authority and _end(material.trusted[0]) - now <= lifetimes.authority / 3:
         certificate, key = x509.authority(_name(hosts), valid=lifetimes.authority).pem
         material = replace(material, next_authority=certificate, next_key=key, next_since=now)
@@ -134,18 +138,20 @@ def promoted(material: Material, hosts: tuple[str, ...], lifetimes: Lifetimes, n
 
 def may_promote(material: Material, lifetimes: Lifetimes, now: datetime) -> bool:
     """Whether the next authority has been known for long enough; the bundle must be published as well."""
-    if material.next_since is None:
+    if material.next_since is None or not is_valid(material.next_authority, now):
         return False
     return now - material.next_since >= lifetimes.settling or _end(material.trusted[0]) - now <= lifetimes.settling
 
 
-def expired(certificate: bytes, now: datetime) -> bool:
-    return _end(certificate) <= now
+def is_valid(pem: bytes, now: datetime) -> bool:
+    """Whether a certificate is good now: neither at its end, nor made by a clock that was ahead."""
+    certificate = _load(pem)
+    return certificate.not_valid_before_utc <= now < certificate.not_valid_after_utc
 
 
 def _fresh(before: Material | None, hosts: tuple[str, ...], lifetimes: Lifetimes, now: datetime) -> Material:
     """A new authority. Where the next one was made already, clients may know it: that one."""
-    if before is not None and before.next_authority and _end(before.next_authority) > now:
+    if before is not None and before.next_authority and is_valid(before.next_authority, now):
         return Material(trusted=(before.next_authority, *before.trusted), key=before.next_key)
     certificate, key = x509.authority(_name(hosts), valid=lifetimes.authority).pem
     return Material(trusted=(certificate, *(before.trusted if before else ())), key=key)
@@ -159,7 +165,8 @@ def _is_due(material: Material, hosts: tuple[str, ...], lifetimes: Lifetimes, no
         return True
     signer = _load(material.trusted[0])
     if (
-        certificate.issuer != signer.subject
+        certificate.not_valid_before_utc > now
+        or certificate.issuer != signer.subject
         or not _is_signed_by(certificate, signer)
         or not _covers(certificate, hosts)
     ):

@@ -1,0 +1,124 @@
+"""Certificates in a world that is not as it should be: clocks that are wrong, Secrets that others write."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+
+from konverge import clock
+from konverge.apiserver import ApiServer
+from konverge.client import Client
+from konverge.runtime.webhooks.certificates.material import MOST_TRUSTED, brought_up_to_date, is_valid, may_promote
+from tests.runtime.webhooks.test_certificates import (
+    DAY,
+    HOST,
+    LIFETIMES,
+    Replica,
+    install,
+    is_accepted,
+    secret,
+    trusted,
+)
+
+pytestmark = [pytest.mark.virtual, pytest.mark.spec("R-68")]
+
+
+class Ahead:
+    """A clock that can be set wrong."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.days = 0.0
+        right = clock.utc_now
+        monkeypatch.setattr(clock, "utc_now", lambda: right() + timedelta(days=self.days))
+
+
+@pytest.fixture
+def ahead(monkeypatch: pytest.MonkeyPatch) -> Ahead:
+    return Ahead(monkeypatch)
+
+
+async def test_what_a_clock_that_is_ahead_issues_first_is_replaced(
+    server: ApiServer, client: Client, ahead: Ahead
+) -> None:
+    await install(client)
+    replica = Replica(server)
+    ahead.days = 20
+    await replica.keeper.look()
+    ahead.days = 0
+    assert not await is_accepted(client, replica)
+    await replica.keeper.look()
+    assert await is_accepted(client, replica)
+    before = server.store.revision
+    await replica.keeper.look()
+    assert server.store.revision == before
+
+
+@pytest.mark.parametrize("days", [70, 500, 1100], ids=["certificate", "next authority", "authority"])
+async def test_a_clock_that_jumps_ahead_once_does_no_lasting_harm(
+    server: ApiServer, client: Client, ahead: Ahead, days: float
+) -> None:
+    await install(client)
+    replica = Replica(server)
+    await replica.keeper.look()
+    before = await secret(client)
+    ahead.days = days
+    await replica.keeper.look()
+    assert await secret(client) != before
+    ahead.days = 0
+    await replica.keeper.look()
+    assert await is_accepted(client, replica)
+    # Later everything is renewed as ever: no leftover of the future is in the way.
+    for _ in range(9):
+        await asyncio.sleep(80 * DAY)
+        await replica.keeper.look()
+        assert await is_accepted(client, replica)
+        await asyncio.sleep(LIFETIMES.settling.total_seconds() + 1)
+        await replica.keeper.look()
+        assert await is_accepted(client, replica)
+
+
+async def test_an_authority_of_the_future_never_signs(server: ApiServer, client: Client, ahead: Ahead) -> None:
+    await install(client)
+    replica = Replica(server)
+    await replica.keeper.look()
+    (now,) = await trusted(client)
+    ahead.days = 500
+    await replica.keeper.look()
+    assert len(await trusted(client)) == 2, "the next authority is there, and is of the future"
+    ahead.days = 0
+    await replica.keeper.look()
+    assert await trusted(client) == (now,)
+    assert "next-ca.crt" not in await secret(client)
+
+
+async def test_replicas_whose_clocks_differ_by_years_do_not_fill_the_secret(
+    server: ApiServer, client: Client, ahead: Ahead
+) -> None:
+    await install(client)
+    right, wrong = Replica(server), Replica(server)
+    for _ in range(2 * MOST_TRUSTED):
+        ahead.days = 1100
+        await wrong.keeper.look()
+        ahead.days = 0
+        await right.keeper.look()
+        assert await is_accepted(client, right)
+    assert len(await trusted(client)) <= MOST_TRUSTED
+
+
+async def test_a_next_authority_of_the_future_is_no_way_out(ahead: Ahead) -> None:
+    ahead.days = 20
+    first = brought_up_to_date(None, (HOST,), LIFETIMES, clock.utc_now())
+    other = brought_up_to_date(None, (HOST,), LIFETIMES, clock.utc_now())
+    ahead.days = 0
+    now = clock.utc_now()
+    since = now - timedelta(days=1)
+    material = replace(first, next_authority=other.trusted[0], next_key=other.key, next_since=since)
+    assert not may_promote(material, LIFETIMES, now)
+    assert may_promote(material, LIFETIMES, now + timedelta(days=20))
+    mended = brought_up_to_date(material, (HOST,), LIFETIMES, now)
+    assert is_valid(mended.trusted[0], now)
+    assert is_valid(mended.certificate, now)
+    assert mended.next_since is None
