@@ -10,15 +10,27 @@ import pytest
 
 from konverge import clock
 from konverge.apiserver import ApiServer
-from konverge.client import Client
-from konverge.runtime.webhooks.certificates.material import MOST_TRUSTED, brought_up_to_date, is_valid, may_promote
+from konverge.client import Client, MergePatch
+from konverge.objects.kinds.admissionregistration_v1 import ValidatingWebhookConfiguration
+from konverge.objects.kinds.core_v1 import Secret
+from konverge.runtime.webhooks.certificates.material import (
+    MOST_TRUSTED,
+    brought_up_to_date,
+    is_trusted,
+    is_valid,
+    may_promote,
+)
 from tests.runtime.webhooks.test_certificates import (
     DAY,
     HOST,
     LIFETIMES,
+    NAME,
+    SPACE,
     Replica,
+    entry,
     install,
     is_accepted,
+    of_service,
     secret,
     trusted,
 )
@@ -122,3 +134,28 @@ async def test_a_next_authority_of_the_future_is_no_way_out(ahead: Ahead) -> Non
     assert is_valid(mended.trusted[0], now)
     assert is_valid(mended.certificate, now)
     assert mended.next_since is None
+
+
+# ------------------------------------------------------------------ what others write
+
+
+async def test_an_authority_that_was_dropped_does_not_come_back(server: ApiServer, client: Client) -> None:
+    """Its key was stolen: the Secret and the caBundles were removed, and a replica still has both in its memory."""
+    await install(client)
+    replica = Replica(server)
+    await replica.keeper.look()
+    stolen = await secret(client)
+    await client.delete(Secret, NAME, SPACE)
+    await client.patch(ValidatingWebhookConfiguration, NAME, MergePatch({"webhooks": [entry("check", of_service())]}))
+    await replica.keeper.look()
+    new = await secret(client)
+    assert not {new["ca.crt"], new["ca.key"], new["tls.key"]} & set(stolen.values())
+    assert stolen["ca.crt"] not in await trusted(client)
+    assert await is_accepted(client, replica)
+
+
+async def test_a_bundle_that_is_no_bundle_trusts_nothing(server: ApiServer) -> None:
+    material = await Replica(server).keeper._up_to_date()
+    assert is_trusted(material, material.bundle)
+    assert not is_trusted(material, b"")
+    assert not is_trusted(material, b"-----BEGIN CERTIFICATE-----\nx\n-----END CERTIFICATE-----\n")

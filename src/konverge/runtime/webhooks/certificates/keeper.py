@@ -12,6 +12,7 @@ import base64
 import binascii
 import logging
 from dataclasses import dataclass
+from datetime import datetime
 
 from konverge import clock
 from konverge.client import AlreadyExists, Client, ClientError, Conflict, NotFound
@@ -22,6 +23,7 @@ from konverge.runtime.webhooks.certificates.material import (
     Material,
     also_trusting,
     brought_up_to_date,
+    is_trusted,
     is_valid,
     may_promote,
     promoted,
@@ -131,14 +133,22 @@ class Keeper:
 
     async def _up_to_date(self) -> Material:
         read, now = await self._read(), clock.utc_now()
-        material = read.material or self._last  # a Secret that was removed or broken: replicas show what was in it
-        wanted = brought_up_to_date(material, self._hosts, self._lifetimes, now)
-        if material is None:
-            wanted = also_trusting(wanted, await self._publisher.published(), now)
+        if read.material is not None:
+            wanted = brought_up_to_date(read.material, self._hosts, self._lifetimes, now)
+        else:
+            wanted = await self._replacement(now)
         if wanted is not read.material:
             await self._store(read, wanted)
         self._last = wanted
         return wanted
+
+    async def _replacement(self, now: datetime) -> Material:
+        """For a Secret that is not there or broken: what was in it, for replicas still show that. An authority that is
+        published nowhere was dropped on purpose, and does not come back."""
+        published = await self._publisher.published()
+        last = self._last if self._last is not None and is_trusted(self._last, published) else None
+        wanted = brought_up_to_date(last, self._hosts, self._lifetimes, now)
+        return wanted if last is not None else also_trusting(wanted, published, now)
 
     async def _read(self) -> _Read:
         try:

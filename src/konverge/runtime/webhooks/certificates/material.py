@@ -123,6 +123,14 @@ def also_trusting(material: Material, pem: bytes, now: datetime) -> Material:
     return replace(material, trusted=(*material.trusted, *known)) if known else material
 
 
+def is_trusted(material: Material, pem: bytes) -> bool:
+    """Whether clients that have this bundle trust the authority that signs."""
+    try:
+        return material.trusted[0] in split(pem)
+    except ValueError:
+        return False
+
+
 def promoted(material: Material, hosts: tuple[str, ...], lifetimes: Lifetimes, now: datetime) -> Material:
     """With the next authority signing. Only when clients trust it: `may_promote`."""
     material = replace(
