@@ -98,13 +98,21 @@ def authority(name: str, *, valid: timedelta = _VALID) -> Identity:
 
 
 def load(certificate: bytes, key: bytes) -> Identity:
-    """An authority that was made by `authority`, from PEM. Raises ValueError when the two do not belong together."""
+    """An authority that was made by `authority`, from PEM.
+
+    Raises ValueError when the two do not belong together, or are nothing that `authority` makes.
+    """
+    from cryptography.exceptions import UnsupportedAlgorithm
     from cryptography.hazmat.primitives.asymmetric import ec
     from cryptography.hazmat.primitives.serialization import Encoding, load_pem_private_key
     from cryptography.x509 import load_pem_x509_certificate
 
-    loaded, secret = load_pem_x509_certificate(certificate), load_pem_private_key(key, None)
-    if not isinstance(secret, ec.EllipticCurvePrivateKey) or secret.public_key() != loaded.public_key():
+    try:
+        loaded, secret = load_pem_x509_certificate(certificate), load_pem_private_key(key, None)
+        public = loaded.public_key()
+    except (TypeError, UnsupportedAlgorithm) as error:  # a key with a password, a curve that is not known
+        raise ValueError(str(error)) from None
+    if not isinstance(secret, ec.EllipticCurvePrivateKey) or secret.public_key() != public:
         raise ValueError("the key does not belong to the certificate")
     return Identity(loaded.subject.public_bytes(), secret, _point(secret), loaded.public_bytes(Encoding.DER))
 

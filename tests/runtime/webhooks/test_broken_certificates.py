@@ -3,10 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 from dataclasses import replace
 from datetime import timedelta
 
 import pytest
+from cryptography.hazmat.primitives.serialization import (
+    BestAvailableEncryption,
+    Encoding,
+    PrivateFormat,
+    load_pem_private_key,
+)
 
 from konverge import clock
 from konverge.apiserver import ApiServer
@@ -159,3 +166,46 @@ async def test_a_bundle_that_is_no_bundle_trusts_nothing(server: ApiServer) -> N
     assert is_trusted(material, material.bundle)
     assert not is_trusted(material, b"")
     assert not is_trusted(material, b"-----BEGIN CERTIFICATE-----\nx\n-----END CERTIFICATE-----\n")
+
+
+def with_password(pem: bytes) -> bytes:
+    key = load_pem_private_key(pem, None)
+    return key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, BestAvailableEncryption(b"x"))
+
+
+@pytest.mark.parametrize("name", ["ca.key", "tls.key", "next-since"])
+async def test_whatever_is_in_the_secret_a_usable_certificate_follows(
+    server: ApiServer, client: Client, name: str
+) -> None:
+    await install(client)
+    replica = Replica(server)
+    await replica.keeper.look()
+    data = await secret(client)
+    odd = b"2020-01-01T00:00:00Z" if name == "next-since" else with_password(data[name])
+    await client.patch(Secret, NAME, MergePatch({"data": {name: base64.b64encode(odd).decode()}}), SPACE)
+    fresh = Replica(server)
+    for keeper in (fresh.keeper, replica.keeper):
+        assert await keeper.attempt()
+    assert await is_accepted(client, fresh)
+    assert await is_accepted(client, replica)
+
+
+async def test_keeping_goes_on_after_an_error_that_was_not_expected(server: ApiServer, client: Client) -> None:
+    await install(client)
+    failures = 0
+
+    async def fail() -> None:
+        nonlocal failures
+        failures += 1
+        raise RuntimeError("not expected")
+
+    async with Replica(server).running() as replica:
+        look = replica.keeper.look
+        replica.keeper.look = fail  # type: ignore[method-assign]
+        await asyncio.sleep(91 * DAY)
+        assert failures > 100
+        assert "not expected" in replica.keeper.problem
+        replica.keeper.look = look  # type: ignore[method-assign]
+        await asyncio.sleep(DAY)
+        assert replica.keeper.problem == ""
+        assert await is_accepted(client, replica)

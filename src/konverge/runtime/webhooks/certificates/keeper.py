@@ -49,6 +49,10 @@ class _Changed(Exception):
     """Another replica has written meanwhile: read again."""
 
 
+_EXPECTED = (ClientError, WireError, OSError, TimeoutError, NotOurSecret)
+"""These say enough by their text; others are logged with a traceback."""
+
+
 @dataclass(frozen=True, slots=True)
 class _Read:
     """The Secret as it was read, and what is in it."""
@@ -102,9 +106,9 @@ class Keeper:
         """One look; what goes wrong is logged, and the next look is another chance."""
         try:
             await self.look()
-        except (ClientError, WireError, OSError, TimeoutError, NotOurSecret) as error:
+        except Exception as error:  # whatever it is: a keeper that ends is noticed when the certificate does
             problem = f"the certificate cannot be kept up to date: {error}"
-            _log.warning("%s", problem)
+            _log.warning("%s", problem, exc_info=None if isinstance(error, _EXPECTED) else error)
             # A server that is away calls no webhooks; one that is there still trusts what we show, until it ends.
             if self.shown is None or not is_valid(self.shown.certificate, clock.utc_now()):
                 self.problem = problem

@@ -79,7 +79,7 @@ class Material:
         if not trusted:
             raise ValueError(f"{CA} has no certificate")
         x509.load(trusted[0], data.get(CA_KEY, b""))
-        since = data.get(NEXT_SINCE, b"").decode()
+        since = data.get(NEXT_SINCE, b"").decode() if data.get(NEXT) else ""
         material = cls(
             trusted=trusted,
             key=data[CA_KEY],
