@@ -160,8 +160,10 @@ def test_on_a_machine_webhooks_are_served_for_an_api_server_on_it_and_refused_fo
     )
     for server in ("https://127.0.0.1:6443", "https://localhost:6443", "https://[::1]:6443"):
         place_webhooks(manager(), plain, server)
-    with pytest.raises(UsageError, match="--no-webhooks"):
-        place_webhooks(manager(), plain, "https://10.1.2.3:6443")
+    for server in ("https://10.1.2.3:6443", "https://api.example.com"):
+        for arguments in (plain, port):
+            with pytest.raises(UsageError, match="--no-webhooks"):
+                place_webhooks(manager(), arguments, server)
     declared = manager()
     place_webhooks(declared, without, "https://10.1.2.3:6443")
     assert declared.webhooks is None

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import argparse
-import ipaddress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
-from urllib.parse import urlsplit
 
 from konverge.cli.arguments import address
 from konverge.cli.exit import UsageError
@@ -61,8 +59,10 @@ def place_webhooks(manager: Manager, arguments: argparse.Namespace, server: str)
     if not arguments.webhooks:
         manager.webhooks = None
         return
+    from konverge.runtime.webhooks.local import Loopback, is_elsewhere
+
     place = _place(arguments)
-    if place is None and manager.webhooks.place is None and not _is_local(server):
+    if isinstance(place or manager.webhooks.place or Loopback(), Loopback) and is_elsewhere(server):
         raise UsageError(
             f"the operator has webhooks, and the API server {server} cannot call this machine: add --no-webhooks to "
             "run without them, or install the operator (`konverge manifests`)"
@@ -84,13 +84,3 @@ def _place(arguments: argparse.Namespace) -> Place | None:
         namespace, name = arguments.webhook_service
         return InCluster(service=name, namespace=namespace, address=where)
     return Loopback(port=where[1]) if arguments.webhook_bind_address else None
-
-
-def _is_local(server: str) -> bool:
-    host = urlsplit(server).hostname or ""
-    if host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False

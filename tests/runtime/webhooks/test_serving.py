@@ -9,11 +9,12 @@ from contextlib import asynccontextmanager
 import pytest
 
 from konverge.apiserver import ApiServer
-from konverge.client import Client
+from konverge.client import Client, Static
+from konverge.objects.kinds.admissionregistration_v1 import ValidatingWebhookConfiguration
 from konverge.objects.kinds.core_v1 import ConfigMap
 from konverge.runtime import Context, Controller, Manager
 from konverge.runtime.manager import LeaderElection
-from konverge.runtime.webhooks import InProcess, Webhook, Webhooks
+from konverge.runtime.webhooks import InProcess, Webhook, Webhooks, validating
 from konverge.runtime.webhooks.places import Place, Serving
 from konverge.wire.message import Headers, Request
 
@@ -129,6 +130,17 @@ async def test_what_keeps_it_from_serving_ends_the_manager(client: Client) -> No
     with pytest.raises(OSError, match="the port is taken"):
         async with manager(client, Noted(broken=True)).running():
             pass
+
+
+@pytest.mark.parametrize("url", ["https://10.1.2.3:6443", "https://api.example.com", "https://[fd00::1]:6443"])
+async def test_an_api_server_elsewhere_gets_no_address_of_this_machine(server: ApiServer, url: str) -> None:
+    """It would call its own 127.0.0.1, and refuse every write of the kind."""
+    away = Client(server.transport, credentials=Static.bearer(server.token), server=url)
+    declared = Manager(away, name="m", webhooks=Webhooks().add(validating(ConfigMap, name="any")(lambda review: None)))
+    with pytest.raises(ValueError, match=r"place=InCluster"):
+        async with declared.running():
+            pass
+    assert not list(await away.list(ValidatingWebhookConfiguration))
 
 
 async def test_a_bound_manager_has_the_same_webhooks_or_none(server: ApiServer, client: Client) -> None:

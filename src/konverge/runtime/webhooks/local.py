@@ -6,11 +6,13 @@ that name a URL. They are removed at the end, and what was in definitions before
 
 from __future__ import annotations
 
+import ipaddress
 import re
 from collections.abc import AsyncIterator, MutableMapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from itertools import count
+from urllib.parse import urlsplit
 
 from konverge.runtime.webhooks.installing import installed
 from konverge.runtime.webhooks.places import Place, Serving, listening
@@ -19,6 +21,17 @@ from konverge.wire.in_process import Direct
 from konverge.wire.message import Transport
 
 HOST = "127.0.0.1"
+
+
+def is_elsewhere(server: str) -> bool:
+    """Whether an API server (its URL) is on another machine, as far as its address says."""
+    host = urlsplit(server).hostname
+    if host is None or host == "localhost":
+        return False
+    try:
+        return not ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,6 +46,11 @@ class Loopback(Place):
     async def serving(self, at_work: Serving) -> AsyncIterator[None]:
         from konverge.wire import x509
 
+        if is_elsewhere(at_work.client.server):
+            raise ValueError(
+                f"the operator has webhooks, and the API server {at_work.client.server} cannot call {HOST} of this "
+                "machine: say where it reaches them with Manager(webhooks=Webhooks(place=InCluster(…)))"
+            )
         authority = x509.authority(f"{at_work.name}-webhooks")
         shown = ShownCertificate(*x509.issue(authority, HOST, x509.FOR_SERVERS, hosts=(HOST, "localhost")).pem)
         async with AsyncExitStack() as stack:
