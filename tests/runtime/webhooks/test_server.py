@@ -7,7 +7,8 @@ import asyncio
 import pytest
 
 from konverge.runtime.webhooks import BadReview, Webhook, Webhooks
-from konverge.runtime.webhooks.server import Reviews
+from konverge.runtime.webhooks.server import Reviews, server_limits
+from konverge.wire.limits import MIB
 from konverge.wire.message import Headers, Request, Response
 
 pytestmark = pytest.mark.spec("R-67")
@@ -105,6 +106,18 @@ async def test_so_many_reviews_are_at_work_and_the_others_wait() -> None:
     assert webhook.most == 3
     late = await asyncio.gather(*(ask(reviews, b"slow", target="/review?timeout=2s") for _ in range(4)))
     assert [response.status for response in late] == [504] * 4
+
+
+def test_what_strangers_can_make_it_hold_is_limited() -> None:
+    conversion = Recorded()
+    conversion.definition = "pools.example.com"
+    limits = server_limits(Webhooks().add(conversion))
+    assert limits.body >= 20 * MIB, "a page of a list"
+    assert limits.body * limits.connections <= 4096 * MIB
+    assert server_limits(Webhooks(max_body=64 * MIB).add(conversion)).body == 64 * MIB, "as the author says"
+    plain = server_limits(Webhooks(max_body=3 * MIB).add(Recorded()))
+    assert plain.body == 3 * MIB
+    assert plain.connections >= Webhooks().max_in_flight, "or reviews would be refused instead of waiting"
 
 
 def test_paths_are_unique_and_absolute() -> None:

@@ -26,8 +26,11 @@ _log = logging.getLogger("konverge.webhooks")
 
 LONGEST = 30.0
 """Seconds: no caller waits longer (upstream: timeoutSeconds is at most 30)."""
-CONVERSION_BODY = 256 * 1024 * 1024
-"""Bytes of a review where conversions are served: 50,000 objects of 5 KB."""
+CONVERSION_BODY = 32 * 1024 * 1024
+"""Bytes of a review where conversions are served: 6,000 objects of 5 KB. Callers are not known, and a body is in memory
+as a whole: what a few of them can send must not end the process."""
+CONNECTIONS, CONVERSION_CONNECTIONS = 1000, 100
+"""At once; fewer where bodies may be large."""
 _JSON = "application/json"
 _JSON_HEADERS = Headers.of({"Content-Type": _JSON})
 
@@ -87,7 +90,9 @@ class Reviews:
 
 def server_limits(webhooks: Webhooks) -> ServerLimits:
     """A conversion gets a whole list of the API server in one review, which has no limit of its own."""
-    return ServerLimits(body=CONVERSION_BODY if webhooks.definitions else webhooks.max_body, connections=1000)
+    if not webhooks.definitions:
+        return ServerLimits(body=webhooks.max_body, connections=CONNECTIONS)
+    return ServerLimits(body=max(CONVERSION_BODY, webhooks.max_body), connections=CONVERSION_CONNECTIONS)
 
 
 def _refusal(request: Request) -> Response | None:
