@@ -245,5 +245,5 @@ def monitor(labels: dict[str, str], *, secure: bool) -> Obj:
     return {"selector": {"matchLabels": labels}, "endpoints": [endpoint]}
 
 
-READER_RULES = [{"nonResourceURLs": ["/metrics", "/debug/reconciles"], "verbs": ["get"]}]
-"""What Prometheus needs to read metrics that are served to those who may."""
+READER_RULES = [{"nonResourceURLs": ["/metrics"], "verbs": ["get"]}]
+"""What Prometheus needs to read metrics that are served to those who may. Not the debug pages: they show objects."""
