@@ -40,6 +40,20 @@ def test_it_has_the_definitions_and_its_version(name: str) -> None:
     assert not [path for path, text in made.items() if "@" in text and path.startswith("templates/")]
 
 
+def test_its_pods_run_as_those_of_the_manifests_who_can_read_mounted_keys() -> None:
+    """A mounted Secret is root's, and readable by its group: that has to be a group of the program's user."""
+    objs = Installation(operators=[find("nacos")], namespace="tools").everything()
+    (pod,) = (obj["spec"]["template"]["spec"] for obj in objs if obj["kind"] == "Deployment")
+    context = pod["securityContext"]
+    assert context["fsGroup"] == context["runAsUser"]
+    made = chart(find("nacos"), "1.2.3")
+    for name in ("deployment", "management-deployment"):
+        lines = made[f"templates/{name}.yaml"].splitlines()
+        start = lines.index("      securityContext:")
+        end = next(n for n, line in enumerate(lines) if n > start and not line.startswith(" " * 8))
+        assert yaml.safe_load("\n".join(lines[start:end])) == {"securityContext": context}
+
+
 def test_the_schema_knows_every_value() -> None:
     made = chart(find("webapp"), "1.2.3")
     values, schema = yaml.safe_load(made["values.yaml"]), json.loads(made["values.schema.json"])

@@ -50,7 +50,8 @@ def test_the_chart_renders_what_the_manifests_have(
     ours, theirs = (_pod(objs) for objs in (plan, rendered))
     for part in ("args", "ports", "volumeMounts"):
         assert theirs["containers"][0].get(part) == ours["containers"][0].get(part)
-    assert theirs.get("volumes") == ours.get("volumes")
+    for part in ("volumes", "securityContext"):
+        assert theirs.get(part) == ours.get(part)
     assert _named_rules(rendered) == _named_rules(plan)
 
 

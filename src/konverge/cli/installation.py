@@ -72,7 +72,12 @@ class Program(ABC):
         return {
             "serviceAccountName": self.name,
             "terminationGracePeriodSeconds": grace,
-            "securityContext": {"runAsNonRoot": True, "runAsUser": USER, "seccompProfile": {"type": "RuntimeDefault"}},
+            "securityContext": {
+                "runAsNonRoot": True,
+                "runAsUser": USER,
+                "fsGroup": USER,  # or the user could not read a mounted key
+                "seccompProfile": {"type": "RuntimeDefault"},
+            },
             "topologySpreadConstraints": [
                 {
                     "maxSkew": 1,
