@@ -70,6 +70,7 @@ class Cached:
     """A cache of one kind, as lister and as informer. `covers` says whether it can know the object."""
 
     spec = CacheSpec(resource=Secret.resource)
+    readable = True
 
     def __init__(self, *objects: Any, served: bool = True, covers: bool = True, indexes: tuple[str, ...] = ()) -> None:
         self.records = {Key(o.metadata.namespace, o.metadata.name): record(o) for o in objects}

@@ -186,6 +186,11 @@ class Informer:
         return self.synced.is_set() and not self.missing
 
     @property
+    def readable(self) -> bool:
+        """Whether what is not in the cache does not exist: it was filled, or the server has no such resource."""
+        return self.synced.is_set() or self.missing
+
+    @property
     def missing(self) -> bool:
         """Whether the server said that it has no such resource."""
         return any(part.reflector.health.missing for part in self._parts.values())

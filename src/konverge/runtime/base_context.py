@@ -19,6 +19,7 @@ from konverge.objects.labels import Selector
 from konverge.objects.meta import Object
 from konverge.runtime.containment import first_difference, plain
 from konverge.runtime.owners import require_ownership, set_controller_reference
+from konverge.runtime.result import TransientError
 from konverge.runtime.story.entry import Entry
 
 K = TypeVar("K", bound=Object)
@@ -53,6 +54,12 @@ class Caches(Protocol):
     def serves(self, kind: type[Object]) -> bool: ...
     def require_namespace(self, kind: type[Object], namespace: str) -> None: ...
     def undeclared(self, kind: type[Object], verbs: tuple[str, ...], namespace: str, use: str = "") -> str: ...
+
+
+def not_filled(informer: Informer) -> TransientError:
+    """The key comes again, and the cache may have its first state by then."""
+    why = f": {informer.error}" if informer.error else ""
+    return TransientError(f"the cache of {informer.spec} is not filled yet{why}")
 
 
 class Applied(NamedTuple):
@@ -100,8 +107,8 @@ class BaseContext:
     async def get(self, kind: type[K], name: str, namespace: str | None = None) -> K | None:
         """Another object, by default in the same namespace: from the cache if the controller declared the kind.
 
-        It is read live where no cache can know it (the kind is watched with a selector only). LookupError in a
-        namespace that was not declared.
+        It is read live where no cache can know it: the kind is watched with a selector only, or its cache is not filled
+        yet (those of other clusters and of optional kinds). LookupError in a namespace that was not declared.
         """
         where = self._namespace(kind, namespace)
         lister = self._caches.covering(kind, Key(where, name))
@@ -135,7 +142,14 @@ class BaseContext:
         lister = self._caches.lister(kind)
         if lister is None:
             raise LookupError(f"{kind.__name__} is not cached: declare uses=[Use({kind.__name__}, cached=True)]")
-        return self._noted(kind, "", f"{index}={value}", lister.by_index(index, value))
+        return self._noted(kind, "", f"{index}={value}", self._filled(lister).by_index(index, value))
+
+    @staticmethod
+    def _filled(lister: Lister[K]) -> Lister[K]:
+        """The same, if its cache knows what there is. An index cannot be read live."""
+        if not lister.informer.readable:
+            raise not_filled(lister.informer)
+        return lister
 
     def _noted(self, kind: type[K], namespace: str, query: str, objects: Sequence[K]) -> Sequence[K]:
         """Objects that were read from a cache."""

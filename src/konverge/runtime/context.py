@@ -105,7 +105,7 @@ class Context(BaseContext, Generic[T]):
         lister = self._caches.lister(kind)
         if lister is None or not lister.has_index("owner"):
             raise LookupError(f"{kind.__name__} is not cached by owner: declare it with owns=[{kind.__name__}]")
-        return self._noted(kind, "", "owned", lister.by_index("owner", self.obj.metadata.uid))
+        return self._noted(kind, "", "owned", self._filled(lister).by_index("owner", self.obj.metadata.uid))
 
     # -------------------------------------------------------------- writing
 

@@ -3,7 +3,8 @@
 A kind may be declared more than once: owned, watched with a selector, watched with another one, read. Each declaration
 gets the cache that it asks for; equal ones share it. A read is answered by a cache only if that cache must have the
 answer. What no cache can know is read live; what was not declared at all is an error that says what to declare. An
-empty answer always means that there is nothing.
+empty answer always means that there is nothing: a cache that is still being filled does not answer, and the object is
+read live until it does.
 
 A cache that keeps less than the whole object (metadata, a projection) is read by the class of what it keeps, never by
 the class of the kind: a field that was not kept would look as if it were empty.
@@ -22,7 +23,7 @@ from konverge.objects.codec import decoder
 from konverge.objects.labels import Selector
 from konverge.objects.meta import Object, PartialObjectMetadata
 from konverge.objects.resource import Resource
-from konverge.runtime.base_context import OwnedCache
+from konverge.runtime.base_context import OwnedCache, not_filled
 from konverge.runtime.declare import Controller
 from konverge.runtime.undeclared import Undeclared
 
@@ -95,7 +96,8 @@ class DeclaredCaches:
     def covering(self, kind: type[K], key: Key) -> Lister[K] | None:
         """A cache that says how an object is, or that there is none; None when no cache can know.
 
-        LookupError when the caches of the kind keep less than this class has.
+        LookupError when the caches of the kind keep less than this class has, TransientError when only one that is
+        not filled yet has objects as the author reads them.
         """
         if kind not in self._everything:
             self._everything[kind] = self._of_everything(kind)
@@ -105,8 +107,11 @@ class DeclaredCaches:
         if kind.resource not in self.by_resource:
             return None
         informers = self._readable_live(kind, "get")
-        informer = _holding([each for each in informers if not self._unread(each, key)], key)
+        usable = [each for each in informers if each.readable and not self._unread(each, key)]
+        informer = _holding(usable, key)
         if informer is None and any(each.spec.transform for each in informers) and not self._reads_live(kind, "get"):
+            for each in informers:
+                self._is_filling(each)
             raise LookupError(
                 f"{kind.__name__} {key} is in no cache of this controller, and on the server it is not as the "
                 "transform makes it: widen the selector, or read it with ctx.client"
@@ -132,7 +137,8 @@ class DeclaredCaches:
     def presence(self, kind: type[Object], key: Key) -> Informer | None:
         """A cache that says whether there is an object, whatever it keeps of it; None when no cache can know."""
         informers = self.by_resource.get(kind.resource, ())
-        return _holding([each for each in informers if not each.quarantine.unread(key)], key)
+        usable = [each for each in informers if each.readable and not each.quarantine.unread(key)]
+        return _holding(usable, key)
 
     def require_namespace(self, kind: type[Object], namespace: str) -> None:
         """Refuse a read of a declared kind in a namespace that no declaration has."""
@@ -210,13 +216,25 @@ class DeclaredCaches:
         return any(verb in use.granted for use in live)
 
     @staticmethod
-    def _unread(informer: Informer, key: Key) -> bool:
+    def _is_filling(informer: Informer) -> bool:
+        """Whether a cache cannot answer yet, so that objects are read live. Those of a transform are not: as they are
+        on the server, they are not what the author reads."""
+        if informer.readable:
+            return False
+        if informer.spec.transform is not None:
+            raise not_filled(informer)
+        return True
+
+    def _unread(self, informer: Informer, key: Key) -> bool:
         """Whether an object has to be read live, as it cannot be read from this cache. What a transform fails on is
-        never read live: as it is on the server, it is not what the author reads."""
+        never read live."""
+        if self._is_filling(informer):
+            return True
         return informer.spec.transform is None and informer.quarantine.unread(key) is not None
 
-    @staticmethod
-    def _hides(informer: Informer, namespace: str) -> bool:
+    def _hides(self, informer: Informer, namespace: str) -> bool:
+        if self._is_filling(informer):
+            return True
         return informer.spec.transform is None and informer.quarantine.hides(namespace) is not None
 
     def _of_everything(self, kind: type[K]) -> Lister[K] | None:
