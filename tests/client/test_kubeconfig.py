@@ -91,11 +91,14 @@ def test_data_wins_over_files() -> None:
         (document({"token": "t", "password": "p"}), "exclude each other"),
         (document({"auth-provider": {"name": "gcp"}}), "exec plugin"),
         (document({"token": "one\ntwo"}), "token has line breaks"),
-        (document({"as": "a", "as-user-extra": {"k": "v"}}), "as-user-extra.k must be a list of texts"),
         (document({"as-user-extra": {"k": ["v"]}}), "as is missing"),
         (document({"client-certificate-data": base64.b64encode(b"x").decode()}), "client-key is missing"),
         (document({"client-key": "/absent", "client-certificate": "/absent"}), "does not exist"),
         (document({"as-groups": ["a"]}), "as is missing"),
+        (document({"as": "a", "as-groups": ["a", ["b"]]}), "as-groups must be a list of texts"),
+        (document({"as": "a", "as-user-extra": {"k": "v"}}), "as-user-extra.k must be a list of texts"),
+        (document({"as": "a", "as-user-extra": {7: ["v"]}}), "as-user-extra.7 must be a list of texts"),
+        (document({"token": "t", "client-key-data": "é"}), "client-key-data is not base64"),
         (document({"token": 7}), "token must be a str"),
         (document({"exec": {"command": "x", "apiVersion": "client.authentication.k8s.io/v1"}}), "interactiveMode"),
         (document({"exec": {"command": "x", "apiVersion": "v1alpha1"}}), "is not supported"),
@@ -114,6 +117,14 @@ def test_errors_say_what_is_wrong_and_where(content: dict[str, Any], said: str) 
     with pytest.raises(ConfigError, match=said) as error:
         parse(content).config()
     assert "/etc/kc" in str(error.value)
+
+
+@pytest.mark.parametrize("text", ["!!bool x", "!!int ''", "!!float ''", "!!timestamp x", "2024-99-99"])
+def test_values_that_their_tags_do_not_allow(tmp_path: Path, text: str) -> None:
+    broken = tmp_path / "broken"
+    broken.write_text(text)
+    with pytest.raises(ConfigError, match="is not YAML"):
+        Kubeconfig.read(broken)
 
 
 def test_not_yaml_and_not_there(tmp_path: Path) -> None:

@@ -184,7 +184,7 @@ def test_a_token_stands_in_for_its_file_until_there_is_one(tmp_path: Path) -> No
 
 
 def test_everything_about_acting_as_another_user() -> None:
-    user = {"as": "jane", "as-groups": ["a", 7], "as-uid": "u", "as-user-extra": {"k": ["v", "w"]}}
+    user = {"as": "jane", "as-groups": ["a", "7"], "as-uid": "u", "as-user-extra": {"k": ["v", "w"]}}
     acting = parse(document(user)).config().impersonate
     assert acting is not None
     assert (acting.user, acting.groups, acting.uid, acting.extra) == ("jane", ("a", "7"), "u", {"k": ["v", "w"]})

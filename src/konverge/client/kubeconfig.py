@@ -9,7 +9,6 @@ kubeconfig is edited by hand.
 from __future__ import annotations
 
 import base64
-import binascii
 import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -61,7 +60,7 @@ class Section:
         value = self.text(key)
         try:
             return base64.b64decode("".join(value.split()), validate=True).decode()
-        except (binascii.Error, UnicodeDecodeError) as error:
+        except ValueError as error:
             raise self.bad(key, "is not base64 of PEM text") from error
 
     def bad(self, key: str, what: str) -> ConfigError:
@@ -185,7 +184,8 @@ def _load_yaml(file: Path) -> Any:
         return yaml.load(file.read_bytes(), Loader=loader) or {}  # noqa: S506 - both are safe loaders
     except OSError as error:
         raise ConfigError(f"cannot read the kubeconfig {file}: {error.strerror}") from error
-    except (yaml.YAMLError, RecursionError) as error:
+    except (yaml.YAMLError, RecursionError, ValueError, LookupError, AttributeError) as error:
+        # PyYAML lets through what Python says of a value that its tag does not allow, such as `!!bool x`.
         raise ConfigError(f"{file} is not YAML: {error}") from error
 
 
@@ -249,10 +249,16 @@ def _impersonation(user: Section) -> Impersonation | None:
         if groups or extra or user.text("as-uid"):
             raise user.bad("as", "is missing: as-groups, as-uid and as-user-extra need it")
         return None
+    if not _are_texts(groups):
+        raise user.bad("as-groups", "must be a list of texts")
     for key, values in extra.items():
-        if not isinstance(values, list) or not all(isinstance(value, str) for value in values):
+        if not _are_texts([key]) or not _are_texts(values):
             raise user.bad(f"as-user-extra.{key}", "must be a list of texts")
-    return Impersonation(user=name, groups=tuple(map(str, groups)), uid=user.text("as-uid"), extra=dict(extra))
+    return Impersonation(user=name, groups=tuple(groups), uid=user.text("as-uid"), extra=dict(extra))
+
+
+def _are_texts(values: Any) -> bool:
+    return isinstance(values, list) and all(isinstance(value, str) for value in values)
 
 
 def _credentials(user: Section, cluster: Section) -> Credentials:

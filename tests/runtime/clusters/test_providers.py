@@ -217,6 +217,53 @@ def test_an_error_quotes_nothing_of_the_content(content: bytes) -> None:
     assert "Secret a" in str(caught.value)
 
 
+NESTED = "".join(f"l{n + 1}: &l{n + 1} [{', '.join([f'*l{n}'] * 10)}]\n" for n in range(8))
+BOMBS = {
+    "aliases": ("l0: &l0 hunter2\n" + NESTED, "a YAML alias"),
+    "aliases in groups": (kubeconfig().replace("token: t0ken", "as: a\n    as-groups: [&a [hunter2], *a]"), "alias"),
+    "merge keys": ("<<: {<<: {hunter2: 1}}", "a YAML merge key"),
+    "a long number": ("hunter2: 1" + ":1" * 200_000, "no text"),
+    "a long float": ("hunter2: 1" + ":1" * 200_000 + ".5", "no text"),
+    "many parts": ("hunter2: [" + "1," * 100_000 + "]", "more than 50000 parts"),
+    "many levels": ("[" * 60 + "hunter2" + "]" * 60, "more than 50 levels"),
+    "bool": ("!!bool hunter2", "a YAML tag"),
+    "int": ("hunter2: !!int ''", "a YAML tag"),
+    "float": ("hunter2: !!float ''", "a YAML tag"),
+    "timestamp": ("!!timestamp hunter2", "a YAML tag"),
+    "no such day": ("hunter2: 2024-99-99", "is not YAML"),
+    "a key that is a list": ("[hunter2]: 1", "is not YAML"),
+}
+
+
+@pytest.mark.parametrize("name", BOMBS)
+def test_yaml_that_would_stop_the_process_is_refused(name: str) -> None:
+    text, said = BOMBS[name]
+    with pytest.raises(ConfigError, match=said) as caught:
+        confined_config(text.encode(), "Secret a")
+    assert "hunter2" not in str(caught.value)
+    assert "Secret a" in str(caught.value)
+
+
+async def test_one_bad_secret_concerns_no_other(client: Client) -> None:
+    for number, (text, _) in enumerate(BOMBS.values()):
+        await client.create(secret(f"bad-{number}", text))
+    await client.create(secret("east", kubeconfig()))
+    following = Following(KubeconfigSecrets(SPACE), client)
+    task = asyncio.create_task(following.run())
+    await settle()
+    assert following.usable() == ["east"]
+    assert len(following.last) == 1 + len(BOMBS)
+    task.cancel()
+    await asyncio.wait({task})
+
+
+def test_numbers_and_flags_are_read_as_such() -> None:
+    text = kubeconfig(cluster={"insecure-skip-tls-verify": True})
+    assert confined_config(text.encode(), "Secret a").tls.insecure
+    with pytest.raises(ConfigError, match="token must be a str, not int"):
+        confined_config(kubeconfig(token=7).encode(), "Secret a")
+
+
 def test_something_huge_is_refused() -> None:
     with pytest.raises(ConfigError, match="larger than"):
         confined_config(b" " * (MAX_BYTES + 1), "Secret a")

@@ -101,7 +101,7 @@ class KubeconfigSecrets:
                 raise ConfigError(f"{source} has no key {self.key!r}")
             content = base64.b64decode(encoded)
             config = confined_config(content, source, **self._allowed)
-        except (ConfigError, ValueError) as error:
+        except (ConfigError, ValueError, OSError, RuntimeError) as error:  # the last two: of files, where allowed
             meta = ObjectMeta(name=key.name, namespace=key.namespace, uid=record.uid)
             return Unusable(str(error), PartialObjectMetadata(api_version="v1", kind="Secret", metadata=meta))
         return Connection(lambda: Client.connect(config), hashlib.sha256(content).hexdigest())
