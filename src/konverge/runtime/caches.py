@@ -20,7 +20,7 @@ from konverge.client import Client
 from konverge.objects.meta import Object, PartialObjectMetadata
 from konverge.runtime.config import CacheSettings
 from konverge.runtime.declare import Controller
-from konverge.runtime.declared import DeclaredCaches
+from konverge.runtime.declared import DeclaredCaches, Sets
 from konverge.runtime.indexing import of_form
 from konverge.runtime.relations import CachedKind, Watches
 
@@ -42,10 +42,12 @@ class SharedCaches:
     needed: set[CacheSpec] = field(default_factory=set)
     """Caches that must be filled before controllers start; the resources of the others may be missing in the
     cluster."""
+    sets: Sets = field(default_factory=dict)
 
     def declare(self, controller: Controller[Any]) -> DeclaredCaches:
         """The informers that a controller reads and receives changes from."""
         declared = DeclaredCaches(controller)
+        declared.sets = self.sets
         primary = _spec(controller.kind, controller.namespaces, controller.label_selector, controller.field_selector)
         declared.primary = self._use(declared, controller, controller.kind, primary)
         declared.owned = [self._declared(declared, controller, owned.kind, owned) for owned in controller.owned]

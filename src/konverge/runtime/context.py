@@ -145,6 +145,8 @@ class Context(BaseContext, Generic[T]):
         """
         from konverge.runtime.apply_set.run import apply_set
 
+        if not dry_run:
+            self._caches.claim_set(name)
         sets = self._sets = {} if self._sets is None else self._sets
         return await apply_set(self, children, stages, name=name, dry_run=dry_run, apply=self._apply, sets=sets)
 

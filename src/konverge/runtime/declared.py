@@ -13,7 +13,7 @@ the class of the kind: a field that was not kept would look as if it were empty.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 from konverge.cache.informer import Informer
 from konverge.cache.lister import Lister
@@ -29,6 +29,9 @@ from konverge.runtime.undeclared import Undeclared
 
 K = TypeVar("K", bound=Object)
 
+Sets: TypeAlias = dict[tuple[Resource, str], list[Controller[Any]]]
+"""Kind of an owner and name of a set (`ctx.apply_set`) -> the controllers that apply it."""
+
 _BY_NAME = "metadata.name="
 
 
@@ -43,6 +46,8 @@ class DeclaredCaches:
         self.watched: list[Informer] = []
         """In the order of `watches`."""
         self.by_resource: dict[Resource, list[Informer]] = {}
+        self.sets: Sets = {}
+        """The same in all controllers of a cluster."""
         self._controller = controller
         self._undeclared = None if controller is None else Undeclared(controller)
         self._indexes: dict[int, dict[str, str]] = {}
@@ -159,6 +164,24 @@ class DeclaredCaches:
         """What the controller should declare to do this; empty when it does. `use` is the verb of `Use` for it."""
         return "" if self._undeclared is None else self._undeclared.describe(kind, verbs, namespace, use)
 
+    def claim_set(self, name: str) -> None:
+        """This controller applies the set of this name. ValueError when another one does so for the same objects: they
+        would delete each other's children for ever."""
+        own = self._controller
+        if own is None:
+            return
+        claimed = self.sets.setdefault((own.kind.resource, name), [])
+        if own in claimed:
+            return
+        other = next((each for each in claimed if _may_share_objects(own, each)), None)
+        if other is not None:
+            what = f"the set {name!r}" if name else "the set without a name"
+            raise ValueError(
+                f"{other.name} applies {what} of {own.kind.__name__} objects as well, and each would delete the "
+                f"children of the other: give one of them another set, with apply_set(…, name={own.name!r})"
+            )
+        claimed.append(own)
+
     def _choose(self, kind: type[Object], informers: list[Informer]) -> Informer:
         whole = [informer for informer in informers if not informer.spec.selective] or informers
         if len(whole) > 1:
@@ -249,6 +272,15 @@ class DeclaredCaches:
             lister = Lister(informer, decoder(kind).decode, self._indexes[id(informer)])
             self._listers[kind, id(informer)] = lister
         return lister
+
+
+def _may_share_objects(one: Controller[Any], other: Controller[Any]) -> bool:
+    """Whether two controllers of a kind may reconcile the same object. Selectors that differ are taken for a division
+    of the work."""
+    if one.namespaces and other.namespaces and not set(one.namespaces) & set(other.namespaces):
+        return False
+    pairs = ((one.label_selector, other.label_selector), (one.field_selector, other.field_selector))
+    return not any(mine and theirs and mine != theirs for mine, theirs in pairs)
 
 
 def _holding(informers: list[Informer], key: Key) -> Informer | None:
