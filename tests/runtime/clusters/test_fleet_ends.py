@@ -7,6 +7,7 @@ import asyncio
 import pytest
 
 from konverge.client import Client
+from konverge.client.errors import ConfigError
 from konverge.objects.kinds.core_v1 import ConfigMap, Secret
 from konverge.observe.exposition import render
 from konverge.runtime import Context, Controller, Use, Watches
@@ -123,3 +124,84 @@ async def test_reconciles_of_all_clusters_are_observed_with_their_reasons() -> N
             ("secret", "x", ["cluster a: default/x"]),
             ("secret@a", "y", ["Secret default/y listed"]),
         ]
+
+
+class Slow:
+    """A reconciler that works for long, and takes its time to end."""
+
+    def __init__(self) -> None:
+        self.working = self.most = 0
+
+    async def __call__(self, ctx: Context[Secret]) -> None:
+        self.working += 1
+        self.most = max(self.most, self.working)
+        try:
+            await asyncio.sleep(1000)
+        finally:
+            try:
+                await asyncio.sleep(5)
+            finally:
+                self.working -= 1
+
+
+@pytest.mark.parametrize("change", ["removed and added", "changed twice", "changed, removed and added"])
+async def test_a_cluster_that_comes_again_waits_for_all_of_its_ends(change: str) -> None:
+    slow, provider = Slow(), Driven()
+    async with places("home", "a") as [home, a]:
+        await a.create("x")
+        provider.say(a)
+        async with manager(home.client, provider, controller(slow, "others"), shutdown_timeout=1).running():
+            await settle()
+            assert slow.working == 1
+            if "changed" in change:
+                provider.say(a, version=2)
+                await settle(1)
+            if "removed" in change:
+                provider.say()
+                await settle(1)
+            provider.say(a, version=3)
+            await settle(2)
+            assert (slow.working, slow.most) == (1, 1)
+            await settle(20)
+            assert (slow.working, slow.most) == (1, 1)
+
+
+async def test_a_cluster_whose_end_fails_has_ended_all_the_same() -> None:
+    class Failing:
+        async def aclose(self) -> None:
+            raise OSError("the socket is broken")
+
+    def connect() -> Client:
+        client = a.connect()
+        client._owns = (Failing(),)
+        return client
+
+    async with places("home", "a") as [home, a]:
+        await a.create("x")
+        copying, provider = Copying(), Driven()
+        provider.say(a=Connection(connect, 1))
+        async with manager(home.client, provider, controller(copying, "others")).running() as running:
+            await settle()
+            assert copying.runs == [("a", "x")]
+            provider.say()
+            await settle(120)
+            assert copying.runs == [("a", "x")]
+            assert running.fleet is not None
+            assert running.fleet._ending == {}
+
+
+async def test_a_cluster_that_is_removed_leaves_no_back_off_behind() -> None:
+    def connect() -> Client:
+        raise ConfigError("no such plugin")
+
+    async with places("home") as [home]:
+        provider = Driven()
+        provider.say(a=Connection(connect, 1))
+        async with manager(home.client, provider, controller(Copying(), "others")).running() as running:
+            await settle(30)
+            assert running.fleet is not None
+            assert running.fleet._backoff.failures("a") > 0
+            provider.say()
+            await settle()
+            assert running.fleet._backoff.failures("a") == 0
+            assert (running.fleet._ending, running.fleet._slots) == ({}, {})

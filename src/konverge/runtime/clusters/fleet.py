@@ -102,7 +102,8 @@ class Fleet:
         self._backoff = Backoff(FIRST_DELAY, LONGEST_DELAY)
         self._slots: dict[str, _Slot] = {}
         self._unusable: dict[str, str] = {}
-        self._ending: set[asyncio.Task[None]] = set()
+        self._ending: dict[str, set[asyncio.Task[None]]] = {}
+        """Name of a cluster -> its connections that are ending."""
         self._group: asyncio.TaskGroup
         self._draining = False
         manager.health.remarks["clusters"] = self.remarks
@@ -213,7 +214,8 @@ class Fleet:
     async def drain(self, limit: float) -> None:
         """Take no new keys and finish the queued ones; cancel what takes too long."""
         self._draining = True
-        tasks = [slot.task for slot in self._slots.values()] + list(self._ending)
+        tasks = [slot.task for slot in self._slots.values()]
+        tasks += [task for ending in self._ending.values() for task in ending]
         for member in self.members.values():
             member.shut_down()
         if tasks:
@@ -228,7 +230,8 @@ class Fleet:
             return
         for name in self._slots.keys() - known.keys():
             _log.info("cluster %s is gone: its reconciles end, and its caches are dropped", name)
-            self._end(self._slots.pop(name).task)
+            self._end(name, self._slots.pop(name).task)
+            self._backoff.forget(name)
         for name in self._unusable.keys() - known.keys():
             del self._unusable[name]
         for name, entry in known.items():
@@ -252,32 +255,41 @@ class Fleet:
     def _start(self, name: str, connection: Connection, before: _Slot | None) -> None:
         if before is not None:
             _log.info("cluster %s is described differently: it is connected again", name)
-            self._end(before.task)
+            self._end(name, before.task)
         self._backoff.forget(name)
-        after = None if before is None else before.task
-        task = self._group.create_task(self._keep(name, connection, after), name=f"cluster {name}")
+        task = self._group.create_task(self._keep(name, connection), name=f"cluster {name}")
         self._slots[name] = _Slot(connection.fingerprint, task)
 
-    def _end(self, task: asyncio.Task[None]) -> None:
-        self._ending.add(task)
-        task.add_done_callback(self._ending.discard)
+    def _end(self, name: str, task: asyncio.Task[None]) -> None:
+        self._ending.setdefault(name, set()).add(task)
+        task.add_done_callback(lambda done: self._ended(name, done))
         task.cancel()
 
-    async def _keep(self, name: str, connection: Connection, after: asyncio.Task[None] | None) -> None:
+    def _ended(self, name: str, task: asyncio.Task[None]) -> None:
+        self._ending[name].discard(task)
+        if not self._ending[name]:
+            del self._ending[name]
+
+    async def _keep(self, name: str, connection: Connection) -> None:
         """Keep one cluster connected. Two connections of one cluster never work at the same time."""
-        if after is not None:
-            await asyncio.wait({after})
+        while ending := self._ending.get(name):
+            await asyncio.wait(set(ending))
         slot, loop = self._slots[name], asyncio.get_running_loop()
-        while not self._draining:
+        while self._is_current(name, slot):
             began = loop.time()
             try:
                 await self._connected(name, connection, slot)
             except Exception as error:
+                if not self._is_current(name, slot):
+                    return  # it was to end, and failed at that
                 if loop.time() - began > LONGEST_DELAY:
                     self._backoff.forget(name)
                 slot.problem = _text_of(error)
                 _log.warning("cluster %s failed: %s; trying again", name, slot.problem)
                 await asyncio.sleep(self._backoff.delay(name))
+
+    def _is_current(self, name: str, slot: _Slot) -> bool:
+        return not self._draining and self._slots.get(name) is slot
 
     async def _connected(self, name: str, connection: Connection, slot: _Slot) -> None:
         client = connection.connect()
