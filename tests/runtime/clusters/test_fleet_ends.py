@@ -73,6 +73,19 @@ async def test_a_reconcile_that_hangs_is_cancelled_after_the_limit() -> None:
         assert [round(time - stopped, 1) for time in ended] == [7.0]
 
 
+async def test_the_end_does_not_wait_for_one_that_is_not_connected() -> None:
+    def connect() -> Client:
+        raise ConfigError("no such plugin")
+
+    async with places("home") as [home]:
+        provider, loop = Driven(), asyncio.get_running_loop()
+        provider.say(a=Connection(connect, 1))
+        async with manager(home.client, provider, controller(Copying(), "others"), shutdown_timeout=20).running():
+            await settle(32)  # it is tried again after 1, 2, 4, 8 and 16 seconds
+            stopped = loop.time()
+        assert loop.time() - stopped < 1
+
+
 async def test_metrics_of_clusters_that_are_there_away_and_unusable() -> None:
     async with places("home", "a", "b") as [home, a, b]:
         await a.create("x")

@@ -216,8 +216,11 @@ class Fleet:
         self._draining = True
         tasks = [slot.task for slot in self._slots.values()]
         tasks += [task for ending in self._ending.values() for task in ending]
-        for member in self.members.values():
-            member.shut_down()
+        for slot in self._slots.values():
+            if slot.member is None:
+                slot.task.cancel()  # it is not connected: there is nothing to finish
+            else:
+                slot.member.shut_down()
         if tasks:
             _, late = await asyncio.wait(tasks, timeout=limit)
             for task in late:
