@@ -94,6 +94,7 @@ class Fleet:
         self.recorder: Recorder | None = None
         """That of the home cluster."""
         self.provider_problem = ""
+        self._field_managers = {controller.name: controller.field_manager for controller in manager.controllers}
         self._manager = manager
         self._started = started
         self._provider = provider
@@ -143,7 +144,8 @@ class Fleet:
             client, caches = self.fenced(self._home), None if engine is None else engine.caches
         if client is None:
             return None
-        return ClusterAccess(name, client, DeclaredCaches(None) if caches is None else caches, self.name)
+        caches = DeclaredCaches(None) if caches is None else caches
+        return ClusterAccess(name, client, caches, self._field_managers.get(controller) or self.name)
 
     # -------------------------------------------------------------- state
 

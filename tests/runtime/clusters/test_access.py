@@ -1,0 +1,49 @@
+"""What a reconcile writes in another cluster."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from konverge.client import MergePatch
+from konverge.objects.kinds.core_v1 import ConfigMap, Secret
+from konverge.objects.meta import ObjectMeta
+from konverge.runtime import Context, Controller, Request, Use, Watches
+from konverge.runtime.clusters import FixedClusters
+from konverge.runtime.clusters import fleet as loaded
+from tests.runtime.clusters.places import places
+from tests.runtime.clusters.test_fleet import SELECTED, manager
+from tests.runtime.objects import SPACE
+from tests.runtime.test_engine import settle
+
+pytestmark = [pytest.mark.virtual, pytest.mark.spec("R-83")]
+
+assert loaded  # before a loop runs
+
+
+@pytest.mark.parametrize("field_manager", ["mine", ""])
+async def test_a_field_that_is_left_out_is_given_up_in_other_clusters_too(field_manager: str) -> None:
+    data = {"k": "1", "old": "1"}
+
+    async def reconcile(ctx: Context[Secret]) -> None:
+        if ctx.request.name == "x":
+            for name in ("a", ""):
+                meta = ObjectMeta(name="child", namespace=SPACE)
+                await ctx.clusters[name].apply(ConfigMap(metadata=meta, data=dict(data)))
+
+    options: Any = {"field_manager": field_manager} if field_manager else {}
+    watch = Watches(ConfigMap, requests=lambda _: [Request(SPACE, "x")], clusters="others")
+    uses = [Use(ConfigMap, "apply", cached=True)]
+    declared = Controller(Secret, reconcile, watches=[watch], uses=uses, **SELECTED, **options)
+    async with places("home", "a") as [home, a]:
+        await home.create("x")
+        async with manager(home.client, FixedClusters({"a": a.connect()}), declared).running():
+            await settle(60)
+            del data["old"]
+            await home.client.patch(Secret, "x", MergePatch({"metadata": {"labels": {"again": "1"}}}), SPACE)
+            await settle()
+        for place in (home, a):
+            child = await place.client.get(ConfigMap, "child", SPACE)
+            assert child.data == {"k": "1"}
+            assert {entry.manager for entry in child.metadata.managed_fields or ()} == {field_manager or "copies"}
