@@ -218,3 +218,21 @@ async def test_a_cluster_that_is_removed_leaves_no_back_off_behind() -> None:
             await settle()
             assert running.fleet._backoff.failures("a") == 0
             assert (running.fleet._ending, running.fleet._slots) == ({}, {})
+
+
+async def test_the_story_of_a_cluster_goes_with_it() -> None:
+    async with places("home", "a", "b") as [home, a, b]:
+        for place in (home, a, b):
+            await place.create("x")
+        provider = Driven()
+        provider.say(a, b)
+        async with manager(home.client, provider, controller(Copying(), "all")).running() as running:
+            await settle()
+            assert {entry.controller for entry in running.story.reconciles()} == {"secret", "secret@a", "secret@b"}
+            provider.say(b)
+            await settle()
+            assert {entry.controller for entry in running.story.reconciles()} == {"secret", "secret@b"}
+            assert set(running.story._rings) == {"secret", "secret@b"}
+            provider.say(a, b, version=2)
+            await settle()
+            assert {entry.controller for entry in running.story.reconciles()} == {"secret", "secret@a", "secret@b"}

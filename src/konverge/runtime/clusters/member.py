@@ -138,6 +138,7 @@ class Member:
             await engine.run()
         finally:
             around.numbers.controllers.remove(engine.numbers)
+            around.story.drop(engine.controller.name)
             self.engines.pop(controller.name)
 
     def shut_down(self) -> None:

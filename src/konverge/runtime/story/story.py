@@ -38,6 +38,10 @@ class Story:
         self._rings[controller] = kind, ring, {} if running is None else running
         return ring
 
+    def drop(self, controller: str) -> None:
+        """Forget the reconciles of a controller that has ended."""
+        self._rings.pop(controller, None)
+
     @property
     def size(self) -> int:
         """The bytes that are kept alive, about."""
