@@ -50,6 +50,9 @@ class Cache:
     def get(self, key: Key) -> Record | None:
         return self.records.get(key)
 
+    def covers(self, namespaces: list[str]) -> bool:
+        return not self.spec.namespaces or set(namespaces) <= set(self.spec.namespaces)
+
     def mark(self, namespace: str) -> int:
         assert namespace == "ns"
         self.marks += 1
@@ -224,6 +227,8 @@ async def test_a_create_without_a_name_is_known_by_its_answer() -> None:
     ("spec", "answer", "shown"),
     [
         ({}, raw(2), True),
+        ({"namespaces": ("other", "ns")}, raw(2), True),
+        ({"namespaces": ("other",)}, raw(2), False),
         ({"label_selector": "app=web"}, raw(2, labels={"app": "web"}), True),
         ({"label_selector": "app=web"}, raw(2, labels={"app": "db"}), False),
         ({"field_selector": "type=x"}, raw(2, type="x"), True),
@@ -235,7 +240,7 @@ async def test_a_create_without_a_name_is_known_by_its_answer() -> None:
 )
 @pytest.mark.parametrize("named", [True, False])
 async def test_only_a_cache_that_shows_the_object_is_waited_for(
-    spec: dict[str, str], answer: bytes, shown: bool, named: bool
+    spec: dict[str, Any], answer: bytes, shown: bool, named: bool
 ) -> None:
     scene = Scene(Cache(**spec))
     scene.answer = lambda call: answer

@@ -65,9 +65,12 @@ class _Cached:
         self.selector = labels.parse(self.informer.spec.label_selector)
 
     def shows(self, key: Key, answer: bytes, meta: _VersionMeta) -> bool:
-        """Whether a write comes back at all: an object that is not selected, and was not before, has no events."""
+        """Whether a write comes back at all: an object that is not selected, and was not before, has no events, nor has
+        one of another namespace."""
         if self.informer.get(key) is not None:
             return True
+        if not self.informer.covers([key.namespace]):
+            return False
         return self.selector.matches(meta.labels) and selected_by_fields(self.informer.spec.field_selector, answer)
 
     def version(self, key: Key) -> int:
