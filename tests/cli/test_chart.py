@@ -13,7 +13,10 @@ from konverge.cli.charts import chart
 from konverge.cli.installation import Installation
 from konverge.cli.main import main
 from konverge.cli.management import caller_rules
+from konverge.objects.kinds.core_v1 import ConfigMap, Pod, Secret
 from konverge.operators.catalog import SUMMARIES, find
+from konverge.operators.loading.wrapping import as_operator
+from konverge.runtime import Controller, Manager, Use
 
 
 def sorted_rules(rules: list[dict[str, Any]]) -> list[str]:
@@ -28,6 +31,31 @@ def test_its_roles_are_those_of_the_manifests(name: str) -> None:
     roles = {obj["kind"]: obj["rules"] for obj in plan.access() if "rules" in obj}
     assert sorted_rules(rules["cluster"] + rules["namespaced"]) == sorted_rules(roles["ClusterRole"])
     assert sorted_rules(rules["lease"]) == sorted_rules(roles["Role"])
+
+
+async def nothing(ctx: Any) -> None: ...
+
+
+def test_rights_in_namespaces_that_the_code_names_are_granted_there() -> None:
+    manager = Manager(name="greeter").add(
+        Controller(
+            ConfigMap,
+            nothing,
+            uses=[Use(Secret, "get", namespaces=("vault",)), Use(Pod, "list", namespaces=("vault", "pods"))],
+        )
+    )
+    operator = as_operator(manager)
+    made = chart(operator, "1.2.3")
+    plan = Installation(operators=[operator], namespace="tools")
+    roles = {obj["metadata"]["namespace"]: obj["rules"] for obj in plan.access() if obj["kind"] == "Role"}
+    rules = yaml.safe_load(made["rules/declared.yaml"])
+    assert rules == {space: roles[space] for space in ("vault", "pods")}
+    assert rules["vault"] == [
+        {"apiGroups": [""], "resources": ["pods"], "verbs": ["list"]},
+        {"apiGroups": [""], "resources": ["secrets"], "verbs": ["get"]},
+    ]
+    assert '.Files.Get "rules/declared.yaml"' in made["templates/roles.yaml"]
+    assert yaml.safe_load(chart(find("webapp"), "1.2.3")["rules/declared.yaml"]) == {}
 
 
 @pytest.mark.parametrize("name", SUMMARIES)

@@ -133,17 +133,21 @@ def _about(operator: Operator, version: str, app_version: str) -> dict[str, Any]
 
 
 def _rules(operator: Operator) -> dict[str, str]:
-    """What is needed for the whole cluster, in each namespace looked at, and where the Lease is."""
+    """What is needed for the whole cluster, in each namespace looked at, where the Lease is, and in namespaces that
+    the code itself names (`Use(Secret, "get", namespaces=("vault",))`)."""
     reviews = operator.manager is not None and operator.manager.declares_debug
     sharded = sharding_of([operator]) is not None
     needed = permissions(
         in_namespaces(operator.controllers(), (_ANY,)), lease_namespace=_LEASE, reviews=reviews, sharded=sharded
     )
     places = {"cluster": "", "namespaced": _ANY, "lease": _LEASE}
-    return {
-        f"rules/{name}.yaml": _yaml(rules_for(permission for permission in needed if permission.namespace == place))
-        for name, place in places.items()
-    }
+    named = sorted({permission.namespace for permission in needed} - set(places.values()))
+
+    def rules(place: str) -> list[dict[str, Any]]:
+        return rules_for(permission for permission in needed if permission.namespace == place)
+
+    made = {f"rules/{name}.yaml": _yaml(rules(place)) for name, place in places.items()}
+    return made | {"rules/declared.yaml": _yaml({namespace: rules(namespace) for namespace in named})}
 
 
 def _schema(values: Any) -> dict[str, Any]:
