@@ -16,7 +16,16 @@ import yaml
 
 from konverge.cli import management, monitoring
 from konverge.cli.documents import read_folder
-from konverge.cli.installation import GRACE, METRICS, PROBES, USER, in_namespaces, sharding_of
+from konverge.cli.installation import (
+    GRACE,
+    METRICS,
+    PROBES,
+    USER,
+    home_controllers,
+    in_namespaces,
+    provider_permissions,
+    sharding_of,
+)
 from konverge.cli.webhook_objects import CERTIFICATES, WebhookObjects
 from konverge.operators.catalog import Operator
 from konverge.runtime.rbac import permissions, rules_for
@@ -138,8 +147,9 @@ def _rules(operator: Operator) -> dict[str, str]:
     reviews = operator.manager is not None and operator.manager.declares_debug
     sharded = sharding_of([operator]) is not None
     needed = permissions(
-        in_namespaces(operator.controllers(), (_ANY,)), lease_namespace=_LEASE, reviews=reviews, sharded=sharded
+        in_namespaces(home_controllers([operator]), (_ANY,)), lease_namespace=_LEASE, reviews=reviews, sharded=sharded
     )
+    needed += provider_permissions([operator])
     places = {"cluster": "", "namespaced": _ANY, "lease": _LEASE}
     named = sorted({permission.namespace for permission in needed} - set(places.values()))
 

@@ -9,7 +9,7 @@ from typing import Any, Literal, NamedTuple
 
 from konverge import clock
 from konverge.cli.install_objects import missing_kinds
-from konverge.cli.installation import sharding_of
+from konverge.cli.installation import home_controllers, provider_permissions, sharding_of
 from konverge.client import Client, ClientError, Config, Forbidden, NotFound
 from konverge.client.call import Call
 from konverge.objects.kinds.apiextensions_v1 import CustomResourceDefinition
@@ -131,7 +131,8 @@ async def _definitions(client: Client, operator: Operator) -> Answer:
 
 async def _permissions(client: Client, operator: Operator, namespace: str) -> Answer:
     sharded = sharding_of([operator]) is not None
-    needed = permissions(operator.controllers(), lease_namespace=namespace, sharded=sharded)
+    controllers = home_controllers([operator])
+    needed = permissions(controllers, lease_namespace=namespace, sharded=sharded) + provider_permissions([operator])
     missing = await missing_permissions(client, needed)
     if missing:
         listed = "; ".join(map(str, missing[:3])) + (f" and {len(missing) - 3} more" if len(missing) > 3 else "")

@@ -162,14 +162,22 @@ class Installation(Program):
 
     def access(self) -> list[Obj]:
         """The service account and what it may do."""
-        controllers = [controller for operator in self.operators for controller in operator.controllers()]
         needed = permissions(
-            in_namespaces(controllers, self.watched),
+            in_namespaces(home_controllers(self.operators), self.watched),
             lease_namespace=self.namespace,
             reviews=self._reviews,
             sharded=sharding_of(self.operators) is not None,
         )
-        needed += self.webhooks.permissions()
+        return self._granted([*needed, *provider_permissions(self.operators), *self.webhooks.permissions()])
+
+    def access_elsewhere(self) -> list[Obj]:
+        """The same in each of the other clusters: the kubeconfig of a cluster has a token of this account."""
+        from konverge.runtime.clusters.roles import permissions_elsewhere
+
+        controllers = [controller for operator in self.operators for controller in operator.controllers()]
+        return self._granted(permissions_elsewhere(in_namespaces(controllers, self.watched)))
+
+    def _granted(self, needed: Sequence[Permission]) -> list[Obj]:
         objs: list[Obj] = [self._object("v1", "ServiceAccount")]
         for namespace in sorted({permission.namespace for permission in needed}):
             objs += self._role(namespace, [permission for permission in needed if permission.namespace == namespace])
@@ -253,6 +261,24 @@ def sharding_of(operators: Sequence[Operator]) -> Sharding | None:
     """How the work of these operators is shared, if it is: operators in company elect a leader."""
     manager = operators[0].manager if len(operators) == 1 else None
     return None if manager is None else manager.sharding
+
+
+def home_controllers(operators: Sequence[Operator]) -> list[Controller[Any]]:
+    """Those that run in the home cluster, with what they watch there."""
+    controllers = [controller for operator in operators for controller in operator.controllers()]
+    if all(each.clusters == "home" and all(w.clusters == "same" for w in each.watched) for each in controllers):
+        return controllers
+    from konverge.runtime.clusters.roles import at_home
+
+    return at_home(controllers)
+
+
+def provider_permissions(operators: Sequence[Operator]) -> list[Permission]:
+    """What the source of other clusters needs at home: operators in company have none."""
+    manager = operators[0].manager if len(operators) == 1 else None
+    provider = None if manager is None else manager.cluster_provider
+    needed: list[Permission] = getattr(provider, "permissions", list)()
+    return needed
 
 
 def in_namespaces(controllers: Sequence[Controller[Any]], namespaces: tuple[str, ...]) -> list[Controller[Any]]:

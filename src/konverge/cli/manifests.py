@@ -48,6 +48,8 @@ def _add_roles(commands: Any) -> None:
     add_operators(parser)
     _add_placement(parser)
     _add_cert_manager(parser)
+    about = "the roles in each of the other clusters (Manager(clusters=…)), not those at home"
+    parser.add_argument("--other-clusters", action="store_true", help=about)
     add_output(parser, "yaml", "json")
     parser.set_defaults(run=print_roles)
 
@@ -136,7 +138,8 @@ def print_definitions(arguments: argparse.Namespace) -> int:
 def print_roles(arguments: argparse.Namespace) -> int:
     from konverge.cli.documents import write
 
-    print(write(_installation(arguments, cert_manager=arguments.cert_manager).access(), arguments.output))
+    plan = _installation(arguments, cert_manager=arguments.cert_manager)
+    print(write(plan.access_elsewhere() if arguments.other_clusters else plan.access(), arguments.output))
     return 0
 
 

@@ -164,9 +164,10 @@ async def test_secrets_are_added_edited_broken_and_removed(client: Client) -> No
     await asyncio.wait({task})
 
 
-def test_the_right_to_read_secrets_is_asked_for() -> None:
+def test_the_right_to_read_secrets_and_to_report_them_is_asked_for() -> None:
     assert KubeconfigSecrets("fleet").permissions() == [
-        Permission("", "secrets", verb, "fleet") for verb in ("get", "list", "watch")
+        *(Permission("", "secrets", verb, "fleet") for verb in ("get", "list", "watch")),
+        *(Permission("", "events", verb, "fleet") for verb in ("create", "patch")),
     ]
 
 

@@ -57,8 +57,9 @@ class KubeconfigSecrets:
         self._allowed = {"allow_exec": allow_exec, "allow_files": allow_files}
 
     def permissions(self) -> list[Permission]:
-        """What it needs in the home cluster."""
-        return [Permission("", "secrets", verb, self.namespace) for verb in CACHE_VERBS]
+        """What it needs in the home cluster: to read the Secrets, and to record events about those it cannot use."""
+        needed = [Permission("", "secrets", verb, self.namespace) for verb in CACHE_VERBS]
+        return needed + [Permission("", "events", verb, self.namespace) for verb in ("create", "patch")]
 
     async def clusters(self, home: Client) -> AsyncIterator[Known]:
         spec = CacheSpec(resource=Secret.resource, namespaces=(self.namespace,), label_selector=self.label)
