@@ -77,6 +77,20 @@ def test_keys_of_any_type_have_the_same_slot_in_every_process() -> None:
     assert slot_of_key(Tenant("eu", "web")) == slot_of_key(Tenant("eu", "web"))
 
 
+def test_keys_with_sets_have_the_same_slot_in_every_process() -> None:
+    """The order of a set in memory hangs on the seed of the process."""
+    program = (
+        "from konverge.runtime.sharding.rendezvous import slot_of_key\n"
+        "print(slot_of_key(('web', frozenset({'eu', 'us', 'asia', 'africa'}))))"
+    )
+    slots = set()
+    for seed in ("1", "2", "3"):
+        environment = {**os.environ, "PYTHONHASHSEED": seed}
+        command = [sys.executable, "-c", program]
+        slots.add(subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout)
+    assert len(slots) == 1
+
+
 @given(st.sets(st.integers(0, NAMESPACE_SLOTS - 1), min_size=1), st.text("abcdefgh-0123456789", min_size=1))
 def test_the_selector_of_a_share_selects_its_namespaces(share: set[int], namespace: str) -> None:
     hashed = fnv1a(namespace)

@@ -52,8 +52,11 @@ def _weights(member: str, slots: int) -> tuple[int, ...]:
 
 
 def slot_of_key(key: Hashable) -> int:
-    """The slot of a key of any kind, as its JSON says it: two processes agree, and so do two releases of Python."""
-    return crc32(msgspec.json.encode(key)) % SLOTS
+    """The slot of a key of any kind, as its JSON says it: two processes agree, and so do two releases of Python.
+
+    The order of a set in memory is another in every process, so sets are written in order.
+    """
+    return crc32(msgspec.json.encode(key, order="deterministic")) % SLOTS
 
 
 def slot_of_namespace(key: Hashable) -> int:
