@@ -12,9 +12,26 @@ from konverge import clock
 from konverge.apiserver import ApiServer
 from konverge.cache.record import Key
 from konverge.client import Client, MergePatch, Static
+from konverge.objects.kinds.coordination_v1 import Lease
 from konverge.objects.kinds.core_v1 import Secret
 from konverge.runtime import Context, Controller, Manager
+from konverge.runtime.election import Timing
 from konverge.runtime.sharding import NotOurs, Sharding
+from konverge.runtime.sharding.assignment import Assignment, Member
+from konverge.runtime.sharding.fence import Fence
+from konverge.runtime.sharding.membership import (
+    Acknowledge,
+    Began,
+    Effect,
+    Ended,
+    Event,
+    Membership,
+    Passed,
+    Seen,
+    ShareChanged,
+    Written,
+)
+from konverge.runtime.writes import attribute_to
 from tests.runtime.objects import SPACE, config_map, secret
 from tests.runtime.sharding.test_manager import Process
 from tests.runtime.test_elector import Unreliable
@@ -152,3 +169,90 @@ async def test_keys_of_another_replica_cannot_be_written_for(server: ApiServer, 
     stop.set()
     await serving
     await second.end()
+
+
+ME = Member("a", "1")
+
+
+class Alone:
+    """A fence with the state machine behind it, all keys in one slot, and writes that end when the test says so."""
+
+    def __init__(self) -> None:
+        self.membership = Membership(Timing(), 1024)
+        self.effects: list[Effect] = []
+        self.fence = Fence(self.membership, lambda key: 7, self.step)
+        self.answered = asyncio.Event()
+        self.step(Seen(Assignment(1, (ME,))))
+        self.step(Written(ME, clock.elapsed()))
+
+    def step(self, event: Event) -> None:
+        effects = self.membership.step(event, clock.elapsed())
+        self.effects += effects
+        if any(isinstance(effect, ShareChanged) and effect.at_once for effect in effects):
+            self.fence.give_up()
+
+    def acknowledged(self) -> list[int]:
+        return [effect.epoch for effect in self.effects if isinstance(effect, Acknowledge)]
+
+    async def call(self, call: object) -> str:
+        await self.answered.wait()
+        return "took effect"
+
+    async def write(self) -> None:
+        attribute_to(None, Key(SPACE, "x"))  # type: ignore[arg-type]
+        await self.fence.send(self, None)  # type: ignore[arg-type]
+
+
+async def test_a_write_for_a_key_that_finishes_is_given_up_when_the_lease_ends() -> None:
+    alone = Alone()
+    alone.step(Began(7))
+    writing = asyncio.create_task(alone.write())
+    await asyncio.sleep(0)
+    alone.step(Seen(Assignment(2, (ME,), ())))
+    assert not alone.membership.share
+    assert alone.membership.finishing == {7}
+    await asyncio.sleep(10)
+    alone.step(Passed())
+    await asyncio.sleep(1)
+    assert writing.done()
+    with pytest.raises(NotOurs):
+        await writing
+
+
+async def test_a_write_of_a_task_that_a_reconcile_left_behind_holds_the_acknowledgement() -> None:
+    alone = Alone()
+    alone.step(Began(7))
+    writing = asyncio.create_task(alone.write())
+    await asyncio.sleep(0)
+    alone.step(Ended(7))
+    alone.step(Seen(Assignment(2, (ME,), ())))
+    assert alone.acknowledged() == [1], "it may take effect after another began"
+    alone.answered.set()
+    await writing
+    assert alone.acknowledged()[1:], "and nothing holds it when the answer is there"
+    assert not alone.membership.working
+
+
+async def test_a_lease_is_not_released_while_a_write_may_take_effect(server: ApiServer, client: Client) -> None:
+    began = asyncio.Event()
+
+    async def reconcile(ctx: Context[Secret]) -> None:
+        began.set()
+        await ctx.client.create(config_map("late"))
+
+    manager, wire, stop, serving = await make(server, reconcile)
+    inner = wire._inner.send
+
+    async def hang(request: Any) -> Any:
+        if "configmaps" in request.target:
+            await asyncio.sleep(3600)
+        return await inner(request)
+
+    wire._inner = type("Hanging", (), {"send": staticmethod(hang), "stream": wire._inner.stream})()
+    await client.create(secret("a"))
+    await began.wait()
+    manager._shutdown_timeout = 1.0
+    stop.set()
+    await serving
+    lease = await client.get(Lease, manager.shares.replica.leases.own, SPACE)
+    assert lease.spec.holder_identity, "others wait until it runs out"

@@ -137,7 +137,8 @@ class Membership(msgspec.Struct):
             effects.append(ShareChanged(share - self.share, lost, at_once=not valid))
             self.finishing = (self.finishing | (lost & self.working.keys())) - share if valid else frozenset()
             self.share = share
-        elif not valid:
+        elif not valid and self.finishing:
+            effects.append(ShareChanged(frozenset(), self.finishing, at_once=True))
             self.finishing = frozenset()
         if self.acknowledged < self.assignment.epoch and self.working.keys() <= allowed:
             self.acknowledged = self.assignment.epoch
