@@ -2,8 +2,9 @@
 
 The question is asked before every write, in the same turn of the loop in which the request leaves: a process that was
 suspended wakes up in the middle of its reconciles, and the first write of any of them fails. Writes that are on their
-way when the Lease runs out are given up. One whose answer was lost may still take effect, so its key counts as in work
-for as long as a write at the very end of a Lease may be on its way: the Lease's duration less the renew deadline.
+way when the Lease runs out are given up. The key of each counts as in work, whoever makes it: a reconcile may have
+started a task that outlives it. One whose answer was lost may still take effect, so its key counts as in work for as
+long as a write at the very end of a Lease may be on its way: the Lease's duration less the renew deadline.
 """
 
 from __future__ import annotations
@@ -54,6 +55,16 @@ class Fence:
         """Make a write, if it may be made."""
         slot = self.slot()
         self.check(slot)
+        if slot is None:
+            return await self._bounded(inner, call, slot)
+        self._step(Began(slot))
+        try:
+            return await self._bounded(inner, call, slot)
+        finally:
+            self._step(Ended(slot))
+
+    async def _bounded(self, inner: Caller, call: Call, slot: int | None) -> Response:
+        """Make a write that is given up when the Lease runs out."""
         limit = asyncio.timeout(None)
         try:
             async with limit:

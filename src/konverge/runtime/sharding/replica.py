@@ -107,14 +107,16 @@ class Replica:
     # -------------------------------------------------------------- the state machine
 
     def step(self, event: Event) -> None:
-        for effect in self.membership.step(event, clock.elapsed()):
+        effects = self.membership.step(event, clock.elapsed())
+        for effect in effects:
             if not isinstance(effect, ShareChanged):
                 self._urgent.set()
                 continue
             if effect.at_once:
                 self.fence.give_up()
             self._on_share(effect)
-        self._moved.set()
+        if effects:
+            self._moved.set()
         self._stepped.set()
 
     def _changed(self, change: Change) -> None:
