@@ -256,6 +256,10 @@ class Replica:
             return
         self._released = True
         self.step(Removed())  # before the write: from the moment it takes effect, others may have what was ours
+        self.fence.give_up()
+        if self.membership.working:  # such as a write that may still take effect: others have to wait
+            _log.warning("something is still in work: the Lease %s is not released, it runs out", self.leases.own)
+            return
         await self._write_lease(released=True)
 
     # -------------------------------------------------------------- the sharder's work
