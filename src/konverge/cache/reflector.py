@@ -366,6 +366,7 @@ class Reflector:
             accept = PARTIAL_METADATA_LIST if self.scope.metadata_only else "application/json"
             call = Call("list", self.scope.resource, self.scope.namespace, query=query, accept=accept)
             page = _list_decoder.decode((await self._caller.call(call)).body)
+            self.health.missing = False
             version = version or number(page.metadata.resource_version)
             self._deliver_page(page.items or [])
             if not page.metadata.continue_:

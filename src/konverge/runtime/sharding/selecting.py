@@ -15,7 +15,7 @@ from contextlib import suppress
 import msgspec
 
 from konverge.cache.informer import Informer
-from konverge.client import Client
+from konverge.client import Client, ConnectionLost, NotFound
 from konverge.client.call import Call, Caller
 from konverge.objects.resource import Resource
 from konverge.runtime.declared import DeclaredCaches
@@ -54,7 +54,10 @@ class SelectedShare:
         self.resources = selectable(caches)
         for resource in sorted(self.resources, key=str):
             query = {"limit": "1", "shardSelector": NOTHING}
-            body = (await client.caller.call(Call("list", resource, query=query))).body
+            try:
+                body = (await client.caller.call(Call("list", resource, query=query))).body
+            except NotFound:
+                continue  # its definition is not installed: another kind can say it
             self.works = msgspec.json.decode(body, type=_Answer).metadata.shard_info is not None
             return
 
@@ -79,8 +82,10 @@ class SelectedShare:
 
 
 async def _listed_again(informer: Informer) -> None:
+    """Wait until the cache shows what is asked for now. One whose kind is not installed has nothing to show; when the
+    kind comes, it asks for the share of then (see `_SelectingCalls`)."""
     mark = informer.mark("")
-    while True:
+    while not informer.missing:
         for reflector in informer.reflectors:
             reflector.list_again()
         with suppress(TimeoutError):
@@ -118,11 +123,27 @@ class _SelectingCalls:
         return self._inner.near
 
     async def call(self, call: Call) -> Response:
-        if more := self._share.query(call):
-            call.query = call.query | more
-        return await self._inner.call(call)
+        more = self._share.query(call)
+        if not more:
+            return await self._inner.call(call)
+        call.query = call.query | more
+        response = await self._inner.call(call)
+        if more != self._share.query(call):
+            raise _outdated()
+        return response
 
     async def stream(self, call: Call) -> Stream:
-        if more := self._share.query(call):
-            call.query = call.query | more
-        return await self._inner.stream(call)
+        more = self._share.query(call)
+        if not more:
+            return await self._inner.stream(call)
+        call.query = call.query | more
+        stream = await self._inner.stream(call)
+        if more != self._share.query(call):
+            await stream.aclose()
+            raise _outdated()
+        return stream
+
+
+def _outdated() -> ConnectionLost:
+    """A cache whose kind was just installed must not begin with what we had when it asked."""
+    return ConnectionLost("our share has changed since this was asked for")

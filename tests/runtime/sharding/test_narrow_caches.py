@@ -1,0 +1,105 @@
+"""Caches that hold a share alone: what they do not hold is never taken for absent."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+
+from konverge.apiserver import ApiServer
+from konverge.apiserver.config import Config
+from konverge.client import Client, ConnectionLost, Static
+from konverge.client.call import Call
+from konverge.objects import CustomResource, Model, ObjectMeta, crd
+from konverge.objects.kinds.core_v1 import Namespace, Secret
+from konverge.runtime import Context, Controller, Manager, Owns
+from konverge.runtime.sharding import Sharding
+from konverge.runtime.sharding.selecting import SelectedShare
+from tests.runtime.sharding.test_by_namespace import SPACES
+
+pytestmark = [pytest.mark.virtual, pytest.mark.spec("R-81")]
+
+
+class Shape(Model):
+    size: int = 0
+
+
+class Aerial(CustomResource[Shape, Shape], group="aaa.konverge.dev", version="v1"):
+    """A kind that comes before Secrets in every order."""
+
+
+class Zeppelin(CustomResource[Shape, Shape], group="zzz.konverge.dev", version="v1"):
+    """A kind that comes after them."""
+
+
+@pytest.fixture
+async def place() -> AsyncIterator[ApiServer]:
+    async with ApiServer(config=Config(feature_gates=frozenset({"ShardedListAndWatch"}))) as server:
+        client = client_of(server)
+        for space in SPACES:
+            await client.create(Namespace(metadata=ObjectMeta(name=space)))
+            await client.create(Secret(metadata=ObjectMeta(name="s", namespace=space)))
+        yield server
+
+
+def client_of(server: ApiServer) -> Client:
+    return Client(server.transport, credentials=Static.bearer(server.token))
+
+
+class Process:
+    def __init__(self, server: ApiServer, controller: Controller[Secret]) -> None:
+        self.manager = Manager(client_of(server), name="op", sharding=Sharding(name="op", by="namespace"))
+        self.manager.add(controller)
+        self.stop = asyncio.Event()
+
+    def start(self) -> None:
+        self.serving = asyncio.create_task(self.manager.serve(self.stop))
+
+    async def end(self) -> None:
+        self.stop.set()
+        await self.serving
+
+
+@pytest.mark.parametrize("kind", [Aerial, Zeppelin])
+async def test_an_optional_kind_that_is_not_installed_stops_nothing(
+    place: ApiServer, kind: type[Aerial | Zeppelin]
+) -> None:
+    worked: list[str] = []
+
+    async def reconcile(ctx: Context[Secret]) -> None:
+        worked.append(ctx.request.namespace)
+
+    process = Process(place, Controller(Secret, reconcile, owns=[Owns(kind, optional=True)]))
+    process.start()
+    await asyncio.sleep(6)
+    assert sorted(worked) == sorted(SPACES)
+    client = client_of(place)
+    await client.create(crd(kind))
+    await asyncio.sleep(60)
+    for space in SPACES:
+        await client.create(kind(metadata=ObjectMeta(name="x", namespace=space), spec=Shape()))
+    await asyncio.sleep(1)
+    owned = process.manager.engines["secret"].caches.owned[0]
+    assert {key.namespace for key, _ in owned.items()} == set(SPACES), "it asks for the share of now"
+    await process.end()
+
+
+async def test_what_was_asked_for_an_earlier_share_fills_no_cache(place: ApiServer) -> None:
+    """A kind is installed while our share changes: nothing else would make its cache list again."""
+    share = SelectedShare()
+    share.works, share.resources = True, frozenset({Secret.resource})
+    inner = client_of(place)
+    caller = share.client(inner).caller
+    for verb, attribute in (("list", "call"), ("watch", "stream")):
+        passing = getattr(inner.caller, attribute)
+
+        async def while_it_changes(call: Call, passing: Any = passing) -> Any:
+            share.selector = f"{share.selector} "
+            return await passing(call)
+
+        setattr(caller._inner, attribute, while_it_changes)  # type: ignore[attr-defined]
+        query = {"watch": "true"} if verb == "watch" else {}
+        with pytest.raises(ConnectionLost):
+            await getattr(caller, attribute)(Call(verb, Secret.resource, query=query))
