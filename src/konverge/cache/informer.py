@@ -61,6 +61,9 @@ class Informer:
         self.health_listeners: list[Callable[[str, Exception | None], None]] = []
         """Called with the namespace (empty for all) and the error of every failed attempt to list or watch, and with
         None when the watch works again."""
+        self.shows: Callable[[str], bool] | None = None
+        """Whether the server is asked for the objects of a namespace (empty: of all); None when it is asked for all.
+        What is not shown may be there all the same."""
         self.quarantine = Quarantine(str(spec))
         self._handlers: list[tuple[Handler, Callable[[], bool]]] = []
         self._waiters: list[_Waiter] = []
@@ -304,7 +307,11 @@ class Informer:
             part.store.add_index(name, function)
 
     def covers(self, namespaces: Iterable[str]) -> bool:
+        if self.shows is not None:
+            return all(self.shows(namespace) for namespace in namespaces)
         return "" in self._parts or all(namespace in self._parts for namespace in namespaces)
 
     def _part(self, namespace: str) -> _Part | None:
+        if self.shows is not None and namespace and not self.shows(namespace):
+            return None  # nothing of it will ever be shown
         return self._everywhere or self._parts.get(namespace)

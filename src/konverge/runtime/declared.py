@@ -148,8 +148,8 @@ class DeclaredCaches:
     def require_namespace(self, kind: type[Object], namespace: str) -> None:
         """Refuse a read of a declared kind in a namespace that no declaration has."""
         informers = self.by_resource.get(kind.resource)
-        if not informers or any(informer.covers([namespace]) for informer in informers):
-            return
+        if not informers or any(each.shows is not None or each.covers([namespace]) for each in informers):
+            return  # what a cache of a share does not show is read live
         if self._undeclared is not None and self._undeclared.grants(kind, "get", namespace):
             return  # it is read live there, by declaration
         name = kind.__name__
@@ -262,7 +262,7 @@ class DeclaredCaches:
 
     def _of_everything(self, kind: type[K]) -> Lister[K] | None:
         for informer in self._readable_as(kind):
-            if not informer.spec.selective and not informer.spec.namespaces:
+            if not informer.spec.selective and not informer.spec.namespaces and informer.shows is None:
                 return self._lister(kind, informer)
         return None
 

@@ -10,13 +10,15 @@ import pytest
 
 from konverge.apiserver import ApiServer
 from konverge.apiserver.config import Config
-from konverge.client import Client, ConnectionLost, Static
+from konverge.cache.record import Key
+from konverge.client import Client, ConnectionLost, MergePatch, Static
 from konverge.client.call import Call
 from konverge.objects import CustomResource, Model, ObjectMeta, crd
-from konverge.objects.kinds.core_v1 import Namespace, Secret
+from konverge.objects.kinds.core_v1 import ConfigMap, Namespace, Secret
 from konverge.runtime import Context, Controller, Manager, Owns
 from konverge.runtime.sharding import Sharding
 from konverge.runtime.sharding.selecting import SelectedShare
+from konverge.runtime.tasks.manager_tasks import TaskContext
 from tests.runtime.sharding.test_by_namespace import SPACES
 
 pytestmark = [pytest.mark.virtual, pytest.mark.spec("R-81")]
@@ -57,9 +59,66 @@ class Process:
     def start(self) -> None:
         self.serving = asyncio.create_task(self.manager.serve(self.stop))
 
+    def owned(self) -> set[str]:
+        assert self.manager.shares is not None
+        return {space for space in SPACES if self.manager.shares.admits(Key(space, "s"))}
+
     async def end(self) -> None:
         self.stop.set()
         await self.serving
+
+
+class Looking:
+    """A reconciler that looks beyond its own namespace, and notes what it sees there."""
+
+    def __init__(self) -> None:
+        self.elsewhere = ""
+        self.listed: list[int] = []
+        self.got: list[bool] = []
+        self.deleted: list[bool] = []
+
+    async def __call__(self, ctx: Context[Secret]) -> None:
+        if not self.elsewhere:
+            return
+        self.listed.append(len(await ctx.list(Secret, "")))
+        self.got.append(await ctx.get(Secret, "s", self.elsewhere) is not None)
+        self.deleted.append(await ctx.delete(ConfigMap, "extra", self.elsewhere))
+        if ctx.obj.metadata.labels.get("round") == "1":
+            await ctx.client.create(ConfigMap(metadata=ObjectMeta(name="made", namespace=self.elsewhere)))
+
+
+async def test_what_is_in_other_shares_is_read_live(place: ApiServer) -> None:
+    client = client_of(place)
+    for space in SPACES:
+        await client.create(ConfigMap(metadata=ObjectMeta(name="extra", namespace=space)))
+    looking = Looking()
+    first = Process(place, Controller(Secret, looking, owns=[ConfigMap]))
+    second = Process(place, Controller(Secret, Looking(), owns=[ConfigMap]))
+    seen_by_task: list[int] = []
+    for process in (first, second):
+
+        async def count(ctx: TaskContext) -> None:
+            while True:
+                await asyncio.sleep(1)
+                seen_by_task.append(len(await ctx.list(Secret, "")))
+
+        process.manager.add_task(count, leader_only=True)
+        process.start()
+        await asyncio.sleep(8)
+    assert first.owned()
+    assert second.owned()
+    assert seen_by_task
+    assert set(seen_by_task) == {len(SPACES)}, "a task sees all there is"
+    looking.elsewhere = min(second.owned())
+    for number in ("1", "2"):
+        label = MergePatch({"metadata": {"labels": {"round": number}}})
+        await client.patch(Secret, "s", label, min(first.owned()))
+        await asyncio.sleep(1)
+    assert set(looking.listed) == {len(SPACES)}
+    assert looking.got == [True, True], "nothing waits for a write that our caches never show"
+    assert looking.deleted == [True, False]
+    for process in (first, second):
+        await process.end()
 
 
 @pytest.mark.parametrize("kind", [Aerial, Zeppelin])

@@ -3,23 +3,25 @@
 The server selects by ranges of a hash of the namespace (KEP-5866, the feature gate ShardedListAndWatch). A server
 without it ignores the parameter and shows everything; then it is not sent again, and the gates of the queues alone make
 the share. Selected are the kinds that a controller reconciles and owns: their objects live in the namespace of the key.
-Kinds that are watched or read are left whole, because a reconciler may look at any of them.
+Kinds that are watched or read are left whole, because a reconciler may look at any of them. What a cache does not show
+(`Informer.shows`) is read live: a reconciler may look into another namespace, and a task into all of them.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 
 import msgspec
 
 from konverge.cache.informer import Informer
+from konverge.cache.record import Key
 from konverge.client import Client, ConnectionLost, NotFound
 from konverge.client.call import Call, Caller
 from konverge.objects.resource import Resource
 from konverge.runtime.declared import DeclaredCaches
-from konverge.runtime.sharding.rendezvous import shard_selector
+from konverge.runtime.sharding.rendezvous import NAMESPACE_SLOTS, shard_selector, slot_of_namespace
 from konverge.wire.message import Response, Stream
 
 NOTHING = "shardRange(object.metadata.namespace, '0x0000000000000000', '0x0000000000000001')"
@@ -45,12 +47,20 @@ class SelectedShare:
 
     def __init__(self) -> None:
         self.selector = NOTHING
+        self.share: frozenset[int] = frozenset()
         self.resources: frozenset[Resource] = frozenset()
         self.works: bool | None = None
         """Whether the server selects; None before it was asked."""
 
-    async def begin(self, client: Client, caches: Iterable[DeclaredCaches]) -> None:
+    async def begin(self, client: Client, caches: Sequence[DeclaredCaches]) -> None:
         """Ask the server whether it selects, before the caches fill."""
+        await self._ask(client, caches)
+        if self.works:
+            for informer in _informers(caches):
+                if informer.spec.resource in self.resources:
+                    informer.shows = _within(self.share)
+
+    async def _ask(self, client: Client, caches: Sequence[DeclaredCaches]) -> None:
         self.resources = selectable(caches)
         for resource in sorted(self.resources, key=str):
             query = {"limit": "1", "shardSelector": NOTHING}
@@ -74,11 +84,20 @@ class SelectedShare:
         selector = shard_selector(share) or NOTHING
         if not self.works or selector == self.selector:
             return
-        self.selector = selector
-        narrowed = [informer for informer in informers if informer.spec.resource in self.resources]
-        for informer in narrowed:
-            if not informer.spec.namespaces:
-                await _listed_again(informer)
+        kept = self.share & share
+        self.selector, self.share = selector, share
+        narrow = [informer for informer in informers if informer.shows is not None]
+        for informer in narrow:
+            informer.shows = _within(kept)
+        for informer in narrow:
+            await _listed_again(informer)
+            informer.shows = _within(share)
+
+
+def _within(share: frozenset[int]) -> Callable[[str], bool]:
+    """The namespaces of these slots, for `Informer.shows`."""
+    everything = len(share) == NAMESPACE_SLOTS
+    return lambda namespace: slot_of_namespace(Key(namespace, "")) in share if namespace else everything
 
 
 async def _listed_again(informer: Informer) -> None:
@@ -103,9 +122,12 @@ def selectable(caches: Iterable[DeclaredCaches]) -> frozenset[Resource]:
             i for i in (declared.primary, *declared.owned) if i.spec.resource.namespaced and not i.spec.namespaces
         ]
         own |= {informer.spec.resource for informer in narrow}
-        every = (informer for informers in declared.by_resource.values() for informer in informers)
-        others |= {informer.spec.resource for informer in every if informer not in narrow}
+        others |= {informer.spec.resource for informer in _informers([declared]) if informer not in narrow}
     return frozenset(own - others)
+
+
+def _informers(caches: Iterable[DeclaredCaches]) -> Iterator[Informer]:
+    return (informer for declared in caches for informers in declared.by_resource.values() for informer in informers)
 
 
 class _SelectingClient(Client):
