@@ -180,7 +180,8 @@ class Store:
             return Change(ChangeType.ADDED, key, None, record, initial, _meta=meta)
         return Change(ChangeType.UPDATED, key, old, record, initial, _meta=meta)
 
-    def delete(self, key: Key) -> Change | None:
+    def delete(self, key: Key, *, listed: bool = False) -> Change | None:
+        """An object is gone; `listed`: a later list does not have it."""
         space = self._spaces.get(key.namespace)
         old = space.pop(key.name, None) if space is not None else None
         if old is None or space is None:
@@ -190,7 +191,7 @@ class Store:
         for index in self._indexes.values():
             index.drop(key)
         self.count -= 1
-        return Change(ChangeType.DELETED, key, old, None)
+        return Change(ChangeType.DELETED, key, old, None, listed=listed)
 
     def replacement(self) -> Replacement:
         return Replacement(self)
@@ -222,7 +223,7 @@ class Replacement:
         """Replace the stored state, in slices. Deletes come first: a name that was freed and reused is both."""
         for stored in _slices(list(self.store.items())):
             gone = [key for key, record in stored if self._is_gone(key, record)]
-            yield [change for key in gone if (change := self.store.delete(key))]
+            yield [change for key in gone if (change := self.store.delete(key, listed=True))]
         for listed in _slices(list(self.seen.items())):
             yield [change for key, record in listed if (change := self._put(key, record))]
         self.store.version = version

@@ -18,6 +18,7 @@ from konverge.objects.kinds.core_v1 import ConfigMap, Namespace, Secret
 from konverge.runtime import Context, Controller, Manager, Owns
 from konverge.runtime.sharding import Sharding
 from konverge.runtime.sharding.selecting import SelectedShare
+from konverge.runtime.tasks.gone import Gone
 from konverge.runtime.tasks.manager_tasks import TaskContext
 from tests.runtime.sharding.test_by_namespace import SPACES
 
@@ -162,3 +163,29 @@ async def test_what_was_asked_for_an_earlier_share_fills_no_cache(place: ApiServ
         query = {"watch": "true"} if verb == "watch" else {}
         with pytest.raises(ConnectionLost):
             await getattr(caller, attribute)(Call(verb, Secret.resource, query=query))
+
+
+async def test_an_object_that_moves_to_another_share_is_not_gone(place: ApiServer) -> None:
+    gone: list[str] = []
+
+    async def on_gone(about: Gone) -> None:
+        gone.append(about.request.namespace)
+
+    first = Process(place, Controller(Secret, nothing, on_gone=on_gone))
+    second = Process(place, Controller(Secret, nothing))
+    first.start()
+    await asyncio.sleep(5)
+    second.start()
+    await asyncio.sleep(10)
+    assert second.owned()
+    await second.end()
+    await asyncio.sleep(5)
+    assert first.owned() == set(SPACES)
+    assert not gone, "they were in the other share, and came back"
+    await client_of(place).delete(Secret, "s", SPACES[0])
+    await asyncio.sleep(1)
+    assert gone == [SPACES[0]]
+    await first.end()
+
+
+async def nothing(ctx: Context[Secret]) -> None: ...

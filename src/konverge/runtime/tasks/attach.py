@@ -30,6 +30,7 @@ def gone_objects(engine: Engine[Any], client: Client, recorder: Recorder, manage
     gone = GoneObjects(controller.on_gone, queue, make)
     if engine.gate is not None:
         gone.owns = engine.gate.admits
+    gone.shows = lambda namespace: engine.caches.primary.covers([namespace])
     engine.caches.primary.add_handler(gone.changed, engine.is_busy)
     return gone
 

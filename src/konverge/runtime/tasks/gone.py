@@ -81,6 +81,8 @@ class GoneObjects:
         """Whether the controller runs."""
         self.owns: Callable[[Request], bool] = lambda request: True
         """Whether a key is this process's to work on, while the controller runs."""
+        self.shows: Callable[[str], bool] = lambda namespace: True
+        """Whether the cache shows what is in a namespace, or may leave it out."""
         self._on_gone = on_gone
         self._queue = queue
         self._make = make
@@ -102,7 +104,7 @@ class GoneObjects:
         old, new = change.old, change.new
         if old is None or (new is not None and new.uid == old.uid):
             return
-        if change.listed and not self.owns(change.key):
+        if change.listed and not self.shows(change.key.namespace):
             return  # the cache shows another share now: the object may well be there
         if not self.leads or not self.owns(change.key):
             self._forget_old()
