@@ -166,3 +166,22 @@ async def test_who_stands_by_remembers_the_latest_alone() -> None:
     await asyncio.sleep(2)
     objects.changed(_gone("c"))
     assert [name for name in "abc" if Key(SPACE, name) in objects] == ["b", "c"]
+
+
+async def test_what_came_to_us_is_owed_for_as_long_as_its_call_fails() -> None:
+    async def on_gone(gone: Gone) -> None: ...
+
+    objects = GoneObjects(on_gone, lambda request, change: None, lambda request, metadata: None)  # type: ignore[arg-type,return-value]
+    ours: set[Key] = set()
+    objects.leads, objects.owns = True, ours.__contains__
+    objects.changed(_gone("a"))
+    objects.changed(_gone("b"))
+    ours.add(Key(SPACE, "a"))
+    for name in ("c", "d"):
+        await asyncio.sleep(STANDBY_MEMORY + 1)
+        objects.changed(_gone(name))
+    assert [name for name in "abcd" if Key(SPACE, name) in objects] == ["a", "d"]
+    ours.clear()
+    await asyncio.sleep(STANDBY_MEMORY + 1)
+    objects.changed(_gone("e"))
+    assert objects.waiting() == [Key(SPACE, "e")], "of what has moved on, no more than a memory is kept"

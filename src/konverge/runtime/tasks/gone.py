@@ -90,7 +90,7 @@ class GoneObjects:
         self._waiting: dict[Request, dict[str, ObjectMeta]] = {}
         """Key -> uid -> metadata."""
         self._seen: dict[tuple[Request, str], float] = {}
-        """When each disappeared, oldest first; kept while the controller does not run."""
+        """When each disappeared whose key was not ours, oldest first."""
 
     def __contains__(self, request: object) -> bool:
         return request in self._waiting
@@ -122,11 +122,14 @@ class GoneObjects:
         self._waiting.pop(request, None)
 
     def _forget_old(self) -> None:
-        limit = self._loop.time() - STANDBY_MEMORY
-        while self._seen and next(iter(self._seen.values())) < limit:
+        now = self._loop.time()
+        while self._seen and next(iter(self._seen.values())) < now - STANDBY_MEMORY:
             request, uid = next(iter(self._seen))
             del self._seen[request, uid]
             waiting = self._waiting.get(request, {})
+            if uid in waiting and self.leads and self.owns(request):
+                self._seen[request, uid] = now  # it came to us: its call is owed, however long that takes
+                continue
             waiting.pop(uid, None)
             if not waiting:
                 self._waiting.pop(request, None)
