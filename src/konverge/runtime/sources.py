@@ -15,6 +15,7 @@ from konverge.observe.metrics import ControllerNumbers
 from konverge.runtime.declare import Source
 from konverge.runtime.keys import checked
 from konverge.runtime.result import Request
+from konverge.runtime.tasks.cancellation import authors_code
 from konverge.runtime.tasks.restarts import Restarts
 
 _log = logging.getLogger("konverge.controller")
@@ -30,8 +31,9 @@ async def listen(
         began = loop.time()
         problem = "it ended"
         try:
-            async for request in source.requests():
-                add(checked(request, key))
+            with authors_code():
+                async for request in source.requests():
+                    add(checked(request, key))
         except Exception as error:  # the author's code, or what it speaks to
             problem = str(error) or type(error).__name__
             _log.error("%s: the source %s failed", numbers.name, source.name, exc_info=error)

@@ -16,6 +16,7 @@ from konverge.observe import logs
 from konverge.runtime.failures import Failures
 from konverge.runtime.result import TerminalError
 from konverge.runtime.retries import is_other_work, is_transient
+from konverge.runtime.tasks.cancellation import authors_code
 from konverge.runtime.tasks.daemon_context import DaemonContext
 from konverge.runtime.tasks.declared import Daemon
 from konverge.runtime.tasks.ending import end
@@ -164,7 +165,8 @@ class Daemons:
             began = host.loop.time()
             counts[declared.name] = counts.get(declared.name, 0) + 1
             try:
-                await declared.function(context)
+                with authors_code():
+                    await declared.function(context)
                 return
             except Exception as error:  # the author's code, or what it speaks to
                 host.count_failure(task)

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from konverge.client import Client
 from konverge.runtime.failures import message
 from konverge.runtime.problems import noticing
+from konverge.runtime.tasks.cancellation import authors_code
 from konverge.runtime.tasks.manager_tasks import task_name
 
 HOOK_TIMEOUT = 10.0
@@ -42,7 +43,7 @@ async def run_startup_hooks(hooks: Sequence[Hook], client: Client) -> None:
     for hook in hooks:
         name = task_name(hook)
         try:
-            with noticing(lambda name=name: f"waiting for the start-up hook {name}"):  # type: ignore[misc]
+            with authors_code(), noticing(lambda name=name: f"waiting for the start-up hook {name}"):  # type: ignore[misc]
                 await hook(HookContext(client=client))
         except Exception as error:
             _log.error("the start-up hook %s failed", name, exc_info=error)
@@ -64,7 +65,8 @@ class ShutdownHooks:
             name = task_name(hook)
             try:
                 async with asyncio.timeout(self._limit):
-                    await hook(HookContext(client=self.client))
+                    with authors_code():
+                        await hook(HookContext(client=self.client))
             except TimeoutError as error:
                 _log.error("the shut-down hook %s has not returned within %g s", name, self._limit, exc_info=error)
             except Exception as error:

@@ -18,6 +18,7 @@ from konverge.objects.meta import Object
 from konverge.observe.metrics import TaskNumbers
 from konverge.runtime.base_context import BaseContext, Caches, Recorder
 from konverge.runtime.failures import message
+from konverge.runtime.tasks.cancellation import authors_code
 from konverge.runtime.tasks.ending import end
 from konverge.runtime.tasks.restarts import Restarts
 
@@ -110,7 +111,8 @@ async def _run(task: ManagerTask, context: TaskContext, numbers: TaskNumbers) ->
         began = loop.time()
         numbers.running = True
         try:
-            await task.function(context)
+            with authors_code():
+                await task.function(context)
         except Exception as error:  # the author's code, or what it speaks to
             pause = restarts.next_pause(loop.time() - began)
             numbers.restarts += 1

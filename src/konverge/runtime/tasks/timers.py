@@ -20,6 +20,7 @@ from konverge.observe import logs
 from konverge.runtime.failures import Failures
 from konverge.runtime.result import Quarantined, TerminalError
 from konverge.runtime.retries import TRANSIENT_DELAY, is_other_work, is_transient
+from konverge.runtime.tasks.cancellation import authors_code
 from konverge.runtime.tasks.declared import Every
 from konverge.runtime.tasks.host import TaskHost
 from konverge.runtime.tasks.object_task import ObjectTask
@@ -227,7 +228,8 @@ class Timers:
         counts = self._host.numbers.timer_calls
         counts[declared.name] = counts.get(declared.name, 0) + 1
         async with asyncio.timeout(self._host.settings.timeout):
-            await declared.function(context)
+            with authors_code():
+                await declared.function(context)
 
     def _done(self, task: ObjectTask, state: _Timer) -> None:
         self._calls.pop(task, None)
