@@ -16,7 +16,7 @@ from konverge.objects.kinds.core_v1 import ConfigMap, Secret
 from konverge.observe.exposition import render
 from konverge.runtime import Context, Controller, LeadershipLost, Manager, Use
 from konverge.runtime.manager import LeaderElection
-from konverge.runtime.tasks.manager_tasks import TaskContext
+from konverge.runtime.tasks.manager_tasks import ManagerTask, RunningTasks, TaskContext
 from konverge.wire.message import Headers, Request
 from tests.runtime.objects import SPACE, config_map, secret
 from tests.runtime.tasks.network import Network
@@ -243,3 +243,69 @@ def _calling(calls: list[str], text: str) -> Callable[[Any], Awaitable[None]]:
 def test_a_name_is_given_once() -> None:
     with pytest.raises(ValueError, match="already a task 'note'"):
         Manager().add_task(note).add_task(note)  # type: ignore[arg-type]
+
+
+class Alone:
+    """A task that takes a moment to end, and may never run twice at once."""
+
+    def __init__(self, grace: float = 0.0) -> None:
+        self.running = 0
+        self.runs = 0
+        self.task = ManagerTask(function=self, name="alone", leader_only=True, grace=grace)
+        self.tasks = RunningTasks(
+            lambda task: TaskContext(task.name, client=None, caches=None, recorder=None, manager=""), {}
+        )  # type: ignore[arg-type]
+
+    async def __call__(self, ctx: TaskContext) -> None:
+        self.running += 1
+        self.runs += 1
+        assert self.running == 1, "two runs of one task at once"
+        try:
+            await asyncio.sleep(3600)
+        finally:
+            await asyncio.sleep(5)
+            self.running -= 1
+
+
+async def test_who_leads_again_waits_for_the_end_of_what_it_cancelled() -> None:
+    alone = Alone()
+    for _ in range(4):
+        alone.tasks.start([alone.task])
+        await asyncio.sleep(1)
+        alone.tasks.cancel(leader_only=True)
+    alone.tasks.start([alone.task])
+    await asyncio.sleep(10)
+    assert alone.running == 1
+    assert alone.runs == 2, "those in between were cancelled before they began"
+    for _ in range(4):
+        alone.tasks.cancel(leader_only=True)
+        await asyncio.sleep(10)
+        alone.tasks.start([alone.task])
+    assert len(alone.tasks._running) == 1, "what has ended is not kept"
+    await alone.tasks.end(20)
+    assert not alone.running
+
+
+@pytest.mark.parametrize("ending", ["ask", "cancel"])
+async def test_nothing_is_started_by_who_ends(ending: str) -> None:
+    alone = Alone()
+    getattr(alone.tasks, ending)()
+    alone.tasks.start([alone.task])
+    await asyncio.sleep(1)
+    assert not alone.runs
+    await alone.tasks.end(20)
+    alone.tasks.start([alone.task])
+    await asyncio.sleep(1)
+    assert not alone.runs
+
+
+async def test_what_waits_for_an_earlier_run_is_not_started_by_who_ends() -> None:
+    alone = Alone(grace=8.0)
+    alone.tasks.start([alone.task])
+    await asyncio.sleep(1)
+    alone.tasks.cancel(leader_only=True)
+    alone.tasks.start([alone.task])
+    await asyncio.sleep(1)
+    await alone.tasks.end(20)
+    assert alone.runs == 1
+    assert not alone.running

@@ -19,7 +19,7 @@ from konverge.observe.metrics import TaskNumbers
 from konverge.runtime.base_context import BaseContext, Caches, Recorder
 from konverge.runtime.failures import message
 from konverge.runtime.tasks.cancellation import authors_code
-from konverge.runtime.tasks.ending import end
+from konverge.runtime.tasks.ending import SILENCE, end
 from konverge.runtime.tasks.restarts import Restarts
 
 _log = logging.getLogger("konverge.manager")
@@ -73,34 +73,58 @@ class RunningTasks:
         self._contexts = contexts
         self._numbers = numbers
         self._running: list[tuple[ManagerTask, TaskContext, asyncio.Task[None]]] = []
+        self._ended = False
 
     def start(self, tasks: list[ManagerTask]) -> None:
+        """Start tasks, each when an earlier run of it has ended. After `ask` none is started any more."""
+        if self._ended:
+            return
+        self._running = [entry for entry in self._running if not entry[2].done()]
         for task in tasks:
+            earlier = [run for other, _, run in self._running if other is task]
             context, numbers = self._contexts(task), TaskNumbers()
             self._numbers[task.name] = numbers
-            run = asyncio.create_task(_run(task, context, numbers), name=f"task {task.name}")
+            run = asyncio.create_task(_run_after(earlier, task, context, numbers), name=f"task {task.name}")
             self._running.append((task, context, run))
 
     def ask(self) -> None:
         """Ask all to stop."""
+        self._ended = True
         for _, context, _ in self._running:
             context.stop.set()
 
     def cancel(self, *, leader_only: bool = False) -> None:
         """Cancel all at once, or those of the leader alone: they may not go on."""
+        self._ended = self._ended or not leader_only
         for task, context, run in self._running:
             if task.leader_only or not leader_only:
                 context.stop.set()
-                run.cancel()
+                if not run.cancelling():  # a second one would end what it does at its end
+                    run.cancel()
 
     async def end(self, limit: float) -> None:
         """End all, each within its grace; after `limit` seconds those that still run are left behind."""
+        self._ended = True
         running, self._running = self._running, []
         ending = [
             end(run, context.stop.set, min(task.grace, limit), _log, max(limit - task.grace, 1.0))
             for task, context, run in running
         ]
         await asyncio.gather(*ending)
+
+
+async def _run_after(
+    earlier: list[asyncio.Task[None]], task: ManagerTask, context: TaskContext, numbers: TaskNumbers
+) -> None:
+    """A leader that lost its place and won it again: what was cancelled then may still be at its end."""
+    while late := [run for run in earlier if not run.done()]:
+        _, waiting = await asyncio.wait(late, timeout=SILENCE)
+        if waiting:
+            _log.warning(
+                "the task %s begins when its earlier run has ended: it must not catch CancelledError", task.name
+            )
+    if not context.stop.is_set():
+        await _run(task, context, numbers)
 
 
 async def _run(task: ManagerTask, context: TaskContext, numbers: TaskNumbers) -> None:
