@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Any
 
 import pytest
 
@@ -103,6 +104,39 @@ async def test_a_lease_that_is_deleted_by_hand_costs_a_moment(server: ApiServer,
     assert sorted(first.worked + second.worked) == sorted(f"s{number}" for number in range(20))
     assert first.worked
     assert second.worked
+    await first.end()
+    await second.end()
+
+
+async def test_a_plugin_that_fails_in_its_own_way_costs_an_attempt(server: ApiServer, client: Client) -> None:
+    """Credentials come from code of others: what it raises ends neither a member nor the sharder."""
+    first = Process(server, "first")
+    await asyncio.sleep(5)
+    replica = first.manager.shares.replica  # type: ignore[union-attr]
+    failed: list[str] = []
+
+    def fail_once(target: Any, name: str) -> None:
+        working = getattr(target, name)
+
+        async def call(*arguments: Any, **options: Any) -> Any:
+            if name not in failed:
+                failed.append(name)
+                raise RuntimeError("the plugin is broken")
+            return await working(*arguments, **options)
+
+        setattr(target, name, call)
+
+    fail_once(replica._client, "get")
+    fail_once(replica, "_write_assignment")
+    touched = MergePatch({"metadata": {"annotations": {"touched": "yes"}}})
+    await client.patch(Lease, replica.leases.own, touched, SPACE)
+    second = Process(server, "second")
+    await asyncio.sleep(10)
+    assert sorted(failed) == ["_write_assignment", "get"]
+    assert not first.serving.done()
+    shares = [process.manager.shares.replica.membership.share for process in (first, second)]  # type: ignore[union-attr]
+    assert sum(map(len, shares)) == 1024
+    assert all(shares)
     await first.end()
     await second.end()
 

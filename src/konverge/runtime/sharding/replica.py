@@ -232,7 +232,11 @@ class Replica:
             lease = await self._client.get(LEASES, self.leases.own, space, timeout=self.sharding.timing.renew_deadline)
         except NotFound:
             lease = {}
-        except ClientError:
+        except Exception as error:  # as for a write: another attempt follows
+            if self._problem.due():
+                _log.warning(
+                    "cannot read the lease %s/%s: %s", space, self.leases.own, str(error) or type(error).__name__
+                )
             return
         ours = (lease.get("spec") or {}).get("holderIdentity") == self.leases.identity
         if me is not None and not (ours and member_of(lease) == me):
@@ -310,6 +314,10 @@ class Replica:
         except (ClientError, LeadershipLost) as error:
             if self._problem.due():
                 _log.warning("cannot write for the group %s: %s", self.sharding.name, error)
+            return False
+        except Exception:
+            if self._problem.due():
+                _log.exception("cannot write for the group %s", self.sharding.name)
             return False
         return True
 
