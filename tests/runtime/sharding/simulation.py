@@ -51,14 +51,20 @@ class Note:
 
 
 def check_history(notes: list[Note]) -> None:
-    """In one pass: writes come from one tenure after the other, and never from one that has ended for another."""
-    newest: dict[int, Note] = {}
+    """In one pass: a write comes from a later tenure than all writes of other processes before it, never from one that
+    has ended for another. (A process that believes in its Lease again, while no other had the slot, is the same writer:
+    a write that it gave up in between may arrive after its next.)
+    """
+    newest: dict[int, dict[str, Note]] = {}
     in_work: dict[int, Note] = {}
     for note in notes:
         if note.what == "write":
-            before = newest.get(note.slot)
-            assert before is None or before.tenure <= note.tenure, f"{note} after {before}"
-            newest[note.slot] = note
+            writers = newest.setdefault(note.slot, {})
+            for process, before in writers.items():
+                assert process == note.process or before.tenure < note.tenure, f"{note} after {before}"
+            own = writers.get(note.process)
+            if own is None or own.tenure <= note.tenure:
+                writers[note.process] = note
         elif note.what == "begin":
             other = in_work.get(note.slot)
             assert other is None or other.process == note.process, f"{note} while {other}"

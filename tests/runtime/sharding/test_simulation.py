@@ -41,6 +41,9 @@ def test_the_check_of_a_history_finds_a_late_write_and_two_reconciles_at_once() 
     check_history([note("write", "a", 1), note("write", "b", 2), note("write", "b", 2)])
     with pytest.raises(AssertionError):
         check_history([note("write", "a", 1), note("write", "b", 2), note("write", "a", 1)])
+    with pytest.raises(AssertionError):
+        check_history([note("write", "a", 1), note("write", "b", 2), note("write", "a", 3), note("write", "a", 1)])
+    check_history([note("write", "a", 1), note("write", "a", 2), note("write", "a", 1), note("write", "b", 3)])
     check_history([note("begin", "a", 1), note("end", "a", 1), note("begin", "b", 2)])
     with pytest.raises(AssertionError):
         check_history([note("begin", "a", 1), note("begin", "b", 2)])

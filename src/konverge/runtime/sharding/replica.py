@@ -17,6 +17,7 @@ import msgspec
 
 from konverge import clock
 from konverge.cache.informer import Informer
+from konverge.cache.record import Key
 from konverge.cache.spec import CacheSpec
 from konverge.cache.store import Change
 from konverge.client import AlreadyExists, Client, ClientError, Conflict, NotFound
@@ -29,7 +30,7 @@ from konverge.runtime.sharding.fence import Fence
 from konverge.runtime.sharding.leases import GroupLeases, member_of, read_member
 from konverge.runtime.sharding.membership import Event, Membership, Passed, Removed, Seen, ShareChanged, Written
 from konverge.runtime.sharding.rendezvous import NAMESPACE_SLOTS, SLOTS, slot_of_key, slot_of_namespace
-from konverge.runtime.sharding.sharder import Action, Publish, Sharder
+from konverge.runtime.sharding.sharder import Action, Delete, Publish, Sharder
 
 QUICK_RETRY = 0.25
 """Seconds before a write of our Lease that failed is tried again: at most that many renewals a second and member."""
@@ -75,6 +76,8 @@ class Replica:
         """Something in the group has changed, for the sharder."""
         self._stepped = asyncio.Event()
         self._problem = Repeated()
+        self._shown_at = 0.0
+        """When the watch was last seen to show our own Lease as we wrote it."""
 
     # -------------------------------------------------------------- what others ask
 
@@ -124,7 +127,7 @@ class Replica:
         if change.key.name == self.leases.assignment:
             self._saw_assignment(lease)
         elif lease is None:
-            self.sharder.lost_lease(change.key.name)
+            self.sharder.lost_lease(change.key.name, clock.elapsed() if change.listed else None)
         else:
             self.sharder.saw_lease(read_member(lease), clock.elapsed())
         me = self.membership.me
@@ -189,6 +192,7 @@ class Replica:
         timing = self.sharding.timing
         while True:
             self._urgent.clear()
+            self._check_watch()
             delay = timing.retry_period * clock.rng().uniform(1.0, JITTER)
             if not await self._write_lease():
                 await asyncio.sleep(min(QUICK_RETRY, timing.retry_period) * clock.rng().uniform(1.0, JITTER))
@@ -196,6 +200,17 @@ class Replica:
             with suppress(TimeoutError):
                 async with asyncio.timeout(delay):
                     await self._urgent.wait()
+
+    def _check_watch(self) -> None:
+        """Our renewals come back by the watch of the group. If they do not, it has died silently, and we would neither
+        see assignments nor acknowledge them."""
+        now, shown = clock.elapsed(), self._informer.get(Key(self.leases.namespace, self.leases.own))
+        written = 0 if self._lease is None else int(self._lease["metadata"]["resourceVersion"])
+        if not written or (shown is not None and shown.version >= written):
+            self._shown_at = now
+        elif now - self._shown_at > self.sharding.timing.renew_deadline:
+            self._shown_at = now
+            self._informer.restart_watch(self.leases.namespace)
 
     async def _write_lease(self, *, released: bool = False) -> bool:
         holder = "" if released else self.leases.identity
@@ -308,9 +323,13 @@ class Replica:
                 await writer.delete(
                     LEASES, member.name, self.leases.namespace, uid=member.uid, if_version=action.version, timeout=limit
                 )
-                self.sharder.lost_lease(member.name)
-        except (Conflict, NotFound, AlreadyExists):
-            return False  # it has changed: the watch brings what is there now
+                self.sharder.lost_member(member)
+        except (Conflict, NotFound, AlreadyExists) as error:
+            # It has changed: the watch brings what is there now, if it is not dead.
+            self._informer.restart_watch(self.leases.namespace)
+            if isinstance(action, Delete) and isinstance(error, NotFound):
+                self.sharder.lost_member(action.member, clock.elapsed())
+            return False
         except (ClientError, LeadershipLost) as error:
             if self._problem.due():
                 _log.warning("cannot write for the group %s: %s", self.sharding.name, error)

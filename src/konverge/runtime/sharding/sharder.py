@@ -7,7 +7,8 @@ acknowledged, a Lease that is gone), so a sharder that was suspended for an hour
 A member is *free* in an epoch when it cannot work on anything that this epoch takes from it: it has acknowledged the
 epoch, or released its Lease, or the Lease is gone and the time is over for which the member could believe in it. A
 Lease that was not renewed for its duration, measured from when we saw its last change, is deleted on the condition
-that it has still not changed.
+that it has still not changed. Only then its member counts as dead: a sharder whose watch shows nothing any more would
+else take the whole group for dead, and everybody's work away.
 """
 
 from __future__ import annotations
@@ -87,11 +88,19 @@ class Sharder(msgspec.Struct):
         if known is None or known.lease != lease:
             self.leases[name] = _Observed(lease, now)
 
-    def lost_lease(self, name: str) -> None:
-        """There is no Lease of this name any more."""
+    def lost_lease(self, name: str, missed: float | None = None) -> None:
+        """There is no Lease of this name any more. `missed`: this is the time, and there may have been renewals that we
+        have not seen (a watch shows them all, a list does not)."""
         known = self.leases.pop(name, None)
         if known is not None:
-            self.gone[known.lease.member] = known.expires_at() if known.lease.holder else -math.inf
+            expires_at = known.expires_at() if missed is None else missed + known.lease.duration
+            self.gone[known.lease.member] = expires_at if known.lease.holder else -math.inf
+
+    def lost_member(self, member: Member, missed: float | None = None) -> None:
+        """There is no Lease of this life of a member any more."""
+        known = self.leases.get(member.name)
+        if known is not None and known.lease.member == member:
+            self.lost_lease(member.name, missed)
 
     def saw_assignment(self, assignment: Assignment | None, version: str) -> None:
         """What the coordination object says; None when it cannot be read, or is not there."""
@@ -101,11 +110,13 @@ class Sharder(msgspec.Struct):
     # -------------------------------------------------------------- deciding
 
     def live(self, now: float) -> tuple[Member, ...]:
-        """The members that are alive and want work."""
-        observed = self.leases.values()
-        return tuple(
-            sorted(o.lease.member for o in observed if o.lease.holder and not o.lease.leaving and now < o.expires_at())
-        )
+        """The members that were seen alive of late, and want work."""
+        return tuple(member for member in self._willing() if now < self.leases[member.name].expires_at())
+
+    def _willing(self) -> tuple[Member, ...]:
+        """The members that have a Lease and want work."""
+        leases = [observed.lease for observed in self.leases.values()]
+        return tuple(sorted(lease.member for lease in leases if lease.holder and not lease.leaving))
 
     def waits_for(self, now: float) -> list[Member]:
         """The members that hold up the hand-over."""
@@ -135,7 +146,7 @@ class Sharder(msgspec.Struct):
         return min((time for time in times if time > now), default=math.inf)
 
     def _successor(self, now: float) -> Assignment | None:
-        present, live = self.assignment, self.live(now)
+        present, live = self.assignment, self._willing()
         newest = max((o.lease.epoch for o in self.leases.values()), default=0)
         if present is None:
             return Assignment(newest + FIRST_EPOCH, (), live) if live else None
