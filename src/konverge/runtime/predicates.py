@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import functools
 import warnings
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from typing import Any, Generic, TypeAlias, TypeVar, overload
 
@@ -31,12 +32,12 @@ def _name(function: Any) -> str:
     return str(getattr(function, "__name__", None) or repr(function))
 
 
-class Predicate(Generic[K]):
+class Predicate(ABC, Generic[K]):
     """A predicate that is more than a function of two objects."""
 
+    @abstractmethod
     def bind(self, decode: Decode) -> Test:
         """The predicate as it is called for every event of a kind, whose objects `decode` reads."""
-        raise NotImplementedError
 
 
 class ChangePredicate(Predicate[Any]):
