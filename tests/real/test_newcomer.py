@@ -187,9 +187,13 @@ def each_right(objects: list[dict[str, Any]]) -> Iterator[tuple[dict[str, Any], 
 def test_each_printed_right_is_needed(
     newcomer: Newcomer, installed: list[dict[str, Any]], account: Path, tool: Tool
 ) -> None:
-    """Without any of them the operator does not start, and names the one that is missing."""
-    rights = list(each_right(installed))
-    assert len(rights) == 16
+    """Without any of them the operator does not start, and names the one that is missing.
+
+    But for one: without `watch` on Leases a standby asks every two seconds who leads.
+    """
+    every = list(each_right(installed))
+    rights = [right for right in every if right[1:] != ("leases", "watch")]
+    assert (len(every), len(rights)) == (17, 16)
     for role, resource, verb in rights:
         tool("replace", "-f", "-", stdin=json.dumps(role))
         whole = next(obj for obj in installed if (obj["kind"], obj["metadata"]) == (role["kind"], role["metadata"]))
