@@ -86,6 +86,8 @@ class Cached:
 
 
 class _Informer:
+    readable = True
+
     def __init__(self, objects: list[Object], indexes: dict[str, Callable[[Record, Meta], Iterable[str]]]) -> None:
         self._records = {Key(obj.metadata.namespace, obj.metadata.name): record(obj) for obj in objects}
         self._indexes = indexes

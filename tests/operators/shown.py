@@ -188,6 +188,8 @@ class Shown:
 class _Informer:
     """What is shown of one kind."""
 
+    readable = True
+
     def __init__(self, shown: Shown, kind: type[Object]) -> None:
         self.spec = CacheSpec(resource=kind.resource)
         self.quarantine = Quarantine()
