@@ -1,0 +1,15 @@
+"""Which perturber carries out a perturbation at the gate."""
+
+from __future__ import annotations
+
+from konverge.check.gate.core import Perturber
+from konverge.check.gate.crashes import Crashing
+from konverge.check.model import Crash, Perturbation
+
+
+def perturber_for(perturbation: Perturbation) -> Perturber | None:
+    """None for what happens elsewhere (edits, time): the run itself does that."""
+    match perturbation:
+        case Crash():
+            return Crashing(perturbation)
+    return None

@@ -1,0 +1,132 @@
+"""What the gate and the store saw of a run: requests of the operator, changes by whomever, deliveries.
+
+The store reports each change in the context of its writer, so a change belongs to the request that made it without any
+guess.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any, Literal
+
+from konverge.apiserver.storage import Event, Store
+from konverge.apiserver.storage.table import Table
+from konverge.check.differences import changed_paths, differences
+from konverge.check.folding import folded
+from konverge.check.model import Change, Exchange, Moment, Place, Ref
+
+RESTLESS = frozenset(("coordination.k8s.io/leases", "/events", "events.k8s.io/events"))
+"""Written for ever, or only to inform: no part of a state."""
+
+Writer = Literal["operator", "user", "cluster"]
+
+_exchange: ContextVar[Exchange | None] = ContextVar("exchange_of_the_operator", default=None)
+_writer: ContextVar[Writer] = ContextVar("writer", default="cluster")
+
+
+@contextmanager
+def writing(writer: Writer, exchange: Exchange | None = None) -> Iterator[None]:
+    """Changes inside are of this writer, and of this exchange of the operator."""
+    tokens = _writer.set(writer), _exchange.set(exchange)
+    try:
+        yield
+    finally:
+        _writer.reset(tokens[0])
+        _exchange.reset(tokens[1])
+
+
+class Recorder:
+    """Records a run. `on_change` are called with every change that counts, after it was recorded."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self.exchanges: list[Exchange] = []
+        self.changes: list[Change] = []
+        self.reads: Counter[str] = Counter()
+        self.step = 0
+        self.incarnation = 0
+        self.on_change: list[Callable[[Change], None]] = []
+        self._places: Counter[Place] = Counter()
+        self._moments: Counter[Moment] = Counter()
+        self._began = 0.0
+
+    def begin(self) -> None:
+        """From now on, changes count."""
+        self._began = asyncio.get_running_loop().time()
+        self._store.observers.append(self._changed)
+
+    def end(self) -> None:
+        self._store.observers.remove(self._changed)
+
+    @property
+    def revision(self) -> int:
+        """Of the store, now."""
+        return self._store.revision
+
+    def now(self) -> float:
+        """Seconds since the beginning."""
+        return asyncio.get_running_loop().time() - self._began
+
+    # -------------------------------------------------------------- changes
+
+    def _changed(self, table: Table, event: Event) -> None:
+        if table.name in RESTLESS:
+            return
+        moment, found = _moment(table.name, event)
+        self._moments[moment] += 1
+        number = self._moments[moment]
+        exchange = _exchange.get()
+        shown = event.shown
+        change = Change(
+            revision=event.revision,
+            time=self.now(),
+            moment=Moment(moment.type, *_parts(moment), occurrence=number),
+            ref=Ref(table.name, shown.namespace, shown.name),
+            uid=str(shown.decode()["metadata"].get("uid", "")),
+            writer=_writer.get(),
+            incarnation=exchange.incarnation if exchange is not None else 0,
+            differences=tuple(found),
+            step=self.step,
+        )
+        self.changes.append(change)
+        if exchange is not None:
+            exchange.revisions = (*exchange.revisions, event.revision)
+        for callback in tuple(self.on_change):
+            callback(change)
+
+    # -------------------------------------------------------------- requests
+
+    def place_of(self, exchange: Exchange) -> Place | None:
+        """The place of a write that has been answered; None if it changed nothing. Counts its occurrence."""
+        mine = set(exchange.revisions)
+        made = [change for change in self.changes[-50:] if change.revision in mine]
+        if not made:
+            return None
+        change = made[0].moment.change
+        name = folded(exchange.name or made[0].ref.name)
+        place = Place(exchange.verb, exchange.resource, exchange.namespace, name, change)
+        self._places[place] += 1
+        return Place(*_place_parts(place), occurrence=self._places[place])
+
+
+def _moment(table: str, event: Event) -> tuple[Moment, list[tuple[str, Any, Any]]]:
+    shown = event.shown
+    name = folded(shown.name)
+    if event.record is None:
+        return Moment("DELETED", table, shown.namespace, name), []
+    if event.old is None:
+        return Moment("ADDED", table, shown.namespace, name), []
+    found = list(differences(event.old.decode(), event.record.decode()))
+    return Moment("MODIFIED", table, shown.namespace, name, changed_paths(found)), found
+
+
+def _parts(moment: Moment) -> tuple[str, str, str, str]:
+    return moment.resource, moment.namespace, moment.name, moment.change
+
+
+def _place_parts(place: Place) -> tuple[str, str, str, str, str]:
+    return place.verb, place.resource, place.namespace, place.name, place.change

@@ -1,0 +1,28 @@
+"""Runs of an operator in this process, each on a cluster and a virtual loop of its own."""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+from typing import Any
+
+from konverge.check.model import Run, Task
+from konverge.check.operator import Declaration, InProcess
+from konverge.check.run import VirtualRest, perform
+from konverge.sim import Cluster, VirtualLoop
+
+
+def run_in_process(task: Task, declaration: Declaration) -> Run:
+    """One run, from nothing to its end."""
+    factory: Any = functools.partial(VirtualLoop, task.seed)
+    with asyncio.Runner(loop_factory=factory) as runner:
+        return runner.run(_run(task, declaration))
+
+
+async def _run(task: Task, declaration: Declaration) -> Run:
+    async with Cluster(seed=task.seed, nodes=task.setup.nodes) as cluster:
+        for obj in task.setup.objects:
+            await cluster.client.create(obj)
+        await cluster.settle()
+        rest = VirtualRest(task.quiet or 60.0, task.limit or 1800.0)
+        return await perform(task, InProcess(declaration), rest, cluster)

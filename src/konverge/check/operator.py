@@ -1,0 +1,150 @@
+"""The operator that is checked, as something that runs, dies and starts again.
+
+`InProcess` is a Manager on the loop of the cluster, `konverge.check.child` a program of any language. What an
+incarnation had in memory is gone with it: a factory is called for each; of a Manager or of controllers a copy is made,
+so that the state of a reconciler object is new as well. State of modules stays: declare it in the factory.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import copy
+import inspect
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Protocol
+
+from konverge.check.gate.core import Gate
+from konverge.client import Client, Static
+from konverge.runtime import Controller, Manager
+from konverge.wire.errors import ConnectionLost
+from konverge.wire.in_process import Direct
+from konverge.wire.message import Request, Response, Stream
+
+if TYPE_CHECKING:
+    from konverge.sim.cluster import Cluster
+
+Declared = Manager | Iterable[Controller[Any]]
+Declaration = Declared | Callable[..., Declared]
+
+
+class Operator(Protocol):
+    """Whatever can be started on a cluster behind a gate, again and again."""
+
+    name: str
+
+    async def start(self, cluster: Cluster, gate: Gate) -> Incarnation:
+        """Begin an incarnation; it reaches the API server through the gate alone. Raises CannotStart."""
+
+
+class Incarnation(Protocol):
+    """One life of the operator."""
+
+    async def ended(self) -> str:
+        """Wait until it has ended by itself; says why."""
+
+    async def kill(self) -> None:
+        """End it at once, as SIGKILL does: nothing is finished, no lock released."""
+
+    def log(self) -> list[str]:
+        """The last lines that it logged."""
+
+
+class CannotStart(Exception):
+    """The operator cannot be run at all; the message says what to do."""
+
+
+class InProcess:
+    """A Manager, controllers, or a function that returns either."""
+
+    def __init__(self, declaration: Declaration, name: str = "operator") -> None:
+        self._declaration = declaration
+        self.name = name
+
+    async def start(self, cluster: Cluster, gate: Gate) -> Incarnation:
+        link = Link(Direct(gate.handle))
+        client = Client(link, credentials=Static.bearer(cluster.server.token), user_agent=self.name)
+        declared = _fresh(self._declaration, client)
+        webhooks = declared.webhooks and replace(declared.webhooks, place=cluster.webhook_place())
+        manager = declared.bound_to(
+            client, health_address=None, metrics=None, webhooks=webhooks, leader_election=None, sharding=None
+        )
+        return _Running(manager, link)
+
+
+class Link:
+    """The operator's way to the gate. Once it is cut, nothing goes through: the process on this side is gone."""
+
+    def __init__(self, inner: Direct) -> None:
+        self._inner = inner
+        self._cut = False
+
+    async def send(self, request: Request) -> Response:
+        if self._cut:
+            raise ConnectionLost("the operator has crashed")
+        return await self._inner.send(request)
+
+    async def stream(self, request: Request) -> Stream:
+        if self._cut:
+            raise ConnectionLost("the operator has crashed")
+        return await self._inner.stream(request)
+
+    async def cut(self) -> None:
+        self._cut = True
+        await self._inner.aclose()
+
+
+class _Running:
+    def __init__(self, manager: Manager, link: Link) -> None:
+        self._manager = manager
+        self._link = link
+        self._task = asyncio.create_task(self._serve(), name="operator under check")
+
+    async def _serve(self) -> None:
+        async with self._manager.running():
+            await asyncio.get_running_loop().create_future()
+
+    async def ended(self) -> str:
+        await asyncio.wait([self._task])
+        error = None if self._task.cancelled() else self._task.exception()
+        return "it was cancelled" if error is None else f"{type(error).__name__}: {error}"
+
+    async def kill(self) -> None:
+        cutting = asyncio.create_task(self._link.cut())
+        self._task.cancel()
+        await asyncio.wait([self._task, cutting])
+        with suppress(Exception, asyncio.CancelledError):
+            self._task.result()
+
+    def log(self) -> list[str]:
+        return []
+
+
+def _fresh(declaration: Declaration, client: Client) -> Manager:
+    made: Declared
+    if isinstance(declaration, Manager):
+        made = declaration.bound_to(client, controllers=[_copied(item) for item in declaration.controllers])
+    elif callable(declaration):
+        made = declaration(client) if _needs_client(declaration) else declaration()
+    else:
+        made = [_copied(item) for item in declaration]
+    if isinstance(made, Manager):
+        return made
+    manager = Manager(client, name="operator")
+    for controller in made:
+        manager.add(controller)
+    return manager
+
+
+def _needs_client(function: Callable[..., Any]) -> bool:
+    parameters = inspect.signature(function).parameters.values()
+    plain = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    return any(parameter.kind in plain and parameter.default is parameter.empty for parameter in parameters)
+
+
+def _copied(controller: Controller[Any]) -> Controller[Any]:
+    reconciler = controller.reconciler
+    if inspect.isfunction(reconciler) or inspect.ismethod(reconciler):
+        return controller
+    return replace(controller, reconciler=copy.deepcopy(reconciler))

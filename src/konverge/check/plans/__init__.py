@@ -1,0 +1,1 @@
+"""The plans: what can go wrong with an operator, derived from what it did in the reference run."""
