@@ -96,6 +96,7 @@ class Attack:
     paged_lists: list[Listed] = field(default_factory=list)
     expired: int = 0
     """Pages that came too late."""
+    _written: asyncio.Event = field(default_factory=asyncio.Event)
 
     async def run(self) -> History:
         for number in range(PAGE + 1):  # so that there is always more than a page
@@ -104,6 +105,9 @@ class Attack:
         history = History(first[1], first[0])
         watching = asyncio.create_task(self._watch(history))
         writing = [asyncio.create_task(self._write(number)) for number in range(WRITERS)]
+        for task in writing:
+            task.add_done_callback(lambda _: self._written.set())  # one that failed is reported below
+        await self._written.wait()  # lists that have all ended before the first write would prove nothing
         try:
             async with asyncio.TaskGroup() as group:
                 for number in range(READERS):
@@ -137,6 +141,7 @@ class Attack:
                 made = await self.api.call("PATCH", path, {"data": {"n": str(rng.random())}}, content_type=MERGE)
             exists.add(name)
             self.acknowledged.append((name, int(made["metadata"]["resourceVersion"])))
+            self._written.set()
 
     async def _read(self, number: int) -> None:
         for count, kept, limit in ((self.lists, self.listed, 0), (self.paged, self.paged_lists, PAGE)):
