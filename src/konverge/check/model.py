@@ -216,6 +216,8 @@ class Subject(msgspec.Struct, frozen=True, kw_only=True):
     environment: dict[str, str] = {}
     folder: str = ""
     """Where the command is started."""
+    in_cluster: bool = False
+    """The command finds the API server as in a pod, and not by a kubeconfig."""
 
 
 class Setup(msgspec.Struct, frozen=True, kw_only=True):
@@ -229,6 +231,8 @@ class Setup(msgspec.Struct, frozen=True, kw_only=True):
     """A file of stand-ins (see docs/check/stand-ins.md), as text."""
     namespace: str = "default"
     nodes: int = 3
+    old_apis: bool = False
+    """Versions that Kubernetes no longer has are served (see `konverge.check.old_apis`)."""
 
 
 class Task(msgspec.Struct, frozen=True, kw_only=True):

@@ -1,0 +1,156 @@
+"""One file per operator: what it says, and what is refused."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from konverge.check.accounts import granted
+from konverge.check.manifests import CannotCheck
+from konverge.check.old_apis import modern
+from konverge.check.profile import load
+
+SAMPLE = "apiVersion: example.dev/v1\nkind: Thing\nmetadata: {name: first}\nspec: {size: 1}\n"
+DEFINITION = """
+apiVersion: apiextensions.k8s.io/VERSION
+kind: CustomResourceDefinition
+metadata: {name: things.example.dev}
+spec:
+  group: example.dev
+  scope: Namespaced
+  names: {plural: things, kind: Thing}
+"""
+BINDING = """
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRoleBinding
+metadata: {name: manager}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: manager}
+subjects:
+- {kind: ServiceAccount, name: manager, namespace: things-system}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: RoleBinding
+metadata: {name: election}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: election}
+subjects:
+- {kind: ServiceAccount, name: manager, namespace: things-system}
+"""
+
+
+def write(folder: Path, text: str, version: str = "v1") -> Path:
+    (folder / "crds").mkdir()
+    (folder / "crds" / "thing.yaml").write_text(DEFINITION.replace("VERSION", version))
+    (folder / "crds" / "kustomization.yaml").write_text("resources: [thing.yaml]\n")
+    (folder / "sample.yaml").write_text(SAMPLE)
+    (folder / "rbac.yaml").write_text(BINDING)
+    program = folder / "manager"
+    program.write_text("#!/bin/sh\n")
+    program.chmod(0o755)
+    path = folder / "check.toml"
+    path.write_text(text)
+    return path
+
+
+@pytest.mark.spec("K-03")
+def test_paths_are_relative_to_the_file_and_variables_are_filled_in(tmp_path: Path) -> None:
+    text = 'command = ["./manager", "--size=${SIZE}"]\ncrds = ["crds"]\nsample = "sample.yaml"\n'
+    text += '[environment]\nA = "${SIZE}"\n'
+    profile = load(write(tmp_path, text), {"SIZE": "7"})
+    assert profile.subject.command == (str(tmp_path / "manager"), "--size=7")
+    assert profile.subject.environment == {"A": "7"}
+    assert [obj["metadata"]["name"] for obj in profile.setup.objects] == ["things.example.dev"]
+    assert profile.samples[0]["kind"] == "Thing"
+    assert profile.setup.account == ""
+    assert any("permissions were not tested" in note for note in profile.notes)
+
+
+@pytest.mark.spec("K-03")
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ('command = ["./manager"]\nsample = "sample.yaml"\nsamplez = 1\n', "samplez"),
+        ('command = ["./manager"]\n', "sample"),
+        ('command = ["./absent"]\nsample = "sample.yaml"\n', "build the operator"),
+        ('sample = "sample.yaml"\n', "command"),
+        ('command = ["./manager"]\ntarget = "a:b"\nsample = "sample.yaml"\n', "either"),
+        ('command = ["${NOT_SET}"]\nsample = "sample.yaml"\n', "NOT_SET"),
+        ('command = ["./manager"]\nsample = "nowhere.yaml"\n', "nowhere.yaml"),
+        ('command = ["./manager"]\nsample = "sample.yaml"\nnodes = "two"\n', "nodes"),
+    ],
+)
+def test_what_cannot_be_used_is_refused(tmp_path: Path, text: str, says: str) -> None:
+    with pytest.raises(CannotCheck, match=says):
+        load(write(tmp_path, text), {})
+
+
+@pytest.mark.spec("K-04")
+def test_the_account_is_the_one_that_the_roles_are_bound_to(tmp_path: Path) -> None:
+    text = 'command = ["./manager"]\nrbac = ["rbac.yaml"]\nsample = "sample.yaml"\n'
+    setup = load(write(tmp_path, text), {}).setup
+    assert setup.account == "things-system/manager"
+    created = [(obj["kind"], obj["metadata"].get("namespace", ""), obj["metadata"]["name"]) for obj in setup.objects]
+    assert created == [
+        ("Namespace", "", "things-system"),
+        ("ServiceAccount", "things-system", "manager"),
+        ("RoleBinding", "things-system", "election"),
+        ("ClusterRoleBinding", "", "manager"),
+    ]
+
+
+def binding(name: str) -> dict[str, Any]:
+    subject = {"kind": "ServiceAccount", "name": name}
+    return {"apiVersion": "v1", "kind": "RoleBinding", "metadata": {"name": name}, "subjects": [subject]}
+
+
+@pytest.mark.spec("K-04")
+def test_of_several_accounts_one_has_to_be_named() -> None:
+    manifests = [binding("database"), binding("operator")]
+    with pytest.raises(CannotCheck, match=r"shop/database, shop/operator"):
+        granted(manifests, "shop")
+    objects, account = granted(manifests, "shop", "operator")
+    assert account == "shop/operator"
+    assert all(subject["namespace"] == "shop" for obj in objects for subject in obj.get("subjects", ()))
+
+
+@pytest.mark.spec("K-09")
+def test_old_definitions_are_refused_unless_old_apis_are_asked_for(tmp_path: Path) -> None:
+    text = 'command = ["./manager"]\ncrds = ["crds"]\nsample = "sample.yaml"\n'
+    path = write(tmp_path, text, "v1beta1")
+    with pytest.raises(CannotCheck, match="old_apis = true"):
+        load(path, {})
+    path.write_text("old_apis = true\n" + text)
+    (tmp_path / "crds" / "thing.yaml").write_text(DEFINITION.replace("VERSION", "v1beta1") + "  version: v1\n")
+    profile = load(path, {})
+    assert profile.setup.old_apis
+    assert profile.setup.objects[0]["apiVersion"] == "apiextensions.k8s.io/v1"
+    assert any("apiextensions.k8s.io/v1beta1" in note for note in profile.notes)
+
+
+@pytest.mark.spec("K-09")
+def test_what_versions_shared_is_given_to_each() -> None:
+    spec = {
+        "group": "example.dev",
+        "versions": [{"name": "v1", "served": True, "storage": True}, {"name": "v2", "served": True, "storage": False}],
+        "additionalPrinterColumns": [{"name": "Size", "type": "integer", "JSONPath": ".spec.size"}],
+        "subresources": {"status": {}},
+        "validation": {
+            "openAPIV3Schema": {"properties": {"spec": {"properties": {"size": {"type": "integer"}, "any": {}}}}}
+        },
+    }
+    obj = {
+        "apiVersion": "apiextensions.k8s.io/v1beta1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {},
+        "spec": spec,
+    }
+    versions = modern(obj)["spec"]["versions"]
+    assert [version["name"] for version in versions] == ["v1", "v2"]
+    for version in versions:
+        schema = version["schema"]["openAPIV3Schema"]
+        assert version["subresources"] == {"status": {}}
+        assert version["additionalPrinterColumns"][0]["jsonPath"] == ".spec.size"
+        assert schema["type"] == schema["properties"]["spec"]["type"] == "object"
+        assert schema["properties"]["spec"]["properties"]["any"] == {"x-kubernetes-preserve-unknown-fields": True}
+        assert schema["x-kubernetes-preserve-unknown-fields"] is True  # the default of v1beta1
