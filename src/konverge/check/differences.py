@@ -20,8 +20,7 @@ ABSENT = "<absent>"
 ALWAYS = (
     r"metadata\.(uid|resourceVersion|creationTimestamp|generation|managedFields.*|selfLink|generateName|deletionTimestamp"
     r"|deletionGracePeriodSeconds)",
-    r"metadata\.ownerReferences\[[^]]*\]\.uid",
-    r"metadata\.annotations\.(kubectl\.kubernetes\.io/.*|pv\.kubernetes\.io/.*|volume\.kubernetes\.io/.*)",
+    r"metadata\.annotations\.(kubectl|pv|volume|deployment|endpoints|control-plane\.alpha)\.kubernetes\.io/.*",
     r".*(Time|Timestamp|timestamp|resourceVersion|ResourceVersion|observedGeneration|ObservedGeneration)",
     r"(spec|status)\.(clusterIP|clusterIPs|podIP|podIPs|hostIP|hostIPs|nodeName|volumeName)(\[.*)?",
     r"spec\.ports\[.*\]\.nodePort",
@@ -60,6 +59,8 @@ def differences(one: Any, other: Any, path: str = "") -> Iterator[Difference]:
         for key in [*one, *(key for key in other if key not in one)]:
             yield from differences(one.get(key, ABSENT), other.get(key, ABSENT), f"{path}.{key}" if path else key)
     elif isinstance(one, list) and isinstance(other, list):
+        if path.endswith("finalizers") and sorted(one) == sorted(other):
+            return  # a set
         ours, theirs = _keyed(one), _keyed(other)
         for key in [*ours, *(key for key in theirs if key not in ours)]:
             yield from differences(ours.get(key, ABSENT), theirs.get(key, ABSENT), f"{path}[{key}]")

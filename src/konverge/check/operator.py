@@ -90,8 +90,10 @@ class Link:
             raise ConnectionLost("the operator has crashed")
         return await self._inner.stream(request)
 
-    async def cut(self) -> None:
+    def cut(self) -> None:
         self._cut = True
+
+    async def aclose(self) -> None:
         await self._inner.aclose()
 
 
@@ -102,8 +104,7 @@ class _Running:
         self._task = asyncio.create_task(self._serve(), name="operator under check")
 
     async def _serve(self) -> None:
-        async with self._manager.running():
-            await asyncio.get_running_loop().create_future()
+        await self._manager.serve(asyncio.Event())  # never asked to end: it is killed
 
     async def ended(self) -> str:
         await asyncio.wait([self._task])
@@ -111,9 +112,12 @@ class _Running:
         return "it was cancelled" if error is None else f"{type(error).__name__}: {error}"
 
     async def kill(self) -> None:
-        cutting = asyncio.create_task(self._link.cut())
-        self._task.cancel()
-        await asyncio.wait([self._task, cutting])
+        """No time passes: whatever would finish in order is cancelled as well, and reaches nothing any more."""
+        self._link.cut()
+        while not self._task.done():
+            self._task.cancel()
+            await asyncio.wait([self._task], timeout=0)
+        await self._link.aclose()
         with suppress(Exception, asyncio.CancelledError):
             self._task.result()
 

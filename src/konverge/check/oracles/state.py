@@ -4,27 +4,40 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from konverge.check.differences import ABSENT, differences
-from konverge.check.model import Alarm, Checkpoint, Obj, Run
-from konverge.check.reference import Reference, by_folded_name
+from konverge.check.differences import ABSENT
+from konverge.check.model import Alarm, Checkpoint, Obj, Run, Severity
+from konverge.check.normal import compared, counted, made_by_others, normal
+from konverge.check.reference import Reference
 
 
 def state(run: Run, reference: Reference) -> Iterator[Alarm]:
-    """One alarm per object that is missing, left over, or different, and per field."""
+    """One alarm per object that is missing, left over, or different, and per field; each at the first rest."""
+    if run is reference.run:
+        return
+    others = made_by_others((run, reference.run))
+    said: set[tuple[str, str, str]] = set()
     for checkpoint in run.checkpoints:
-        expected = reference.checkpoint(checkpoint.step.removesuffix(", then"))
-        if expected is not None and checkpoint.rested:
-            yield from _compared(checkpoint, expected, reference)
+        expected = reference.beside(run, checkpoint)
+        if expected is None or not checkpoint.rested or bool(expected.refused) != bool(checkpoint.refused):
+            continue
+        for alarm in _compared(checkpoint, expected, reference, others):
+            if alarm.group not in said:
+                said.add(alarm.group)
+                yield alarm
 
 
-def _compared(actual: Checkpoint, expected: Checkpoint, reference: Reference) -> Iterator[Alarm]:
-    ours, theirs = by_folded_name(expected.state), by_folded_name(actual.state)
+def _compared(
+    actual: Checkpoint, expected: Checkpoint, reference: Reference, others: frozenset[str]
+) -> Iterator[Alarm]:
+    ours, theirs = normal(expected.state), normal(actual.state)
     for key in sorted({*ours, *theirs}):
+        derived = key not in others
         wanted, present = ours.get(key, []), theirs.get(key, [])
-        if len(wanted) != len(present):
-            yield _count(actual, key, len(wanted), len(present))
+        least, most = counted(key, wanted, derived=derived), counted(key, present, derived=derived)
+        if least != most and key not in reference.unsteady:
+            yield _count(actual, key, least, most)
         for one, other in zip(wanted, present, strict=False):
-            yield from _fields(actual, key, one, other, reference)
+            yield from _fields(actual, key, one, other, reference, derived=derived)
 
 
 def _count(checkpoint: Checkpoint, key: str, wanted: int, present: int) -> Alarm:
@@ -40,8 +53,9 @@ def _count(checkpoint: Checkpoint, key: str, wanted: int, present: int) -> Alarm
     )
 
 
-def _fields(checkpoint: Checkpoint, key: str, one: Obj, other: Obj, reference: Reference) -> Iterator[Alarm]:
-    resource = key.partition(" ")[0]
+def _fields(
+    checkpoint: Checkpoint, key: str, one: Obj, other: Obj, reference: Reference, *, derived: bool
+) -> Iterator[Alarm]:
     if bool(one["metadata"].get("deletionTimestamp")) != bool(other["metadata"].get("deletionTimestamp")):
         yield Alarm(
             oracle="state",
@@ -51,17 +65,29 @@ def _fields(checkpoint: Checkpoint, key: str, one: Obj, other: Obj, reference: R
             sentence=f"{key} is {'not ' if one['metadata'].get('deletionTimestamp') else ''}being deleted, for ever",
             step=checkpoint.step,
         )
-    for path, wanted, present in differences(one, other):
-        if not reference.masks.hides(resource, path):
-            shown = "absent" if present == ABSENT else repr(present)
-            normal = "absent" if wanted == ABSENT else repr(wanted)
-            yield Alarm(
-                oracle="state",
-                severity="low" if path.startswith("status.") else "high",
-                object=key,
-                field=path,
-                sentence=f"{path} of {key} stays {shown[:80]} (without the fault: {normal[:80]})",
-                step=checkpoint.step,
-                expected=wanted,
-                actual=present,
-            )
+    for path, wanted, present in compared(key, one, other, reference.masks, derived=derived):
+        shown = "absent" if present == ABSENT else repr(present)
+        normally = "absent" if wanted == ABSENT else repr(wanted)
+        yield Alarm(
+            oracle="state",
+            severity=_severity(key, path),
+            object=key,
+            field=path,
+            sentence=f"{path} of {key} stays {shown[:80]} (without the fault: {normally[:80]})",
+            step=checkpoint.step,
+            expected=wanted,
+            actual=present,
+        )
+
+
+def _severity(key: str, path: str) -> Severity:
+    """By what it means for users: a field that the operator decides is wrong for ever, or it is only shown wrong."""
+    if path.startswith("metadata.annotations"):
+        return "medium"
+    if not path.startswith("status."):
+        return "high"
+    group = key.partition(" ")[0].partition("/")[0] if "/" in key.partition(" ")[0] else ""
+    if "." not in group or group.endswith(".k8s.io"):
+        return "medium"  # pods that do not run, replicas that are not there
+    telling = path.endswith((".status", ".phase", ".state")) or ".ready" in path.lower()
+    return "medium" if telling else "low"

@@ -1,0 +1,140 @@
+"""A state as two runs can share it: names, uids, addresses and times of this one run are replaced by what they mean.
+
+A name with a generated part becomes its folded form wherever it stands, also inside of values; a uid becomes "the uid
+of that object", so that a reference to an object that is gone differs from one to the object that is there; the same
+for the addresses of pods and Services.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import Any
+
+import msgspec
+
+from konverge.check.differences import Masks, differences
+from konverge.check.folding import folded
+from konverge.check.model import Obj, Run
+
+_UID = r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"
+_TIME = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:\d\d)"
+_ADDRESS = r"(?<![\d.])\d{1,3}(?:\.\d{1,3}){3}(?![\d.])"
+_VOLUME = r"kube-api-access-[a-z0-9]{5}(?![a-z0-9])"  # upstream: plugin/pkg/admission/serviceaccount
+
+States = dict[str, list[Obj]]
+"""By folded key; several objects may have the same."""
+
+
+def normal(state: dict[str, Obj]) -> States:
+    """The objects of a state under names that two runs share, with values that two runs can share."""
+    if not state:
+        return {}
+    known = _meanings(state)
+    names = sorted((name for name in known if not re.fullmatch(f"{_UID}|{_ADDRESS}", name)), key=len, reverse=True)
+    patterns = [_UID, _TIME, _ADDRESS, _VOLUME, *(rf"(?<![\w-]){re.escape(name)}(?![\w])" for name in names)]
+    text = msgspec.json.encode([[key, state[key]] for key in sorted(state)]).decode()
+    text = re.sub("|".join(patterns), lambda match: _meaning(match.group(), known), text)
+    shared: States = {}
+    for key, obj in msgspec.json.decode(text):
+        shared.setdefault(folded(key), []).append(obj)
+    for objects in shared.values():
+        if len(objects) > 1:
+            objects.sort(key=_order)
+    return shared
+
+
+def _meanings(state: dict[str, Obj]) -> dict[str, str]:
+    known: dict[str, str] = {}
+    for key in sorted(state):
+        metadata, common = state[key]["metadata"], folded(key)
+        known[str(metadata.get("uid", ""))] = f"<uid of {common}>"
+        if folded(metadata["name"]) != metadata["name"] and not re.fullmatch(_UID, metadata["name"]):
+            known[metadata["name"]] = folded(metadata["name"])
+        for address in _addresses(state[key]):
+            known.setdefault(address, f"<address of {common}>")
+    known.pop("", None)
+    return known
+
+
+def _addresses(obj: Obj) -> Iterable[str]:
+    spec, status = obj.get("spec"), obj.get("status")
+    if isinstance(status, dict) and isinstance(status.get("podIP"), str):
+        yield status["podIP"]
+    if isinstance(spec, dict) and isinstance(spec.get("clusterIP"), str):
+        yield spec["clusterIP"]
+
+
+def _meaning(text: str, known: dict[str, str]) -> str:
+    if text in known:
+        return known[text]
+    if re.fullmatch(_UID, text):
+        return "<uid of what is gone>"
+    if re.fullmatch(_TIME, text):
+        return "<time>"
+    return "kube-api-access-*" if re.fullmatch(_VOLUME, text) else text
+
+
+def _order(obj: Obj) -> bytes:
+    """Objects of one folded name are matched by what is compared of them, and not by chance."""
+    metadata = {key: obj["metadata"][key] for key in ("labels", "annotations") if key in obj["metadata"]}
+    spec = {key: value for key, value in (obj.get("spec") or {}).items() if key != "nodeName"}
+    return msgspec.json.encode([metadata, spec], order="sorted")
+
+
+# ------------------------------------------------------------------ what is compared of an object
+
+COUNTED = frozenset(("pods", "persistentvolumeclaims", "batch/jobs"))
+"""Made by controllers of the cluster, and yet counted: a missing or surplus one is something that users feel."""
+
+_CLUSTERS = r"[^.:]*|[^:]*\.k8s\.io"
+"""Groups whose controllers are the cluster's own, as the start of a pattern over `resource:path`."""
+
+CLUSTERS = Masks(
+    (
+        rf"(?:{_CLUSTERS})(?:/[^:]*)?:status\.(?!(?:replicas|readyReplicas|availableReplicas|updatedReplicas|succeeded"
+        r"|failed|active|phase|loadBalancer|capacity)\b).*",
+        r"pods:status\.(?!phase$).*",
+        r"persistentvolumeclaims:metadata\.(finalizers.*|annotations\.volume.*)",
+        r"[^:]*:.*(pod-template-hash|controller-revision-hash|controller-uid).*",
+        r"pods:spec\.(hostname|schedulingGates|priority|preemptionPolicy)",
+    )
+)
+"""What the controllers of the cluster decide, whatever the operator does."""
+
+
+def made_by_others(runs: Iterable[Run]) -> frozenset[str]:
+    """The folded keys of what the operator or the user has made; all else was derived by the cluster."""
+    return frozenset(
+        folded(str(change.ref))
+        for run in runs
+        for change in run.changes
+        if change.moment.type == "ADDED" and change.writer != "cluster"
+    )
+
+
+def compared(key: str, one: Obj, other: Obj, masks: Masks, *, derived: bool) -> list[tuple[str, Any, Any]]:
+    """The fields of two objects that differ and count."""
+    resource = key.partition(" ")[0]
+    if derived and resource not in COUNTED:
+        return []
+    return [
+        (path, left, right)
+        for path, left, right in differences(one, other)
+        if not (masks.hides(resource, path) or CLUSTERS.hides(resource, path))
+    ]
+
+
+def counted(key: str, objects: list[Obj], *, derived: bool) -> int:
+    """How many of these objects count."""
+    if not derived:
+        return len(objects)
+    if key.partition(" ")[0] not in COUNTED:
+        return 0
+    return sum(1 for obj in objects if not _finished(obj))
+
+
+def _finished(obj: Obj) -> bool:
+    """A pod that has ended is history."""
+    status = obj.get("status")
+    return obj.get("kind") == "Pod" and isinstance(status, dict) and status.get("phase") in ("Succeeded", "Failed")

@@ -1,0 +1,69 @@
+"""A state as two runs can share it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from konverge.check.folding import folded
+from konverge.check.normal import normal
+
+UID = "3f1c2b9a-7d60-4a4e-9a53-0d9f6f2f8f10"
+OTHER = "aaaaaaaa-7d60-4a4e-9a53-0d9f6f2f8f10"
+
+
+def pod(name: str, uid: str, address: str, **more: Any) -> dict[str, Any]:
+    metadata = {"name": name, "namespace": "default", "uid": uid}
+    return {"kind": "Pod", "metadata": metadata, "status": {"podIP": address}, **more}
+
+
+@pytest.mark.spec("K-30")
+@pytest.mark.parametrize(
+    ("name", "common"),
+    [
+        ("web-6d4cf56db6-x7k2p", "web-*-*"),
+        ("rabbit-server-0", "rabbit-server-0"),
+        ("my-database", "my-database"),
+        (f"pvc-{UID}", "pvc-*"),
+        ("backup-28900140", "backup-*"),
+    ],
+)
+def test_generated_parts_of_names_are_folded_and_no_others(name: str, common: str) -> None:
+    assert folded(name) == common
+
+
+@pytest.mark.spec("K-30")
+def test_a_generated_name_inside_of_a_value_is_the_same_in_both_runs() -> None:
+    def of(name: str, uid: str, address: str) -> dict[str, Any]:
+        config = {
+            "kind": "ConfigMap",
+            "metadata": {"name": "members", "ownerReferences": [{"name": name, "uid": uid}]},
+            "data": {"members": f"http://{name}.svc:80,{address}:90", "at": "2026-01-01T00:00:31Z"},
+        }
+        return {f"pods default/{name}": pod(name, uid, address), "configmaps default/members": config}
+
+    one = normal(of("web-6d4cf56db6-x7k2p", UID, "10.0.0.7"))
+    assert one == normal(of("web-6d4cf56db6-q8zzz", OTHER, "10.0.1.9"))
+    assert one["configmaps default/members"][0]["data"]["members"].startswith("http://web-*-*.svc:80,<address of pods")
+
+
+@pytest.mark.spec("K-30")
+def test_a_reference_to_an_object_that_is_gone_differs_from_one_to_the_present_object() -> None:
+    def of(owner: str) -> dict[str, Any]:
+        child = {"kind": "ConfigMap", "metadata": {"name": "a", "ownerReferences": [{"uid": owner}]}}
+        return {"pods default/web": pod("web", UID, "10.0.0.7"), "configmaps default/a": child}
+
+    assert normal(of(UID)) != normal(of(OTHER))
+
+
+@pytest.mark.spec("K-30")
+def test_pods_of_one_folded_name_are_matched_by_what_they_are() -> None:
+    def of(first: str, second: str) -> dict[str, Any]:
+        pods = [pod("a-zzzzz", UID, "10.0.0.1"), pod("a-bbbbb", OTHER, "10.0.0.2")]
+        for item, role in zip(pods, (first, second), strict=True):
+            item["metadata"]["labels"] = {"role": role}
+        return {f"pods default/{item['metadata']['name']}": item for item in pods}
+
+    roles = [[item["metadata"]["labels"] for item in normal(of(*both))["pods default/a-*"]] for both in ("xy", "yx")]
+    assert roles[0] == roles[1]

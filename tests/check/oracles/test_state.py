@@ -1,0 +1,114 @@
+"""The state at every rest beside that of the reference."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from konverge.check.model import Apply, Change, Checkpoint, Moment, Plan, Ref, Run, Step
+from konverge.check.oracles.state import state
+from konverge.check.reference import Reference, reference_of
+
+STEPS = (Step("create", (Apply({"kind": "Thing"}),)), Step("grow", (Apply({"kind": "Thing", "spec": 1}),)))
+
+
+def stateful_set(replicas: int, ready: int = 3, **metadata: Any) -> dict[str, Any]:
+    return {
+        "kind": "StatefulSet",
+        "metadata": {"name": "db", "namespace": "default", "generation": replicas, **metadata},
+        "spec": {"replicas": replicas},
+        "status": {"readyReplicas": ready},
+    }
+
+
+def pod(name: str, phase: str = "Running") -> dict[str, Any]:
+    return {"kind": "Pod", "metadata": {"name": name}, "spec": {"nodeName": name}, "status": {"phase": phase}}
+
+
+def run(*states: dict[str, Any], made: tuple[str, ...] = ("apps/statefulsets default/db",), seed: int = 0) -> Run:
+    return Run(
+        plan=Plan("crash") if seed else Plan("reference"),
+        seed=seed,
+        steps=STEPS,
+        checkpoints=[
+            Checkpoint(step=step.name, revision=number, time=0.0, state=item)
+            for number, (step, item) in enumerate(zip(STEPS, states, strict=False))
+        ],
+        changes=[_made(key) for key in made],
+    )
+
+
+def _made(key: str) -> Change:
+    resource, _, name = key.partition(" ")
+    namespace, _, name = name.partition("/")
+    ref = Ref(resource if "/" in resource else f"/{resource}", namespace, name)
+    moment = Moment("ADDED", ref.resource, namespace, name)
+    return Change(revision=1, time=0.0, moment=moment, ref=ref, uid="", writer="operator")
+
+
+def reference(*states: dict[str, Any], **more: Any) -> Reference:
+    return reference_of(run(*states, **more), run(*states, **more))
+
+
+KEY = "apps/statefulsets default/db"
+
+
+@pytest.mark.spec("K-31")
+def test_a_field_that_stays_wrong_is_said_once_with_the_step_at_which_it_began() -> None:
+    sane = reference({KEY: stateful_set(1)}, {KEY: stateful_set(3)})
+    alarms = list(state(run({KEY: stateful_set(1)}, {KEY: stateful_set(1)}, seed=1), sane))
+    assert [(alarm.field, alarm.step, alarm.severity) for alarm in alarms] == [("spec.replicas", "grow", "high")]
+    both = list(state(run({KEY: stateful_set(2)}, {KEY: stateful_set(2)}, seed=1), sane))
+    assert [alarm.step for alarm in both] == ["create"]
+
+
+@pytest.mark.spec("K-31")
+def test_missing_and_surplus_objects_are_said() -> None:
+    sane = reference({KEY: stateful_set(1)})
+    assert [alarm.actual for alarm in state(run({}, seed=1), sane)] == [0]
+    twice = {KEY: stateful_set(1), "configmaps default/left": {"kind": "ConfigMap", "metadata": {"name": "left"}}}
+    made = (KEY, "configmaps default/left")
+    assert [alarm.object for alarm in state(run(twice, seed=1, made=made), sane)] == ["configmaps default/left"]
+
+
+@pytest.mark.spec("K-31")
+def test_of_what_the_cluster_derives_only_pods_claims_and_jobs_are_counted() -> None:
+    sane = reference({KEY: stateful_set(1), "pods default/db-0": pod("db-0")})
+    revision = {"kind": "ControllerRevision", "metadata": {"name": "db-5d8f9c6b7"}}
+    more = {
+        KEY: stateful_set(1),
+        "pods default/db-0": pod("db-0"),
+        "apps/controllerrevisions default/db-5d8f9c6b7": revision,
+        "pods default/db-1": pod("db-1", "Failed"),
+    }
+    assert list(state(run(more, seed=1), sane)) == []
+    surplus = {KEY: stateful_set(1), "pods default/db-0": pod("db-0"), "pods default/db-1": pod("db-1")}
+    assert [alarm.object for alarm in state(run(surplus, seed=1), sane)] == ["pods default/db-1"]
+    assert [alarm.object for alarm in state(run({KEY: stateful_set(1)}, seed=1), sane)] == ["pods default/db-0"]
+
+
+@pytest.mark.spec("K-31")
+def test_an_object_that_is_deleted_for_ever_differs() -> None:
+    sane = reference({KEY: stateful_set(1)})
+    ending = run({KEY: stateful_set(1, deletionTimestamp="2026-01-01T00:00:00Z")}, seed=1)
+    assert [alarm.field for alarm in state(ending, sane)] == ["metadata.deletionTimestamp"]
+
+
+@pytest.mark.spec("K-31")
+def test_states_after_other_steps_are_not_compared() -> None:
+    sane = reference({KEY: stateful_set(1)}, {KEY: stateful_set(3)})
+    other = run({KEY: stateful_set(7)}, seed=1)
+    other.steps = (Step("create", (Apply({"kind": "Thing", "spec": 7}),)),)
+    assert list(state(other, sane)) == []
+
+
+@pytest.mark.spec("K-30")
+def test_what_varies_between_two_references_is_masked_and_said() -> None:
+    one, other = run({KEY: stateful_set(1, ready=1)}), run({KEY: stateful_set(1, ready=2)})
+    sane = reference_of(one, other)
+    assert sane.varying == ("apps/statefulsets:status.readyReplicas",)
+    assert list(state(run({KEY: stateful_set(1, ready=0)}, seed=1), sane)) == []
+    lonely = reference_of(run({KEY: stateful_set(1)}), run({}))
+    assert lonely.unsteady == {KEY}
+    assert list(state(run({}, seed=1), lonely)) == []
