@@ -51,6 +51,7 @@ class Supervisor:
         self.incarnation: Incarnation | None = None
         self.gave_up = ""
         gate.crash = self.crash
+        gate.note = run.hit.append
 
     def crash(self, why: str) -> None:
         """End the present incarnation, as soon as the caller waits for something."""

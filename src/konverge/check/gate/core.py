@@ -58,7 +58,8 @@ class Gate:
         self.perturbers: list[Perturber] = []
         self.crash: Callable[[str], None] = lambda why: None
         """Ends the present incarnation, at once. Set by whoever runs it."""
-        self._attempts: dict[tuple[str, str, str, str], int] = {}
+        self.note: Callable[[str], None] = lambda what: None
+        """Says that a perturbation came to pass. Set by whoever runs it."""
         recorder.on_change.append(self._changed)
 
     def add(self, perturber: Perturber) -> None:
@@ -105,11 +106,9 @@ class Gate:
         recorder.reads[f"{info.verb} {resource}"] += 1
         return exchange
 
-    def attempt(self, exchange: Exchange) -> int:
-        """Which attempt this is of a write of its kind at its object, from 1. For perturbers that come before it."""
-        key = (exchange.verb, exchange.resource, exchange.namespace, exchange.name)
-        self._attempts[key] = self._attempts.get(key, 0) + 1
-        return self._attempts[key]
+    async def inner(self, request: Request) -> Response:
+        """The API server's own answer: to a question of a perturber, which is not recorded."""
+        return await self._handler(request)
 
     def _identified(self, request: Request) -> Request:
         if not self._token:

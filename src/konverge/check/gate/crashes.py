@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 
-from konverge.check.folding import folded
 from konverge.check.gate.core import WRITES, Gate, Perturber
+from konverge.check.gate.expected import is_next
 from konverge.check.model import Crash, Exchange
 from konverge.wire.message import Request, Response
 
@@ -21,7 +21,9 @@ class Crashing(Perturber):
         self._gate = gate
 
     async def before(self, exchange: Exchange, request: Request) -> Response | None:
-        if not self.done and self._crash.when == "before" and self._is_next(exchange):
+        if self.done or self._crash.when != "before" or exchange.verb not in WRITES or self._gate is None:
+            return None
+        if await is_next(self._gate, exchange, request, self._crash.place):
             await self._end(exchange)
         return None
 
@@ -29,14 +31,6 @@ class Crashing(Perturber):
         if not self.done and self._crash.when == "after" and exchange.place == self._crash.place:
             await self._end(exchange)
         return response
-
-    def _is_next(self, exchange: Exchange) -> bool:
-        """What a write will change is not known before it: its occurrence counts all attempts of its kind."""
-        place, gate = self._crash.place, self._gate
-        same = (exchange.verb, exchange.resource, exchange.namespace) == (place.verb, place.resource, place.namespace)
-        if gate is None or exchange.verb not in WRITES or not same or folded(exchange.name) != place.name:
-            return False
-        return gate.attempt(exchange) == place.occurrence
 
     async def _end(self, exchange: Exchange) -> None:
         self.done = True

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from konverge.check.gate.core import Perturber
 from konverge.check.gate.crashes import Crashing
-from konverge.check.model import Crash, Perturbation
+from konverge.check.gate.errors import Refusing
+from konverge.check.model import Crash, Perturbation, Refuse
 
 
 def perturber_for(perturbation: Perturbation) -> Perturber | None:
@@ -12,4 +13,6 @@ def perturber_for(perturbation: Perturbation) -> Perturber | None:
     match perturbation:
         case Crash():
             return Crashing(perturbation)
+        case Refuse():
+            return Refusing(perturbation)
     return None

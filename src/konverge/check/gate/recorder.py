@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any, Literal
 
-from konverge.apiserver.storage import Event, Store
+from konverge.apiserver.storage import Event, Record, Store
 from konverge.apiserver.storage.table import Table
 from konverge.check.differences import changed_paths, differences
 from konverge.check.folding import folded
@@ -111,6 +111,14 @@ class Recorder:
         place = Place(exchange.verb, exchange.resource, exchange.namespace, name, change)
         self._places[place] += 1
         return Place(*_place_parts(place), occurrence=self._places[place])
+
+    def upcoming(self, place: Place) -> Place:
+        """The place of the next write that changes the same; `place` has no occurrence."""
+        return Place(*_place_parts(place), occurrence=self._places[place] + 1)
+
+    def record(self, resource: str, namespace: str, name: str) -> Record | None:
+        """An object as it is stored now."""
+        return self._store.get(resource, f"{namespace}/{name}" if namespace else name)
 
 
 def _moment(table: str, event: Event) -> tuple[Moment, list[tuple[str, Any, Any]]]:

@@ -1,1 +1,63 @@
-"""The plans: what can go wrong with an operator, derived from what it did in the reference run."""
+"""The plans: what can go wrong with an operator, derived from what it did in the reference run.
+
+    for plan in all_plans(reference, only={"crash", "stale"}, seed=0):
+        ...
+
+A generator is a function `(Reference) -> Iterable[Plan]`; `derive` calls all, orders what they give by value, and
+says what was left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable
+
+import msgspec
+
+from konverge.check.model import Plan
+from konverge.check.plans.crash import crashes, pairs
+from konverge.check.plans.errors import errors
+from konverge.check.plans.order import ordered
+from konverge.check.plans.writes import distinct, effective
+from konverge.check.reference import Reference
+
+Generator = Callable[[Reference], Iterable[Plan]]
+
+GENERATORS: dict[str, Generator] = {"crash": crashes, "errors": errors}
+"""By pattern."""
+
+
+class Derived(msgspec.Struct):
+    """Plans by value, and what is not among them."""
+
+    plans: list[Plan]
+    left_out: list[str]
+    """Sentences."""
+
+
+def all_plans(reference: Reference, *, only: Collection[str] = (), seed: int = 0) -> list[Plan]:
+    """Every plan of the patterns in `only` (all, if it is empty), by value; pairs of crashes come last."""
+    return derive(reference, only=only, seed=seed).plans
+
+
+def derive(reference: Reference, *, only: Collection[str] = (), seed: int = 0) -> Derived:
+    """See `all_plans`."""
+    chosen = {name: make for name, make in GENERATORS.items() if not only or name in only}
+    plans = ordered(_once(plan for make in chosen.values() for plan in make(reference)))
+    if "crash" in chosen:
+        plans += pairs(reference, seed)
+    return Derived([_estimated(plan, reference) for plan in plans], _left_out(reference))
+
+
+def _once(plans: Iterable[Plan]) -> list[Plan]:
+    """Plans that do the same are one."""
+    return list({msgspec.json.encode(plan): plan for plan in plans}.values())
+
+
+def _estimated(plan: Plan, reference: Reference) -> Plan:
+    """A run with a perturbation takes what the reference took, and some time to recover."""
+    return msgspec.structs.replace(plan, seconds=reference.run.seconds * (1 + 0.2 * len(plan.perturbations)))
+
+
+def _left_out(reference: Reference) -> list[str]:
+    alike = len(list(effective(reference))) - len(distinct(reference))
+    return [f"{alike} writes that repeat others: a crash after the first and the last of each"] if alike else []

@@ -1,15 +1,39 @@
-"""A crash after every write of the operator that changed something."""
+"""A crash after every write of the operator that changed something, and before the first one of every step.
+
+A crash before any other write leaves what a crash after the write before it leaves.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
+from konverge import clock
 from konverge.check.model import Crash, Plan
+from konverge.check.plans.writes import distinct, effective, place_of, step_of
 from konverge.check.reference import Reference
+
+PAIRS = 12
+"""Pairs of crashes, at most."""
+FARTHEST = 3
+"""So many writes after the first crash comes the second, at most: in the recovery, and not after it."""
 
 
 def crashes(reference: Reference) -> Iterator[Plan]:
     """In the order of the reference."""
-    for exchange in reference.run.exchanges:
-        if exchange.place is not None and exchange.status < 400:
-            yield Plan("crash", (Crash(exchange.place),))
+    steps: set[int] = set()
+    for exchange in distinct(reference):
+        step = step_of(reference, exchange)
+        if step not in steps:
+            steps.add(step)
+            yield Plan("crash", (Crash(place_of(exchange), "before"),))
+        yield Plan("crash", (Crash(place_of(exchange)),))
+
+
+def pairs(reference: Reference, seed: int) -> Iterator[Plan]:
+    """A crash, and another one during the recovery: some, chosen by the seed."""
+    places = [place_of(exchange) for exchange in effective(reference)]
+    rng = clock.seeded(seed)
+    chosen = rng.sample(range(len(places) - 1), min(PAIRS, max(len(places) - 1, 0)))
+    for first in sorted(chosen):
+        second = min(first + rng.randint(1, FARTHEST), len(places) - 1)
+        yield Plan("crash", (Crash(places[first]), Crash(places[second])))

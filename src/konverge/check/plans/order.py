@@ -1,0 +1,97 @@
+"""The order of plans: those first that find most. A budget may end at any of them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+
+from konverge.check.model import (
+    Crash,
+    Edit,
+    Gap,
+    Lag,
+    LateOwnWrites,
+    LeaderLost,
+    Perturbation,
+    Place,
+    Plan,
+    Refuse,
+    Stale,
+)
+
+_PATTERNS = {
+    "stale": 60, "gap": 55, "crash": 50, "edits": 45, "application": 40, "own-writes": 35, "input": 35, "recovery": 35,
+    "errors": 30, "time": 25, "leader": 20,
+}  # fmt: skip
+_LASTING = frozenset(
+    ("/persistentvolumeclaims", "/persistentvolumes", "/secrets", "apps/statefulsets", "batch/jobs", "/services")
+)
+"""Deleted or written wrongly, something is lost that does not come back by itself."""
+
+
+def ordered(plans: Iterable[Plan]) -> list[Plan]:
+    """First the best plan of every kind (pattern, resource, verb), then the second best of every kind, and so on."""
+    best = sorted(plans, key=lambda plan: -value(plan))  # stable: plans of the same value stay in their order
+    seen: Counter[tuple[str, ...]] = Counter()
+    ranked = []
+    for plan in best:
+        seen[kind(plan)] += 1
+        ranked.append((seen[kind(plan)], plan))
+    ranked.sort(key=lambda item: (item[0], -value(item[1])))
+    return [plan for _, plan in ranked]
+
+
+def kind(plan: Plan) -> tuple[str, ...]:
+    """What a plan is a case of."""
+    return (plan.pattern, *(part for item in plan.perturbations for part in _kind(item)))
+
+
+def _kind(item: Perturbation) -> tuple[str, ...]:
+    match item:
+        case Crash():
+            return (item.when, item.place.verb, item.place.resource)
+        case Refuse():
+            return (item.answer, item.place.verb, item.place.resource)
+        case LeaderLost():
+            return (item.place.verb, item.place.resource)
+        case Stale():
+            return (item.resource, item.until.type, item.until.resource)
+        case Gap() | Lag():
+            return (item.resource, item.since.type, item.since.change)
+        case LateOwnWrites():
+            return (item.resource,)
+        case Edit():
+            return (item.ref.resource, item.subresource, "delete" if item.patch is None else ",".join(item.patch))
+    return (type(item).__name__,)
+
+
+def value(plan: Plan) -> int:
+    """How likely it is that a plan finds something bad, roughly."""
+    base = _PATTERNS.get(plan.pattern, 0)
+    if not plan.perturbations:
+        return base
+    return base + max(_value(item) for item in plan.perturbations) - 40 * (len(plan.perturbations) - 1)
+
+
+def _value(item: Perturbation) -> int:
+    match item:
+        case Crash() | Refuse() | LeaderLost():
+            return _place_value(item.place)
+        case Stale():
+            return 20 if item.until.resource in _LASTING else 10
+        case Gap():
+            return 0 if item.since.resource in ("/pods", "/events") else 15
+        case Edit():
+            return 10 if item.ref.resource in _LASTING else 0
+    return 0
+
+
+def _place_value(place: Place) -> int:
+    points = 20 if place.verb in ("delete", "deletecollection") else 5 if place.verb == "create" else 0
+    if "/".join(place.resource.split("/")[:2]) in _LASTING:
+        points += 10
+    if "finalizers" in place.change or "replicas" in place.change:
+        points += 10
+    if place.resource.endswith("/status"):
+        points -= 15
+    return points

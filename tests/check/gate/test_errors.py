@@ -1,0 +1,103 @@
+"""Errors at the gate: the operator is answered as by an API server in trouble, at the write that was named."""
+
+from __future__ import annotations
+
+import pytest
+
+from konverge.check.model import Exchange, Place, Plan, Refuse, Run
+from tests.check.small import CONFIGS, THINGS, Api, Caches, Obj, Small, create, run
+
+STEPS = (create("create", size=1), create("grow", size=2))
+
+
+async def copy_size(api: Api, caches: Caches) -> None:
+    """A ConfigMap for every Thing; updated, not patched."""
+    for name, thing in caches[THINGS].items():
+        wanted = str(thing["spec"]["size"])
+        present = await api.get(CONFIGS, name)
+        if present is None:
+            await api.create(CONFIGS, {"metadata": {"name": name}, "data": {"size": wanted}})
+        elif present["data"]["size"] != wanted:
+            await api.update(CONFIGS, {**present, "data": {"size": wanted}})
+
+
+def small() -> Small:
+    return Small(copy_size)
+
+
+def writes(run: Run) -> list[Exchange]:
+    return [exchange for exchange in run.exchanges if exchange.resource == "/configmaps"]
+
+
+def config(run: Run) -> Obj:
+    return run.checkpoints[-1].state["configmaps default/a"]
+
+
+CREATE = Place("create", "/configmaps", "default", "a")
+UPDATE = Place("update", "/configmaps", "default", "a", "data.size")
+
+
+@pytest.mark.spec("K-10")
+@pytest.mark.parametrize(
+    ("answer", "status"),
+    [("conflict", 409), ("error", 500), ("unavailable", 503), ("throttled", 429), ("timeout", 504)],
+)
+def test_a_refused_write_has_no_effect_and_is_tried_again(answer: str, status: int) -> None:
+    refused = run(small, STEPS, Plan("errors", (Refuse(UPDATE, answer),)))  # type: ignore[arg-type]
+    assert not refused.missed
+    assert [(item.verb, item.status, len(item.revisions)) for item in writes(refused)] == [
+        ("create", 201, 1),
+        ("update", status, 0),
+        ("update", 200, 1),
+    ]
+    assert writes(refused)[1].error == f"{answer}, by the check"
+    assert len(refused.hit) == 1
+    assert config(refused)["data"] == {"size": "2"}
+
+
+@pytest.mark.spec("K-10")
+def test_a_lost_answer_is_that_of_a_write_that_took_effect() -> None:
+    lost = run(small, STEPS, Plan("errors", (Refuse(CREATE, "lost"),)))
+    assert not lost.missed
+    assert [(item.verb, item.status, len(item.revisions)) for item in writes(lost)] == [
+        ("create", 504, 1),
+        ("update", 200, 1),
+    ]
+
+
+@pytest.mark.spec("K-10")
+def test_a_write_is_refused_as_often_as_asked_for() -> None:
+    refused = run(small, STEPS, Plan("errors", (Refuse(CREATE, "unavailable", times=3),)))
+    assert [item.status for item in writes(refused)] == [503, 503, 503, 201, 200]
+
+
+@pytest.mark.spec("K-10")
+def test_a_place_is_known_by_what_the_write_would_change() -> None:
+    """An update that would change nothing, or something else, passes."""
+
+    async def restless(api: Api, caches: Caches) -> None:
+        await copy_size(api, caches)
+        for name in caches[THINGS]:
+            present = await api.get(CONFIGS, name)
+            assert present is not None
+            await api.update(CONFIGS, present)  # nothing
+            await api.update(CONFIGS, {**present, "metadata": {**present["metadata"], "labels": {"app": name}}})
+
+    refused = run(lambda: Small(restless), STEPS, Plan("errors", (Refuse(UPDATE, "error"),)))
+    assert [exchange.status for exchange in writes(refused)].count(500) == 1
+    failed = next(index for index, exchange in enumerate(writes(refused)) if exchange.status == 500)
+    assert writes(refused)[failed + 1].place == UPDATE  # the next attempt changes what was named
+
+
+@pytest.mark.spec("K-10")
+def test_a_read_may_fail_too() -> None:
+    place = Place("get", "/configmaps", "", "", occurrence=2)
+    refused = run(small, STEPS, Plan("errors", (Refuse(place, "error"),)))
+    assert not refused.missed
+    assert config(refused)["data"] == {"size": "2"}
+
+
+@pytest.mark.spec("K-10")
+def test_an_error_whose_place_never_comes_is_said() -> None:
+    other = Place("update", "/configmaps", "default", "b", "data.size")
+    assert run(small, STEPS, Plan("errors", (Refuse(other, "error"),))).missed

@@ -1,0 +1,121 @@
+"""Plans from a reference: which there are, and in which order."""
+
+from __future__ import annotations
+
+import pytest
+
+from konverge.check.model import Crash, Exchange, Place, Plan, Refuse, Run
+from konverge.check.plans import all_plans, derive
+from konverge.check.plans.crash import crashes
+from konverge.check.plans.errors import errors
+from konverge.check.reference import Reference, reference_of
+
+
+def written(*places: Place, guarded: bool = False) -> Reference:
+    """A reference in which the operator wrote at these places."""
+    exchanges = [
+        Exchange(
+            number=number,
+            incarnation=1,
+            verb=place.verb,
+            resource=place.resource,
+            namespace=place.namespace,
+            name=place.name,
+            status=200,
+            began=0.0,
+            revision=number,
+            revisions=(number + 1,),
+            place=place,
+            guarded=guarded,
+        )
+        for number, place in enumerate(places)
+    ]
+    run = Run(plan=Plan("reference"), seed=0, steps=(), exchanges=exchanges, seconds=2.0)
+    return reference_of(run, run)
+
+
+def place(verb: str, resource: str, change: str = "", occurrence: int = 1, name: str = "a") -> Place:
+    return Place(verb, resource, "default", name, change, occurrence)
+
+
+CREATE = place("create", "/configmaps")
+STATUS = place("update", "demo.dev/things/status", "status.ready")
+DELETE = place("delete", "apps/statefulsets")
+
+
+def crashed_after(plans: list[Plan]) -> list[Place]:
+    made = [item for plan in plans for item in plan.perturbations if isinstance(item, Crash)]
+    return [item.place for item in made if item.when == "after"]
+
+
+@pytest.mark.spec("K-11")
+def test_every_effective_write_is_followed_by_a_crash_and_a_step_begins_with_one() -> None:
+    plans = list(crashes(written(CREATE, STATUS, DELETE)))
+    assert crashed_after(plans) == [CREATE, STATUS, DELETE]
+    assert [plan.perturbations for plan in plans if plan.perturbations[0].when == "before"] == [  # type: ignore[union-attr]
+        (Crash(CREATE, "before"),)
+    ]
+
+
+@pytest.mark.spec("K-11")
+def test_a_change_that_repeats_too_often_is_tried_first_and_last() -> None:
+    repeated = [place("update", "demo.dev/things/status", "status.phase", number) for number in range(1, 8)]
+    few = [place("patch", "/services", "spec.ports", number) for number in range(1, 4)]
+    reference = written(*repeated, *few)
+    assert crashed_after(list(crashes(reference))) == [repeated[0], repeated[6], *few]
+    assert "5 writes" in derive(reference).left_out[0]
+
+
+@pytest.mark.spec("K-11")
+def test_plans_come_by_value_one_of_every_kind_first() -> None:
+    configs = [place("create", "/configmaps", name=name) for name in "abc"]
+    plans = all_plans(written(*configs, STATUS, DELETE), only={"crash"})
+    after = crashed_after([plan for plan in plans if len(plan.perturbations) == 1])
+    assert after == [DELETE, configs[0], STATUS, configs[1], configs[2]]
+
+
+@pytest.mark.spec("K-11")
+def test_pairs_of_crashes_come_last_and_belong_to_the_seed() -> None:
+    places = [place("create", "/configmaps", name=f"n{number}") for number in range(20)]
+    reference = written(*places)
+    plans = all_plans(reference, only={"crash"}, seed=3)
+    sizes = [len(plan.perturbations) for plan in plans]
+    assert sizes == sorted(sizes)
+    assert sizes[-1] == 2
+    assert plans == all_plans(reference, only={"crash"}, seed=3)
+    assert plans != all_plans(reference, only={"crash"}, seed=4)
+
+
+@pytest.mark.spec("K-11")
+def test_patterns_that_are_not_asked_for_give_no_plans_and_all_have_an_estimate() -> None:
+    reference = written(CREATE, DELETE)
+    assert {plan.pattern for plan in all_plans(reference, only={"errors"})} == {"errors"}
+    assert {"crash", "errors"} <= {plan.pattern for plan in all_plans(reference)}
+    assert all(plan.seconds >= 2.0 for plan in all_plans(reference))
+
+
+@pytest.mark.spec("K-11")
+def test_every_kind_of_write_meets_each_error_once() -> None:
+    again = place("create", "/configmaps", name="b")
+    update = place("update", "/configmaps", "data")
+    made = [item for plan in errors(written(CREATE, again, update)) for item in plan.perturbations]
+    single = [(item.place, item.answer) for item in made if isinstance(item, Refuse) and item.times == 1]
+    assert single == [
+        (CREATE, "lost"),
+        (CREATE, "error"),
+        (update, "conflict"),
+        (update, "lost"),
+        (update, "error"),
+    ]
+
+
+@pytest.mark.spec("K-11")
+def test_reads_fail_but_not_those_of_the_client_itself() -> None:
+    reference = written(CREATE)
+    reference.run.reads = {"get /secrets": 9, "list apps/statefulsets": 1, "get /api": 1, "watch /pods": 3}
+    reads = [item for plan in errors(reference) for item in plan.perturbations if item.place.verb in ("get", "list")]  # type: ignore[union-attr]
+    assert [(item.place.resource, item.place.occurrence) for item in reads] == [  # type: ignore[union-attr]
+        ("/secrets", 1),
+        ("/secrets", 5),
+        ("apps/statefulsets", 1),
+    ]
