@@ -10,9 +10,10 @@ from pathlib import Path
 import pytest
 
 from konverge.apiserver.storage.folder import DataFolder
-from konverge.cli.databases import DEFAULTS, Database, database, given, in_samples
+from konverge.cli.databases import database, in_samples
 from konverge.cli.main import main, parser
 from konverge.operators.catalog import find
+from konverge.sim.sample_databases import DEFAULTS, Database, given
 
 pytestmark = pytest.mark.spec("S-25")
 

@@ -6,10 +6,10 @@ import pytest
 
 from konverge.cli.databases import database
 from konverge.cli.install_objects import create_samples, install_definitions
-from konverge.cli.simulators import with_simulators
 from konverge.operators.catalog import SUMMARIES, find
 from konverge.runtime import Manager
 from konverge.sim.cluster import Cluster
+from konverge.sim.outside import with_simulators
 
 OPERATORS = {name: find(name) for name in SUMMARIES}
 """Found here: it loads them, which would hold the loop of the first test."""

@@ -9,20 +9,25 @@ from typing import Any
 from konverge.check.model import Run, Task
 from konverge.check.operator import Declaration, InProcess
 from konverge.check.run import VirtualRest, perform
+from konverge.operators.catalog import Operator as Catalogued
 from konverge.sim import Cluster, VirtualLoop
+from konverge.sim.outside import outside
 
 
-def run_in_process(task: Task, declaration: Declaration) -> Run:
-    """One run, from nothing to its end."""
+def run_in_process(task: Task, declaration: Declaration | Catalogued) -> Run:
+    """One run, from nothing to its end. With an operator of the catalogue, what it talks to is simulated as well."""
     factory: Any = functools.partial(VirtualLoop, task.seed)
     with asyncio.Runner(loop_factory=factory) as runner:
         return runner.run(_run(task, declaration))
 
 
-async def _run(task: Task, declaration: Declaration) -> Run:
+async def _run(task: Task, declaration: Declaration | Catalogued) -> Run:
     async with Cluster(seed=task.seed, nodes=task.setup.nodes) as cluster:
         for obj in task.setup.objects:
             await cluster.client.create(obj)
         await cluster.settle()
         rest = VirtualRest(task.quiet or 60.0, task.limit or 1800.0)
-        return await perform(task, InProcess(declaration), rest, cluster)
+        if not isinstance(declaration, Catalogued):
+            return await perform(task, InProcess(declaration), rest, cluster)
+        async with outside(cluster, declaration) as controllers:
+            return await perform(task, InProcess(controllers), rest, cluster)

@@ -10,34 +10,13 @@ from __future__ import annotations
 import argparse
 import copy
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 from urllib.parse import unquote, urlsplit
 
-Engine = Literal["mysql", "postgresql"]
+from konverge.sim.sample_databases import NAME, PASSWORD, USERNAME, Database, Engine
+
 _PORTS: dict[str, int] = {"mysql": 3306, "postgresql": 5432}
-USERNAME, PASSWORD, NAME = "nacos", "change-me", "nacos"
-"""As in the samples."""
 FORM = "mysql://USER:PASSWORD@HOST:PORT/NAME or postgresql://…"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Database:
-    """Where a database is, and who may log in."""
-
-    engine: Engine
-    host: str
-    port: int
-    username: str = USERNAME
-    password: str = PASSWORD
-    name: str = NAME
-
-
-DEFAULTS = (
-    Database(engine="mysql", host="mysql.default.svc", port=3306),
-    Database(engine="postgresql", host="postgres.default.svc", port=5432),
-)
-"""What the samples name."""
 
 
 def database(text: str) -> Database:
@@ -71,12 +50,6 @@ def without_password(text: str) -> str:
     before, at, after = text.rpartition("@")
     scheme, slashes, user = before.partition("://")
     return f"{scheme}{slashes}{user.partition(':')[0]}:…{at}{after}" if at else text
-
-
-def given(databases: Sequence[Database]) -> list[Database]:
-    """Those that were named, and the samples' own where no other of their engine was."""
-    named = {database.engine for database in databases}
-    return [*databases, *(default for default in DEFAULTS if default.engine not in named)]
 
 
 def in_samples(samples: Iterable[dict[str, Any]], databases: Sequence[Database]) -> list[dict[str, Any]]:

@@ -25,7 +25,6 @@ from konverge.cli.lifetime import Lifetime
 from konverge.cli.live import PlainView, View, on_screen, watching
 from konverge.cli.operator_stories import announced
 from konverge.cli.progress import Progress
-from konverge.cli.simulators import with_simulators
 from konverge.cli.terminal import is_terminal
 from konverge.cli.user_kubeconfig import user_kubeconfigs
 from konverge.client import Client
@@ -36,6 +35,7 @@ from konverge.runtime import Manager
 from konverge.service import Service
 from konverge.sim.cluster import Cluster
 from konverge.sim.kubelet.behaviour import Rule
+from konverge.sim.outside import with_simulators
 from konverge.sim.processes import ProcessRule
 
 

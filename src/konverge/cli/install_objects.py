@@ -7,8 +7,9 @@ from collections.abc import Iterable, Sequence
 from contextlib import aclosing
 from typing import TYPE_CHECKING, Any
 
-from konverge.cli.databases import Database, in_samples
+from konverge.cli.databases import in_samples
 from konverge.cli.exit import CommandFailed
+from konverge.sim.sample_databases import Database
 
 if TYPE_CHECKING:
     from konverge.client import Client

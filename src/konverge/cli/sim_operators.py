@@ -12,7 +12,6 @@ from typing import Any
 
 from konverge.cli.exit import UsageError
 from konverge.cli.install_objects import create_samples, install_definitions
-from konverge.cli.simulators import with_simulators
 from konverge.client import Client
 from konverge.objects.resource import Resource
 from konverge.operators.catalog import Operator
@@ -20,6 +19,7 @@ from konverge.runtime import Manager
 from konverge.sim import run
 from konverge.sim.cluster import Cluster
 from konverge.sim.faults import Plan
+from konverge.sim.outside import with_simulators
 from konverge.sim.scenario import PATIENCE, QUIET, Outcome
 
 State = dict[str, str]

@@ -1,4 +1,4 @@
-"""The programs outside of Kubernetes that an operator talks to, simulated for `konverge up`.
+"""The programs outside of Kubernetes that our operators talk to, simulated.
 
 An operator that talks to Kubernetes alone needs none. `_SIMULATED` has the others, with what simulates their servers.
 """
@@ -9,10 +9,10 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from typing import Any
 
-from konverge.cli.databases import Database, given
 from konverge.operators.catalog import Operator
 from konverge.runtime import Controller
 from konverge.sim.cluster import Cluster
+from konverge.sim.sample_databases import Database, given
 
 Controllers = list[Controller[Any]]
 
@@ -28,16 +28,29 @@ async def with_simulators(
     async with AsyncExitStack() as stack:
         declared: Controllers = []
         for operator in operators:
-            simulated = _SIMULATED.get(operator.name) if operator.product == "konverge" else None
-            if simulated is None:
-                declared += operator.controllers()
-            else:
-                declared += await stack.enter_async_context(simulated(cluster, databases))
+            declared += (await stack.enter_async_context(outside(cluster, operator, databases)))()
         yield declared
 
 
 @asynccontextmanager
-async def _nacos(cluster: Cluster, databases: Sequence[Database]) -> AsyncIterator[Controllers]:
+async def outside(
+    cluster: Cluster, operator: Operator, databases: Sequence[Database] = ()
+) -> AsyncIterator[Callable[[], Controllers]]:
+    """What makes the controllers of an operator, again for each of its lives; the servers outlive them.
+
+    async with Cluster() as cluster, outside(cluster, find("nacos")) as controllers:
+        ...  # controllers()
+    """
+    simulated = _SIMULATED.get(operator.name) if operator.product == "konverge" else None
+    if simulated is None:
+        yield operator.controllers
+    else:
+        async with simulated(cluster, databases) as made:
+            yield made
+
+
+@asynccontextmanager
+async def _nacos(cluster: Cluster, databases: Sequence[Database]) -> AsyncIterator[Callable[[], Controllers]]:
     """Servers on the pods, and their databases."""
     from konverge.operators.nacos.operator import controllers
     from konverge.operators.nacos.server import HttpNacosServers
@@ -49,20 +62,19 @@ async def _nacos(cluster: Cluster, databases: Sequence[Database]) -> AsyncIterat
         server = simulated.add_server(database.host, database.port, database.engine)
         server.add(database.name, database.username, database.password)
     async with SimulatedNacos(cluster, databases=simulated, timings=QUICK) as nacos:
-        yield controllers(simulated, HttpNacosServers(nacos.connect))
+        yield lambda: controllers(simulated, HttpNacosServers(nacos.connect))
 
 
 @asynccontextmanager
-async def _wukong(cluster: Cluster, databases: Sequence[Database]) -> AsyncIterator[Controllers]:
+async def _wukong(cluster: Cluster, databases: Sequence[Database]) -> AsyncIterator[Callable[[], Controllers]]:
     """KubeVirt, CDI, Multus and NMState."""
     from konverge.operators.wukong.operator import controllers
     from konverge.sim.kubevirt import QUICK, SimulatedKubeVirt
 
     async with SimulatedKubeVirt(cluster, timings=QUICK):
-        yield controllers()
+        yield controllers
 
 
-_SIMULATED: dict[str, Callable[[Cluster, Sequence[Database]], AbstractAsyncContextManager[Controllers]]] = {
-    "nacos": _nacos,
-    "wukong": _wukong,
-}
+_SIMULATED: dict[
+    str, Callable[[Cluster, Sequence[Database]], AbstractAsyncContextManager[Callable[[], Controllers]]]
+] = {"nacos": _nacos, "wukong": _wukong}
