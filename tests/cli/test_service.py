@@ -109,6 +109,16 @@ async def test_up_starts_it_on_loopback_and_says_where() -> None:
         token = file.read_text()
         assert (await ask(places["console"], "/api/v1/versions", token)).status == 200
         assert (await ask(places["console"], "/api/v1/versions")).status == 401
+        url, code = places["console_link"].split("/#sign-in=")
+        assert url == places["console"]
+        async with ConnectionPool(url) as pool:
+            request = Request("POST", "/sign-in", Headers.of({}), json.dumps({"code": code}).encode())
+            assert json.loads((await pool.send(request)).body) == {"token": token}
+        asking = begin("console", places["name"])
+        made, _ = await asyncio.to_thread(asking.communicate)
+        assert asking.returncode == 0
+        assert made.startswith(f"{url}/#sign-in=")
+        assert code not in made
     finally:
         end(process)
 

@@ -93,9 +93,10 @@ async def test_a_cluster_is_created_watched_scaled_and_deleted_by_keyboard_alone
     try:
         assert process.stdout is not None
         places = json.loads(await process.stdout.readline())
-        token = Path(places["console_token"]).read_text()
         async with a_browser(tmp_path) as browser:
-            page = await signed_in(browser, places["console"], token)
+            page = await Page.open(browser)
+            await page.loaded(places["console_link"], "!document.querySelector('#out').hidden")
+            assert await page.run("location.href") == places["console"] + "/"  # the code has left the address
             await page.until("document.querySelector('main').innerText.includes('There is no instance here yet.')")
             await page.tab_to("element.innerText === 'Create an instance'")
             await page.press("Enter")

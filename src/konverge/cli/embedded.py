@@ -33,6 +33,7 @@ from konverge.objects.kinds.apps_v1 import Deployment, StatefulSet
 from konverge.operators.catalog import Operator
 from konverge.runtime import Manager
 from konverge.service import Service
+from konverge.service.sign_in import SignIn, link
 from konverge.sim.cluster import Cluster
 from konverge.sim.kubelet.behaviour import Rule
 from konverge.sim.outside import with_simulators
@@ -80,9 +81,10 @@ async def serve(arguments: argparse.Namespace, parts: Parts, run: Lifetime, stop
         manager = await stack.enter_async_context(_at_work(cluster, parts.operators, arguments))
         listed = run.folder.path if run.folder is not None else None
         await stack.enter_async_context(announced(manager, listed, "konverge"))
-        console, token = await stack.enter_async_context(_console(cluster, parts, arguments.console))
+        console = await stack.enter_async_context(_console(cluster, parts, arguments.console))
         endpoints = _endpoints(arguments, url, kubeconfig, parts, manager)
-        endpoints = run.serves(replace(endpoints, name=run.name, console=console, console_token=token))
+        endpoints = replace(endpoints, console=console.url, console_link=console.link, console_token=console.token)
+        endpoints = run.serves(replace(endpoints, name=run.name))
         progress.clear()
         text = arguments.output == "text" and not arguments.in_background
         view = await stack.enter_async_context(_shown(endpoints)) if text else PlainView(sys.stderr)
@@ -150,19 +152,32 @@ async def _at_work(
             yield manager
 
 
-@asynccontextmanager
-async def _console(cluster: Cluster, parts: Parts, wanted: bool) -> AsyncIterator[tuple[str, str]]:
-    """The management service, where there is something to manage: its URL, and the file with a token for it.
+@dataclass(frozen=True, slots=True)
+class ConsolePlaces:
+    """Where the console is, a link that signs in once, and the file with a token. Empty: there is none."""
 
-    Browsers cannot show the certificate that is in the kubeconfig, so the administrator's token is put into a file.
+    url: str = ""
+    link: str = ""
+    token: str = ""
+
+
+@asynccontextmanager
+async def _console(cluster: Cluster, parts: Parts, wanted: bool) -> AsyncIterator[ConsolePlaces]:
+    """The management service, where there is something to manage: its URL, a link that signs in once, a token's file.
+
+    Browsers cannot show the certificate that is in the kubeconfig. The file is for programs like `konverge console`,
+    which makes the next link.
     """
     if not wanted or not any(operator.name == "nacos" for operator in parts.operators):
-        yield "", ""
+        yield ConsolePlaces()
         return
     token = parts.folder / "console.token"
-    async with Service(cluster.server.transport).serving() as (host, port):
+    sign_in = SignIn()
+    async with Service(cluster.server.transport, sign_in=sign_in).serving() as (host, port):
         write_private(token, cluster.server.token.encode())
-        yield f"http://{host}:{port}", str(token.resolve())
+        code = sign_in.code(cluster.server.token, seconds=None)
+        url = f"http://{host}:{port}"
+        yield ConsolePlaces(url, link(url, code), str(token.resolve()))
 
 
 def _endpoints(arguments: argparse.Namespace, url: str, kubeconfig: Path, parts: Parts, manager: Manager) -> Endpoints:

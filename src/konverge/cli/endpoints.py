@@ -23,8 +23,10 @@ class Endpoints:
     operators: tuple[str, ...] = ()
     metrics: str = ""
     console: str = ""
+    console_link: str = ""
+    """Signs a browser in, once."""
     console_token: str = ""
-    """The file with a token to sign in with."""
+    """The file with a token, for programs."""
     context: str = ""
     """The context in the user's own kubeconfig."""
     merged: str = ""
@@ -49,7 +51,7 @@ class Endpoints:
             "state": self.state,
             "operators": ", ".join(self.operators),
             "metrics": self.metrics,
-            "console": f"{self.console} (token: {self.console_token})" if self.console else "",
+            "console": f"{self.console_link} (signs you in once; later: konverge console)" if self.console else "",
         }
         lines = [f"  {name:<11} {value}" for name, value in rows.items() if value]
         tries = [f"  {line}" for line in self._next()]

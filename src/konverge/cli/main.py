@@ -17,6 +17,7 @@ from konverge.cli.parsing import Parser
 COMMANDS = (
     "up",
     "status",
+    "console",
     "down",
     "top",
     "shell",

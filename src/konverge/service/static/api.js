@@ -30,6 +30,12 @@ export async function call(method, where, body, headers = {}) {
   return isJson ? response.json() : response.text();
 }
 
+// The token that the code of a link stands for.
+export async function exchange(code) {
+  const response = await send("POST", "/sign-in", { code });
+  return (await response.json()).token;
+}
+
 async function send(method, where, body, headers = {}, signal = undefined) {
   const sent = { authorization: `Bearer ${session.token}`, ...headers };
   if (body !== undefined) sent["content-type"] = "application/json";

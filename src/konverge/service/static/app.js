@@ -1,6 +1,6 @@
 // Shows the page of the address. A page is a function; it may return a function that ends it.
 
-import { call, session } from "/static/api.js";
+import { call, exchange, session } from "/static/api.js";
 import { creation } from "/static/create.js";
 import { detail } from "/static/detail.js";
 import { h, problemBox, show } from "/static/dom.js";
@@ -23,7 +23,7 @@ function signIn(details) {
   const form = h("form", { onsubmit: (event) => { event.preventDefault(); begin(token.value.trim()); } },
     h("h2", {}, "Sign in"),
     h("p", {}, "With a token of the cluster. You can do here only what you may do with kubectl. ",
-      h("code", {}, "kubectl create token NAME"), " creates one for a service account; ", h("code", {}, "konverge up"), " prints the file that has one."),
+      h("code", {}, "kubectl create token NAME"), " creates one for a service account; ", h("code", {}, "konverge console"), " prints a link that signs you in."),
     h("div", { class: "row" }, h("div", { class: "field" }, h("label", { for: "token" }, "Token"), token),
       h("button", { class: "main", type: "submit" }, "Sign in")));
   show(main, details ? problemBox(details) : null, form);
@@ -38,6 +38,15 @@ async function begin(token) {
   } catch (error) {
     if (error.details && error.details.status !== 401) signIn(error.details);
   }
+}
+
+// A link of `konverge up` or `konverge console`: its code is used once, and leaves the address at once.
+function signInByLink() {
+  const code = /^#sign-in=([\w-]+)$/.exec(location.hash);
+  if (!code) return false;
+  history.replaceState(null, "", "/");
+  exchange(code[1]).then(begin, (error) => signIn(error.details));
+  return true;
 }
 
 async function showUser() {
@@ -65,4 +74,4 @@ out.addEventListener("click", () => signIn(null));
 document.querySelector(".skip").addEventListener("click", (event) => { event.preventDefault(); main.focus(); });
 window.addEventListener("hashchange", () => { if (session.token) route(); });
 if (session.token) showUser().then(route, (error) => { if (error.details && error.details.status !== 401) signIn(error.details); });
-else signIn(null);
+else if (!signInByLink()) signIn(null);
