@@ -9,6 +9,8 @@ from konverge.lazy_imports import lazy_names
 if TYPE_CHECKING:
     from konverge.sim.cluster import Cluster as Cluster
     from konverge.sim.kubelet.behaviour import Rule as Rule
+    from konverge.sim.kubelet.pace import FAST as FAST
+    from konverge.sim.kubelet.pace import Pace as Pace
     from konverge.sim.loop import VirtualLoop as VirtualLoop
     from konverge.sim.loop import run as run
 
@@ -18,6 +20,7 @@ __all__, __getattr__, __dir__ = lazy_names(
     {
         "konverge.sim.cluster": "Cluster",
         "konverge.sim.kubelet.behaviour": "Rule",
+        "konverge.sim.kubelet.pace": "FAST Pace",
         "konverge.sim.loop": "VirtualLoop run",
     },
 )

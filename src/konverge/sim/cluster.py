@@ -33,6 +33,7 @@ from konverge.sim.faults import Chaos, Faulty, Plan
 from konverge.sim.kubelet import sessions
 from konverge.sim.kubelet.agent import Kubelet
 from konverge.sim.kubelet.behaviour import Rule
+from konverge.sim.kubelet.pace import NORMAL, Pace
 from konverge.sim.loop import Clock, VirtualLoop
 from konverge.sim.network import PODS, Addresses
 from konverge.sim.observations import Observations
@@ -44,6 +45,7 @@ from konverge.workqueue import WorkQueue
 
 if TYPE_CHECKING:
     from konverge.runtime.webhooks import InProcess
+    from konverge.sim.applications import Applications, Simulation
     from konverge.sim.processes import ProcessRule
     from konverge.sim.processes.runtime import Processes
 
@@ -112,6 +114,8 @@ class Cluster:
         faults: Plan | None = None,
         pod_address: str = "",
         pods_from: str = PODS,
+        pace: Pace = NORMAL,
+        simulation: Simulation | None = None,
         events: bool = True,
         seed: int | None = None,
         data_dir: Path | None = None,
@@ -123,14 +127,17 @@ class Cluster:
         `rules` script pods (see `konverge.sim.kubelet.behaviour`); `processes` are images whose containers run as
         real processes of this machine (see docs/process-pods.md), as root only with `processes_as_root`; `faults` is
         what goes wrong, and when; `pod_address` is given to all pods instead of addresses of their own, which are
-        counted from `pods_from`; `seed` is for the randomness of a virtual loop; `certificates` are for
-        `listen(tls=True)`, and their authority is what
+        counted from `pods_from`; `pace` says whether probes and grace periods take their time (they do not with
+        `konverge.sim.FAST`); `simulation` has stand-ins for the programs in pods (docs/check/stand-ins.md); `seed` is
+        for the randomness of a virtual loop; `certificates` are for `listen(tls=True)`, and their authority is what
         pods trust.
         """
         self.clock = Clock()
         self.server = ApiServer(config=config or _config(controllers), data_dir=data_dir)
         self.client: Client
-        self.kubelet = Kubelet(rules, addresses=Addresses(pods_from, shared=pod_address), events=events)
+        self.kubelet = Kubelet(rules, addresses=Addresses(pods_from, shared=pod_address), events=events, pace=pace)
+        self.applications = _stand_ins(self.server, self.kubelet, simulation)
+        """What stands in for the programs in pods, where a `simulation` asks for it."""
         self.processes = _process_pods(processes, self.kubelet, data_dir, processes_as_root)
         self._parts = Parts(
             self.kubelet if kubelet else None, controllers=controllers, scheduler=scheduler, hold=hold, events=events
@@ -178,6 +185,9 @@ class Cluster:
             metrics.plug_in(self.server, self.kubelet)
             if self.faulty is None and isinstance(asyncio.get_running_loop(), VirtualLoop):
                 self.nodes.heartbeats.be_lazy(self.server, self.client)
+        if self.applications is not None:
+            await stack.enter_async_context(self.applications)
+            await self.applications.start(self._connect(self.server.transport, "stand-ins"))
         if self.processes is not None:
             await stack.enter_async_context(self.processes.at_work(self.client))
         at_work = self._parts.at_work(
@@ -300,6 +310,14 @@ def _process_pods(
     folder = data_dir / "processes" if data_dir is not None else None
     kubelet.runtime = made = Processes(rules, kubelet, folder, as_root=as_root)
     return made
+
+
+def _stand_ins(server: ApiServer, kubelet: Kubelet, simulation: Simulation | None) -> Applications | None:
+    if simulation is None:
+        return None
+    from konverge.sim.applications import Applications
+
+    return Applications(server, kubelet, simulation)
 
 
 def _config(controllers: bool | Collection[str]) -> Config:

@@ -25,7 +25,8 @@ from konverge.runtime.predicates import ChangePredicate
 from konverge.sim.kubelet import status
 from konverge.sim.kubelet.behaviour import ADDRESS, RUNS, Behaviour, BehaviourError, Rule, behaviours
 from konverge.sim.kubelet.machine import PodMachine, recover
-from konverge.sim.kubelet.sessions import Sessions
+from konverge.sim.kubelet.pace import NORMAL, Pace
+from konverge.sim.kubelet.sessions import Scripted, Sessions
 from konverge.sim.kubelet.supplies import Supplies
 from konverge.sim.network import PODS, Addresses
 
@@ -79,14 +80,24 @@ class Runtime(Sessions, Protocol):
 class Kubelet:
     """The kubelets of all nodes. `lost` nodes do nothing until they are back."""
 
-    def __init__(self, rules: Sequence[Rule] = (), *, addresses: Addresses | None = None, events: bool = True) -> None:
+    def __init__(
+        self,
+        rules: Sequence[Rule] = (),
+        *,
+        addresses: Addresses | None = None,
+        events: bool = True,
+        pace: Pace = NORMAL,
+    ) -> None:
         self.rules = list(rules)
+        self.pace = pace
         self.addresses = addresses or Addresses(PODS)
         self.lost: set[str] = set()
         self.machines: dict[str, PodMachine] = {}
         """By the uid of the pod."""
         self.runtime: Runtime | None = None
         self.directors: list[Director] = []
+        self.scripted: Scripted | None = None
+        """What answers exec in simulated containers."""
         self._scripts: dict[str, tuple[Any, dict[str, Behaviour]]] = {}
         self._waiting: dict[str, set[Request]] = {}
         self._supplies = Supplies()
@@ -202,7 +213,7 @@ class Kubelet:
             scripts = director.direct(pod, scripts)
         if machine is None:
             live = self.runtime.lives(pod) if self.runtime is not None else ()
-            machine = self.machines[uid] = recover(pod, scripts, now, live)
+            machine = self.machines[uid] = recover(pod, scripts, now, live, self.pace)
         else:
             machine.update(pod, scripts, now)
         return machine

@@ -121,13 +121,9 @@ def groups(text: str) -> dict[str, str]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Rule:
-    """A behaviour for all pods that match: image, names by pattern, labels by value.
+class Selector:
+    """Containers of pods: image and names by pattern, labels by value."""
 
-    Rule(image="nacos/*", behave="slow-start 20s")
-    """
-
-    behave: str
     image: str = "*"
     namespace: str = "*"
     name: str = "*"
@@ -142,6 +138,16 @@ class Rule:
             and fnmatchcase(container, self.container)
             and all(meta.labels.get(key) == value for key, value in self.labels.items())
         )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rule(Selector):
+    """A behaviour for all pods that match.
+
+    Rule(image="nacos/*", behave="slow-start 20s")
+    """
+
+    behave: str
 
 
 def read_rules(document: Any) -> list[Rule]:

@@ -13,6 +13,7 @@ from konverge.objects.kinds.core_v1 import Container, ContainerStateTerminated, 
 from konverge.objects.times import parse_time
 from konverge.sim.kubelet.behaviour import RUNS, Behaviour
 from konverge.sim.kubelet.containers import FIRST_BACKOFF, MAX_BACKOFF, PULL_FAILED, ContainerState, Mode, Note, Run
+from konverge.sim.kubelet.pace import NORMAL, Pace
 from konverge.sim.kubelet.process_containers import LiveContainer, Order
 from konverge.sim.kubelet.references import Missing
 
@@ -20,8 +21,13 @@ from konverge.sim.kubelet.references import Missing
 class PodMachine:
     """All containers of one pod. Those whose names are in `live` are real processes, the others follow scripts."""
 
-    def __init__(self, pod: Pod, scripts: dict[str, Behaviour], now: float, live: Collection[str] = ()) -> None:
+    def __init__(
+        self, pod: Pod, scripts: dict[str, Behaviour], now: float, live: Collection[str] = (), pace: Pace = NORMAL
+    ) -> None:
         self.pod = pod
+        self._pace = pace
+        self._paced: dict[str, tuple[Container, Container]] = {}
+        """Specs of containers as written and as lived, since they are asked for at every turn."""
         self._live = frozenset(live)
         self.scripts = scripts
         self.began = self.time = now
@@ -52,7 +58,10 @@ class PodMachine:
     def grace(self) -> float:
         """Seconds that its containers have to end."""
         asked = self.pod.spec.termination_grace_period_seconds
-        return 30.0 if asked is None else float(asked)
+        return self._shortened(30.0 if asked is None else float(asked))
+
+    def _shortened(self, grace: float) -> float:
+        return grace if self._live else self._pace.shortened(grace)
 
     @property
     def live(self) -> dict[str, LiveContainer]:
@@ -145,6 +154,7 @@ class PodMachine:
         self.advance(now)
         if self.ending is None:
             self.ending = now
+        grace = self._shortened(grace)
         self._stop_all(max(self.ending + grace - now, 0.0))
 
     def _stop_all(self, grace: float) -> None:
@@ -219,7 +229,13 @@ class PodMachine:
 
     def spec(self, name: str) -> Container:
         spec = self.pod.spec
-        return next(container for container in (*spec.init_containers, *spec.containers) if container.name == name)
+        written = next(container for container in (*spec.init_containers, *spec.containers) if container.name == name)
+        if self._pace is NORMAL or name in self._live:
+            return written
+        known = self._paced.get(name)
+        if known is None or known[0] is not written:
+            known = self._paced[name] = (written, self._pace.container(written))
+        return known[1]
 
     @property
     def full_name(self) -> str:
@@ -227,9 +243,11 @@ class PodMachine:
         return f"{meta.name}_{meta.namespace}({meta.uid})"
 
 
-def recover(pod: Pod, scripts: dict[str, Behaviour], now: float, live: Collection[str] = ()) -> PodMachine:
+def recover(
+    pod: Pod, scripts: dict[str, Behaviour], now: float, live: Collection[str] = (), pace: Pace = NORMAL
+) -> PodMachine:
     """The machine of a pod that another kubelet (or this one, before a restart) has brought so far."""
-    machine = PodMachine(pod, scripts, now, live)
+    machine = PodMachine(pod, scripts, now, live, pace)
     if pod.status.start_time is None:
         return machine
     machine.began = parse_time(pod.status.start_time).timestamp()

@@ -1,7 +1,8 @@
 """`kubectl logs`, `exec`, `attach` and `port-forward`: what an API server passes on to the kubelet.
 
-Logs and port-forward work for every pod (a simulated server may really listen on its pod's address); exec and attach
-need a process, so they are for process pods alone. All but logs are WebSockets.
+Logs and port-forward work for every pod (a simulated server may really listen on its pod's address); exec needs a
+process or a script (`konverge.sim.applications`), attach a process. All but logs are WebSockets; exec and attach speak
+SPDY as well.
 
 The log of a simulated container says when it began, and how it ended. Upstream: pkg/kubelet/server.
 """
@@ -15,12 +16,13 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
 from konverge.apiserver import status
+from konverge.sim.kubelet import spdy_channels
+from konverge.sim.kubelet.channels import Channels
 from konverge.sim.kubelet.containers import ContainerState, Mode
 from konverge.sim.kubelet.machine import PodMachine
 from konverge.sim.kubelet.status import time
 from konverge.wire import websocket
 from konverge.wire.message import Producer, Response, Sink
-from konverge.wire.websocket import WebSocket
 
 if TYPE_CHECKING:
     from konverge.apiserver import ApiServer
@@ -31,7 +33,7 @@ Obj = dict[str, Any]
 Query = Mapping[str, Sequence[str]]
 Line = tuple[str, str]
 """A time and a text."""
-Talk = Callable[[WebSocket], Awaitable[None]]
+Talk = Callable[[Channels], Awaitable[None]]
 
 CHANNELS = ("v5.channel.k8s.io", "v4.channel.k8s.io")
 FORWARDING = ("SPDY/3.1+portforward.k8s.io", "v4.channel.k8s.io")
@@ -59,6 +61,13 @@ class Sessions(Protocol):
 
     def attach(self, uid: str, container: str, options: ExecOptions) -> Talk | None:
         """Follow a container's process; None when there is no such process."""
+
+
+class Scripted(Protocol):
+    """What answers commands in simulated containers."""
+
+    def exec(self, pod: Obj, container: str, options: ExecOptions) -> Talk | None:
+        """Answer a command that is run in a container that runs; None when no rule is about it."""
 
 
 def plug_in(server: ApiServer, kubelet: Kubelet) -> None:
@@ -131,9 +140,20 @@ async def _exec(kubelet: Kubelet, what: str, call: Call) -> Response:
     uid, runtime, talk = pod["metadata"]["uid"], kubelet.runtime, None
     if runtime is not None:
         talk = runtime.exec(uid, container, options) if what == "exec" else runtime.attach(uid, container, options)
+    if talk is None and what == "exec" and kubelet.scripted is not None and _runs(kubelet, uid, container):
+        talk = kubelet.scripted.exec(pod, container, options)
     if talk is None:
         raise _no_process(pod, container, what)
+    if spdy_channels.is_asked_for(call.request):
+        expected = [name for name in ("stdin", "stdout", "stderr") if getattr(options, name)]
+        return spdy_channels.accept(call.request, expected, talk)
     return _upgraded(call, CHANNELS, talk)
+
+
+def _runs(kubelet: Kubelet, uid: str, container: str) -> bool:
+    machine = kubelet.machines.get(uid)
+    state = {**machine.inits, **machine.mains}.get(container) if machine is not None else None
+    return state is not None and state.mode is Mode.RUNNING
 
 
 def _no_process(pod: Obj, container: str, what: str) -> status.ApiError:
@@ -143,7 +163,8 @@ def _no_process(pod: Obj, container: str, what: str) -> status.ApiError:
     return status.bad_request(
         f"container {container} of pod {pod['metadata']['name']} has no process to {what}: it is simulated or does not "
         f"run. To run it as a process, start the cluster with `konverge up --processes RULES` (Cluster(processes=…)) "
-        f"and a rule for image {image!r}; see docs/process-pods.md"
+        f"and a rule for image {image!r}; see docs/process-pods.md. To script its answers, write an exec rule; see "
+        "docs/check/stand-ins.md"
     )
 
 

@@ -1,8 +1,4 @@
-"""exec and attach over a WebSocket: one channel per stream, the first byte of each message is its number.
-
-0 is stdin, 1 stdout, 2 stderr, 3 the outcome (a Status), 4 the size of the terminal; with the fifth version of the
-protocol 255 says that a channel has ended.
-"""
+"""exec and attach: the streams of real processes, over the channels of a session (`konverge.sim.kubelet.channels`)."""
 
 from __future__ import annotations
 
@@ -17,17 +13,24 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
+from konverge.sim.kubelet.channels import (
+    ENDED,
+    OUTCOME,
+    RESIZE,
+    STDIN,
+    STDOUT,
+    SUCCESS,
+    Channels,
+    outcome_of,
+)
 from konverge.sim.kubelet.sessions import ExecOptions
 from konverge.sim.loop import end
 from konverge.sim.processes.process import Output, Process, Spawner, StartError
 from konverge.sim.processes.runner import Run
-from konverge.wire.websocket import WebSocket
 
-STDIN, STDOUT, STDERR, OUTCOME, RESIZE, ENDED = 0, 1, 2, 3, 4, 255
 _AHEAD = 1024 * 1024
 """Bytes of output that wait for the client before the process has to."""
 _CHUNK = 32 * 1024
-_SUCCESS: dict[str, Any] = {"metadata": {}, "status": "Success"}
 
 
 class Outlet:
@@ -36,7 +39,7 @@ class Outlet:
     Without a way to hold it, what is too much is left out.
     """
 
-    def __init__(self, socket: WebSocket, hold: Callable[[bool], None] | None) -> None:
+    def __init__(self, socket: Channels, hold: Callable[[bool], None] | None) -> None:
         self._socket = socket
         self._hold = hold
         self._queue: asyncio.Queue[tuple[int, bytes] | None] = asyncio.Queue()
@@ -77,7 +80,7 @@ class Outlet:
                 self._hold(False)
 
 
-async def execute(run: Run, spawner: Spawner, options: ExecOptions, socket: WebSocket) -> None:
+async def execute(run: Run, spawner: Spawner, options: ExecOptions, socket: Channels) -> None:
     """Run a command in the container's environment."""
     await socket.send(bytes((STDOUT,)))  # some clients wait for a first message
     begin = _with_terminal if options.tty else _with_pipes
@@ -85,11 +88,11 @@ async def execute(run: Run, spawner: Spawner, options: ExecOptions, socket: WebS
         outcome = await begin(run, spawner, options, socket)
     except StartError as error:
         message = f"OCI runtime exec failed: {error}"
-        outcome = {**_SUCCESS, "status": "Failure", "reason": "InternalError", "message": message, "code": 500}
+        outcome = {**SUCCESS, "status": "Failure", "reason": "InternalError", "message": message, "code": 500}
     await socket.send(bytes((OUTCOME,)) + json.dumps(outcome).encode())
 
 
-async def _with_pipes(run: Run, spawner: Spawner, options: ExecOptions, socket: WebSocket) -> dict[str, Any]:
+async def _with_pipes(run: Run, spawner: Spawner, options: ExecOptions, socket: Channels) -> dict[str, Any]:
     holder: list[Process] = []
     outlet = Outlet(socket, lambda held: holder[0].hold_output(held) if holder else None)
     plan = run.plan
@@ -101,7 +104,7 @@ async def _with_pipes(run: Run, spawner: Spawner, options: ExecOptions, socket: 
     return await _together(process, outlet, socket, _Pipes(process))
 
 
-async def _with_terminal(run: Run, spawner: Spawner, options: ExecOptions, socket: WebSocket) -> dict[str, Any]:
+async def _with_terminal(run: Run, spawner: Spawner, options: ExecOptions, socket: Channels) -> dict[str, Any]:
     ours, theirs = os.openpty()
     terminal = _Terminal(ours)
     outlet = Outlet(socket, terminal.hold)
@@ -207,7 +210,7 @@ class _Terminal:
         os.close(self._fd)
 
 
-async def _together(process: Process, outlet: Outlet, socket: WebSocket, inlet: _Pipes | _Terminal) -> dict[str, Any]:
+async def _together(process: Process, outlet: Outlet, socket: Channels, inlet: _Pipes | _Terminal) -> dict[str, Any]:
     """Both directions until the process has ended; when the client goes first, the process goes too."""
     reading = asyncio.create_task(_listen(socket, inlet), name="exec: input")
     sending = asyncio.create_task(outlet.run(), name="exec: output")
@@ -228,7 +231,7 @@ async def _together(process: Process, outlet: Outlet, socket: WebSocket, inlet: 
     return outcome_of(code)
 
 
-async def _listen(socket: WebSocket, inlet: _Pipes | _Terminal) -> None:
+async def _listen(socket: Channels, inlet: _Pipes | _Terminal) -> None:
     while (message := await socket.receive()) is not None:
         channel, data = message[:1], message[1:]
         if channel == bytes((STDIN,)) and data:
@@ -239,19 +242,6 @@ async def _listen(socket: WebSocket, inlet: _Pipes | _Terminal) -> None:
             with suppress(ValueError, KeyError, TypeError, OSError):
                 size = json.loads(data)
                 inlet.resize(int(size["Width"]), int(size["Height"]))
-
-
-def outcome_of(code: int) -> dict[str, Any]:
-    """The Status that reports the exit code to the client."""
-    if code == 0:
-        return _SUCCESS
-    return {
-        "metadata": {},
-        "status": "Failure",
-        "message": f"command terminated with non-zero exit code: exit status {code}",
-        "reason": "NonZeroExitCode",
-        "details": {"causes": [{"reason": "ExitCode", "message": str(code)}]},
-    }
 
 
 def exec_arguments(run: Run, command: Any) -> list[str]:
@@ -267,7 +257,7 @@ def exec_arguments(run: Run, command: Any) -> list[str]:
     return [mounts.translate(word) for word in arguments]
 
 
-async def attach(run: Run, options: ExecOptions, socket: WebSocket) -> None:
+async def attach(run: Run, options: ExecOptions, socket: Channels) -> None:
     """What the container's process says from now on, and a way to talk to it."""
     process = run.process
     assert process is not None
@@ -285,7 +275,7 @@ async def attach(run: Run, options: ExecOptions, socket: WebSocket) -> None:
         if tasks[2].done():
             outlet.end()
             await tasks[1]
-            await socket.send(bytes((OUTCOME,)) + json.dumps(_SUCCESS).encode())
+            await socket.send(bytes((OUTCOME,)) + json.dumps(SUCCESS).encode())
     finally:
         run.listeners.discard(said)
         await end(tasks)
