@@ -25,6 +25,9 @@ class BlockingTime:
         self.worst = 0.0
         self.what = ""
         self.collected = 0.0
+        """The collector's time, and our own."""
+        self.is_collecting = False
+        """Another thread may come here between a collection and the report of its end."""
         self._collecting = 0.0
         self._run = asyncio.Handle._run
 
@@ -36,7 +39,10 @@ class BlockingTime:
             original(handle)
             spent = time.thread_time() - start - (self._excused(handle) - excused)
             if spent > self.worst:
-                self.worst, self.what = spent, repr(handle)
+                self.worst = spent
+                start = time.thread_time()
+                self.what = repr(handle)  # with what it was given, which may be megabytes
+                self.collected += time.thread_time() - start
 
         asyncio.Handle._run = timed  # type: ignore[method-assign,assignment]
         gc.callbacks.append(self._collector)
@@ -48,9 +54,11 @@ class BlockingTime:
 
     def _collector(self, phase: str, info: dict[str, int]) -> None:
         if phase == "start":
+            self.is_collecting = True
             self._collecting = time.thread_time()
         else:
             self.collected += time.thread_time() - self._collecting
+            self.is_collecting = False
 
     def _excused(self, handle: asyncio.Handle) -> float:
         return self.collected + getattr(handle._loop, "elsewhere", 0.0)

@@ -84,6 +84,8 @@ class _Ticker:
         while True:
             before = self._computed()
             await asyncio.sleep(_TICK)
+            while self._blocking.is_collecting:  # its time is not known yet
+                await asyncio.sleep(0)
             self.gap = max(self.gap, self._computed() - before)
             self._ticked.set()
 

@@ -5,11 +5,14 @@ from __future__ import annotations
 import asyncio
 import gzip
 import json
+import socket
+from functools import partial
 from typing import Any
 
 import pytest
 
-from tests.apiserver.api import CONFIG_MAPS, Api
+from konverge.wire.server import Server
+from tests.apiserver.api import APPLY, CONFIG_MAPS, Api
 from tests.apiserver.held import Held, held, measured
 from tests.apiserver.test_held_by_requests import PARTIAL, YAML
 from tests.apiserver.test_large_requests import TABLE
@@ -54,20 +57,79 @@ async def test_a_body_of_protobuf(api: Api, name: str) -> None:
     probe.check()
 
 
-async def test_five_bodies_of_yaml_at_once(api: Api) -> None:
-    content = b"".join(b"  k%d: v\n" % number for number in range(25_000))
-    await api.send("POST", CONFIG_MAPS, b"metadata: {name: first}\n", content_type=YAML)
-    requests = [
-        api.request("POST", CONFIG_MAPS, b"metadata: {name: y%d}\ndata:\n" % number + content, content_type=YAML)
-        for number in range(5)
-    ]
+MANY_KEYS = b"".join(b"  k%d: v\n" % number for number in range(25_000))
+YAMLS = {
+    "many keys": (MANY_KEYS, 201, 201),
+    "long texts": (b"".join(b"  k%d: %b\n" % (number, b"v" * 5_000) for number in range(540)), 422, 422),
+    "lines": (b"  a: |\n" + b"    a line of text\n" * 145_000, 422, 422),
+    "a list": (b"  - " + b"a" * 500 + b"\n" + (b"  - " + b"a" * 500 + b"\n") * 5_500, 400, 500),
+}
+"""The data of a ConfigMap, and how it is answered as a creation and as an apply. But for the first: 2.5 MB and more."""
+
+
+@pytest.mark.parametrize("is_apply", [False, True], ids=["create", "apply"])
+@pytest.mark.parametrize("name", YAMLS)
+async def test_five_bodies_of_yaml_at_once(api: Api, name: str, is_apply: bool) -> None:
+    content, *statuses = YAMLS[name]
+    assert 2_500_000 < len(content) < 2_900_000 or content is MANY_KEYS
+
+    def request(name: str, content: bytes) -> Any:
+        body = b"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: %b}\n%b" % (name.encode(), content)
+        if is_apply:
+            return api.request("PATCH", f"{CONFIG_MAPS}/{name}?fieldManager=m", body, content_type=APPLY)
+        return api.request("POST", CONFIG_MAPS, body, content_type=YAML)
+
+    await api.server.transport.send(request("first", b""))
+    requests = [request(f"y{number}", b"data:\n" + content) for number in range(5)]
 
     async def all_of_them() -> list[Any]:
         return await asyncio.gather(*(api.server.transport.send(request) for request in requests))
 
     answers, probe = await measured(all_of_them())
-    assert [answer.status for answer in answers] == [201] * 5
+    assert [answer.status for answer in answers] == [statuses[is_apply]] * 5, answers[0].body[:300]
     Held(answers[0], *probe).check()
+
+
+@pytest.mark.long
+async def test_a_config_map_of_many_keys(api: Api) -> None:
+    """Its keys are checked one by one, in a loop that gives way."""
+    data = {f"k{number}": "" for number in range(230_000)}
+    body = json.dumps({"metadata": {"name": "x"}, "data": data}, separators=(",", ":")).encode()
+    for kind in ("configmaps", "secrets"):
+        path = CONFIG_MAPS.replace("configmaps", kind)
+        await api.create("first", path)
+        probe = await held(api, "POST", path, body)
+        assert probe.response.status == 500, probe.response.body[:300]  # too large with its managedFields
+        probe.check()
+
+
+@pytest.mark.parametrize("size", [pytest.param(1, marks=pytest.mark.long), 3, 4_000])
+async def test_a_body_in_small_chunks(api: Api, size: int) -> None:
+    """Over a socket, from another thread: each chunk costs the reader, and all come as fast as they can be read."""
+    await api.create("first")
+    content = json.dumps(
+        {"metadata": {"name": "x"}, "data": {"k": "v" * 1_000_000}, "unknown": "v" * 1_990_000}
+    ).encode()
+    chunks = (content[begin : begin + size] for begin in range(0, len(content), size))
+    body = b"".join(b"%x\r\n%b\r\n" % (len(chunk), chunk) for chunk in chunks) + b"0\r\n\r\n"
+    head = (
+        f"POST {CONFIG_MAPS} HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {api.server.token}\r\nconnection: close\r\n"
+    )
+    head += "content-type: application/json\r\ntransfer-encoding: chunked\r\n\r\n"
+
+    def send(port: int) -> bytes:
+        with socket.create_connection(("127.0.0.1", port)) as sock:
+            sock.sendall(head.encode() + body)
+            return b"".join(iter(partial(sock.recv, 1 << 20), b""))
+
+    server = await Server(api.server.handle).start()
+    try:
+        answer, probe = await measured(asyncio.to_thread(send, server.port))
+    finally:
+        await server.close()
+    assert answer.startswith(b"HTTP/1.1 201 "), answer[:300]
+    assert (await api.call("GET", f"{CONFIG_MAPS}/x"))["data"] == {"k": "v" * 1_000_000}
+    Held(await api.send("GET", "/version"), *probe).check()
 
 
 async def test_a_compressed_body_is_refused_before_it_is_inflated(api: Api) -> None:

@@ -24,6 +24,7 @@ from konverge.apiserver import aside
 from konverge.apiserver.crd.definition import naming, termination
 from konverge.apiserver.meta.system import timestamp
 from konverge.apiserver.registry import Registry, Served
+from konverge.apiserver.release import release
 from konverge.apiserver.storage import Event, Mismatch, Missing, Record, Release, Store, Table
 from konverge.apiserver.storage.failures import Failed
 from konverge.apiserver.storage.records import draft_of, encode
@@ -46,7 +47,7 @@ Restated = dict[str, tuple[Record | None, Record | None]]
 _NONE = (None, None)
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, repr=False)
 class _Compiled:
     """What a definition is served by."""
 
@@ -104,6 +105,8 @@ class Manager:
         self._watched: set[str] = set()
         self._deleting: dict[str, Iterator[None]] = {}
         self._compiling: dict[str, asyncio.Task[None]] = {}
+        self._releasing: set[asyncio.Task[None]] = set()
+        """What gives back what large definitions were compiled to."""
         self._is_stopped = False
 
     def start(self) -> None:
@@ -144,7 +147,7 @@ class Manager:
     async def stop(self) -> None:
         """End what is being compiled; compile and write nothing more: the store is about to be closed."""
         self._is_stopped = True
-        tasks = list(self._compiling.values())
+        tasks = [*self._compiling.values(), *self._releasing]
         for task in tasks:
             task.cancel()
         if tasks:
@@ -236,11 +239,8 @@ class Manager:
         more; `restated` has those that were encoded aside."""
         name = compiled.definition["metadata"]["name"]
         self._shapes[name] = compiled.shape
-        before = self._served.get(name, [])
+        self._withdraw(name)
         self._served[name] = compiled.made
-        for custom in before:
-            resource = custom.served.resource
-            self._registry.remove(resource.group, resource.version, resource.plural)
         stored = compiled.stored
         if stored is not None:
             self._restate(stored, restated)
@@ -265,10 +265,21 @@ class Manager:
         for served in sorted(members, key=lambda served: naming.version_rank(served.resource.version)):
             self._registry.add(served)
 
-    def _forget(self, name: str) -> None:
-        for custom in self._served.pop(name, ()):
+    def _withdraw(self, name: str) -> None:
+        """Serve a definition no more as it was compiled. What that takes is freed aside where it is much."""
+        before = self._served.pop(name, [])
+        weight = 0
+        for custom in before:
+            weight += custom.served.weight
             resource = custom.served.resource
             self._registry.remove(resource.group, resource.version, resource.plural)
+        if weight >= aside.FROM and not self._is_stopped:
+            task = asyncio.create_task(release(before), name=f"release {name}")
+            self._releasing.add(task)
+            task.add_done_callback(self._releasing.discard)
+
+    def _forget(self, name: str) -> None:
+        self._withdraw(name)
         self._shapes.pop(name, None)
         compiling = self._compiling.pop(name, None)
         if compiling is not None:
