@@ -207,9 +207,10 @@ class _Life:
         return "it ended"
 
     async def kill(self) -> None:
-        cutting = asyncio.create_task(self._link.cut())
+        self._link.cut()
         self._task.cancel()
-        await asyncio.wait([self._task, cutting])
+        await asyncio.wait([self._task])
+        await self._link.aclose()
         with suppress(BaseException):
             self._task.result()
 
@@ -217,11 +218,13 @@ class _Life:
         return []
 
 
-def run(make: Callable[[], Small], steps: Sequence[Step], plan: Plan | None = None, seed: int = 0) -> Run:
-    """One run of a small operator on a cluster without nodes."""
+def run(
+    make: Callable[[], Small], steps: Sequence[Step], plan: Plan | None = None, *, seed: int = 0, nodes: int = 0
+) -> Run:
+    """One run of a small operator."""
     task = Task(
         subject=Subject(target="small"),
-        setup=Setup(objects=(DEFINITION,), nodes=0),
+        setup=Setup(objects=(DEFINITION,), nodes=nodes),
         steps=tuple(steps),
         plan=plan or Plan("reference"),
         seed=seed,

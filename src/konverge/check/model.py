@@ -145,7 +145,7 @@ class LeaderLost(msgspec.Struct, frozen=True, tag="leader"):
 
 
 class TimePasses(msgspec.Struct, frozen=True, tag="time"):
-    """After a step, time passes, or the API server is away for a while."""
+    """After a step, time passes; or the API server is away for a while, in which the next step begins."""
 
     step: int
     seconds: float
@@ -297,7 +297,12 @@ class Delivery(msgspec.Struct, kw_only=True):
     resource: str
     revision: int
     """Of the list, or of the event."""
+    after: int = 0
+    """So many requests of the operator had begun."""
     listed: bool = False
+    """A whole state: a list, or the end of a streamed one."""
+    any_version: bool = False
+    """Of a list: it may be answered with an old state (resourceVersion=0)."""
     ref: Ref | None = None
 
 
@@ -323,6 +328,8 @@ class Checkpoint(msgspec.Struct, kw_only=True):
     refused: str = ""
     """Why the API server refused what the user did, if it did."""
     rested: bool = True
+    blind: bool = False
+    """The operator has not been shown all: this state is not compared."""
     noise: dict[str, int] = {}
     """Writes that went on at rest without changing anything, by place: how many."""
 

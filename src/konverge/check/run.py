@@ -23,6 +23,9 @@ from konverge.sim.cluster import Cluster, Unsettled
 RESTARTS = 5
 """How often an operator that ends by itself is started again in one step."""
 
+RELEASES = 10
+"""How often views are released in one step: what the operator does then may be held back again."""
+
 
 class Rest(Protocol):
     """Knows when nothing more will happen."""
@@ -113,6 +116,7 @@ async def perform(task: Task, operator: Operator, rest: Rest, cluster: Cluster, 
             run.problem = str(error)
     recorder.end()
     run.exchanges, run.changes, run.reads = recorder.exchanges, recorder.changes, dict(recorder.reads)
+    run.deliveries = recorder.deliveries
     run.missed = any(not perturber.done for perturber in perturbers)
     run.seconds, run.cpu = time.perf_counter() - began, time.process_time() - used
     return run
@@ -153,9 +157,10 @@ class Scene:
         """Until rest, with every view released that was held back. Whether it came."""
         try:
             await self.rest.wait(self.cluster, self.recorder)
-            if any(perturber.holds for perturber in self.perturbers):
-                for perturber in self.perturbers:
-                    perturber.rested(step)
+            for _ in range(RELEASES):
+                released = [await perturber.rested(step) for perturber in self.perturbers if perturber.holds]
+                if not any(released):
+                    break
                 await self.rest.wait(self.cluster, self.recorder)
         except Unsettled:
             return False
@@ -191,6 +196,7 @@ class Scene:
             state=state,
             rested=rested,
             refused=refused,
+            blind=any(perturber.holds for perturber in self.perturbers),
         )
 
 
@@ -223,7 +229,7 @@ async def _act(user: User, step: Step) -> str:
 async def _between(run: Run, user: User, scene: Scene, step: int) -> bool:
     """What happens at rest after a step. Whether anything did."""
     due: list[Any] = [item for item in run.plan.perturbations if isinstance(item, Edit | TimePasses)]
-    mine = [item for item in due if item.step == step]
+    mine = [item for item in due if item.step == step and not (isinstance(item, TimePasses) and item.away)]
     for item in mine:
         if isinstance(item, Edit):
             with writing("user"):
@@ -231,4 +237,5 @@ async def _between(run: Run, user: User, scene: Scene, step: int) -> bool:
         else:
             run.hit.append(f"{item.seconds:g} s pass")
             await asyncio.sleep(item.seconds)
-    return bool(mine)
+    done = [perturber.between(step) for perturber in scene.perturbers]
+    return bool(mine) or (any(done) and step == len(run.steps) - 1)

@@ -13,6 +13,7 @@ import msgspec
 
 from konverge.apiserver.request.info import RequestInfo, request_info, split_target
 from konverge.check.gate.recorder import Recorder, writing
+from konverge.check.gate.views import Views
 from konverge.check.model import Change, Exchange
 from konverge.wire.message import Handler, Headers, Request, Response
 
@@ -38,8 +39,13 @@ class Perturber:
     def changed(self, change: Change) -> None:
         """After every change of the store that counts."""
 
-    def rested(self, step: int) -> None:
-        """The cluster is at rest after a step; held views are released here at the latest."""
+    async def rested(self, step: int) -> bool:
+        """The cluster is at rest after a step; held views are released here at the latest. Whether any was."""
+        return False
+
+    def between(self, step: int) -> bool:
+        """After the rest of a step and its comparison, before the next step. Whether anything was done."""
+        return False
 
     @property
     def holds(self) -> bool:
@@ -55,6 +61,7 @@ class Gate:
         self._handler = handler
         self._token = token
         self.recorder = recorder
+        self.views = Views(recorder)
         self.perturbers: list[Perturber] = []
         self.crash: Callable[[str], None] = lambda why: None
         """Ends the present incarnation, at once. Set by whoever runs it."""
@@ -79,6 +86,8 @@ class Gate:
             response = await self._handler(request)
         if exchange.verb in WRITES:
             exchange.place = self.recorder.place_of(exchange)
+        else:
+            response = self.views.answered(exchange, request, response)
         for perturber in self.perturbers:
             response = await perturber.after(exchange, request, response)
         return self._answered(exchange, response)
@@ -90,7 +99,7 @@ class Gate:
             resource += f"/{info.subresource}"
         name = info.name or _name(request) if info.verb == "create" else info.name
         exchange = Exchange(
-            number=len(recorder.exchanges) + sum(recorder.reads.values()),
+            number=recorder.requests,
             incarnation=recorder.incarnation,
             verb=info.verb,
             resource=resource,
@@ -103,6 +112,7 @@ class Gate:
         )
         if info.verb in WRITES:
             recorder.exchanges.append(exchange)
+        recorder.requests += 1
         recorder.reads[f"{info.verb} {resource}"] += 1
         return exchange
 

@@ -17,7 +17,7 @@ from konverge.apiserver.storage import Event, Record, Store
 from konverge.apiserver.storage.table import Table
 from konverge.check.differences import changed_paths, differences
 from konverge.check.folding import folded
-from konverge.check.model import Change, Exchange, Moment, Place, Ref
+from konverge.check.model import Change, Delivery, Exchange, Moment, Obj, Place, Ref
 
 RESTLESS = frozenset(("coordination.k8s.io/leases", "/events", "events.k8s.io/events"))
 """Written for ever, or only to inform: no part of a state."""
@@ -46,7 +46,10 @@ class Recorder:
         self._store = store
         self.exchanges: list[Exchange] = []
         self.changes: list[Change] = []
+        self.deliveries: list[Delivery] = []
         self.reads: Counter[str] = Counter()
+        self.requests = 0
+        """Of the operator, so far."""
         self.step = 0
         self.incarnation = 0
         self.on_change: list[Callable[[Change], None]] = []
@@ -119,6 +122,11 @@ class Recorder:
     def record(self, resource: str, namespace: str, name: str) -> Record | None:
         """An object as it is stored now."""
         return self._store.get(resource, f"{namespace}/{name}" if namespace else name)
+
+    def write(self, resource: str, obj: Obj) -> None:
+        """Write an object as another process would."""
+        with writing("cluster"):
+            self._store.put(self._store.table(resource), obj, expected=None)
 
 
 def _moment(table: str, event: Event) -> tuple[Moment, list[tuple[str, Any, Any]]]:

@@ -18,7 +18,12 @@ def state(run: Run, reference: Reference) -> Iterator[Alarm]:
     said: set[tuple[str, str, str]] = set()
     for checkpoint in run.checkpoints:
         expected = reference.beside(run, checkpoint)
-        if expected is None or not checkpoint.rested or bool(expected.refused) != bool(checkpoint.refused):
+        if (
+            expected is None
+            or not checkpoint.rested
+            or checkpoint.blind
+            or bool(expected.refused) != bool(checkpoint.refused)
+        ):
             continue
         for alarm in _compared(checkpoint, expected, reference, others):
             if alarm.group not in said:
