@@ -398,6 +398,8 @@ class Finding(msgspec.Struct, kw_only=True):
     patterns: tuple[str, ...] = ()
     confirmed: tuple[int, int] = (0, 0)
     """Of so many repetitions, so many showed it again (first: how many showed it)."""
+    details: tuple[Alarm, ...] = ()
+    """What else the same cause led to."""
 
 
 def encode(value: Any) -> bytes:

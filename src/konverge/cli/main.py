@@ -32,6 +32,7 @@ COMMANDS = (
     "store",
     "manifests",
     "sim",
+    "check",
     "control_plane",
     "completion",
 )

@@ -1,0 +1,297 @@
+"""A whole check: the reference, the plans, their runs, and what is wrong.
+
+Plans come by value, the most telling first, and the budget ends the search, not a finding: what was left out is
+counted. Ctrl-C ends it as well; what is known by then is reported.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from itertools import islice
+from typing import Protocol
+
+import msgspec
+
+from konverge.check.budget import Budget
+from konverge.check.differences import Masks
+from konverge.check.findings import Evidence, Findings, Group, group_of
+from konverge.check.model import Alarm, Finding, Plan, Run, Setup, Step, Subject, Task
+from konverge.check.names import Names
+from konverge.check.oracles import judge as judge_run
+from konverge.check.plans import derive
+from konverge.check.reference import Reference, reference_of
+from konverge.check.shrink import Shrinker
+
+LAST_LINES = 20
+
+
+class CouldNotTest(Exception):
+    """The reference did not come about; the message says why and what to do, `log` is the end of the operator's."""
+
+    def __init__(self, reason: str, log: Iterable[str] = ()) -> None:
+        super().__init__(reason)
+        self.log = list(log)[-LAST_LINES:]
+
+
+class Runner(Protocol):
+    """Carries out tasks: in this process, or in workers. `run` is called from as many threads as there are jobs."""
+
+    jobs: int
+
+    def run(self, task: Task) -> Run: ...
+
+
+class Listener:
+    """Hears how a check goes on. The default says nothing."""
+
+    def progress(self, text: str, done: int = 0, total: int = 0) -> None:
+        """What is under way."""
+
+    def found(self, finding: Finding) -> None:
+        """A group has its first alarm. It is not confirmed yet."""
+
+
+class Options(msgspec.Struct, frozen=True, kw_only=True):
+    """How a check is done."""
+
+    only: tuple[str, ...] = ()
+    """Patterns of plans; empty for all."""
+    seed: int = 0
+    budget: float = 300.0
+    """Seconds of wall time."""
+    masks: Masks = Masks()
+    repeats: int = 1
+    """How often a finding is repeated to confirm it: once on virtual time, three times on real time."""
+    shrink: bool = True
+    quiet: float = 0.0
+    limit: float = 0.0
+
+
+class Performed(msgspec.Struct, kw_only=True):
+    """One plan, and what came of it."""
+
+    plan: Plan
+    missed: bool = False
+    problem: str = ""
+    groups: tuple[Group, ...] = ()
+    cpu: float = 0.0
+
+
+class Outcome(msgspec.Struct, kw_only=True):
+    """Everything that a report is made from."""
+
+    base: Task
+    """The reference's task."""
+    reference: Reference
+    findings: list[Finding] = []
+    evidence: list[Evidence] = []
+    """For each finding, the run that shows it."""
+    performed: list[Performed] = []
+    left_out: dict[str, int] = {}
+    """Plans that the budget did not allow, by pattern."""
+    notes: list[str] = []
+    """What else was not tested, and why."""
+    seconds: float = 0.0
+    interrupted: bool = False
+
+
+Judge = Callable[[Run, Reference], Iterable[Alarm]]
+
+
+class Planned(msgspec.Struct):
+    """Plans by value, and what else could be tried and is not, as sentences."""
+
+    plans: list[Plan]
+    left_out: list[str] = []
+
+
+Planner = Callable[[Reference, Options], Planned]
+
+
+def plans_by_value(reference: Reference, options: Options) -> Planned:
+    """What can go wrong with this operator, the most telling first."""
+    derived = derive(reference, only=options.only, seed=options.seed)
+    return Planned(derived.plans, derived.left_out)
+
+
+class Campaign:
+    """One check of one operator.
+
+    >>> outcome = Campaign(subject, setup, steps, runner).check()        # doctest: +SKIP
+    """
+
+    def __init__(
+        self,
+        subject: Subject,
+        setup: Setup,
+        steps: tuple[Step, ...],
+        runner: Runner,
+        options: Options | None = None,
+        *,
+        listener: Listener | None = None,
+        judge: Judge = judge_run,
+        planner: Planner = plans_by_value,
+    ) -> None:
+        self._options = options or Options()
+        self._runner, self._judge, self._planner = runner, judge, planner
+        self._listener = listener or Listener()
+        self._base = Task(
+            subject=subject,
+            setup=setup,
+            steps=steps,
+            plan=Plan("reference"),
+            seed=self._options.seed,
+            quiet=self._options.quiet,
+            limit=self._options.limit,
+        )
+
+    def check(self) -> Outcome:
+        """Raises CouldNotTest."""
+        budget = Budget(self._options.budget)
+        reference = self._reference()
+        names = Names.of(self._base)
+        findings = Findings(names)
+        findings.add_reference(self._base, reference.run, reference, self._judge(reference.run, reference))
+        outcome = Outcome(base=self._base, reference=reference, notes=[*_unhealthy(reference)])
+        try:
+            self._search(outcome, findings, budget)
+            self._conclude(outcome, findings, names, budget)
+        except KeyboardInterrupt:
+            outcome.interrupted = True
+            for group in findings.groups[len(outcome.findings) :]:
+                outcome.findings.append(findings.finding(group))
+                outcome.evidence.append(findings.evidence(group)[0])
+        outcome.seconds = budget.used
+        return outcome
+
+    # -------------------------------------------------------------- the reference
+
+    def _reference(self) -> Reference:
+        """Two runs with different seeds: what differs between them is masked."""
+        self._listener.progress("the operator runs undisturbed")
+        first = self._undisturbed(self._base)
+        self._listener.progress("the operator runs undisturbed, again with another seed")
+        second = self._undisturbed(msgspec.structs.replace(self._base, seed=self._base.seed + 1))
+        return reference_of(first, second, self._options.masks)
+
+    def _undisturbed(self, task: Task) -> Run:
+        run = self._runner.run(task)
+        reason = why_no_reference(run)
+        if reason:
+            raise CouldNotTest(reason, run.log)
+        return run
+
+    # -------------------------------------------------------------- the search
+
+    def _search(self, outcome: Outcome, findings: Findings, budget: Budget) -> None:
+        planned = self._planner(outcome.reference, self._options)
+        plans = planned.plans
+        outcome.notes += [f"left out: {sentence}" for sentence in planned.left_out]
+        tasks = (msgspec.structs.replace(self._base, plan=plan) for plan in plans)
+        done: list[Plan] = []
+        try:
+            for task, run in self._performed(tasks, budget):
+                done.append(task.plan)
+                alarms = list(self._judge(run, outcome.reference))
+                outcome.performed.append(_performed(run, alarms))
+                first = findings.add(task, run, outcome.reference, alarms)
+                if first is not None:
+                    self._listener.found(first)
+                self._listener.progress(task.plan.pattern, len(done), len(plans))
+        finally:
+            outcome.left_out = _left_out(plans, done)
+
+    def _performed(self, tasks: Iterator[Task], budget: Budget) -> Iterator[tuple[Task, Run]]:
+        """Runs as they end, as many at once as there are jobs."""
+        if self._runner.jobs <= 1:
+            for task in tasks:
+                if not budget.searching:
+                    return
+                yield task, self._runner.run(task)
+            return
+        with ThreadPoolExecutor(self._runner.jobs) as pool:
+            running: dict[Future[Run], Task] = {}
+            while True:
+                if budget.searching:
+                    for task in islice(tasks, self._runner.jobs - len(running)):
+                        running[pool.submit(self._runner.run, task)] = task
+                if not running:
+                    return
+                ended, _ = wait(running, return_when=FIRST_COMPLETED)
+                for future in ended:
+                    yield running.pop(future), future.result()
+
+    # -------------------------------------------------------------- what is known in the end
+
+    def _conclude(self, outcome: Outcome, findings: Findings, names: Names, budget: Budget) -> None:
+        shrinker = Shrinker(self._runner, self._judge, names, budget, repeats=self._options.repeats)
+        for number, group in enumerate(findings.groups):
+            self._listener.progress("confirming findings", number, len(findings.groups))
+            finding, evidence = findings.finding(group), findings.evidence(group)[0]
+            if evidence.task.plan.pattern != "reference" and not budget.over:
+                finding, evidence = shrinker.confirmed(finding, evidence, shrink=self._options.shrink)
+            outcome.findings.append(finding)
+            outcome.evidence.append(evidence)
+
+
+def why_no_reference(run: Run) -> str:
+    """Why a run without perturbations is no reference; empty if it is one."""
+    if run.problem:
+        return f"the operator could not be run: {run.problem}"
+    if not run.checkpoints:
+        return "the operator could not be run: it ended before the first step"
+    first = run.checkpoints[0]
+    if first.refused:
+        return f"the API server refused the sample: {first.refused}; correct it, or give another with --sample"
+    if run.exits and not any(checkpoint.rested for checkpoint in run.checkpoints):
+        return f"the operator ended by itself: {run.exits[-1].error}"
+    if not first.rested:
+        return (
+            "the operator does not come to rest with the sample: it still changes something, or waits for something "
+            "that is not there; give stand-ins for what it talks to with --simulate"
+        )
+    if not any(exchange.place is not None for exchange in run.exchanges):
+        return (
+            "the operator wrote nothing after the sample was created: check that it watches the sample's kind and "
+            "namespace, and that it may (its log is below)"
+        )
+    return ""
+
+
+def _unhealthy(reference: Reference) -> Iterator[str]:
+    """What keeps a reference from being a good one, without making it useless."""
+    for checkpoint in reference.run.checkpoints:
+        if not checkpoint.rested:
+            yield f"without any fault, the step {checkpoint.step!r} never came to rest: nothing after it was tested"
+        elif checkpoint.refused:
+            yield f"the API server refused the step {checkpoint.step!r}: {checkpoint.refused}"
+        unready = sorted(key for key, obj in checkpoint.state.items() if key.startswith("pods ") and not _ready(obj))
+        if unready:
+            yield (
+                f"without any fault, {len(unready)} pods are not ready after the step {checkpoint.step!r} "
+                f"({unready[0]}): what needs them was not tested; --simulate gives them what they lack"
+            )
+            return
+
+
+def _ready(pod: dict[str, object]) -> bool:
+    status = pod.get("status")
+    if not isinstance(status, dict) or status.get("phase") == "Succeeded":
+        return isinstance(status, dict)
+    conditions = status.get("conditions") or []
+    return any(item.get("type") == "Ready" and item.get("status") == "True" for item in conditions)
+
+
+def _performed(run: Run, alarms: Iterable[Alarm]) -> Performed:
+    groups = tuple(dict.fromkeys(group_of(alarm) for alarm in alarms))
+    return Performed(plan=run.plan, missed=run.missed, problem=run.problem, groups=groups, cpu=run.cpu)
+
+
+def _left_out(plans: list[Plan], done: list[Plan]) -> dict[str, int]:
+    counts: dict[str, int] = {}
+    for plan in plans:
+        counts[plan.pattern] = counts.get(plan.pattern, 0) + 1
+    for plan in done:
+        counts[plan.pattern] -= 1
+    return {pattern: count for pattern, count in counts.items() if count}

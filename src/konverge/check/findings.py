@@ -1,0 +1,140 @@
+"""Alarms of many runs, made into findings: grouped by cause, the worst first.
+
+One run of one cause raises many alarms: a claim that stays small also shows in the volume, the pod and the status. The
+alarm that counts is the first divergence at the worst severity; the others are its details. Runs whose alarm is in the
+same group (oracle, object, field) are one finding. What the reference itself shows is reported once, for the reference.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from konverge.check.folding import folded
+from konverge.check.model import SEVERITIES, Alarm, Finding, Run, Task
+from konverge.check.names import Names
+from konverge.check.reference import Reference
+from konverge.check.sentences import sentence
+
+Group = tuple[str, str, str]
+
+DERIVED = frozenset(
+    (
+        "/pods",
+        "/endpoints",
+        "/persistentvolumes",
+        "apps/replicasets",
+        "apps/controllerrevisions",
+        "discovery.k8s.io/endpointslices",
+    )
+)
+"""Made by the cluster of what operators write: they differ because something else does."""
+
+
+class Evidence:
+    """A run that raised alarms, with what it was compared with."""
+
+    def __init__(self, task: Task, run: Run, reference: Reference, alarms: Sequence[Alarm]) -> None:
+        self.task, self.run, self.reference = task, run, reference
+        self.alarms = in_order(alarms, run)
+
+    @property
+    def first(self) -> Alarm:
+        return self.alarms[0]
+
+
+def in_order(alarms: Iterable[Alarm], run: Run) -> list[Alarm]:
+    """The worst first; of those the first in time; of those what the operator wrote before what follows from it."""
+    positions = {checkpoint.step: number for number, checkpoint in enumerate(run.checkpoints)}
+
+    def key(alarm: Alarm) -> tuple[int, int, bool, bool]:
+        resource = alarm.object.partition(" ")[0]
+        resource = resource if "/" in resource else f"/{resource}"
+        return (
+            SEVERITIES.index(alarm.severity),
+            positions.get(alarm.step, len(positions)),
+            resource in DERIVED,
+            alarm.field.startswith("status"),
+        )
+
+    return sorted(alarms, key=key)
+
+
+class Findings:
+    """Collects evidence; `add` says whether it is the first of its group."""
+
+    def __init__(self, names: Names) -> None:
+        self._names = names
+        self._groups: dict[Group, list[Evidence]] = {}
+        self._known: set[Group] = set()
+        """Groups that the reference shows by itself."""
+
+    def add_reference(self, task: Task, run: Run, reference: Reference, alarms: Iterable[Alarm]) -> None:
+        """Every alarm of a run in which nothing went wrong is a finding of its own."""
+        for alarm in alarms:
+            group = group_of(alarm)
+            if group not in self._known:
+                self._known.add(group)
+                self._groups[group] = [Evidence(task, run, reference, [alarm])]
+
+    def add(self, task: Task, run: Run, reference: Reference, alarms: Iterable[Alarm]) -> Finding | None:
+        """The finding, if this evidence is the first for it."""
+        fresh = [alarm for alarm in alarms if group_of(alarm) not in self._known]
+        if not fresh:
+            return None
+        evidence = Evidence(task, run, reference, fresh)
+        group = group_of(evidence.first)
+        self._groups.setdefault(group, []).append(evidence)
+        return self.finding(group) if len(self._groups[group]) == 1 else None
+
+    @property
+    def groups(self) -> list[Group]:
+        """The worst first; of those, what is seen in more runs."""
+
+        def key(group: Group) -> tuple[int, int]:
+            evidence = self._groups[group]
+            return SEVERITIES.index(evidence[0].first.severity), -len(evidence)
+
+        return sorted(self._groups, key=key)
+
+    def evidence(self, group: Group) -> list[Evidence]:
+        """The shortest first: with the fewest perturbations and steps."""
+        return sorted(
+            self._groups[group], key=lambda item: (len(item.task.plan.perturbations), len(item.run.checkpoints))
+        )
+
+    def finding(self, group: Group) -> Finding:
+        every = self.evidence(group)
+        best = every[0]
+        return Finding(
+            alarm=best.first,
+            task=best.task,
+            sentence=described(best, self._names),
+            runs=len(every),
+            patterns=tuple(dict.fromkeys(item.task.plan.pattern for item in every)),
+            details=tuple(details(every)),
+        )
+
+
+def described(evidence: Evidence, names: Names) -> str:
+    plan = evidence.task.plan
+    return sentence(plan, evidence.first, evidence.run.steps, evidence.reference, names)
+
+
+def group_of(alarm: Alarm) -> Group:
+    """With generated names folded.
+
+    >>> group_of(Alarm(oracle="state", severity="high", object="pods default/web-6d4cf56db6-x7k2p", sentence=""))
+    ('state', 'pods default/web-*-*', '')
+    """
+    return alarm.oracle, folded(alarm.object), alarm.field
+
+
+def details(every: Sequence[Evidence]) -> list[Alarm]:
+    """What else the runs of a finding show, each group once."""
+    main = group_of(every[0].first)
+    others: dict[Group, Alarm] = {}
+    for evidence in every:
+        for alarm in evidence.alarms:
+            others.setdefault(group_of(alarm), alarm)
+    others.pop(main, None)
+    return list(others.values())

@@ -1,0 +1,158 @@
+"""A finding as a file that shows it again: `konverge check --replay finding-3.json`.
+
+The file has everything that a run needs but what is secret: values of Secrets are replaced, and settings of the
+environment whose name speaks of one are taken from the environment of whoever repeats it. Only its owner may read it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+from pathlib import Path
+from typing import Any, Protocol
+
+import msgspec
+
+from konverge.check.differences import Masks
+from konverge.check.findings import Evidence, group_of
+from konverge.check.model import Alarm, Apply, Finding, Obj, Plan, Run, Setup, Step, Task, encode
+from konverge.check.reference import Reference
+from konverge.check.shrink import Judge
+
+FORMAT = 1
+REDACTED = "cmVkYWN0ZWQ="  # "redacted" in base64, as data of a Secret has to be
+_SECRET = re.compile(r"token|passw|secret|credential|private|api_?key|_key$", re.IGNORECASE)
+
+
+class ReplayError(Exception):
+    """A file does not show a finding again; the text says why."""
+
+
+class Replay(msgspec.Struct, kw_only=True):
+    """What a file holds."""
+
+    format: int = FORMAT
+    konverge: str = ""
+    """The version that wrote it."""
+    sentence: str
+    task: Task
+    masks: Masks = Masks()
+    alarm: Alarm
+    digests: dict[str, str] = {}
+    """Of the objects of the setup (definitions, roles), by kind and name."""
+    redacted: tuple[str, ...] = ()
+    """What was left out because it is secret."""
+
+
+class _Runner(Protocol):
+    def run(self, task: Task) -> Run: ...
+
+
+def replay_of(finding: Finding, evidence: Evidence, version: str) -> Replay:
+    task, redacted = without_secrets(finding.task)
+    return Replay(
+        konverge=version,
+        sentence=finding.sentence,
+        task=task,
+        masks=evidence.reference.masks,
+        alarm=finding.alarm,
+        digests={_named(obj): _digest(obj) for obj in task.setup.objects},
+        redacted=tuple(redacted),
+    )
+
+
+def write(path: Path, replay: Replay) -> None:
+    """Readable by its owner alone: a workload may be nobody else's business."""
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600)
+    with os.fdopen(descriptor, "wb") as file:
+        os.fchmod(file.fileno(), 0o600)
+        file.write(msgspec.json.format(encode(replay), indent=1) + b"\n")
+
+
+def read(path: Path) -> Replay:
+    """Raises ReplayError."""
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise ReplayError(f"{path}: {error.strerror}; give a file that `konverge check` has written") from error
+    try:
+        replay = msgspec.json.decode(data, type=Replay)
+    except msgspec.DecodeError as error:
+        raise ReplayError(f"{path} was not written by `konverge check`: {error}") from error
+    if replay.format != FORMAT:
+        raise ReplayError(f"{path} has format {replay.format}, and this version reads {FORMAT}: run the check again")
+    return replay
+
+
+def again(replay: Replay, runner: _Runner, judge: Judge) -> tuple[Evidence, bool]:
+    """The finding's run, beside a reference of its own; whether the alarm came again."""
+    task = with_environment(replay.task)
+    undisturbed = runner.run(msgspec.structs.replace(task, plan=Plan("reference")))
+    if undisturbed.problem:
+        raise ReplayError(f"the operator could not be run: {undisturbed.problem}")
+    reference = Reference(run=undisturbed, masks=replay.masks)
+    run = undisturbed if task.plan.pattern == "reference" else runner.run(task)
+    if run.problem:
+        raise ReplayError(f"the operator could not be run: {run.problem}")
+    alarms = [] if run.missed else list(judge(run, reference))
+    wanted = group_of(replay.alarm)
+    same = [alarm for alarm in alarms if group_of(alarm) == wanted]
+    return Evidence(task, run, reference, [*same[:1], *(alarm for alarm in alarms if alarm not in same)]), bool(same)
+
+
+# ------------------------------------------------------------------ what is secret
+
+
+def without_secrets(task: Task) -> tuple[Task, list[str]]:
+    """The task with placeholders, and what they stand for."""
+    redacted: list[str] = []
+    objects = tuple(_plain(obj, redacted) for obj in task.setup.objects)
+    setup: Setup = msgspec.structs.replace(task.setup, objects=objects)
+    environment = {}
+    for name, value in task.subject.environment.items():
+        if _SECRET.search(name):
+            redacted.append(f"environment: {name}")
+            environment[name] = ""
+        else:
+            environment[name] = value
+    subject = msgspec.structs.replace(task.subject, environment=environment)
+    steps = tuple(_plain_step(step, redacted) for step in task.steps)
+    plan = task.plan
+    if plan.steps is not None:
+        plan = msgspec.structs.replace(plan, steps=tuple(_plain_step(step, redacted) for step in plan.steps))
+    made = msgspec.structs.replace(task, setup=setup, subject=subject, steps=steps, plan=plan)
+    return made, list(dict.fromkeys(redacted))
+
+
+def with_environment(task: Task) -> Task:
+    """What the file does not have of the environment, from that of this process."""
+    settings = task.subject.environment
+    filled = {name: value or os.environ.get(name, "") for name, value in settings.items()}
+    return msgspec.structs.replace(task, subject=msgspec.structs.replace(task.subject, environment=filled))
+
+
+def _plain_step(step: Step, redacted: list[str]) -> Step:
+    actions = tuple(
+        Apply(_plain(action.object, redacted)) if isinstance(action, Apply) else action for action in step.actions
+    )
+    return msgspec.structs.replace(step, actions=actions)
+
+
+def _plain(obj: Obj, redacted: list[str]) -> Obj:
+    if obj.get("kind") != "Secret":
+        return obj
+    plain: dict[str, Any] = dict(obj)
+    for field, placeholder in (("data", REDACTED), ("stringData", "redacted")):
+        if isinstance(obj.get(field), dict):
+            redacted += [f"{_named(obj)}: {key}" for key in obj[field]]
+            plain[field] = dict.fromkeys(obj[field], placeholder)
+    return plain
+
+
+def _named(obj: Obj) -> str:
+    return f"{obj.get('kind', '')} {obj.get('metadata', {}).get('name', '')}"
+
+
+def _digest(obj: Obj) -> str:
+    return hashlib.sha256(msgspec.json.encode(obj, order="deterministic")).hexdigest()[:16]

@@ -1,0 +1,1 @@
+"""What a check found, for people and for machines."""

@@ -1,0 +1,28 @@
+"""The files of a report."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from konverge.check import replay
+from konverge.check.campaign import Outcome
+from konverge.check.report import json
+
+
+def write_findings(outcome: Outcome, folder: Path, version: str) -> list[Path]:
+    """A file that shows it again for each finding; those of an earlier check are removed."""
+    if folder.is_dir():
+        for old in folder.glob("finding-*.json"):
+            old.unlink()
+    paths: list[Path] = []
+    for number, (finding, evidence) in enumerate(zip(outcome.findings, outcome.evidence, strict=True), 1):
+        folder.mkdir(parents=True, exist_ok=True)
+        path = folder / f"finding-{number}.json"
+        replay.write(path, replay.replay_of(finding, evidence, version))
+        paths.append(path)
+    return paths
+
+
+def write_json(outcome: Outcome, paths: Sequence[Path], to: Path, version: str) -> None:
+    to.write_bytes(json.report(outcome, [str(path) for path in paths], version))

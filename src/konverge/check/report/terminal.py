@@ -1,0 +1,88 @@
+"""The report for a terminal: a line for each finding, the worst first, and what was and was not tested."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+
+from konverge.check.budget import shown
+from konverge.check.campaign import Outcome
+from konverge.check.model import Finding
+from konverge.check.names import Names
+
+Paint = Callable[[str, str], str]
+"""A text, and what it means: "fail", "warn", "dim", "bold", "ok"."""
+
+_MEANINGS = {"high": "fail", "medium": "warn", "low": "dim"}
+
+
+def plain(text: str, meaning: str) -> str:
+    return text
+
+
+def lines(outcome: Outcome, files: Sequence[str] = (), paint: Paint = plain) -> Iterator[str]:
+    """`files` are those that show the findings again, in the same order."""
+    names = Names.of(outcome.base)
+    for number, finding in enumerate(outcome.findings, 1):
+        yield from _finding(number, finding, files[number - 1] if number <= len(files) else "", names, paint)
+    if outcome.findings:
+        yield ""
+    yield headline(outcome)
+    yield from (paint(line, "dim") for line in tested(outcome))
+
+
+def _finding(number: int, finding: Finding, file: str, names: Names, paint: Paint) -> Iterator[str]:
+    severity = paint(f"{finding.alarm.severity:<6}", _MEANINGS[finding.alarm.severity])
+    yield f"{number:>3}. {severity} {visible(finding.sentence)}{paint(_seen(finding), 'dim')}"
+    if finding.details:
+        also = ", ".join(dict.fromkeys(names.in_text(alarm.object) for alarm in finding.details[:4]))
+        more = f" and {len(finding.details) - 4} more" if len(finding.details) > 4 else ""
+        yield paint(f"            also: {visible(also)}{more}", "dim")
+    if file:
+        yield paint(f"            konverge check --replay {visible(file)}", "dim")
+
+
+def _seen(finding: Finding) -> str:
+    times, repeats = finding.confirmed
+    parts = [finding.alarm.oracle]
+    if finding.runs > 1:
+        parts.append(f"{finding.runs} runs")
+    if repeats and times < repeats:
+        parts.append(f"flaky: {times} of {repeats}")
+    return f" ({', '.join(parts)})"
+
+
+def headline(outcome: Outcome) -> str:
+    counts = Counter(finding.alarm.severity for finding in outcome.findings)
+    found = ", ".join(f"{counts[severity]} {severity}" for severity in ("high", "medium", "low") if counts[severity])
+    runs = len(outcome.performed) + 2
+    total = f"{len(outcome.findings)} finding{'s' if len(outcome.findings) != 1 else ''}"
+    return f"{total}{f' ({found})' if found else ''} in {runs} runs, {shown(outcome.seconds)}"
+
+
+def tested(outcome: Outcome) -> Iterator[str]:
+    """What was tested and what was not, and why."""
+    patterns = Counter(item.plan.pattern for item in outcome.performed)
+    if patterns:
+        yield "tested: " + ", ".join(f"{pattern} {count}" for pattern, count in sorted(patterns.items()))
+    missed = sum(item.missed for item in outcome.performed)
+    if missed:
+        yield f"not tested: {missed} plans whose moment did not come again"
+    failed = Counter(item.problem for item in outcome.performed if item.problem)
+    for problem, count in failed.items():
+        yield f"not tested: {count} plans: {visible(problem)}"
+    if outcome.left_out:
+        left = ", ".join(f"{pattern} {count}" for pattern, count in sorted(outcome.left_out.items()))
+        why = "interrupted" if outcome.interrupted else "the budget ended; --budget gives more"
+        yield f"not tested: {left} ({why})"
+    if not outcome.base.setup.account:
+        yield "not tested: permissions (the operator ran as administrator; --rbac gives it its own account)"
+    if outcome.reference.varying:
+        yield f"not compared: {len(outcome.reference.varying)} fields that vary by themselves"
+    for note in outcome.notes:
+        yield f"note: {visible(note)}"
+
+
+def visible(text: str) -> str:
+    """Text of others without what a terminal would obey, in one line."""
+    return "".join(char if char.isprintable() else "?" for char in text.replace("\n", " "))

@@ -1,0 +1,109 @@
+"""What is checked, from what the user named: an operator in Python, a program, a file about either."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import msgspec
+
+from konverge.check import profile
+from konverge.check.campaign import Runner
+from konverge.check.in_process import run_in_process
+from konverge.check.manifests import CannotCheck, read_objects
+from konverge.check.model import Obj, Run, Setup, Subject, Task
+from konverge.check.operator import Declaration
+from konverge.operators.catalog import Operator
+from konverge.operators.loading import LoadError, load
+
+CONFIRMATIONS = 3
+"""Repetitions of a finding on real time, where the same plan need not give the same run."""
+
+
+class InThisProcess:
+    """One run after the other, on virtual time."""
+
+    jobs = 1
+
+    def __init__(self, declaration: Declaration | Operator) -> None:
+        self._declaration = declaration
+
+    def run(self, task: Task) -> Run:
+        return run_in_process(task, self._declaration)
+
+
+class Checked(msgspec.Struct, kw_only=True):
+    """An operator with what it needs."""
+
+    subject: Subject
+    setup: Setup
+    samples: tuple[Obj, ...] = ()
+    notes: list[str] = []
+    operator: Operator | None = None
+    """Of a target."""
+
+    @property
+    def repeats(self) -> int:
+        return CONFIRMATIONS if self.subject.command else 1
+
+    @contextmanager
+    def runner(self, jobs: int) -> Iterator[Runner]:
+        if self.operator is None:
+            raise CannotCheck("programs cannot be checked yet")
+        yield InThisProcess(self.operator)
+
+
+def from_file(path: Path) -> Checked:
+    """Of a check.toml. Raises CannotCheck."""
+    return _of_profile(profile.load(path))
+
+
+def from_given(given: profile.Given, folder: Path) -> Checked:
+    """Of options. Raises CannotCheck."""
+    return _of_profile(profile.make(given, folder))
+
+
+def _of_profile(made: profile.Profile) -> Checked:
+    if made.subject.target:
+        operator = _loaded(made.subject.target)
+        setup = _with_definitions(operator, made.setup)
+        return Checked(
+            subject=made.subject,
+            setup=setup,
+            samples=made.samples,
+            notes=list(made.notes),
+            operator=operator,
+        )
+    return Checked(subject=made.subject, setup=made.setup, samples=made.samples, notes=list(made.notes))
+
+
+def from_target(reference: str, samples: Sequence[str] = ()) -> Checked:
+    """An operator in Python, with samples of its own unless others are given. Raises CannotCheck."""
+    operator = _loaded(reference)
+    objects = read_objects(map(Path, samples)) if samples else operator.sample_objects()
+    if not objects:
+        raise CannotCheck(f"{reference} has no samples: give one with --sample, or put a sample.yaml beside its file")
+    setup = _with_definitions(operator, Setup())
+    target = str(Path(reference).resolve()) if reference.endswith(".py") else reference
+    return Checked(subject=Subject(target=target), setup=setup, samples=tuple(objects), operator=operator)
+
+
+def of_task(task: Task) -> Checked:
+    """Of a task that is repeated. Raises CannotCheck."""
+    operator = _loaded(task.subject.target) if task.subject.target else None
+    return Checked(subject=task.subject, setup=task.setup, operator=operator)
+
+
+def _loaded(reference: str) -> Operator:
+    try:
+        return load(reference)
+    except LoadError as error:
+        raise CannotCheck(str(error)) from error
+
+
+def _with_definitions(operator: Operator, setup: Setup) -> Setup:
+    """What the operator's own classes define, unless a file does."""
+    names = {obj["metadata"]["name"] for obj in setup.objects if obj["kind"] == "CustomResourceDefinition"}
+    own = [obj for obj in operator.definitions() if obj["metadata"]["name"] not in names]
+    return msgspec.structs.replace(setup, objects=(*own, *setup.objects))

@@ -1,0 +1,100 @@
+"""`konverge check`: exit codes, reports, files that show a finding again, and messages about wrong arguments."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from konverge.cli.main import main
+
+KEEPER = "tests.check.campaign.keeper"
+SAMPLE = "{apiVersion: example.com/v1, kind: Kept, metadata: {name: note}, spec: {text: hello}}\n"
+
+pytestmark = pytest.mark.spec("K-51")
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "cr.yaml").write_text(SAMPLE)
+    return tmp_path
+
+
+def check(*arguments: str) -> int:
+    return main(["check", *arguments])
+
+
+def test_a_bug_is_found_reported_and_shown_again(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert check(f"{KEEPER}:wrong", "--sample", "cr.yaml", "--only", "crash", "--json", "out.json") == 1
+    printed = capsys.readouterr()
+    assert "1. high   after a crash between creating ConfigMap note-first and creating" in printed.out
+    assert "konverge check --replay konverge-check/finding-1.json" in printed.out
+    assert "first finding (high): after a crash" in printed.err
+    [finding] = json.loads((folder / "out.json").read_text())["findings"]
+    assert finding["object"] == "configmaps default/note-second"
+    assert finding["replay"] == "konverge-check/finding-1.json"
+    assert check("--replay", finding["replay"]) == 1
+    shown = capsys.readouterr().out
+    assert "operator    + ConfigMap note-first" in shown
+    assert "✗ crash after it" in shown
+    assert shown.endswith("It shows again.\n")
+
+
+def test_a_healthy_operator_ends_with_0_and_leaves_no_files(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert check(f"{KEEPER}:manager", "--sample", "cr.yaml", "--only", "crash") == 0
+    printed = capsys.readouterr().out
+    assert printed.startswith("0 findings in ")
+    assert "tested: crash " in printed
+    assert not (folder / "konverge-check").exists()
+
+
+def test_what_cannot_be_tested_ends_with_2_and_the_reason(capsys: pytest.CaptureFixture[str]) -> None:
+    assert check(f"{KEEPER}:idle", "--sample", "cr.yaml") == 2
+    assert "could not test: the operator wrote nothing" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["webap"], "webapp"),
+        ([], "name an operator"),
+        (["webapp", "--", "./manager"], "name one operator"),
+        ([f"{KEEPER}:manager"], "give one with --sample"),
+        ([f"{KEEPER}:manager", "--sample", "absent.yaml"], "absent.yaml does not exist"),
+        (["--replay", "absent.json"], "absent.json"),
+        (["--operator", "absent.toml"], "absent.toml"),
+        (["--sample", "cr.yaml", "--", "./absent"], "absent is not there"),
+    ],
+)
+def test_a_wrong_call_says_what_would_be_right(
+    arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert check(*arguments) == 2
+    assert message in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["webapp", "--only", "crahs"], "did you mean crash?"),
+        (["webapp", "--budget", "soon"], "write 90s, 5m or 1h30m"),
+        (["webapp", "--bugdet", "5m"], "did you mean --budget?"),
+        (["webapp", "--fail-on", "hihg"], "did you mean high?"),
+    ],
+)
+def test_a_wrong_value_says_what_was_likely_meant(
+    arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as ended:
+        check(*arguments)
+    assert ended.value.code == 2
+    assert message in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("line", ["(", "spec.replicas"])
+def test_a_mask_that_masks_nothing_is_refused(folder: Path, line: str, capsys: pytest.CaptureFixture[str]) -> None:
+    (folder / "mask").write_text(f"# ours\n{line}\n")
+    assert check(f"{KEEPER}:manager", "--sample", "cr.yaml", "--mask", "mask") == 2
+    assert "--mask" in capsys.readouterr().err
