@@ -356,6 +356,8 @@ class Run(msgspec.Struct, kw_only=True):
     """The last lines of the operator's log, each with `incarnation:`."""
     reads: dict[str, int] = {}
     """Verb and resource of the requests: how many. For permissions that are never used."""
+    violations: list[str] = []
+    """Of what must always hold of the simulated cluster (`konverge.sim.invariants`): defects of Konverge."""
     seconds: float = 0.0
     cpu: float = 0.0
 

@@ -19,6 +19,7 @@ from konverge.check.operator import CannotStart, Incarnation, Operator
 from konverge.check.user import User
 from konverge.client import ClientError
 from konverge.sim.cluster import Cluster, Unsettled
+from konverge.sim.invariants import Invariants
 
 RESTARTS = 5
 """How often an operator that ends by itself is started again in one step."""
@@ -105,6 +106,8 @@ async def perform(task: Task, operator: Operator, rest: Rest, cluster: Cluster, 
     gate = Gate(cluster.server.handle, recorder, token=token)
     perturbers = _attach(task.plan, gate)
     recorder.begin()
+    invariants = Invariants(cluster)
+    invariants.follow()
     first = cluster.server.store.revision
     supervisor = Supervisor(operator, cluster, gate, run)
     serving = asyncio.create_task(supervisor.serve(), name="supervisor")
@@ -117,6 +120,7 @@ async def perform(task: Task, operator: Operator, rest: Rest, cluster: Cluster, 
     recorder.end()
     run.exchanges, run.changes, run.reads = recorder.exchanges, recorder.changes, dict(recorder.reads)
     run.deliveries = recorder.deliveries
+    run.violations = invariants.found
     run.missed = any(not perturber.done for perturber in perturbers)
     run.seconds, run.cpu = time.perf_counter() - began, time.process_time() - used
     return run

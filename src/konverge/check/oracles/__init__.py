@@ -5,12 +5,35 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from konverge.check.model import SEVERITIES, Alarm, Run
+from konverge.check.oracles.crash import crash
+from konverge.check.oracles.deletions import deletions
+from konverge.check.oracles.finalizers import finalizers, orphans
+from konverge.check.oracles.leader import leader
+from konverge.check.oracles.ours import ours
+from konverge.check.oracles.permissions import permissions
+from konverge.check.oracles.rest import needless, no_rest
+from konverge.check.oracles.secrets import secrets
 from konverge.check.oracles.state import state
+from konverge.check.oracles.status import status
 from konverge.check.reference import Reference
 
 Oracle = Callable[[Run, Reference], Iterable[Alarm]]
 
-ORACLES: tuple[Oracle, ...] = (state,)
+ORACLES: tuple[Oracle, ...] = (
+    deletions,
+    secrets,
+    finalizers,
+    crash,
+    no_rest,
+    state,
+    leader,
+    permissions,
+    orphans,
+    status,
+    needless,
+    ours,
+)
+"""In the order in which alarms of one severity are shown."""
 
 
 def judge(run: Run, reference: Reference) -> list[Alarm]:
@@ -18,4 +41,6 @@ def judge(run: Run, reference: Reference) -> list[Alarm]:
     if run.problem or run.missed:
         return []
     alarms = [alarm for oracle in ORACLES for alarm in oracle(run, reference)]
+    held = {alarm.object for alarm in alarms if alarm.oracle == "finalizers"}
+    alarms = [alarm for alarm in alarms if not (alarm.oracle == "state" and alarm.object in held)]
     return sorted(alarms, key=lambda alarm: SEVERITIES.index(alarm.severity))

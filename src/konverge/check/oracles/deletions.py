@@ -1,0 +1,120 @@
+"""Nothing is deleted, or deleted and made again, that stays when nothing goes wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from konverge.check.model import Alarm, Change, Run, Severity
+from konverge.check.oracles.history import deleted_in, edited, identity, key, shared_steps, step_of
+from konverge.check.reference import Reference
+
+PRECIOUS = frozenset(
+    ("/persistentvolumeclaims", "/persistentvolumes", "/secrets", "apps/statefulsets", "apps/deployments")
+)
+"""With these go data, passwords, or all pods at once."""
+
+DERIVED = frozenset(
+    (
+        "/pods",
+        "apps/replicasets",
+        "apps/controllerrevisions",
+        "discovery.k8s.io/endpointslices",
+        "/endpoints",
+        "networking.k8s.io/ipaddresses",
+        "batch/jobs",
+        "storage.k8s.io/volumeattachments",
+    )
+)
+"""Controllers of the cluster delete these for reasons of their own; only what the operator deletes itself counts."""
+
+
+def deletions(run: Run, reference: Reference) -> Iterator[Alarm]:
+    """More deletions of an object in a step than in the reference, or another uid after it."""
+    if run is reference.run:
+        return
+    steps = shared_steps(run, reference.run)
+    normal, known = _counted(reference.run, steps), {key(change) for change in reference.run.changes}
+    said: set[str] = set()
+    for (step, name), changes in _counted(run, steps).items():
+        usual = len(normal.get((step, name), ()))
+        if len(changes) > usual and name in known and name not in said:
+            said.add(name)
+            yield _alarm(run, step, changes, usual)
+    yield from (alarm for alarm in _recreated(run, reference, steps) if alarm.object not in said)
+
+
+def _counted(run: Run, steps: int) -> dict[tuple[int, str], list[Change]]:
+    others = edited(run)
+    counted: dict[tuple[int, str], list[Change]] = {}
+    for change in run.changes:
+        if change.moment.type != "DELETED" or change.writer == "user" or change.step >= steps or change.ref in others:
+            continue
+        if change.ref.resource in DERIVED and change.writer != "operator":
+            continue
+        counted.setdefault((change.step, key(change)), []).append(change)
+    return counted
+
+
+def _alarm(run: Run, step: int, changes: list[Change], usual: int) -> Alarm:
+    name, last = key(changes[-1]), changes[-1]
+    again = any(
+        change.moment.type == "ADDED" and change.revision > changes[0].revision and key(change) == name
+        for change in run.changes
+    )
+    unguarded = any(
+        last.revision in exchange.revisions and exchange.verb == "delete" and not exchange.guarded
+        for exchange in run.exchanges
+    )
+    old_view = run.plan.pattern in ("stale", "gap", "own-writes") and unguarded
+    how = " by a DELETE without precondition, decided on an old view" if old_view else ""
+    severity: Severity = "high" if last.ref.resource in PRECIOUS or old_view else "medium"
+    if last.ref.resource == "batch/jobs":
+        severity = "low"
+    return Alarm(
+        oracle="deletion",
+        severity=severity,
+        object=name,
+        sentence=f"{name} is deleted{' and made again' if again else ''}{how}",
+        step=run.steps[step].name,
+        expected=usual,
+        actual=len(changes),
+    )
+
+
+def _recreated(run: Run, reference: Reference, steps: int) -> Iterator[Alarm]:
+    """Another uid at the next rest, where the reference kept it."""
+    excused = edited(run)
+    kept = _same_uid(reference.run, steps)
+    for step, name in _other_uid(run, steps):
+        ref = name.partition(" ")[0]
+        resource = ref if "/" in ref else f"/{ref}"
+        if (step, name) not in kept or resource not in PRECIOUS or any(str(item) == name for item in excused):
+            continue
+        yield Alarm(
+            oracle="deletion",
+            severity="high",
+            object=name,
+            field="metadata.uid",
+            sentence=f"{name} is another object than before",
+            step=run.steps[step].name,
+        )
+
+
+def _same_uid(run: Run, steps: int) -> set[tuple[int, str]]:
+    return {(step, name) for step, name, same in _uids(run, steps) if same}
+
+
+def _other_uid(run: Run, steps: int) -> list[tuple[int, str]]:
+    return [(step, name) for step, name, same in _uids(run, steps) if not same]
+
+
+def _uids(run: Run, steps: int) -> Iterator[tuple[int, str, bool]]:
+    for before, after in zip(run.checkpoints, run.checkpoints[1:], strict=False):
+        step = step_of(run, after)
+        if step >= steps:
+            return
+        gone = deleted_in(run, step)
+        for name in before.state.keys() & after.state.keys():
+            one, other = before.state[name], after.state[name]
+            if identity(one) not in gone:
+                yield step, name, one["metadata"].get("uid") == other["metadata"].get("uid")

@@ -1,0 +1,87 @@
+"""What several oracles ask of a run: its custom resources, who made what, which steps it shares with the reference."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from konverge.check.folding import folded
+from konverge.check.model import Apply, Change, Checkpoint, Delete, Edit, Obj, Ref, Run
+
+Identity = tuple[str, str, str]
+"""Kind, namespace and name."""
+
+
+def is_clusters(api_version: str) -> bool:
+    """Whether a kind of this version is one of Kubernetes' own."""
+    group = api_version.partition("/")[0] if "/" in api_version else ""
+    return "." not in group or group.endswith(".k8s.io")
+
+
+def identity(obj: Obj) -> Identity:
+    metadata = obj["metadata"]
+    return obj.get("kind", ""), metadata.get("namespace", ""), metadata["name"]
+
+
+def custom_resources(run: Run) -> frozenset[Identity]:
+    """What the user asks the operator for, in any step."""
+    return frozenset(
+        identity(action.object)
+        for step in run.steps
+        for action in step.actions
+        if isinstance(action, Apply) and not is_clusters(action.object.get("apiVersion", "v1"))
+    )
+
+
+def deleted_in(run: Run, step: int) -> frozenset[Identity]:
+    """What the user deletes in a step."""
+    return frozenset(
+        (action.kind, action.namespace, action.name) for action in run.steps[step].actions if isinstance(action, Delete)
+    )
+
+
+def shared_steps(run: Run, reference: Run) -> int:
+    """So many first steps are those of the reference."""
+    same = 0
+    for one, other in zip(run.steps, reference.steps, strict=False):
+        if one != other:
+            break
+        same += 1
+    return same
+
+
+def step_of(run: Run, checkpoint: Checkpoint) -> int:
+    """The number of the step after which a checkpoint was taken."""
+    base = checkpoint.step.removesuffix(", then")
+    return next((number for number, step in enumerate(run.steps) if step.name == base), len(run.steps))
+
+
+def key(change: Change) -> str:
+    return folded(str(change.ref))
+
+
+def edited(run: Run) -> frozenset[Ref]:
+    """What others change or delete in a run, on purpose."""
+    return frozenset(item.ref for item in run.plan.perturbations if isinstance(item, Edit))
+
+
+def first_request(run: Run) -> int:
+    """The revision of the first change that the user made."""
+    return next((change.revision for change in run.changes if change.writer == "user"), 0)
+
+
+def owned_by(owner: Obj, state: dict[str, Obj]) -> Iterator[tuple[str, Obj]]:
+    """What names an object as its owner, directly or through another object."""
+    owners = {owner["metadata"].get("uid", "")}
+    left = dict(state)
+    while True:
+        mine = [
+            item
+            for item in left
+            if any(ref.get("uid") in owners for ref in left[item]["metadata"].get("ownerReferences") or ())
+        ]
+        if not mine:
+            return
+        for item in mine:
+            obj = left.pop(item)
+            owners.add(obj["metadata"].get("uid", ""))
+            yield item, obj

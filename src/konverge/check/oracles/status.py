@@ -1,0 +1,153 @@
+"""The status of a custom resource tells the truth: at rest, and when it says for the first time that all is ready."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from konverge.check.folding import folded
+from konverge.check.model import Alarm, Change, Checkpoint, Obj, Run
+from konverge.check.oracles.history import custom_resources, identity, key, owned_by, step_of
+from konverge.check.reference import Reference
+
+READY = frozenset(("Ready", "Available", "AllReplicasReady", "ClusterAvailable"))
+PHASES = frozenset(("ready", "running", "available", "healthy", "active", "online"))
+WORKLOADS = frozenset(("Deployment", "StatefulSet", "DaemonSet"))
+
+
+def status(run: Run, reference: Reference) -> Iterator[Alarm]:
+    """What the reference says as well is said of the reference alone."""
+    known = set() if run is reference.run else {alarm.group for alarm in _lies(reference.run)}
+    for alarm in _lies(run):
+        if alarm.group not in known:
+            known.add(alarm.group)
+            yield alarm
+
+
+def _lies(run: Run) -> Iterator[Alarm]:
+    mine = custom_resources(run)
+    for checkpoint in run.checkpoints:
+        if not checkpoint.rested:
+            continue
+        for name, obj in checkpoint.state.items():
+            if identity(obj) in mine and not obj["metadata"].get("deletionTimestamp"):
+                yield from _behind(checkpoint, name, obj)
+                yield from _not_ready(checkpoint, name, obj)
+    yield from _before_looking(run)
+
+
+def _behind(checkpoint: Checkpoint, name: str, obj: Obj) -> Iterator[Alarm]:
+    generation, shown = obj["metadata"].get("generation", 0), obj.get("status")
+    if not isinstance(shown, dict):
+        return
+    observed = shown.get("observedGeneration")
+    if isinstance(observed, int) and isinstance(generation, int) and 0 <= observed < generation:
+        yield Alarm(
+            oracle="status",
+            severity="medium",
+            object=folded(name),
+            field="status.observedGeneration",
+            sentence=f"status.observedGeneration of {name} stays {observed} at generation {generation}",
+            step=checkpoint.step,
+            expected=generation,
+            actual=observed,
+        )
+
+
+def _says_ready(obj: Obj) -> str:
+    """The field by which a custom resource says that all is well."""
+    shown = obj.get("status")
+    if not isinstance(shown, dict):
+        return ""
+    for condition in shown.get("conditions") or ():
+        if isinstance(condition, dict) and condition.get("type") in READY and condition.get("status") == "True":
+            return f"{condition['type']}=True"
+    for field in ("phase", "state"):
+        if isinstance(shown.get(field), str) and shown[field].lower() in PHASES:
+            return f"{field} {shown[field]}"
+    return ""
+
+
+def _not_ready(checkpoint: Checkpoint, name: str, obj: Obj) -> Iterator[Alarm]:
+    says = _says_ready(obj)
+    if not says:
+        return
+    for item, owned in owned_by(obj, checkpoint.state):
+        wanted, ready = _pods(owned)
+        if owned.get("kind") in WORKLOADS and ready < wanted:
+            yield Alarm(
+                oracle="status",
+                severity="medium",
+                object=folded(name),
+                field="status",
+                sentence=f"{name} says {says} while {item} has {ready} of {wanted} pods ready",
+                step=checkpoint.step,
+                expected=wanted,
+                actual=ready,
+            )
+
+
+def _pods(workload: Obj) -> tuple[int, int]:
+    spec, shown = workload.get("spec") or {}, workload.get("status") or {}
+    if workload.get("kind") == "DaemonSet":
+        return shown.get("desiredNumberScheduled", 0), shown.get("numberReady", 0)
+    return spec.get("replicas", 1), shown.get("readyReplicas", 0)
+
+
+# ------------------------------------------------------------------ ready before looking
+
+
+def _before_looking(run: Run) -> Iterator[Alarm]:
+    """Ready is said in a step that made workloads, before any of their pods was ready."""
+    wanted = _wanted(run)
+    mine = custom_resources(run)
+    fresh: dict[str, int] = {}
+    for change in run.changes:
+        name = str(change.ref)
+        if change.moment.type == "ADDED" and wanted.get((change.step, name)):
+            fresh[name] = 0
+        elif change.moment.type == "DELETED":
+            fresh.pop(name, None)
+        for path, _, value in change.differences:
+            if path in ("status.readyReplicas", "status.numberReady") and name in fresh and isinstance(value, int):
+                fresh[name] = max(fresh[name], value)
+        waiting = [item for item, ready in fresh.items() if ready == 0 and wanted.get((change.step, item))]
+        if waiting and (change.ref.namespace, change.ref.name) in {item[1:] for item in mine} and _turns_ready(change):
+            yield Alarm(
+                oracle="status",
+                severity="medium",
+                object=key(change),
+                field="status before it is so",
+                sentence=f"{name} says that it is ready while {waiting[0]} has no ready pod yet",
+                step=run.steps[change.step].name,
+            )
+
+
+def _wanted(run: Run) -> dict[tuple[int, str], int]:
+    """The pods that workloads of custom resources want, by step and name: as at the rest after it."""
+    mine = custom_resources(run)
+    return {
+        (step_of(run, checkpoint), name): _pods(owned)[0]
+        for checkpoint in run.checkpoints
+        for obj in checkpoint.state.values()
+        if identity(obj) in mine
+        for name, owned in owned_by(obj, checkpoint.state)
+        if owned.get("kind") in WORKLOADS
+    }
+
+
+def _turns_ready(change: Change) -> bool:
+    return any(_is_ready(path, value) for path, _, value in change.differences)
+
+
+def _is_ready(path: str, value: Any) -> bool:
+    if path in ("status.phase", "status.state"):
+        return isinstance(value, str) and value.lower() in PHASES
+    if path == "status":
+        return isinstance(value, dict) and bool(_says_ready({"status": value}))
+    if path == "status.conditions":
+        return isinstance(value, list) and bool(_says_ready({"status": {"conditions": value}}))
+    if path.startswith("status.conditions[") and path.endswith("].status"):
+        return value == "True" and path[len("status.conditions[") : -len("].status")] in READY
+    added = path.startswith("status.conditions[") and isinstance(value, dict)
+    return added and bool(_says_ready({"status": {"conditions": [value]}}))

@@ -1,0 +1,67 @@
+"""Undesired deletions and recreations."""
+
+from __future__ import annotations
+
+import pytest
+
+from konverge.check.model import Edit
+from konverge.check.oracles.deletions import deletions
+from tests.check.oracles.histories import History, obj, ref, reference
+
+SET, CLAIM, POD = "apps/statefulsets default/db", "persistentvolumeclaims default/data-db-0", "pods default/db-0"
+
+
+def created(history: History) -> History:
+    return history.change("ADDED", SET).change("ADDED", CLAIM, by="cluster").change("ADDED", POD, by="cluster")
+
+
+@pytest.mark.spec("K-32")
+def test_an_object_that_is_deleted_and_made_again_is_said() -> None:
+    sane = reference(created(History()).rest())
+    run = created(History()).change("DELETED", SET).change("ADDED", SET).rest().run
+    (alarm,) = deletions(run, sane)
+    assert (alarm.object, alarm.severity, alarm.expected, alarm.actual) == (SET, "high", 0, 1)
+
+
+@pytest.mark.spec("K-32")
+def test_what_the_reference_deletes_as_well_or_others_delete_is_no_alarm() -> None:
+    both = [
+        created(History()).rest().change("DELETED", SET).change("DELETED", CLAIM, by="cluster").rest() for _ in "ab"
+    ]
+    assert list(deletions(both[0].run, reference(both[1]))) == []
+    sane = reference(created(History()).rest())
+    pods = created(History()).change("DELETED", POD, by="cluster").change("ADDED", POD, by="cluster").rest()
+    assert list(deletions(pods.run, sane)) == []
+    by_user = created(History(perturbations=(Edit(ref(SET), None, 0),))).change("DELETED", SET, by="user")
+    assert list(deletions(by_user.change("DELETED", SET, by="cluster").rest().run, sane)) == []
+
+
+@pytest.mark.spec("K-32")
+def test_a_deletion_by_the_operator_itself_counts_for_pods_too() -> None:
+    sane = reference(created(History()).rest())
+    (alarm,) = deletions(created(History()).change("DELETED", POD).rest().run, sane)
+    assert (alarm.object, alarm.severity) == (POD, "medium")
+
+
+@pytest.mark.spec("K-32")
+@pytest.mark.parametrize(("pattern", "severity"), [("stale", "high"), ("crash", "medium")])
+def test_a_delete_without_precondition_on_an_old_view_is_worse(pattern: str, severity: str) -> None:
+    sane = reference(created(History()).rest())
+    history = created(History(pattern=pattern))  # type: ignore[arg-type]
+    run = history.change("DELETED", POD).request("delete", POD, effective=True).rest().run
+    (alarm,) = deletions(run, sane)
+    assert alarm.severity == severity
+
+
+@pytest.mark.spec("K-32")
+def test_another_uid_at_the_next_rest_is_said() -> None:
+    steps = History().run.steps
+    steps = (steps[0], steps[0].__class__("change", ()), *steps[1:])
+
+    def history(second: str) -> History:
+        one = obj("PersistentVolumeClaim", metadata={"uid": "1"})
+        return History(steps).rest({CLAIM: one}).rest({CLAIM: obj("PersistentVolumeClaim", metadata={"uid": second})})
+
+    sane = reference(history("1"))
+    assert list(deletions(history("1").run, sane)) == []
+    assert [(alarm.object, alarm.step) for alarm in deletions(history("2").run, sane)] == [(CLAIM, "change")]
