@@ -58,7 +58,8 @@ class DeclaredCaches:
         self._usual: dict[type[Any], Lister[Any]] = {}
         self._readable: dict[type[Any], list[Informer]] = {}
         self._everything: dict[type[Any], Lister[Any] | None] = {}
-        """Kind -> its cache that leaves no object out, if it has one: the usual case, which should cost little."""
+        """Kind -> its cache that leaves no object of its namespaces out, if it has one: the usual case, which should
+        cost little."""
 
     def add(self, informer: Informer, indexes: Mapping[str, str], form: type[Any] | None = None) -> None:
         """Note an informer of a declaration, the names under which it has the indexes of that declaration, and the
@@ -108,7 +109,9 @@ class DeclaredCaches:
             self._everything[kind] = self._of_everything(kind)
         everything = self._everything[kind]
         if everything is not None:
-            return None if self._unread(everything.informer, key) else everything
+            namespaces = everything.informer.spec.namespaces
+            if not namespaces or key.namespace in namespaces:
+                return None if self._unread(everything.informer, key) else everything
         if kind.resource not in self.by_resource:
             return None
         informers = self._readable_live(kind, "get")
@@ -129,7 +132,7 @@ class DeclaredCaches:
         LookupError when the caches of the kind keep less than this class has.
         """
         everything = self._everything.get(kind) or self._of_everything(kind)
-        if everything is not None:
+        if everything is not None and everything.informer.covers([namespace]):
             return None if self._hides(everything.informer, namespace) else everything
         if kind.resource not in self.by_resource:
             return None
@@ -261,10 +264,9 @@ class DeclaredCaches:
         return informer.spec.transform is None and informer.quarantine.hides(namespace) is not None
 
     def _of_everything(self, kind: type[K]) -> Lister[K] | None:
-        for informer in self._readable_as(kind):
-            if not informer.spec.selective and not informer.spec.namespaces and informer.shows is None:
-                return self._lister(kind, informer)
-        return None
+        usable = [each for each in self._readable_as(kind) if not each.spec.selective and each.shows is None]
+        usable.sort(key=lambda each: bool(each.spec.namespaces))
+        return self._lister(kind, usable[0]) if usable else None
 
     def _lister(self, kind: type[K], informer: Informer) -> Lister[K]:
         lister = self._listers.get((kind, id(informer)))

@@ -72,7 +72,8 @@ class CallNote(msgspec.Struct, gc=False):
 
     def _end(self) -> None:
         self.seconds = clock.monotonic() - self.began
-        if self.size > MAX_BYTES:
+        before = self.before
+        if len(self.body) + len(self.after) > MAX_BYTES or (before is not None and self.size > MAX_BYTES):
             self.let_go()
 
     def let_go(self) -> None:
