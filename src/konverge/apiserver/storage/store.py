@@ -366,6 +366,10 @@ class Store:
 
     # --- history
 
+    def keep_history(self, limits: HistoryLimits) -> None:
+        """From now on, old revisions are kept within other limits."""
+        self._limits = limits
+
     def compact(self, revision: int) -> None:
         """Forget what was before a revision."""
         revision = min(revision, self.durable)

@@ -7,13 +7,14 @@ guess.
 from __future__ import annotations
 
 import asyncio
+import math
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any, Literal
 
-from konverge.apiserver.storage import Event, Record, Store
+from konverge.apiserver.storage import Event, HistoryLimits, Record, Store
 from konverge.apiserver.storage.table import Table
 from konverge.check.differences import changed_paths, differences
 from konverge.check.folding import folded
@@ -21,6 +22,9 @@ from konverge.check.model import Change, Delivery, Exchange, Moment, Obj, Place,
 
 RESTLESS = frozenset(("coordination.k8s.io/leases", "/events", "events.k8s.io/events"))
 """Written for ever, or only to inform: no part of a state."""
+
+EVERYTHING = HistoryLimits(seconds=math.inf, events=1_000_000, superseded_bytes=1 << 30)
+"""Any revision of a run may be shown again."""
 
 Writer = Literal["operator", "user", "cluster"]
 
@@ -61,6 +65,7 @@ class Recorder:
         """From now on, changes count."""
         self._began = asyncio.get_running_loop().time()
         self._store.observers.append(self._changed)
+        self._store.keep_history(EVERYTHING)
 
     def end(self) -> None:
         self._store.observers.remove(self._changed)

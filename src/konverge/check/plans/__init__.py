@@ -16,13 +16,24 @@ import msgspec
 from konverge.check.model import Plan
 from konverge.check.plans.crash import crashes, pairs
 from konverge.check.plans.errors import errors
+from konverge.check.plans.gaps import gaps, late_own_writes
 from konverge.check.plans.order import ordered
+from konverge.check.plans.stale import any_version, stale
+from konverge.check.plans.time import leaders, times
 from konverge.check.plans.writes import distinct, effective
 from konverge.check.reference import Reference
 
 Generator = Callable[[Reference], Iterable[Plan]]
 
-GENERATORS: dict[str, Generator] = {"crash": crashes, "errors": errors}
+GENERATORS: dict[str, Generator] = {
+    "crash": crashes,
+    "stale": stale,
+    "gap": gaps,
+    "own-writes": late_own_writes,
+    "errors": errors,
+    "leader": leaders,
+    "time": times,
+}
 """By pattern."""
 
 
@@ -45,7 +56,7 @@ def derive(reference: Reference, *, only: Collection[str] = (), seed: int = 0) -
     plans = ordered(_once(plan for make in chosen.values() for plan in make(reference)))
     if "crash" in chosen:
         plans += pairs(reference, seed)
-    return Derived([_estimated(plan, reference) for plan in plans], _left_out(reference))
+    return Derived([_estimated(plan, reference) for plan in plans], _left_out(reference, chosen))
 
 
 def _once(plans: Iterable[Plan]) -> list[Plan]:
@@ -58,6 +69,13 @@ def _estimated(plan: Plan, reference: Reference) -> Plan:
     return msgspec.structs.replace(plan, seconds=reference.run.seconds * (1 + 0.2 * len(plan.perturbations)))
 
 
-def _left_out(reference: Reference) -> list[str]:
+def _left_out(reference: Reference, chosen: Collection[str]) -> list[str]:
     alike = len(list(effective(reference))) - len(distinct(reference))
-    return [f"{alike} writes that repeat others: a crash after the first and the last of each"] if alike else []
+    said = []
+    if alike and "crash" in chosen:
+        said.append(f"{alike} writes that repeat others: a crash comes after the first and the last of each")
+    fresh = {delivery.resource for delivery in reference.run.deliveries if delivery.listed} - any_version(reference)
+    if fresh and "stale" in chosen:
+        names = ", ".join(sorted(resource.removeprefix("/") for resource in fresh))
+        said.append(f"no stale starts for {names}: the operator's lists of them are always fresh")
+    return said

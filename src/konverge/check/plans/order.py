@@ -79,6 +79,8 @@ def _value(item: Perturbation) -> int:
             return _place_value(item.place)
         case Stale():
             return 20 if item.until.resource in _LASTING else 10
+        case Lag():
+            return -25
         case Gap():
             return 0 if item.since.resource in ("/pods", "/events") else 15
         case Edit():
