@@ -11,6 +11,7 @@ from collections.abc import Iterator
 
 import msgspec
 
+from konverge.check.differences import ABSENT
 from konverge.check.model import Change, Exchange, Ref, Run
 
 Paths = tuple[tuple[str, object, object], ...]
@@ -96,7 +97,7 @@ def _takes_away(resource: str, difference: tuple[str, object, object]) -> bool:
     if path.endswith("replicas") and path.startswith("spec."):
         return isinstance(old, int) and isinstance(new, int) and new < old
     if path.startswith("metadata.finalizers"):
-        return True
+        return old != ABSENT
     if resource == "/persistentvolumeclaims":
         return path.startswith(("spec.", "metadata.ownerReferences", "metadata.labels", "metadata.annotations"))
     return resource == "/secrets" and path.startswith(("data", "stringData"))

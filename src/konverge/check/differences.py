@@ -98,8 +98,10 @@ def changed_paths(found: Iterable[Difference]) -> str:
     >>> changed_paths([("spec.replicas", 1, 2), ("metadata.resourceVersion", "5", "6")])
     'spec.replicas'
     """
-    paths = sorted({path for path, _, _ in found if not _always(path)})
+    paths = sorted({path for path, _, _ in found if path == _DELETION or not _always(path)})
     return ",".join(paths[:MOST_PATHS]) + (f",+{len(paths) - MOST_PATHS}" if len(paths) > MOST_PATHS else "")
 
 
 MOST_PATHS = 8
+_DELETION = "metadata.deletionTimestamp"
+"""Its value is not compared; that it was set is what makes the change."""

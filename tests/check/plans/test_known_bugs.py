@@ -3,7 +3,6 @@ the same operator without the mistake."""
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
@@ -137,22 +136,8 @@ CASES: dict[str, tuple[Any, tuple[Step, ...], str]] = {
 }
 
 
-def undesired_deletions(run: Run, reference: Run) -> list[str]:
-    """Objects that the operator deleted more often than without the fault."""
-    count, normal = Counter(_deleted(run)), Counter(_deleted(reference))
-    return sorted((count - normal).elements())
-
-
-def _deleted(run: Run) -> list[str]:
-    kinds = ("apps/statefulsets", "/persistentvolumeclaims")
-    return [
-        str(change.ref) for change in run.changes if change.moment.type == "DELETED" and change.ref.resource in kinds
-    ]
-
-
-def wrong(made: Reference, performed: Run, pattern: str) -> list[str]:
-    high = [alarm.sentence for alarm in judge(performed, made) if alarm.severity == "high"]
-    return high + (undesired_deletions(performed, made.run) if pattern == "stale" else [])
+def wrong(made: Reference, performed: Run) -> list[str]:
+    return [alarm.sentence for alarm in judge(performed, made) if alarm.severity != "low"]
 
 
 @pytest.mark.spec("K-18")
@@ -164,7 +149,7 @@ def test_a_published_pattern_is_found_without_knowing_it(case: str) -> None:
     assert plans
     for plan in plans:
         performed = run(lambda: make(careful=False), steps, plan)
-        if wrong(made, performed, pattern):
+        if wrong(made, performed):
             return
     raise AssertionError(f"{len(plans)} plans, nothing found")
 
@@ -180,5 +165,5 @@ def test_nothing_is_found_without_the_mistake(case: str) -> None:
     for plan in plans:
         performed = run(lambda: make(careful=True), steps, plan)
         missed += performed.missed
-        assert not wrong(made, performed, pattern), plan
+        assert not wrong(made, performed), plan
     assert missed < len(plans)
