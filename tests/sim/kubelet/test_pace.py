@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from konverge.objects.codec import from_dict, to_dict
 from konverge.objects.kinds.core_v1 import Pod
+from konverge.sim.kubelet import status
 from konverge.sim.kubelet.behaviour import behaviours
 from konverge.sim.kubelet.machine import PodMachine, recover
 from konverge.sim.kubelet.pace import FAST, NORMAL, Pace
@@ -65,3 +67,14 @@ def test_a_changed_probe_is_followed() -> None:
     assert probe is not None
     assert (made.spec("main").image, probe.initial_delay_seconds, probe.period_seconds) == ("app:2", 0, 1)
     assert recover(changed, {}, BEGIN, pace=FAST).spec("main").readiness_probe == probe
+
+
+def test_a_container_may_be_shown_as_older_also_after_a_restart_of_the_kubelet() -> None:
+    made = probed("started 15s ago")
+    first = machine(made, FAST)
+    first.advance(BEGIN)
+    shown = status.wanted(first, "127.0.1.1", "127.1.0.1")
+    assert shown["containerStatuses"][0]["state"]["running"]["startedAt"] == status.time(BEGIN - 15)
+    again = recover(from_dict(Pod, {**to_dict(made), "status": shown}), behaviours(made), BEGIN + 5, pace=FAST)
+    again.advance(BEGIN + 5)
+    assert status.wanted(again, "127.0.1.1", "127.1.0.1")["containerStatuses"] == shown["containerStatuses"]

@@ -40,6 +40,8 @@ class Behaviour:
     pull_error: str = ""
     start: float = 0.0
     """From the pulled image to the running process."""
+    age: float = 0.0
+    """So much older the running process is shown: for those who ask only processes of some age."""
     ready_after: float | None = 0.0
     """From the running process until it answers; None: its readiness never does."""
     unready_after: float | None = None
@@ -73,6 +75,7 @@ def _exit(code: str, after: str | None, times: str | None) -> dict[str, Any]:
 
 _PHRASES: dict[str, tuple[str, Callable[..., dict[str, Any]]]] = {
     "slow-start 20s": (r"slow-start (\S+)", lambda t: {"start": _seconds(t)}),
+    "started 15s ago": (r"started (\S+) ago", lambda t: {"age": _seconds(t)}),
     "pull 5s": (r"pull (\S+)", lambda t: {"pull": _seconds(t)}),
     "image-pull-error": (r"image-pull-error(?: (.+))?", lambda m: {"pull_error": m or "not found"}),
     "ready after 30s": (r"ready after (\S+)", lambda t: {"ready_after": _seconds(t)}),

@@ -91,9 +91,9 @@ class PodMachine:
 
     def _next(self) -> float:
         begun = [container for container in self._all() if container.mode is not Mode.NEW]
-        return min([self._deadline(), *(container.next(self._script(container)) for container in begun)])
+        return min([self._deadline(), *(container.next(self.script(container)) for container in begun)])
 
-    def _script(self, container: ContainerState) -> Behaviour:
+    def script(self, container: ContainerState) -> Behaviour:
         return self.scripts.get(container.name, RUNS)
 
     def _deadline(self) -> float:
@@ -106,7 +106,7 @@ class PodMachine:
             self.failure = ("DeadlineExceeded", "Pod was active on the node longer than the specified deadline")
             self._stop_all(self.grace)
         for container in self._all():
-            script = self._script(container)
+            script = self.script(container)
             if container.mode is not Mode.NEW and container.next(script) <= t:
                 self._note(container.fire(t, self.spec(container.name), script, self.full_name))
 
@@ -125,7 +125,7 @@ class PodMachine:
                 self._begin(container)
 
     def _begin(self, container: ContainerState) -> None:
-        self._note(container.create(self.time, self.spec(container.name), self._script(container)))
+        self._note(container.create(self.time, self.spec(container.name), self.script(container)))
 
     def _note(self, notes: list[Note]) -> None:
         self.notes += notes
@@ -141,7 +141,7 @@ class PodMachine:
         if self.ending is None and self._work_is_over():
             for container in self.inits.values():
                 if container.sidecar and container.policy != "Never":
-                    self.notes += container.stop(self.time, 30.0, self._script(container))
+                    self.notes += container.stop(self.time, 30.0, self.script(container))
 
     def _work_is_over(self) -> bool:
         broken = any(container.failed for container in self.inits.values() if not container.sidecar)
@@ -159,7 +159,7 @@ class PodMachine:
 
     def _stop_all(self, grace: float) -> None:
         for container in self._all():
-            self.notes += container.stop(self.time, grace, self._script(container))
+            self.notes += container.stop(self.time, grace, self.script(container))
 
     def update(self, pod: Pod, scripts: dict[str, Behaviour], now: float) -> None:
         """The object or its script has changed. A new script is followed from now on."""
@@ -270,8 +270,8 @@ def _restore(container: ContainerState, status: ContainerStatus, machine: PodMac
     if before is not None:
         container.last = _run(before, machine.time)
     if state.running is not None:
-        began = _time(state.running.started_at, machine.time)
-        script = machine.scripts.get(container.name, RUNS)
+        script = machine.script(container)
+        began = _time(state.running.started_at, machine.time) + script.age
         container.resume(began, machine.time, machine.spec(container.name), script)
     elif state.terminated is not None:
         container.end = _run(state.terminated, machine.time)

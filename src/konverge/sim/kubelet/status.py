@@ -31,10 +31,10 @@ def wanted(machine: PodMachine, host_ip: str, pod_ip: str) -> Obj:
         **({} if machine.unmounted else {"podIP": pod_ip, "podIPs": [{"ip": pod_ip}]}),
         "startTime": time(machine.began),
         "observedGeneration": pod.metadata.generation,
-        "containerStatuses": [_container(pod, machine.mains[spec.name], spec) for spec in pod.spec.containers],
+        "containerStatuses": [_container(machine, machine.mains[spec.name], spec) for spec in pod.spec.containers],
     }
     if pod.spec.init_containers:
-        init = [_container(pod, machine.inits[spec.name], spec) for spec in pod.spec.init_containers]
+        init = [_container(machine, machine.inits[spec.name], spec) for spec in pod.spec.init_containers]
         status["initContainerStatuses"] = init
     if machine.failure is not None:
         status["reason"], status["message"] = machine.failure
@@ -49,7 +49,8 @@ def time(moment: float) -> str:
 # ------------------------------------------------------------------ containers
 
 
-def _container(pod: Pod, container: ContainerState, spec: Container) -> Obj:
+def _container(machine: PodMachine, container: ContainerState, spec: Container) -> Obj:
+    pod = machine.pod
     status: Obj = {
         "name": container.name,
         "image": spec.image or "",
@@ -57,7 +58,7 @@ def _container(pod: Pod, container: ContainerState, spec: Container) -> Obj:
         "ready": container.ready,
         "restartCount": container.restarts,
         "started": container.up,
-        "state": _state(container, pod),
+        "state": _state(container, pod, machine.script(container).age),
         "lastState": {},
     }
     if container.runs:
@@ -74,9 +75,9 @@ def _identity(pod: Pod, name: str, run: int) -> str:
     return f"sim://{pod.metadata.uid}/{name}/{run}"
 
 
-def _state(container: ContainerState, pod: Pod) -> Obj:
+def _state(container: ContainerState, pod: Pod, age: float) -> Obj:
     if container.mode is Mode.RUNNING:
-        return {"running": {"startedAt": time(container.began)}}
+        return {"running": {"startedAt": time(container.began - age)}}
     if container.mode is Mode.ENDED and container.end is not None:
         return {"terminated": _terminated(container.end, _identity(pod, container.name, container.runs))}
     return {"waiting": {"reason": container.reason} | ({"message": container.message} if container.message else {})}

@@ -15,6 +15,7 @@ KINDS = {
     "http": f"{_HERE}.http:HttpTable",
     "redis": f"{_HERE}.redis:Redis",
     "zookeeper": f"{_HERE}.zookeeper:ZooKeeper",
+    "cassandra": f"{_HERE}.cassandra:CassandraManagement",
 }
 
 
