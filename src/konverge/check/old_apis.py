@@ -94,7 +94,19 @@ def _make_structural(schema: Any) -> None:
             schema["type"] = "array"
         elif not schema.get("x-kubernetes-preserve-unknown-fields"):
             schema["x-kubernetes-preserve-unknown-fields"] = True
+    if not _is_keyed(schema):
+        for name in ("x-kubernetes-list-type", "x-kubernetes-list-map-keys"):
+            schema.pop(name, None)
     for child in (schema.get("properties") or {}).values():
         _make_structural(child)
     _make_structural(schema.get("items"))
     _make_structural(schema.get("additionalProperties"))
+
+
+def _is_keyed(schema: Obj) -> bool:
+    """Whether every key of a list that is a map is in each item: v1 refuses others, which old generators wrote."""
+    items = schema.get("items") or {}
+    required = items.get("required") or ()
+    fields = items.get("properties") or {}
+    keys = schema.get("x-kubernetes-list-map-keys") or ()
+    return all(key in required or "default" in fields.get(key, {}) for key in keys)

@@ -154,3 +154,22 @@ def test_what_versions_shared_is_given_to_each() -> None:
         assert schema["type"] == schema["properties"]["spec"]["type"] == "object"
         assert schema["properties"]["spec"]["properties"]["any"] == {"x-kubernetes-preserve-unknown-fields": True}
         assert schema["x-kubernetes-preserve-unknown-fields"] is True  # the default of v1beta1
+
+
+def test_a_list_whose_keys_may_be_absent_is_no_map() -> None:
+    ports = {
+        "type": "array",
+        "x-kubernetes-list-type": "map",
+        "x-kubernetes-list-map-keys": ["port", "protocol"],
+        "items": {
+            "type": "object",
+            "required": ["port"],
+            "properties": {"port": {"type": "integer"}, "protocol": {"type": "string"}},
+        },
+    }
+    schema = {"properties": {"ports": ports, "kept": {**ports, "x-kubernetes-list-map-keys": ["port"]}}}
+    spec = {"group": "x.io", "version": "v1", "names": {}, "validation": {"openAPIV3Schema": schema}}
+    old = {"apiVersion": "apiextensions.k8s.io/v1beta1", "kind": "CustomResourceDefinition", "spec": spec}
+    made = modern({**old, "metadata": {"name": "a"}})["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]
+    assert "x-kubernetes-list-type" not in made["ports"]
+    assert made["kept"]["x-kubernetes-list-map-keys"] == ["port"]
