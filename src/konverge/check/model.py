@@ -183,6 +183,8 @@ class Step(msgspec.Struct, frozen=True):
     actions: tuple[Action, ...]
     about: str = ""
     """The path of the field that is changed ("spec.replicas"), where it is one field."""
+    core: str = ""
+    """The built-in type that this field is, where it was recognised (see `konverge.check.inputs`)."""
     expect: Literal["", "refused", "harmless"] = ""
     """What a misoperation should end in: the API server's refusal, or nothing that lasts."""
 

@@ -7,10 +7,14 @@ from collections.abc import Callable, Iterable
 from konverge.check.model import SEVERITIES, Alarm, Run
 from konverge.check.oracles.crash import crash
 from konverge.check.oracles.deletions import deletions
+from konverge.check.oracles.effect import effect
 from konverge.check.oracles.finalizers import finalizers, orphans
 from konverge.check.oracles.leader import leader
+from konverge.check.oracles.misoperation import misoperation
 from konverge.check.oracles.ours import ours
+from konverge.check.oracles.path_dependence import path_dependence
 from konverge.check.oracles.permissions import permissions
+from konverge.check.oracles.recovery import recovery
 from konverge.check.oracles.rest import needless, no_rest
 from konverge.check.oracles.secrets import secrets
 from konverge.check.oracles.state import state
@@ -26,10 +30,14 @@ ORACLES: tuple[Oracle, ...] = (
     crash,
     no_rest,
     state,
+    path_dependence,
+    recovery,
     leader,
     permissions,
     orphans,
     status,
+    misoperation,
+    effect,
     needless,
     ours,
 )

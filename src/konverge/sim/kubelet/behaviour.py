@@ -187,4 +187,9 @@ def _ruled(pod: Pod, container: str, image: str, rules: Iterable[Rule], *, init:
     for rule in rules:
         if rule.matches(pod.metadata, container, image) and not (init and rule.container == rule.image == "*"):
             return groups(rule.behave).get(container) or groups(rule.behave).get("", "")
-    return ""
+    return "image-pull-error no such host" if _is_nowhere(image) else ""
+
+
+def _is_nowhere(image: str) -> bool:
+    """Whether its registry has a name that no host can have (RFC 2606)."""
+    return image.partition("/")[0].partition(":")[0].endswith(".invalid")

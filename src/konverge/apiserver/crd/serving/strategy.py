@@ -185,6 +185,15 @@ class CustomKind:
         apply_defaults(read, self.root)
         return self._errors(read, None, lambda warning: None)
 
+    def errors_of_update(self, obj: Obj, old: Obj) -> list[FieldError]:
+        """The same for an update of an object that is stored as `old`."""
+        read = self.read(msgspec.json.encode(obj), "Strict").obj
+        if self.has_status:
+            read.pop("status", None)
+            read |= {"status": old["status"]} if "status" in old else {}
+        apply_defaults(read, self.root)
+        return self._errors(read, old, lambda warning: None)
+
     def _validate_create(self, obj: Obj, context: Context) -> list[FieldError]:
         return self._errors(obj, None, context.warn)
 

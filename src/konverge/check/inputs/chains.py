@@ -1,0 +1,195 @@
+"""Runs that are made of changes of the custom resource: several in a row, each with its way back.
+
+A `Turn` is one change and the way back to the sample. A chain is a run of several turns: after each, the cluster has to
+be as before (`oracles.path_dependence`, `oracles.recovery`). Whatever cannot be undone ends its chain: what it led to
+has to be the same as what a new custom resource with the same spec leads to.
+"""
+
+from __future__ import annotations
+
+import random
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+
+import msgspec
+
+from konverge.check.inputs import paths
+from konverge.check.inputs.admission import Admission
+from konverge.check.inputs.changes import ChangeOfInput, changes, with_value
+from konverge.check.inputs.core_types import snake
+from konverge.check.inputs.fields import fields
+from konverge.check.inputs.references import references
+from konverge.check.inputs.samples import deletion, placed, subjects, version_of
+from konverge.check.model import Action, Apply, Obj, Pattern, Plan, Step
+
+LENGTH = {"input": 5, "recovery": 3}
+"""Turns of a chain, by pattern: mistakes take longer to recover from."""
+TOGETHER = 8
+"""Changes that are made one on top of the other before the custom resource is deleted and created as it then is."""
+_AGAIN = 12
+"""What a change is worth less for each that was like it: the same type under the same name in another component."""
+
+
+_STOPS = re.compile(r"paus|suspend|protect|manage|stop|skip|disable|maintenance|run(ning)?$")
+"""Fields after which an operator rightly does nothing with others."""
+
+
+class Turn(msgspec.Struct, frozen=True):
+    """Steps of one change, and of the way back if there is one."""
+
+    steps: tuple[Step, ...]
+    worth: float
+    bad: bool = False
+    lasting: bool = False
+    kind: tuple[str, str] = ("", "")
+    change: ChangeOfInput | None = None
+
+
+def campaign(
+    samples: Sequence[Obj], definitions: Sequence[Obj], seed: int = 0, *, namespace: str = "default"
+) -> Iterator[Plan]:
+    """Plans of the patterns "input" and "recovery", the most valuable first; every field is changed once, then again.
+
+    for plan in campaign(samples, definitions):
+        print([step.name for step in plan.steps])
+
+    After an alarm that leaves the run in a bad state, `remainder` gives what was behind it.
+    """
+    objects = [placed(sample, namespace) for sample in samples]
+    create = Step("create", tuple(Apply(obj) for obj in objects))
+    chance = random.Random(seed)  # noqa: S311
+    chains: list[tuple[float, Plan]] = []
+    for sample, definition in subjects(objects, definitions):
+        admission = Admission(definition, version_of(sample))
+        every = fields(definition, version_of(sample), sample)
+        made = [_turn(change, sample) for field in every for change in changes(field, sample, admission)]
+        made += [_turn_of_reference(*item) for item in references(objects, sample)]
+        turns = _ranked(made, chance if seed else None)
+        chains += _chained("input", [turn for turn in turns if not turn.bad], create, objects, sample)
+        chains += _chained("recovery", [turn for turn in turns if turn.bad], create, objects, sample)
+        chains += _together(turns, create, sample, admission)
+    yield from (plan for _, plan in sorted(chains, key=lambda item: -item[0]))
+
+
+def _turn(change: ChangeOfInput, sample: Obj) -> Turn:
+    before: tuple[Action, ...] = tuple(Apply(_beside(obj, sample)) for obj in change.objects)
+    after: tuple[Action, ...] = tuple(deletion(_beside(obj, sample)) for obj in change.objects)
+    steps: list[Step] = []
+    for number, (state, about) in enumerate(zip(change.states, change.about, strict=True)):
+        name = f"{change.field}: {change.name}" + (f" ({number + 1})" if number else "")
+        mistake = change.bad and about == change.field
+        actions = (*(before if about == change.field else ()), Apply(state))
+        steps.append(
+            Step(
+                name,
+                actions,
+                about=about,
+                core=change.core if about == change.field else "",
+                expect="harmless" if mistake else "",
+            )
+        )
+    if not change.lasting:
+        steps.append(Step(f"{change.field}: {change.name}, back", (Apply(sample), *after), about=change.field))
+    kind = (change.core or change.path[-1] if isinstance(change.path[-1], str) else change.core, change.name)
+    return Turn(tuple(steps), change.worth, change.bad, change.lasting, kind, change)
+
+
+def _beside(obj: Obj, sample: Obj) -> Obj:
+    return placed(obj, sample["metadata"]["namespace"])
+
+
+def _turn_of_reference(name: str, there: Action, back: Action, bad: bool) -> Turn:
+    """What users do with a Secret or a ConfigMap that the custom resource refers to."""
+    steps = (
+        Step(name, (there,), expect="harmless" if bad else ""),
+        Step(f"{name}, back", (back,)),
+    )
+    return Turn(steps, 70 if not bad else 60, bad, False, ("reference", name.rpartition(" ")[2]))
+
+
+def _ranked(turns: Iterable[Turn], chance: random.Random | None) -> list[Turn]:
+    """By worth; the second change of a field and the second of a kind are worth less than the first of others."""
+    seen: Counter[object] = Counter()
+    ranked = []
+    for turn in sorted(turns, key=lambda item: -item.worth):
+        same_field = turn.change.field if turn.change is not None else turn.kind
+        worth = turn.worth - _AGAIN * (seen[turn.kind] + seen[same_field])
+        worth += chance.uniform(-5, 5) if chance is not None else 0.0
+        seen[turn.kind] += 1
+        seen[same_field] += 1
+        ranked.append(msgspec.structs.replace(turn, worth=worth))
+    return sorted(ranked, key=lambda item: -item.worth)
+
+
+def _chained(
+    pattern: Pattern, turns: Sequence[Turn], create: Step, objects: Sequence[Obj], sample: Obj
+) -> Iterator[tuple[float, Plan]]:
+    """Chains of turns that can be undone, each with at most one at its end that cannot."""
+    lasting = [turn for turn in turns if turn.lasting]
+    others = [turn for turn in turns if not turn.lasting]
+    size = LENGTH[pattern]
+    while others or lasting:
+        chosen, others = others[:size], others[size:]
+        last = lasting[:1] if not chosen or not others or (lasting and lasting[0].worth >= chosen[-1].worth) else []
+        lasting = lasting[len(last) :]
+        steps = [step for turn in chosen for step in turn.steps]
+        for turn in last:
+            steps += [*turn.steps, *_anew(turn.steps[-1], objects, sample)]
+        yield max(turn.worth for turn in (*chosen, *last)), Plan(pattern, steps=(create, *steps))
+
+
+def _anew(step: Step, objects: Sequence[Obj], sample: Obj) -> Iterator[Step]:
+    """Delete, and create with the spec that was there: the state has to be the same."""
+    applied = [action for action in step.actions if isinstance(action, Apply) and _is_same(action.object, sample)]
+    made = tuple(Apply(applied[-1].object) if _is_same(obj, sample) else Apply(obj) for obj in objects)
+    yield Step(f"{step.name}, deleted", tuple(deletion(obj) for obj in reversed(objects)))
+    yield Step(f"{step.name}, created again", made, about=step.about)
+
+
+def _is_same(obj: Obj, other: Obj) -> bool:
+    return (obj["kind"], obj["metadata"]["name"]) == (other["kind"], other["metadata"]["name"])
+
+
+def _together(turns: Sequence[Turn], create: Step, sample: Obj, admission: Admission) -> Iterator[tuple[float, Plan]]:
+    """Changes one on top of the other, and then the custom resource deleted and created as it is by then."""
+    usable = [turn.change for turn in turns if turn.change is not None and not turn.bad and not turn.lasting]
+    usable = [change for change in usable if not change.objects and not _STOPS.search(snake(change.field))]
+    for start in range(0, len(usable), TOGETHER):
+        current, steps = sample, []
+        for change in usable[start : start + TOGETHER]:
+            following = _on_top(current, change, admission)
+            if following is not None:
+                current = following
+                steps.append(Step(f"{change.field}: {change.name} too", (Apply(current),), about=change.field))
+        if len(steps) > 1:
+            tail = _anew(steps[-1], [sample], sample)
+            worth = usable[start].worth - 2 * _AGAIN
+            yield worth, Plan("input", steps=(create, *steps, *tail))
+
+
+def _on_top(current: Obj, change: ChangeOfInput, admission: Admission) -> Obj | None:
+    value = paths.get(change.states[-1], change.path)
+    try:
+        made = with_value(current, change.path, value, admission)
+    except (KeyError, TypeError, IndexError):
+        return None
+    return made if made != current and not admission.errors(made, current) else None
+
+
+def remainder(plan: Plan, step: str) -> Plan | None:
+    """What a plan of the campaign had behind the turn of this step: after an alarm, it starts from the sample again.
+
+    >>> steps = [Step(name, ()) for name in ("create", "a: up", "a: up, back", "b: up", "b: up, back")]
+    >>> [step.name for step in remainder(Plan("input", steps=tuple(steps)), "a: up").steps]
+    ['create', 'b: up', 'b: up, back']
+    """
+    steps = plan.steps or ()
+    names = [item.name for item in steps]
+    if step not in names:
+        return None
+    position = names.index(step)
+    while position < len(names) - 1 and not names[position].endswith((", back", ", created again", "create")):
+        position += 1
+    rest = steps[position + 1 :]
+    return msgspec.structs.replace(plan, steps=(steps[0], *rest)) if rest else None

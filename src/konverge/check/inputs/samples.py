@@ -1,0 +1,37 @@
+"""The samples that a check is given."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from konverge.check.model import Delete, Obj
+
+
+def subjects(objects: Sequence[Obj], definitions: Sequence[Obj]) -> list[tuple[Obj, Obj]]:
+    """The samples that the check is about, each with its definition: the first of every kind that has one."""
+    known = {
+        (definition["spec"]["group"], definition["spec"]["names"]["kind"]): definition
+        for definition in definitions
+        if definition.get("kind") == "CustomResourceDefinition"
+    }
+    chosen: dict[tuple[str, str], tuple[Obj, Obj]] = {}
+    for obj in objects:
+        key = (obj["apiVersion"].partition("/")[0], obj["kind"])
+        if key in known:
+            chosen.setdefault(key, (obj, known[key]))
+    return list(chosen.values())
+
+
+def version_of(obj: Obj) -> str:
+    return str(obj["apiVersion"].rpartition("/")[2])
+
+
+def placed(sample: Obj, namespace: str) -> Obj:
+    """The sample in a namespace, if it names none."""
+    metadata = sample["metadata"]
+    return {**sample, "metadata": {"namespace": namespace, **metadata}}
+
+
+def deletion(obj: Obj) -> Delete:
+    metadata = obj["metadata"]
+    return Delete(obj["apiVersion"], obj["kind"], metadata.get("namespace", ""), metadata["name"])

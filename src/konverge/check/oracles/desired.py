@@ -1,0 +1,131 @@
+"""What the user asked for at every rest of a run, and how two of its states differ.
+
+Shared by the oracles about input. They compare states of one run: whenever the user asks for the same again, the
+cluster has to be the same again.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import msgspec
+
+from konverge.check.differences import Masks
+from konverge.check.model import Action, Apply, Checkpoint, Obj, Ref, Run, Step
+from konverge.check.normal import compared, counted, made_by_others, normal
+from konverge.check.reference import Reference
+
+HISTORY = Masks(
+    (
+        r"[^:]*:metadata\.annotations\.(deployment\.kubernetes\.io/revision|kubectl\.kubernetes\.io/.*)",
+        r"services:metadata\.finalizers.*",
+        r"services:spec\.(externalTrafficPolicy|internalTrafficPolicy|allocateLoadBalancerNodePorts|healthCheckNodePort)",
+        r"[^:]*:status\.(observedGeneration|collisionCount|.*[rR]evision.*|.*[hH]istory.*)",
+    )
+)
+"""What remembers how often something was changed, or what the API server keeps of an earlier type of Service."""
+
+
+class Rested(NamedTuple):
+    """A step, the state after it, and what the user had asked for by then."""
+
+    step: Step
+    checkpoint: Checkpoint
+    desired: bytes
+
+
+class Difference(NamedTuple):
+    """How two states differ: `path` is empty where an object is missing (`actual` 0) or left over."""
+
+    key: str
+    path: str
+    expected: Any
+    actual: Any
+
+
+def rests(run: Run) -> list[Rested]:
+    """The steps that came to rest, in order. What was refused was not asked for."""
+    steps = {step.name: step for step in run.steps}
+    desired: dict[str, Obj] = {}
+    rested = []
+    for checkpoint in run.checkpoints:
+        step = steps.get(checkpoint.step)
+        if step is None:  # the state after something went wrong at rest
+            continue
+        if not checkpoint.refused:
+            for action in step.actions:
+                _ask(desired, action)
+        rested.append(Rested(step, checkpoint, msgspec.json.encode(desired, order="sorted")))
+    return rested
+
+
+def _ask(desired: dict[str, Obj], action: Action) -> None:
+    if isinstance(action, Apply):
+        metadata = action.object["metadata"]
+        desired[f"{action.object['kind']} {metadata.get('namespace', '')}/{metadata['name']}"] = action.object
+    else:
+        desired.pop(f"{action.kind} {action.namespace}/{action.name}", None)
+
+
+def repeats(run: Run) -> Iterator[tuple[Rested, Rested, list[Step]]]:
+    """Pairs of rests at which the user asked for the same, each with the last before it, and the steps between."""
+    known = rests(run)
+    for position, now in enumerate(known):
+        if now.checkpoint.refused or not now.checkpoint.rested or not now.step.actions:
+            continue
+        for earlier in range(position - 1, -1, -1):
+            before = known[earlier]
+            if before.desired == now.desired and before.checkpoint.rested and not before.checkpoint.refused:
+                if earlier < position - 1:
+                    yield before, now, [item.step for item in known[earlier + 1 : position + 1]]
+                break
+
+
+def differing(before: Checkpoint, after: Checkpoint, run: Run, reference: Reference) -> list[Difference]:
+    """What is not in the second state as in the first, and counts."""
+    others = made_by_others((run, reference.run))
+    ours, theirs = normal(before.state), normal(after.state)
+    found: list[Difference] = []
+    for key in sorted({*ours, *theirs}):
+        derived = key not in others
+        wanted, present = ours.get(key, []), theirs.get(key, [])
+        least, most = counted(key, wanted, derived=derived), counted(key, present, derived=derived)
+        if least != most and key not in reference.unsteady:
+            found.append(Difference(key, "", least, most))
+        resource = key.partition(" ")[0]
+        for one, other in zip(wanted, present, strict=False):
+            found += [
+                Difference(key, path, left, right)
+                for path, left, right in compared(key, one, other, reference.masks, derived=derived)
+                if not HISTORY.hides(resource, path)
+            ]
+    return found
+
+
+def resource_of(step: Step) -> Ref | None:
+    """The custom resource that a step is about."""
+    for action in reversed(step.actions):
+        if isinstance(action, Apply) and "." in action.object["apiVersion"].partition("/")[0]:
+            metadata = action.object["metadata"]
+            return Ref("", metadata.get("namespace", ""), metadata["name"])
+    return None
+
+
+def is_own(key: str, step: Step) -> bool:
+    """Whether an object is the custom resource that the step changes."""
+    ref = resource_of(step)
+    resource, _, name = key.partition(" ")
+    group = resource.partition("/")[0]
+    return ref is not None and name == f"{ref.namespace}/{ref.name}" and "." in group and not group.endswith(".k8s.io")
+
+
+def last_name(path: str) -> str:
+    """The last word of a path that is a name.
+
+    >>> last_name("spec.template.spec.tolerations[0]"), last_name("metadata.labels.team")
+    ('tolerations', 'team')
+    """
+    names = re.findall(r"[A-Za-z][\w/-]*", re.sub(r"\[[^]]*\]", "", path))
+    return names[-1] if names else ""

@@ -1,0 +1,90 @@
+"""A change of the custom resource has an effect: on some object, or on its own status.
+
+Only where nothing at all happened is it an alarm, and a guess: many fields are for a later time (a retention, a
+schedule). It is no guess where the field is of a built-in type that an operator hands on (labels, tolerations, an
+image), and where an earlier change of the same field had an effect.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import pairwise
+from typing import Any
+
+from konverge.check.inputs.paths import ABSENT, get
+from konverge.check.model import Alarm, Apply, Run, Severity
+from konverge.check.oracles.desired import Difference, Rested, differing, is_own, rests
+from konverge.check.reference import Reference
+
+HANDED_ON = frozenset(
+    {
+        "Affinity", "Annotations", "Containers", "EnvVars", "Image", "Labels", "NodeSelector", "PodSecurityContext",
+        "Probe", "Replicas", "ResourceRequirements", "SecurityContext", "ServiceType", "Tolerations",
+        "TopologySpreadConstraints", "Volumes", "StorageSize",
+    }
+)  # fmt: skip
+"""Types of fields that only make sense in an object that the operator makes."""
+
+
+def effect(run: Run, reference: Reference) -> Iterator[Alarm]:
+    """One alarm per field whose change led to nothing."""
+    effective: set[str] = set()
+    said: set[str] = set()
+    known = rests(run)
+    asked: set[bytes] = set()
+    for before, now in pairwise(known):
+        asked.add(before.desired)
+        step = now.step
+        if not step.about or step.expect or now.checkpoint.refused or not now.checkpoint.rested:
+            continue
+        if before.step.expect or now.desired in asked or not _changed(before, now):
+            continue  # the way back is judged by path dependence and recovery
+        if any(_counts(item, now) for item in differing(before.checkpoint, now.checkpoint, run, reference)):
+            effective.add(step.about)
+        elif step.about not in said:
+            said.add(step.about)
+            yield _alarm(now, again=step.about in effective)
+
+
+def _changed(before: Rested, now: Rested) -> bool:
+    """Whether the API server has another value than before: a default that is written out is none."""
+    return bool(_value(before, now) != _value(now, now))
+
+
+def _value(rested: Rested, now: Rested) -> Any:
+    for key, obj in rested.checkpoint.state.items():
+        if is_own(key, now.step):
+            return get(obj, _parts(now.step.about))
+    return ABSENT
+
+
+def _parts(about: str) -> tuple[str | int, ...]:
+    """Up to the first list: which item it is may have changed."""
+    return tuple(about.partition("[")[0].split("."))
+
+
+def _counts(difference: Difference, now: Rested) -> bool:
+    """A change of anything but the custom resource's own spec and metadata."""
+    return not is_own(difference.key, now.step) or difference.path.startswith("status.")
+
+
+def _alarm(now: Rested, *, again: bool) -> Alarm:
+    step = now.step
+    severity: Severity = "medium" if again or step.core in HANDED_ON else "low"
+    what = "has no effect any more" if again else "has no effect on anything"
+    resource = next((key for key in now.checkpoint.state if is_own(key, step)), "")
+    applied = next((item.object for item in reversed(step.actions) if isinstance(item, Apply)), {})
+    return Alarm(
+        oracle="effect",
+        severity=severity,
+        object=resource,
+        field=step.about,
+        sentence=f"a change of {step.about} ({step.name.rpartition(': ')[2]}) {what}",
+        step=step.name,
+        expected="a change of some object or of the status",
+        actual=_shown(get(applied, _parts(step.about))),
+    )
+
+
+def _shown(value: Any) -> Any:
+    return None if value is ABSENT else value

@@ -1,0 +1,67 @@
+"""The same request leads to the same state: what was added and removed is as if it had never been."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from konverge.check.differences import ABSENT
+from konverge.check.model import Alarm, Delete, Run, Severity, Step
+from konverge.check.oracles.desired import Difference, Rested, differing, is_own, repeats
+from konverge.check.reference import Reference
+
+
+def path_dependence(run: Run, reference: Reference) -> Iterator[Alarm]:
+    """One alarm per field that depends on the past; after mistakes of the user, `recovery` judges."""
+    said: set[tuple[str, str, str]] = set()
+    for before, now, between in repeats(run):
+        if any(step.expect for step in between):
+            continue
+        for difference in differing(before.checkpoint, now.checkpoint, run, reference):
+            alarm = _alarm(difference, now, between)
+            if alarm.group not in said:
+                said.add(alarm.group)
+                yield alarm
+
+
+def _alarm(difference: Difference, now: Rested, between: list[Step]) -> Alarm:
+    about = next((step.about for step in reversed(between) if step.about), "")
+    again = any(isinstance(action, Delete) for step in between for action in step.actions)
+    past = "the custom resource is the same as before" if again or not about else f"{about} was changed back"
+    return Alarm(
+        oracle="path-dependence",
+        severity=severity(difference, now.step),
+        object=difference.key,
+        field=difference.path,
+        sentence=f"{sentence(difference)}, although {past}",
+        step=now.step.name,
+        expected=difference.expected,
+        actual=difference.actual,
+    )
+
+
+def sentence(difference: Difference) -> str:
+    key, path, expected, actual = difference
+    if not path:
+        return (
+            f"{key} is missing" if not actual else f"{key} is left over" if not expected else f"{key}: {actual} of them"
+        )
+    shown = "is absent" if actual == ABSENT else f"stays {_short(actual)}"
+    return f"{path} of {key} {shown} (before: {'absent' if expected == ABSENT else _short(expected)})"
+
+
+def _short(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= 60 else f"{text[:57]}..."
+
+
+def severity(difference: Difference, step: Step) -> Severity:
+    """A field that an operator decides is high; pods that stay behind are medium; volumes and texts of a status low."""
+    key, path, _, _ = difference
+    resource = key.partition(" ")[0]
+    if resource in ("persistentvolumeclaims", "persistentvolumes") or is_own(key, step):
+        return "low"  # volumes outlive what used them; the custom resource's own status is judged by others
+    if resource in ("pods", "batch/jobs") or (path.startswith("status.") and resource != ""):
+        return "medium"
+    if path.startswith("metadata.annotations") or (not path and resource in ("secrets", "configmaps")):
+        return "medium"
+    return "high"

@@ -1,0 +1,177 @@
+"""Campaigns of input find the mistakes of a small operator, without knowing it, and nothing in one without mistakes."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import pytest
+
+from konverge.check.inputs import Admission, campaign, remainder
+from konverge.check.model import Alarm, Apply, Plan, Step
+from konverge.operators.catalog import find
+
+from . import shop
+from .shop import judge
+
+PLANS = tuple(campaign([shop.SAMPLE], [shop.DEFINITION]))
+
+
+def plan_with(text: str) -> Plan:
+    """The first plan that has a step of this name."""
+    return next(plan for plan in PLANS if any(text in step.name for step in plan.steps or ()))
+
+
+def said(mistake: str, plan: Plan) -> set[tuple[str, str, str, str]]:
+    reference = shop.reference(mistake)
+    return {_short(alarm) for alarm in judge(shop.run(mistake, plan), reference) if alarm.severity != "low"}
+
+
+def _short(alarm: Alarm) -> tuple[str, str, str, str]:
+    return alarm.oracle, alarm.severity, alarm.object, alarm.field
+
+
+@pytest.mark.spec("K-23")
+@pytest.mark.parametrize("number", range(len(PLANS)))
+def test_nothing_is_wrong_with_an_operator_without_mistakes(number: int) -> None:
+    reference = shop.reference("")
+    run = shop.run("", PLANS[number])
+    assert run.problem == ""
+    assert [item.step for item in run.checkpoints] == [step.name for step in PLANS[number].steps or ()]
+    assert not any(item.refused for item in run.checkpoints)
+    assert judge(run, reference) == []
+
+
+@pytest.mark.spec("K-24")
+@pytest.mark.parametrize(
+    ("mistake", "step", "oracle", "severity", "thing", "field"),
+    [
+        ("keeps labels", "spec.labels: add", "path-dependence", "high", "services default/corner", "metadata.labels"),
+        (
+            "ignores the second change",
+            "spec.greeting: another value",
+            "path-dependence",
+            "high",
+            "configmaps default/corner",
+            "data.greeting",
+        ),
+        (
+            "remembers members",
+            "spec.replicas: scale up",
+            "path-dependence",
+            "medium",
+            "configmaps default/corner-member-1",
+            "",
+        ),
+        (
+            "keeps a part that is off",
+            "spec.metrics.enabled: on",
+            "path-dependence",
+            "medium",
+            "configmaps default/corner-metrics",
+            "",
+        ),
+        (
+            "waits for health",
+            "spec.image: an image that does not exist",
+            "recovery",
+            "high",
+            "apps/deployments default/corner",
+            "spec.template.spec.containers[shop].image",
+        ),
+    ],
+)
+def test_a_mistake_is_found(mistake: str, step: str, oracle: str, severity: str, thing: str, field: str) -> None:
+    assert (oracle, severity, thing, field) in said(mistake, plan_with(step))
+
+
+@pytest.mark.spec("K-25")
+def test_a_field_without_any_effect_is_a_guess() -> None:
+    plan = plan_with("spec.color: another value")
+    alarms = judge(shop.run("ignores the color", plan), shop.reference("ignores the color"))
+    assert [(alarm.oracle, alarm.severity, alarm.field) for alarm in alarms] == [("effect", "low", "spec.color")]
+
+
+@pytest.mark.spec("K-25")
+def test_labels_that_reach_nothing_are_more_than_a_guess() -> None:
+    changed = {**shop.SAMPLE, "spec": {**shop.SAMPLE["spec"], "color": "blue"}}
+    steps = (
+        Step("create", (Apply(shop.SAMPLE),)),
+        Step("spec.color: another", (Apply(changed),), about="spec.color", core="Labels"),
+    )
+    alarms = judge(shop.run("ignores the color", Plan("input", steps=steps)), shop.reference("ignores the color"))
+    assert [(alarm.oracle, alarm.severity) for alarm in alarms] == [("effect", "medium")]
+
+
+@pytest.mark.spec("K-25")
+def test_a_default_that_is_written_out_needs_no_effect() -> None:
+    plain = {**shop.SAMPLE, "spec": {**shop.SAMPLE["spec"], "color": "red"}}
+    steps = (
+        Step("create", (Apply(shop.SAMPLE),)),
+        Step("spec.color: default", (Apply(plain),), about="spec.color", core="Labels"),
+    )
+    assert judge(shop.run("ignores the color", Plan("input", steps=steps)), shop.reference("ignores the color")) == []
+
+
+@pytest.mark.spec("K-25")
+def test_what_the_api_server_refuses_is_no_finding() -> None:
+    wrong = {**shop.SAMPLE, "spec": {**shop.SAMPLE["spec"], "replicas": 10}}
+    steps = (
+        Step("create", (Apply(shop.SAMPLE),)),
+        Step("spec.replicas: too many", (Apply(wrong),), about="spec.replicas", core="Replicas"),
+        Step("spec.replicas: too many, back", (Apply(shop.SAMPLE),), about="spec.replicas"),
+    )
+    run = shop.run("ignores the color", Plan("input", steps=steps))
+    assert run.checkpoints[1].refused
+    assert judge(run, shop.reference("ignores the color")) == []
+
+
+@pytest.mark.spec("K-23")
+@pytest.mark.parametrize("name", ["webapp", "nacos", "wukong"])
+def test_every_field_is_changed_and_every_step_is_accepted(name: str) -> None:
+    operator = find(name)
+    definition, sample = operator.definitions()[0], operator.sample_objects()[0]
+    admission = Admission(definition, sample["apiVersion"].partition("/")[2])
+    plans = list(campaign([sample], operator.definitions()))
+    for plan in plans:
+        last = None
+        for step in plan.steps or ():
+            for action in step.actions:
+                if isinstance(action, Apply) and action.object["kind"] == sample["kind"]:
+                    assert admission.errors(action.object, last) == [], step.name
+                    last = action.object
+                elif not isinstance(action, Apply) and action.kind == sample["kind"]:
+                    last = None
+
+
+@pytest.mark.spec("K-23")
+def test_every_turn_ends_as_the_sample_or_its_chain_does() -> None:
+    for plan in PLANS:
+        steps = plan.steps or ()
+        assert steps[0].name == "create"
+        last = steps[-1]
+        assert last.name.endswith((", back", ", created again"))
+        for before, after in pairwise(steps):
+            if before.expect and not after.expect:
+                assert after.actions[0] == Apply(shop.SAMPLE)
+
+
+@pytest.mark.spec("K-23")
+def test_what_is_behind_an_alarm_starts_from_the_sample() -> None:
+    plan = PLANS[0]
+    names = [step.name for step in plan.steps or ()]
+    position = names.index(next(name for name in names if name.endswith(", back")))
+    rest = remainder(plan, names[1])
+    assert rest is not None
+    assert [step.name for step in rest.steps or ()] == ["create", *names[position + 1 :]]
+    assert remainder(plan, names[-1]) is None
+    assert remainder(plan, "no such step") is None
+
+
+def test_seeds_change_the_order_and_nothing_else() -> None:
+    def names(seed: int) -> list[str]:
+        plans = campaign([shop.SAMPLE], [shop.DEFINITION], seed)
+        return [step.name for plan in plans for step in plan.steps or () if "too" not in step.name]
+
+    assert names(3) == names(3)
+    assert sorted(set(names(3))) == sorted(set(names(0)))
+    assert names(3) != names(0)
