@@ -75,6 +75,8 @@ class Performed(msgspec.Struct, kw_only=True):
     missed: bool = False
     problem: str = ""
     groups: tuple[Group, ...] = ()
+    about: str = ""
+    """The field of the custom resource whose change raised the alarms, if it was one."""
     cpu: float = 0.0
 
 
@@ -254,7 +256,7 @@ def why_no_reference(run: Run) -> str:
     if not any(exchange.place is not None for exchange in run.exchanges):
         return (
             "the operator wrote nothing after the sample was created: check that it watches the sample's kind and "
-            "namespace, and that it may (its log is below)"
+            "namespace, and that it may (its log is above)"
         )
     return ""
 
@@ -284,8 +286,11 @@ def _ready(pod: dict[str, object]) -> bool:
 
 
 def _performed(run: Run, alarms: Iterable[Alarm]) -> Performed:
+    alarms = list(alarms)
     groups = tuple(dict.fromkeys(group_of(alarm) for alarm in alarms))
-    return Performed(plan=run.plan, missed=run.missed, problem=run.problem, groups=groups, cpu=run.cpu)
+    steps = {step.name: step.about for step in run.steps}
+    about = next((steps.get(alarm.step, "") for alarm in alarms), "")
+    return Performed(plan=run.plan, missed=run.missed, problem=run.problem, groups=groups, about=about, cpu=run.cpu)
 
 
 def _left_out(plans: list[Plan], done: list[Plan]) -> dict[str, int]:

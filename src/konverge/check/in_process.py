@@ -8,6 +8,7 @@ from typing import Any
 
 from konverge.check.model import Run, Task
 from konverge.check.operator import Declaration, InProcess
+from konverge.check.own_log import kept
 from konverge.check.run import VirtualRest, perform
 from konverge.operators.catalog import Operator as Catalogued
 from konverge.sim import Cluster, VirtualLoop
@@ -17,7 +18,7 @@ from konverge.sim.outside import outside
 def run_in_process(task: Task, declaration: Declaration | Catalogued) -> Run:
     """One run, from nothing to its end. With an operator of the catalogue, what it talks to is simulated as well."""
     factory: Any = functools.partial(VirtualLoop, task.seed)
-    with asyncio.Runner(loop_factory=factory) as runner:
+    with kept(), asyncio.Runner(loop_factory=factory) as runner:
         return runner.run(_run(task, declaration))
 
 

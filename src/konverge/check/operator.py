@@ -16,6 +16,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Protocol
 
 from konverge.check.gate.core import Gate
+from konverge.check.own_log import MOST, Lines, belonging
 from konverge.client import Client, Static
 from konverge.runtime import Controller, Manager
 from konverge.wire.errors import ConnectionLost
@@ -101,7 +102,9 @@ class _Running:
     def __init__(self, manager: Manager, link: Link) -> None:
         self._manager = manager
         self._link = link
-        self._task = asyncio.create_task(self._serve(), name="operator under check")
+        self._lines: Lines = Lines(maxlen=MOST)
+        with belonging(self._lines):
+            self._task = asyncio.create_task(self._serve(), name="operator under check")
 
     async def _serve(self) -> None:
         await self._manager.serve(asyncio.Event())  # never asked to end: it is killed
@@ -122,7 +125,7 @@ class _Running:
             self._task.result()
 
     def log(self) -> list[str]:
-        return []
+        return list(self._lines)
 
 
 def _fresh(declaration: Declaration, client: Client) -> Manager:

@@ -150,11 +150,23 @@ def checked_of(arguments: argparse.Namespace) -> Checked:
 def _report(outcome: Outcome, arguments: argparse.Namespace, shown: Shown) -> None:
     from konverge.check.report import files
 
-    folder = arguments.report or FOLDER
-    paths = files.write_findings(outcome, folder, konverge_version())
+    folder, version = arguments.report or FOLDER, konverge_version()
+    paths = files.write_findings(outcome, folder, version)
     shown.report(outcome, paths)
+    if arguments.report is not None:
+        shown.lines([f"report: {files.write_page(outcome, paths, folder, version)}"])
     if arguments.json is not None:
-        files.write_json(outcome, paths, arguments.json, konverge_version())
+        files.write_json(outcome, paths, arguments.json, version)
+    if arguments.junit is not None:
+        files.write_junit(outcome, paths, arguments.junit)
+    if arguments.sarif is not None:
+        files.write_sarif(outcome, paths, arguments.sarif, _location(arguments), version)
+
+
+def _location(arguments: argparse.Namespace) -> str:
+    """The file that a reader of the report should open: of the sample, the definitions, or the operator."""
+    given = [*arguments.sample, *arguments.crds, *arguments.target]
+    return str(arguments.operator or (given[0] if given else "."))
 
 
 def _status(outcome: Outcome, fail_on: str) -> int:

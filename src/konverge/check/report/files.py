@@ -7,7 +7,7 @@ from pathlib import Path
 
 from konverge.check import replay
 from konverge.check.campaign import Outcome
-from konverge.check.report import json
+from konverge.check.report import html, json, junit, sarif
 
 
 def write_findings(outcome: Outcome, folder: Path, version: str) -> list[Path]:
@@ -26,3 +26,19 @@ def write_findings(outcome: Outcome, folder: Path, version: str) -> list[Path]:
 
 def write_json(outcome: Outcome, paths: Sequence[Path], to: Path, version: str) -> None:
     to.write_bytes(json.report(outcome, [str(path) for path in paths], version))
+
+
+def write_junit(outcome: Outcome, paths: Sequence[Path], to: Path) -> None:
+    to.write_bytes(junit.report(outcome, [str(path) for path in paths]))
+
+
+def write_sarif(outcome: Outcome, paths: Sequence[Path], to: Path, location: str, version: str) -> None:
+    to.write_bytes(sarif.report(outcome, [str(path) for path in paths], location, version))
+
+
+def write_page(outcome: Outcome, paths: Sequence[Path], folder: Path, version: str) -> Path:
+    """The whole report, in one file."""
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / "index.html"
+    path.write_text(html.page(outcome, [str(item) for item in paths], version), encoding="utf-8")
+    return path

@@ -56,7 +56,7 @@ def headline(outcome: Outcome) -> str:
     counts = Counter(finding.alarm.severity for finding in outcome.findings)
     found = ", ".join(f"{counts[severity]} {severity}" for severity in ("high", "medium", "low") if counts[severity])
     runs = len(outcome.performed) + 2
-    total = f"{len(outcome.findings)} finding{'s' if len(outcome.findings) != 1 else ''}"
+    total = counted(len(outcome.findings), "finding")
     return f"{total}{f' ({found})' if found else ''} in {runs} runs, {shown(outcome.seconds)}"
 
 
@@ -67,10 +67,10 @@ def tested(outcome: Outcome) -> Iterator[str]:
         yield "tested: " + ", ".join(f"{pattern} {count}" for pattern, count in sorted(patterns.items()))
     missed = sum(item.missed for item in outcome.performed)
     if missed:
-        yield f"not tested: {missed} plans whose moment did not come again"
+        yield f"not tested: {counted(missed, 'plan')} whose moment did not come again"
     failed = Counter(item.problem for item in outcome.performed if item.problem)
     for problem, count in failed.items():
-        yield f"not tested: {count} plans: {visible(problem)}"
+        yield f"not tested: {counted(count, 'plan')}: {visible(problem)}"
     if outcome.left_out:
         left = ", ".join(f"{pattern} {count}" for pattern, count in sorted(outcome.left_out.items()))
         why = "interrupted" if outcome.interrupted else "the budget ended; --budget gives more"
@@ -78,9 +78,19 @@ def tested(outcome: Outcome) -> Iterator[str]:
     if not outcome.base.setup.account:
         yield "not tested: permissions (the operator ran as administrator; --rbac gives it its own account)"
     if outcome.reference.varying:
-        yield f"not compared: {len(outcome.reference.varying)} fields that vary by themselves"
+        varying = len(outcome.reference.varying)
+        what = "field that varies by itself" if varying == 1 else "fields that vary by themselves"
+        yield f"not compared: {varying} {what}"
     for note in outcome.notes:
         yield f"note: {visible(note)}"
+
+
+def counted(number: int, noun: str) -> str:
+    """
+    >>> counted(1, "plan"), counted(2, "plan")
+    ('1 plan', '2 plans')
+    """
+    return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
 def visible(text: str) -> str:
