@@ -139,8 +139,13 @@ class Small:
     async def start(self, cluster: Cluster, gate: Gate) -> Incarnation:
         return _Life(self, Link(Direct(gate.handle)), cluster.server.token)
 
+    async def aclose(self) -> None:
+        pass
+
 
 class _Life:
+    exit_code: int | None = None
+
     def __init__(self, small: Small, link: Link, token: str) -> None:
         self._small, self._link = small, link
         self._api = Api(link, token)

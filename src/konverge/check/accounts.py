@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
 KINDS = ("ServiceAccount", "Role", "RoleBinding", "ClusterRole", "ClusterRoleBinding")
 _RBAC = "rbac.authorization.k8s.io/v1"
-_HOUR = 3600
-DAY = 24 * _HOUR
+TOKEN_TIME = 30 * 24 * 3600
+"""Seconds that a token is good for: longer than any run, also on virtual time."""
 
 
 def granted(manifests: Iterable[Obj], namespace: str, account: str = "") -> tuple[list[Obj], str]:
@@ -30,7 +30,7 @@ def granted(manifests: Iterable[Obj], namespace: str, account: str = "") -> tupl
     Manifests of a kustomization lack their namespace: the operator's is the one that the subjects of bindings name, or
     `namespace`. `account` chooses where bindings name several. Raises CannotCheck.
     """
-    objects = [copy.deepcopy(obj) for obj in manifests if obj["kind"] in KINDS]
+    objects = _whole([copy.deepcopy(obj) for obj in manifests if obj["kind"] in KINDS])
     chosen = _chosen(objects, namespace, account)
     home, _, name = chosen.partition("/")
     for obj in objects:
@@ -41,6 +41,20 @@ def granted(manifests: Iterable[Obj], namespace: str, account: str = "") -> tupl
     order = {kind: number for number, kind in enumerate(KINDS)}
     objects.sort(key=lambda obj: order[obj["kind"]])
     return [*_namespaces(objects), *objects], chosen
+
+
+def _whole(objects: Iterable[Obj]) -> list[Obj]:
+    """Folders of kustomizations have patches too, which look like objects: the first with any content counts."""
+    kept: dict[tuple[str, str, str], Obj] = {}
+    for obj in objects:
+        key = (obj["kind"], obj["metadata"].get("namespace") or "", obj["metadata"]["name"])
+        if key not in kept or (_is_empty(kept[key]) and not _is_empty(obj)):
+            kept[key] = obj
+    return list(kept.values())
+
+
+def _is_empty(obj: Obj) -> bool:
+    return not (obj.get("rules") or obj.get("subjects") or obj.get("aggregationRule"))
 
 
 def _chosen(objects: Sequence[Obj], namespace: str, account: str) -> str:
@@ -125,4 +139,4 @@ async def token_of(client: Client, account: str) -> str:
     if not account:
         return ""
     namespace, _, name = account.partition("/")
-    return (await client.request_token(name, namespace, seconds=DAY)).token
+    return (await client.request_token(name, namespace, seconds=TOKEN_TIME)).token

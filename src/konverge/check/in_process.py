@@ -7,8 +7,9 @@ import functools
 from typing import Any
 
 from konverge.check.model import Run, Task
-from konverge.check.operator import Declaration, InProcess
+from konverge.check.operator import CannotStart, Declaration, InProcess
 from konverge.check.own_log import kept
+from konverge.check.prepare import prepare, simulation_of
 from konverge.check.run import VirtualRest, perform
 from konverge.operators.catalog import Operator as Catalogued
 from konverge.sim import Cluster, VirtualLoop
@@ -19,16 +20,19 @@ def run_in_process(task: Task, declaration: Declaration | Catalogued) -> Run:
     """One run, from nothing to its end. With an operator of the catalogue, what it talks to is simulated as well."""
     factory: Any = functools.partial(VirtualLoop, task.seed)
     with kept(), asyncio.Runner(loop_factory=factory) as runner:
-        return runner.run(_run(task, declaration))
+        try:
+            return runner.run(_run(task, declaration))
+        except CannotStart as error:
+            return Run(plan=task.plan, seed=task.seed, steps=(), problem=str(error))
 
 
 async def _run(task: Task, declaration: Declaration | Catalogued) -> Run:
-    async with Cluster(seed=task.seed, nodes=task.setup.nodes) as cluster:
-        for obj in task.setup.objects:
-            await cluster.client.create(obj)
+    simulation = simulation_of(task.setup)
+    async with Cluster(seed=task.seed, nodes=task.setup.nodes, simulation=simulation) as cluster:
+        token = await prepare(cluster.client, task.setup)
         await cluster.settle()
         rest = VirtualRest(task.quiet or 60.0, task.limit or 1800.0)
         if not isinstance(declaration, Catalogued):
-            return await perform(task, InProcess(declaration), rest, cluster)
+            return await perform(task, InProcess(declaration), rest, cluster, token)
         async with outside(cluster, declaration) as controllers:
-            return await perform(task, InProcess(controllers), rest, cluster)
+            return await perform(task, InProcess(controllers), rest, cluster, token)

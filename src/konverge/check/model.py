@@ -333,7 +333,9 @@ class Checkpoint(msgspec.Struct, kw_only=True):
     blind: bool = False
     """The operator has not been shown all: this state is not compared."""
     noise: dict[str, int] = {}
-    """Writes that went on at rest without changing anything, by place: how many."""
+    """What went on at rest: writes that change nothing, and changes that go round in a circle: how often."""
+    gap: float = 0.0
+    """On real time: the longest pause, in seconds, between two things that happened before rest."""
 
 
 class Run(msgspec.Struct, kw_only=True):

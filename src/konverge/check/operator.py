@@ -38,9 +38,15 @@ class Operator(Protocol):
     async def start(self, cluster: Cluster, gate: Gate) -> Incarnation:
         """Begin an incarnation; it reaches the API server through the gate alone. Raises CannotStart."""
 
+    async def aclose(self) -> None:
+        """After the last incarnation: nothing is left behind."""
+
 
 class Incarnation(Protocol):
     """One life of the operator."""
+
+    exit_code: int | None
+    """Of a process that has ended by itself."""
 
     async def ended(self) -> str:
         """Wait until it has ended by itself; says why."""
@@ -73,6 +79,9 @@ class InProcess:
         )
         return _Running(manager, link)
 
+    async def aclose(self) -> None:
+        """Nothing is left of a task that has ended."""
+
 
 class Link:
     """The operator's way to the gate. Once it is cut, nothing goes through: the process on this side is gone."""
@@ -99,6 +108,8 @@ class Link:
 
 
 class _Running:
+    exit_code: int | None = None
+
     def __init__(self, manager: Manager, link: Link) -> None:
         self._manager = manager
         self._link = link

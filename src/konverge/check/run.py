@@ -7,6 +7,7 @@ is known (`Rest`) and in who starts the operator (`konverge.check.operator.Opera
 from __future__ import annotations
 
 import asyncio
+import os
 import time
 from contextlib import AsyncExitStack
 from typing import Any, Protocol
@@ -14,6 +15,7 @@ from typing import Any, Protocol
 from konverge.check.gate.core import Gate, Perturber
 from konverge.check.gate.perturbers import perturber_for
 from konverge.check.gate.recorder import RESTLESS, Recorder, writing
+from konverge.check.locks import is_lock, release
 from konverge.check.model import Checkpoint, Edit, Exit, Obj, Plan, Ref, Run, Step, Task, TimePasses
 from konverge.check.operator import CannotStart, Incarnation, Operator
 from konverge.check.user import User
@@ -21,8 +23,10 @@ from konverge.client import ClientError
 from konverge.sim.cluster import Cluster, Unsettled
 from konverge.sim.invariants import Invariants
 
-RESTARTS = 5
-"""How often an operator that ends by itself is started again in one step."""
+RESTARTS = 3
+"""How often an operator that ends by itself is started again."""
+PAUSES = (0.25, 0.5, 1.0)
+"""Seconds before an operator that ended by itself is started again; the last of them from then on."""
 
 RELEASES = 10
 """How often views are released in one step: what the operator does then may be held back again."""
@@ -30,6 +34,11 @@ RELEASES = 10
 
 class Rest(Protocol):
     """Knows when nothing more will happen."""
+
+    gap: float
+    """The longest pause of the last wait, on real time."""
+    noise: dict[str, int]
+    """What went on all the same at the end of the last wait."""
 
     async def wait(self, cluster: Cluster, recorder: Recorder) -> None:
         """Until the cluster is at rest. Raises Unsettled."""
@@ -40,6 +49,7 @@ class VirtualRest:
 
     def __init__(self, quiet: float = 60.0, limit: float = 1800.0) -> None:
         self._quiet, self._limit = quiet, limit
+        self.gap, self.noise = 0.0, dict[str, int]()
 
     async def wait(self, cluster: Cluster, recorder: Recorder) -> None:
         await cluster.settle(quiet=self._quiet, limit=self._limit)
@@ -61,46 +71,52 @@ class Supervisor:
         """End the present incarnation, as soon as the caller waits for something."""
         self._why = why
         self._run.hit.append(why)
+        self._gate.recorder.down = True
         self._crash.set()
 
     async def serve(self) -> None:
         ends = 0
+        recorder = self._gate.recorder
         while True:
-            self._gate.recorder.incarnation += 1
+            recorder.starts()
             self._crash.clear()
             self.incarnation = await self._operator.start(self._cluster, self._gate)
+            recorder.down = False
             ended = asyncio.create_task(self.incarnation.ended())
             crashed = asyncio.create_task(self._crash.wait())
             try:
                 await asyncio.wait([ended, crashed], return_when=asyncio.FIRST_COMPLETED)
             finally:
+                recorder.down = True
                 crashed.cancel()
                 if not ended.done():
                     ended.cancel()
                 await self._bury(self.incarnation)
+            await release(self._cluster, recorder.exchanges)
             if self._crash.is_set():
                 continue
-            self._note_end(ended.result())
-            ends += 1
-            if ends > RESTARTS:
-                self.gave_up = f"it ended {ends} times: {ended.result()}"
+            self._note_end(ended.result(), self.incarnation.exit_code)
+            if ends >= RESTARTS:
+                self.gave_up = f"it ended {ends + 1} times: {ended.result()}"
+                recorder.down = False
                 return
-            await asyncio.sleep(2.0 ** min(ends, 5))
+            await asyncio.sleep(PAUSES[min(ends, len(PAUSES) - 1)])
+            ends += 1
 
     async def _bury(self, incarnation: Incarnation) -> None:
         await incarnation.kill()
         number = self._gate.recorder.incarnation
         self._run.log += [f"{number}: {line}" for line in incarnation.log()]
 
-    def _note_end(self, why: str) -> None:
+    def _note_end(self, why: str, code: int | None) -> None:
         recorder = self._gate.recorder
         number, step = recorder.incarnation, recorder.step
-        self._run.exits.append(Exit(incarnation=number, step=step, time=recorder.now(), error=why))
+        self._run.exits.append(Exit(incarnation=number, step=step, time=recorder.now(), code=code, error=why))
 
 
 async def perform(task: Task, operator: Operator, rest: Rest, cluster: Cluster, token: str = "") -> Run:
     """Carry out a task on a cluster that runs and holds what the setup asks for."""
-    began, used = time.perf_counter(), time.process_time()
+    began, used = time.perf_counter(), cpu_seconds()
     run = Run(plan=task.plan, seed=task.seed, steps=task.plan.steps or task.steps)
     recorder = Recorder(cluster.server.store)
     gate = Gate(cluster.server.handle, recorder, token=token)
@@ -112,18 +128,26 @@ async def perform(task: Task, operator: Operator, rest: Rest, cluster: Cluster, 
     supervisor = Supervisor(operator, cluster, gate, run)
     serving = asyncio.create_task(supervisor.serve(), name="supervisor")
     async with AsyncExitStack() as stack:
+        stack.push_async_callback(operator.aclose)
         stack.push_async_callback(_ended, serving)
         try:
             await _play(run, User(cluster), Scene(cluster, recorder, rest, perturbers, first, serving, supervisor))
         except CannotStart as error:
             run.problem = str(error)
+    if supervisor.gave_up and not recorder.reads:
+        run.problem = f"the operator did not start: {supervisor.gave_up}"
     recorder.end()
     run.exchanges, run.changes, run.reads = recorder.exchanges, recorder.changes, dict(recorder.reads)
     run.deliveries = recorder.deliveries
     run.violations = invariants.found
     run.missed = any(not perturber.done for perturber in perturbers)
-    run.seconds, run.cpu = time.perf_counter() - began, time.process_time() - used
+    run.seconds, run.cpu = time.perf_counter() - began, cpu_seconds() - used
     return run
+
+
+def cpu_seconds() -> float:
+    """Of this process, and of the children that it has outlived."""
+    return sum(os.times()[:4])
 
 
 def _attach(plan: Plan, gate: Gate) -> list[Perturber]:
@@ -156,21 +180,31 @@ class Scene:
         self._first = first
         self._serving = serving
         self._supervisor = supervisor
+        self._gap = 0.0
 
     async def settle(self, step: int) -> bool:
         """Until rest, with every view released that was held back. Whether it came."""
+        self._gap = 0.0
         try:
-            await self.rest.wait(self.cluster, self.recorder)
+            await self._wait()
             for _ in range(RELEASES):
                 released = [await perturber.rested(step) for perturber in self.perturbers if perturber.holds]
                 if not any(released):
                     break
-                await self.rest.wait(self.cluster, self.recorder)
+                await self._wait()
         except Unsettled:
             return False
-        finally:
-            self._raise_if_dead()
         return True
+
+    async def _wait(self) -> None:
+        waiting = asyncio.create_task(self.rest.wait(self.cluster, self.recorder), name="waits for rest")
+        try:
+            await asyncio.wait([waiting, self._serving], return_when=asyncio.FIRST_COMPLETED)
+            self._raise_if_dead()
+            await waiting
+        finally:
+            await _ended(waiting)
+            self._gap = max(self._gap, self.rest.gap)
 
     def _raise_if_dead(self) -> None:
         if self._serving.done() and not self._serving.cancelled():
@@ -189,7 +223,7 @@ class Scene:
             if table.name in RESTLESS:
                 continue
             for record in table.records.values():
-                if record.revision > self._first:
+                if record.revision > self._first and not is_lock(table.name, record):
                     obj = record.decode()
                     obj["metadata"].pop("managedFields", None)
                     state[str(Ref(table.name, record.namespace, record.name))] = obj
@@ -201,6 +235,8 @@ class Scene:
             rested=rested,
             refused=refused,
             blind=any(perturber.holds for perturber in self.perturbers),
+            gap=self._gap,
+            noise=self.rest.noise,
         )
 
 

@@ -11,6 +11,7 @@ from collections.abc import Callable
 
 import msgspec
 
+from konverge.apiserver.protobuf.messages import PREFIX
 from konverge.apiserver.request.info import RequestInfo, request_info, split_target
 from konverge.check.gate.recorder import Recorder, writing
 from konverge.check.gate.views import Views
@@ -114,6 +115,7 @@ class Gate:
             recorder.exchanges.append(exchange)
         recorder.requests += 1
         recorder.reads[f"{info.verb} {resource}"] += 1
+        recorder.asked = True
         return exchange
 
     async def inner(self, request: Request) -> Response:
@@ -135,6 +137,8 @@ class Gate:
             exchange.error = exchange.error or _message(response.body)
             if exchange.verb not in WRITES and response.status in (401, 403):
                 self.recorder.exchanges.append(exchange)
+        for callback in tuple(self.recorder.on_request):
+            callback(exchange)
         return response
 
     def _changed(self, change: Change) -> None:
@@ -161,6 +165,16 @@ def _decoded(body: bytes) -> _Body:
     try:
         return _body.decode(body)
     except msgspec.DecodeError:  # protobuf, YAML, a JSON patch, or nothing
+        return _of_protobuf(body) if body.startswith(PREFIX) else _Body()
+
+
+def _of_protobuf(body: bytes) -> _Body:
+    """Go clients send objects of Kubernetes' own kinds so."""
+    from konverge.apiserver import protobuf
+
+    try:
+        return msgspec.convert(protobuf.decode(body), _Body)
+    except (protobuf.ProtobufError, msgspec.ValidationError):
         return _Body()
 
 

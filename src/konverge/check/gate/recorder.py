@@ -18,6 +18,7 @@ from konverge.apiserver.storage import Event, HistoryLimits, Record, Store
 from konverge.apiserver.storage.table import Table
 from konverge.check.differences import changed_paths, differences
 from konverge.check.folding import folded
+from konverge.check.locks import is_lock
 from konverge.check.model import Change, Delivery, Exchange, Moment, Obj, Place, Ref
 
 RESTLESS = frozenset(("coordination.k8s.io/leases", "/events", "events.k8s.io/events"))
@@ -56,7 +57,19 @@ class Recorder:
         """Of the operator, so far."""
         self.step = 0
         self.incarnation = 0
+        self.locks: set[Ref] = set()
+        """Election locks of old kinds that were written."""
+        self.down = False
+        """There is no incarnation, but there will be one."""
+        self.started = 0.0
+        """When the present incarnation began."""
+        self.asked = False
+        """It has sent a request."""
+        self.at_work: Callable[[], float] = lambda: 0.0
+        """Seconds that its process has had something to do, where that is known: these are no rest."""
         self.on_change: list[Callable[[Change], None]] = []
+        self.on_request: list[Callable[[Exchange], None]] = []
+        """Called with every request that has been answered, watches when they begin."""
         self._places: Counter[Place] = Counter()
         self._moments: Counter[Moment] = Counter()
         self._began = 0.0
@@ -69,6 +82,11 @@ class Recorder:
 
     def end(self) -> None:
         self._store.observers.remove(self._changed)
+
+    def starts(self) -> None:
+        """An incarnation begins."""
+        self.incarnation += 1
+        self.started, self.asked = self.now(), False
 
     @property
     def revision(self) -> int:
@@ -83,6 +101,9 @@ class Recorder:
 
     def _changed(self, table: Table, event: Event) -> None:
         if table.name in RESTLESS:
+            return
+        if is_lock(table.name, event.shown):
+            self.locks.add(Ref(table.name, event.shown.namespace, event.shown.name))
             return
         moment, found = _moment(table.name, event)
         self._moments[moment] += 1

@@ -30,7 +30,8 @@ class Node:
     """Its deletion waits until its dependents are gone. Upstream: isDeletingDependents."""
     virtual: bool = False
     """No informer has shown it. Upstream: isObserved is the opposite."""
-    dependents: set[str] = field(default_factory=set)
+    dependents: dict[str, None] = field(default_factory=dict)
+    """In the order in which they came: that of a set would differ between two processes, and so what is done first."""
 
     def references_to(self, uid: str) -> list[Reference]:
         return [reference for reference in self.owners if reference.uid == uid]
@@ -148,7 +149,7 @@ class Graph:
                 effects.attempt.append(reference.uid)
             elif not doubtful:
                 doubtful = self._is_doubtful(node, owner, reference, effects)
-            owner.dependents.add(node.identity.uid)
+            owner.dependents[node.identity.uid] = None
         if doubtful:
             effects.attempt.append(node.identity.uid)
 
@@ -207,7 +208,7 @@ class Graph:
         for reference in owners:
             owner = self.nodes.get(reference.uid)
             if owner is not None:
-                owner.dependents.discard(node.identity.uid)
+                owner.dependents.pop(node.identity.uid, None)
 
     # upstream: partitionDependents
     def _partition(self, node: Node, identity: Identity) -> tuple[list[Node], list[Node]]:

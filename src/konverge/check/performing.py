@@ -1,0 +1,58 @@
+"""How a worker carries out a task: in this process on virtual time, or as a child on real time."""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import time
+import traceback
+
+from konverge.check.model import Run, Task, decode_task, encode
+from konverge.check.operator import CannotStart, Declaration
+from konverge.check.run import cpu_seconds
+from konverge.operators.catalog import Operator
+
+
+def perform_line(line: bytes) -> bytes:
+    """A Task as JSON; the result is its Run. Whatever goes wrong is the problem of that run."""
+    task = decode_task(line)
+    return encode(perform_task(task))
+
+
+def perform_task(task: Task) -> Run:
+    """One run in this process, with all that it costs."""
+    began, used = time.perf_counter(), cpu_seconds()
+    try:
+        run = _performed(task)
+    except CannotStart as error:
+        run = failed(task, str(error))
+    except Exception:  # a worker serves many runs: one that fails says so, and the next begins
+        run = failed(task, f"the checker itself failed: {traceback.format_exc(limit=-8)}")
+    run.seconds, run.cpu = time.perf_counter() - began, cpu_seconds() - used
+    return run
+
+
+def failed(task: Task, problem: str) -> Run:
+    """A run that could not be carried out."""
+    return Run(plan=task.plan, seed=task.seed, steps=(), problem=problem)
+
+
+def _performed(task: Task) -> Run:
+    if task.subject.command:
+        from konverge.check.child_run import run_child
+
+        return asyncio.run(run_child(task))
+    from konverge.check.in_process import run_in_process
+
+    return run_in_process(task, _declaration(task.subject.target))
+
+
+@functools.cache
+def _declaration(target: str) -> Declaration | Operator:
+    from konverge.operators.loading import LoadError, load
+
+    try:
+        operator = load(target)
+    except LoadError as error:
+        raise CannotStart(str(error)) from error
+    return operator.manager or operator

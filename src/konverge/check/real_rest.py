@@ -1,0 +1,173 @@
+"""Rest on real time: nothing that counts has happened for a while, and the while is learned, not guessed.
+
+What counts: a change of the store by whomever (but Leases, Events and election locks), a write of the operator that it
+had not tried before in this step, and its first list and watch of each resource after a start. What does not: writes
+that change nothing again and again, and changes that only lead back to states that were there before. These go on at
+rest as "noise" and are counted in the checkpoint.
+
+`Activity` is the pure part: it is told what happens and when, and says since when it has been quiet.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Iterable
+
+from konverge.check.differences import Masks
+from konverge.check.gate.recorder import RESTLESS, Recorder
+from konverge.check.model import Change, Exchange, Ref, Run
+from konverge.sim.cluster import Cluster, Unsettled
+from konverge.sim.restless import busy_queues
+
+FIRST = 0.75
+"""Seconds, before the first step: nothing is there yet that the operator could be at work on."""
+GENEROUS = 12.0
+"""Seconds, for a first reference run: operators sleep up to ten seconds between two writes of one step."""
+LEAST = 1.5
+FACTOR = 1.5
+LIMIT = 120.0
+TICK = 0.05
+STARTED = 30.0
+"""Seconds until a program that has asked for nothing is taken to be one that asks for nothing."""
+CYCLE = 5
+"""A change that is made so often to an object in one step goes round in a circle."""
+SHOWN = 5
+
+
+def quiet_after(references: Iterable[Run]) -> float:
+    """The seconds without a change that mean rest, from the longest pause inside a step of the reference runs."""
+    gaps = [checkpoint.gap for run in references for checkpoint in run.checkpoints]
+    return max(LEAST, FACTOR * max(gaps, default=0.0))
+
+
+class Activity:
+    """What happened in one step, and since when nothing has."""
+
+    def __init__(self, now: float) -> None:
+        self.last = now
+        self.gap = 0.0
+        """The longest pause between two things that counted."""
+        self._tried: set[tuple[str, ...]] = set()
+        self._made: Counter[tuple[str, str]] = Counter()
+        self._noise: list[tuple[float, str]] = []
+
+    def happened(self, time: float) -> None:
+        self.gap = max(self.gap, time - self.last)
+        self.last = max(self.last, time)
+
+    def changed(self, change: Change) -> None:
+        key = (f"{change.moment.type} {change.ref}", _made(change))
+        self._made[key] += 1
+        if self._made[key] > CYCLE:
+            self._noise.append((change.time, f"{change.ref} ({change.moment.change or change.moment.type.lower()})"))
+        else:
+            self.happened(change.time)
+
+    def requested(self, exchange: Exchange, time: float) -> None:
+        """A write that changed nothing, a refused one, or a list or watch."""
+        key = (
+            exchange.verb,
+            exchange.resource,
+            exchange.namespace,
+            exchange.name,
+            str(exchange.status),
+            str(exchange.incarnation),
+        )
+        if key not in self._tried:
+            self._tried.add(key)
+            self.happened(time)
+        elif exchange.verb not in ("list", "watch"):
+            where = f"{exchange.namespace}/{exchange.name}" if exchange.namespace else exchange.name
+            self._noise.append((time, f"{exchange.verb} {exchange.resource.removeprefix('/')} {where}"))
+
+    def noise(self, since: float) -> dict[str, int]:
+        return dict(Counter(text for time, text in self._noise if time >= since))
+
+
+class RealRest:
+    """Waits for rest on a real loop.
+
+    Time in which the operator's process ran or waited for a processor, or in which this process did, is no rest: so
+    a loaded machine makes a wait longer, and not its result another one.
+    """
+
+    def __init__(self, quiet: float = GENEROUS, limit: float = LIMIT) -> None:
+        self.quiet, self._limit = quiet, limit
+        self.gap = 0.0
+        """The longest pause of the last wait."""
+        self.noise: dict[str, int] = {}
+        self._began = False
+
+    async def wait(self, cluster: Cluster, recorder: Recorder) -> None:
+        quiet = self.quiet if self._began else min(self.quiet, FIRST)
+        self._began = True
+        began = recorder.now()
+        activity = Activity(began)
+        watch = _Watch(cluster, recorder, activity)
+        lost, before, worked = 0.0, began, recorder.at_work()
+        with watch:
+            while True:
+                await asyncio.sleep(TICK)
+                now, work = recorder.now(), recorder.at_work()
+                lost += max(now - before - 2 * TICK, min(work - worked, now - before), 0.0)
+                before, worked = now, work
+                if watch.busy(now):
+                    activity.happened(now)
+                if activity.last > watch.seen:
+                    watch.seen, lost = activity.last, 0.0
+                if now - activity.last - lost >= quiet:
+                    self.gap, self.noise = activity.gap, activity.noise(activity.last)
+                    return
+                if now - began - lost > self._limit:
+                    self.gap, self.noise = activity.gap, activity.noise(began)
+                    raise Unsettled(f"something still changes after {self._limit:g} s: {watch.latest()}")
+
+
+class _Watch:
+    """Feeds an Activity from a recorder."""
+
+    def __init__(self, cluster: Cluster, recorder: Recorder, activity: Activity) -> None:
+        self._cluster, self._recorder, self._activity = cluster, recorder, activity
+        self.seen = activity.last
+        self._latest: list[str] = []
+
+    def __enter__(self) -> None:
+        self._recorder.on_change.append(self._changed)
+        self._recorder.on_request.append(self._requested)
+
+    def __exit__(self, *_: object) -> None:
+        self._recorder.on_change.remove(self._changed)
+        self._recorder.on_request.remove(self._requested)
+
+    def busy(self, now: float) -> bool:
+        """Controllers of the cluster have work, or the operator is not up."""
+        recorder = self._recorder
+        if recorder.down:
+            return True
+        if not recorder.asked and now - recorder.started < STARTED:
+            return True
+        scheduler = self._cluster.scheduler
+        return bool(busy_queues({} if scheduler is None else {scheduler.name: scheduler.queue}))
+
+    def _changed(self, change: Change) -> None:
+        self._activity.changed(change)
+        self._latest.append(str(change.moment))
+
+    def _requested(self, exchange: Exchange) -> None:
+        recorder = self._recorder
+        if exchange.place is not None or exchange.verb == "get" or exchange.resource in RESTLESS:
+            return
+        if Ref(exchange.resource, exchange.namespace, exchange.name) not in recorder.locks:
+            self._activity.requested(exchange, recorder.now())
+
+    def latest(self) -> str:
+        return "; ".join(self._latest[-SHOWN:]) or "controllers are at work"
+
+
+_MASKS = Masks()
+
+
+def _made(change: Change) -> str:
+    """What a change made of an object: the new values, but for times, versions and addresses."""
+    return repr([(path, new) for path, _, new in change.differences if not _MASKS.hides("", path)])

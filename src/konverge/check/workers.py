@@ -1,0 +1,149 @@
+"""Several workers at once: runs on real time mostly wait, so more of them than there are processors pay."""
+
+from __future__ import annotations
+
+import os
+import queue
+import select
+import subprocess
+import sys
+import tempfile
+import time
+from types import TracebackType
+from typing import IO, Self
+
+from konverge.check import isolation
+from konverge.check.model import Run, Task, decode_run, encode
+from konverge.check.performing import failed
+from konverge.check.real_rest import LIMIT
+from konverge.check.worker import READY
+
+JOBS = 2 * (os.cpu_count() or 2)
+START_TIME = 120.0
+SPARE = 120.0
+"""Seconds for a run beyond the limits of its steps; then its worker is killed."""
+_SHOWN = 2000
+_CHUNK = 1 << 16
+
+
+class Workers:
+    """A pool. `run` may be called from several threads, and carries out up to `jobs` tasks at once.
+
+    with Workers(4) as workers:
+        run = workers.run(task)
+    """
+
+    def __init__(self, jobs: int = JOBS, *, isolated: bool | None = None) -> None:
+        """`isolated`: whether each worker has namespaces of its own; by default where this machine allows it."""
+        why = isolation.why_not() if isolated is None else "" if isolated else "it was not asked for"
+        self.isolated = not why
+        self.notes: list[str] = []
+        """What the report has to say."""
+        if why:
+            self.notes.append(f"runs came one after the other, since they cannot be isolated from each other: {why}")
+        self.jobs = jobs if self.isolated else 1
+        self._workers = [_Worker(self.isolated) for _ in range(self.jobs)]
+        self._idle: queue.SimpleQueue[_Worker] = queue.SimpleQueue()
+        for worker in self._workers:
+            self._idle.put(worker)
+
+    def run(self, task: Task) -> Run:
+        """Carry out a task; a worker that dies or hangs gives a Run with that problem."""
+        worker = self._idle.get()
+        try:
+            return worker.run(task)
+        finally:
+            self._idle.put(worker)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for worker in self._workers:
+            worker.end()
+
+
+class _Died(Exception):
+    """The message says why."""
+
+
+class _Worker:
+    """One process, started when it is first needed and again when it has died."""
+
+    def __init__(self, isolated: bool) -> None:
+        self._isolated = isolated
+        self._process: subprocess.Popen[bytes] | None = None
+        self._errors: IO[bytes] | None = None
+        self._rest = b""
+
+    def run(self, task: Task) -> Run:
+        steps = len(task.plan.steps or task.steps) + len(task.plan.perturbations)
+        limit = (task.limit or LIMIT) * (2 * steps + 2) + SPARE
+        try:
+            self._start()
+            self._write(encode(task) + b"\n")
+            return decode_run(self._line(limit))
+        except _Died as error:
+            self.end()
+            return failed(task, str(error))
+        except BaseException:  # an interrupt: its answer would be taken for that of the next task
+            self.end()
+            raise
+
+    def _start(self) -> None:
+        if self._process is not None and self._process.poll() is None:
+            return
+        self.end()
+        self._errors = tempfile.TemporaryFile()  # noqa: SIM115 - it lives as long as the process
+        command = [sys.executable, "-m", "konverge.check.worker", *(["--isolated"] if self._isolated else [])]
+        self._process = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._errors, start_new_session=True
+        )
+        if self._line(START_TIME) + b"\n" != READY:
+            raise _Died("a worker did not start as expected")
+
+    def _write(self, data: bytes) -> None:
+        assert self._process is not None
+        assert self._process.stdin is not None
+        try:
+            self._process.stdin.write(data)
+            self._process.stdin.flush()
+        except BrokenPipeError:
+            raise _Died(f"a worker died: {self._said()}") from None
+
+    def _line(self, limit: float) -> bytes:
+        assert self._process is not None
+        assert self._process.stdout is not None
+        descriptor, deadline = self._process.stdout.fileno(), time.monotonic() + limit
+        parts = [self._rest]
+        while b"\n" not in parts[-1]:
+            ready, _, _ = select.select([descriptor], [], [], max(deadline - time.monotonic(), 0))
+            if not ready:
+                raise _Died(f"a run did not end within {limit:.0f} s, and its worker was killed")
+            data = os.read(descriptor, _CHUNK)
+            if not data:
+                raise _Died(f"a worker died: {self._said()}")
+            parts.append(data)
+        line, _, self._rest = b"".join(parts).partition(b"\n")
+        return line
+
+    def _said(self) -> str:
+        code = self._process.wait() if self._process is not None else 0
+        if self._errors is None:
+            return f"exit code {code}"
+        self._errors.seek(max(self._errors.seek(0, os.SEEK_END) - _SHOWN, 0))
+        return f"exit code {code}: {self._errors.read().decode(errors='replace').strip()}"
+
+    def end(self) -> None:
+        process, self._process, self._rest = self._process, None, b""
+        if process is not None:
+            process.kill()
+            process.wait()
+            for pipe in (process.stdin, process.stdout):
+                if pipe is not None:
+                    pipe.close()
+        if self._errors is not None:
+            self._errors.close()
+            self._errors = None

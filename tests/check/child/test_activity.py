@@ -1,0 +1,105 @@
+"""What counts as activity before rest, without a clock: the pure part."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from konverge.check.child_log import ChildLog
+from konverge.check.model import Change, Checkpoint, Exchange, Moment, Plan, Ref, Run
+from konverge.check.real_rest import CYCLE, LEAST, Activity, quiet_after
+
+POD = Ref("/pods", "default", "web-0")
+
+
+def change(time: float, *differences: tuple[str, Any, Any]) -> Change:
+    moment = Moment("MODIFIED", POD.resource, POD.namespace, POD.name, ",".join(path for path, _, _ in differences))
+    return Change(
+        revision=1, time=time, moment=moment, ref=POD, uid="u", writer="operator", differences=differences
+    )  # fmt: skip
+
+
+def write(status: int, name: str = "web", incarnation: int = 1) -> Exchange:
+    return Exchange(
+        number=0, incarnation=incarnation, verb="update", resource="/services", namespace="default", name=name,
+        status=status, began=0.0, revision=1,
+    )  # fmt: skip
+
+
+@pytest.mark.spec("K-06")
+def test_the_longest_pause_is_between_two_things_that_counted() -> None:
+    activity = Activity(10.0)
+    for time, value in ((11.0, 1), (14.5, 2), (15.0, 3)):
+        activity.changed(change(time, ("spec.size", 0, value)))
+    assert (activity.last, activity.gap) == (15.0, 3.5)
+    assert activity.noise(0.0) == {}
+
+
+@pytest.mark.spec("K-06")
+def test_changes_that_go_round_in_a_circle_are_noise() -> None:
+    activity = Activity(0.0)
+    for number in range(2 * CYCLE + 4):
+        on = number % 2
+        activity.changed(
+            change(float(number), ("metadata.labels.a", 1 - on, on), ("metadata.resourceVersion", 1, number))
+        )
+    assert activity.last == 2 * CYCLE - 1  # each of the two states so often
+    assert list(activity.noise(activity.last).values()) == [4]
+
+
+@pytest.mark.spec("K-06")
+def test_a_counter_is_no_circle() -> None:
+    activity = Activity(0.0)
+    for number in range(20):
+        activity.changed(change(float(number), ("status.count", number, number + 1)))
+    assert activity.last == 19.0
+
+
+@pytest.mark.spec("K-06")
+def test_a_write_without_effect_counts_once_for_each_incarnation_and_answer() -> None:
+    activity = Activity(0.0)
+    activity.requested(write(200), 1.0)
+    activity.requested(write(200), 2.0)
+    assert activity.last == 1.0
+    activity.requested(write(409), 3.0)
+    assert activity.last == 3.0
+    activity.requested(write(200, incarnation=2), 4.0)
+    assert activity.last == 4.0
+    activity.requested(write(200, incarnation=2), 5.0)
+    assert activity.noise(4.0) == {"update services default/web": 1}
+
+
+@pytest.mark.spec("K-06")
+def test_the_pause_that_means_rest_is_learned_from_the_reference() -> None:
+    def run(*gaps: float) -> Run:
+        checkpoints = [Checkpoint(step="", revision=1, time=0.0, state={}, gap=gap) for gap in gaps]
+        return Run(plan=Plan("reference"), seed=0, steps=(), checkpoints=checkpoints)
+
+    assert quiet_after([run(0.1, 0.4)]) == LEAST
+    assert quiet_after([run(0.1, 10.0), run(2.0)]) == 15.0
+
+
+@pytest.mark.spec("K-05")
+def test_of_a_log_the_first_panic_and_the_last_lines_are_kept() -> None:
+    log = ChildLog()
+    log.receive(2, b"starting\npanic: nil map\n\ngoroutine 1 [running]:\nmain.main()\n")
+    for number in range(1000):
+        log.receive(1, b"line %d\nhalf" % number)
+        log.receive(1, b" of it\n")
+    log.receive(1, b"no end")
+    log.finish()
+    assert log.reason() == "panic: nil map"
+    assert log.lines()[0] == "panic: nil map"
+    assert log.lines()[-2:] == ["half of it", "no end"]
+    assert len(log.lines()) < 300
+
+
+@pytest.mark.spec("K-05")
+def test_the_reason_of_an_end_is_the_last_line_of_a_traceback_or_what_was_logged_last() -> None:
+    python = ChildLog()
+    python.receive(2, b'Traceback (most recent call last):\n  File "a.py", line 1\nValueError: no size\n')
+    assert python.reason() == "ValueError: no size"
+    go = ChildLog()
+    go.receive(2, b'{"level":"error","msg":"unable to start","error":"no \\"config\\"","stacktrace":"main"}\n')
+    assert go.reason() == 'unable to start: no \\"config\\"'

@@ -1,0 +1,96 @@
+"""Workers: warm, isolated, and replaceable."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from konverge.check import isolation
+from konverge.check.accounts import granted
+from konverge.check.in_process import run_in_process
+from konverge.check.model import Setup, Subject, Task
+from konverge.check.workers import Workers
+from konverge.check.workload import basic
+from konverge.operators.catalog import find
+from tests.check.child.support import data, task, written
+
+needs_isolation = pytest.mark.skipif(bool(isolation.why_not()), reason=f"no isolation: {isolation.why_not()}")
+
+
+@pytest.fixture(scope="module")
+def workers() -> Iterator[Workers]:
+    with Workers(2) as made:
+        yield made
+
+
+@needs_isolation
+@pytest.mark.spec("K-08")
+def test_parallel_runs_share_no_port_and_reach_no_network(workers: Workers) -> None:
+    tasks = [task(PORT="8123"), task(PORT="8123")]
+    with ThreadPoolExecutor(2) as threads:
+        runs = list(threads.map(workers.run, tasks))
+    for run in runs:
+        assert run.problem == ""
+        assert run.exits == []  # the port was free
+        assert written(run) == [(1, "create", "second"), (1, "create", "third")]
+        assert "unreachable" in data(run, "second")["outside"]
+        assert int(data(run, "second")["pid"]) < 1000  # of a process namespace of its own
+        assert run.cpu > 0
+
+
+@needs_isolation
+@pytest.mark.spec("K-05")
+def test_a_program_in_cluster_finds_the_files_of_its_account(workers: Workers) -> None:
+    objects, account = granted([], "shop", "operator")
+    admin = {
+        "apiVersion": "rbac.authorization.k8s.io/v1",
+        "kind": "ClusterRoleBinding",
+        "metadata": {"name": "all"},
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "cluster-admin"},
+        "subjects": [{"kind": "ServiceAccount", "name": "operator", "namespace": "shop"}],
+    }
+    setup = Setup(nodes=0, objects=(*objects, admin), account=account)
+    run = workers.run(task(setup=setup, in_cluster=True))
+    assert run.problem == ""
+    assert written(run) == [(1, "create", "second"), (1, "create", "third")]
+    assert data(run, "second")["namespace"] == "shop"
+
+
+@pytest.mark.spec("K-08")
+def test_a_worker_that_dies_costs_its_run_alone(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    with Workers(1, isolated=False) as workers, ThreadPoolExecutor(1) as threads:
+        assert workers.jobs == 1
+        assert "one after the other" in workers.notes[0]
+        dying = threads.submit(workers.run, task(PIPE=str(pipe)))
+        with pipe.open("rb") as reading:  # until the program runs
+            os.kill(int(reading.readline()), signal.SIGKILL)  # the worker is its parent
+        assert "a worker died" in dying.result().problem
+        assert workers.run(task()).problem == ""
+
+
+@pytest.mark.spec("K-08")
+def test_an_operator_in_python_runs_in_a_worker_as_it_does_here(workers: Workers) -> None:
+    operator = find("webapp")
+    wanted = Task(
+        subject=Subject(target="webapp"),
+        setup=Setup(objects=tuple(operator.definitions()), nodes=1),
+        steps=basic(operator.sample_objects()[:1]),
+        plan=task().plan,
+    )
+    there, here = workers.run(wanted), run_in_process(wanted, operator)
+    assert there.problem == here.problem == ""
+    assert there.changes == here.changes
+    assert there.checkpoints == here.checkpoints
+
+
+@pytest.mark.spec("K-08")
+def test_what_cannot_be_loaded_is_a_problem_of_the_run(workers: Workers) -> None:
+    wanted = Task(subject=Subject(target="no_such_module:manager"), setup=Setup(), steps=(), plan=task().plan)
+    assert "no_such_module" in workers.run(wanted).problem
