@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from konverge.client import Client, MalformedAnswer, NotFound, UnknownKind
+from konverge.client import Client, Forbidden, MalformedAnswer, NotFound, UnknownKind
 from konverge.client.discovery import AGGREGATED, Served
 from konverge.objects.resource import Resource
 from konverge.wire import Request, Response
@@ -323,6 +323,27 @@ async def test_discovery_looks_again_on_a_miss_and_asks_with_its_etag() -> None:
     assert len(server.requests) == 4
     with pytest.raises(UnknownKind, match="kubectl api-resources"):
         await client.mapper.find("absent")
+
+
+async def test_a_look_that_fails_half_way_loses_no_name_and_the_next_one_has_them_all() -> None:
+    core, groups = ["pod"], ["thing"]
+    failing = False
+
+    def answer(request: Any) -> Any:
+        names = groups if request.target == "/apis" else core
+        if failing and request.target == "/apis":
+            return refused(403, "Forbidden", "not now")
+        tag = '"' + "-".join(names) + '"'
+        return ok(b"", 304) if request.headers.get("if-none-match") == tag else ok(aggregated(*names), etag=tag)
+
+    mapper = Script(answer).client().mapper
+    await mapper.find("thing")
+    core, failing = ["pod", "node"], True
+    with pytest.raises(Forbidden):
+        await mapper.find("node")
+    await mapper.find("thing")
+    failing = False
+    assert (await mapper.find("node")).kind == "Node"
 
 
 async def test_discovery_looks_again_when_a_kind_is_no_longer_served() -> None:

@@ -53,7 +53,9 @@ class Mapper:
         self._caller = caller
         self._lock = asyncio.Lock()
         self._pages: dict[str, tuple[str, list[Served]]] = {}
-        self._by_name: dict[str, list[Served]] | None = None
+        self._by_name: dict[str, list[Served]] = {}
+        self._indexed = False  # whether `_by_name` has what the pages have
+        self._current = False
         self._looks = 0
         self._away: dict[str, set[str]] = {}
 
@@ -69,7 +71,7 @@ class Mapper:
     async def served(self, name: str) -> Served:
         """Like `find`, with everything discovery says of it."""
         seen = self._looks
-        match = self._pick(name) if self._by_name is not None else None
+        match = self._pick(name) if self._current else None
         if match is None:
             await self._refresh(seen)
             match = self._pick(name)
@@ -82,7 +84,7 @@ class Mapper:
 
     async def all(self) -> list[Served]:
         """Everything that is served, in the server's order."""
-        if self._by_name is None:
+        if not self._current:
             await self._refresh(self._looks)
         return [served for _, page in self._pages.values() for served in page]
 
@@ -96,13 +98,13 @@ class Mapper:
 
     def invalidate(self) -> None:
         """Look again before the next answer."""
-        self._by_name = None
+        self._current = False
 
     # ------------------------------------------------------------ choosing
 
     def _pick(self, name: str) -> Served | None:
         first, _, rest = name.lower().partition(".")
-        candidates = (self._by_name or {}).get(first, [])
+        candidates = self._by_name.get(first, [])
         exact = [served for served in candidates if _qualifies(served.resource, rest)]
         return min(exact, key=_rank) if exact else None
 
@@ -110,12 +112,15 @@ class Mapper:
 
     async def _refresh(self, seen: int) -> None:
         async with self._lock:
-            if self._looks != seen and self._by_name is not None:
+            if self._looks != seen and self._current:
                 return  # another task looked while this one waited
             for root in ("/api", "/apis"):
                 await self._read(root)
             self._looks += 1
-            self._by_name = _index(served for _, page in self._pages.values() for served in page)
+            self._current = True
+            if not self._indexed:
+                self._indexed = True
+                self._by_name = _index(served for _, page in self._pages.values() for served in page)
 
     async def _read(self, root: str) -> None:
         etag = self._pages.get(root, ("", []))[0]
@@ -125,17 +130,21 @@ class Mapper:
                 Call("get", None, path=root, accept=f"{AGGREGATED},{JSON}", headers=headers)
             )
         except (NotAcceptable, NotFound):
-            self._pages[root] = ("", await self._read_by_group(root, None))
+            self._keep(root, "", await self._read_by_group(root, None))
             return
         if response.status == 304:
             return
         document = _decoded(response.body, root)
         if document.get("kind") == "APIGroupDiscoveryList":
             with _understanding(root):
-                self._pages[root] = (response.headers.get("etag"), _from_aggregated(document))
+                self._keep(root, response.headers.get("etag"), _from_aggregated(document))
                 self._away[root] = _stale(document)
         else:
-            self._pages[root] = ("", await self._read_by_group(root, document))
+            self._keep(root, "", await self._read_by_group(root, document))
+
+    def _keep(self, root: str, etag: str, page: list[Served]) -> None:
+        self._pages[root] = (etag, page)
+        self._indexed = False
 
     async def _read_by_group(self, root: str, document: dict[str, Any] | None) -> list[Served]:
         """One request per group and version, for servers without aggregated discovery."""

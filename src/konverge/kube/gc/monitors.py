@@ -66,6 +66,7 @@ class Monitors:
         self._on_discovered = on_discovered
         self._running: dict[Resource, asyncio.Task[None]] = {}
         self._kinds: dict[tuple[str, str], Resource] = {}
+        self._followed: tuple[list[Served], set[str]] | None = None
         self._changed = asyncio.Event()
         self.synced = asyncio.Event()
         self.has_unknown = False
@@ -99,6 +100,8 @@ class Monitors:
         self._client.mapper.invalidate()
         every = await self._client.mapper.all()
         away = self._client.mapper.unavailable
+        if (every, away) == self._followed:
+            return
         served = set(deletable(every))
         served |= {resource for resource in self._running if resource.api_version in away}
         kinds = {(entry.resource.api_version, entry.resource.kind): entry.resource for entry in reversed(every)}
@@ -108,6 +111,7 @@ class Monitors:
             self._on_stopped(resource)
         fresh = [self._start(group, resource) for resource in sorted(served - set(self._running), key=str)]
         await self._wait_for(fresh)
+        self._followed = (every, away)
         self.synced.set()
         if changed:
             self._on_discovered()
