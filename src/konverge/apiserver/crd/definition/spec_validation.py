@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from konverge.apiserver.crd.cel.rule_validation import Budget, check_default, check_rules, root_context
-from konverge.apiserver.crd.definition import conversion_validation, default_validation, structural_validation
+from konverge.apiserver.crd.definition import accepted, conversion_validation, default_validation, structural_validation
 from konverge.apiserver.crd.definition.schema_validation import Checker, Place
 from konverge.apiserver.crd.schema import structural
 from konverge.apiserver.crd.schema.field_path import FieldPathError, resolve
@@ -281,11 +281,23 @@ def _selectable(fields: list[Obj], schema: Mapping[str, Any], path: str, too_man
 def _validation(
     validation: Mapping[str, Any] | None, path: str, options: Options, *, has_status: bool, same_schema: bool
 ) -> Iterator[FieldError]:
-    """Upstream: validateCustomResourceDefinitionValidation."""
     raw = schema_of(validation)
     if raw is None:
         return
-    at = f"{path}.openAPIV3Schema"
+    strict = (options.pruned_defaults, options.valid_types, options.atomic_sets, options.list_keys)
+    key = accepted.key(raw, *strict, has_status, same_schema)
+    if accepted.was_accepted(key):
+        return
+    errors = list(_schema(raw, f"{path}.openAPIV3Schema", options, has_status=has_status, same_schema=same_schema))
+    if not errors:
+        accepted.remember(key)
+    yield from errors
+
+
+def _schema(
+    raw: Mapping[str, Any], at: str, options: Options, *, has_status: bool, same_schema: bool
+) -> Iterator[FieldError]:
+    """Upstream: validateCustomResourceDefinitionValidation."""
     if has_status:
         yield from _root_keywords(raw, at)
     if raw.get("nullable"):
