@@ -439,3 +439,9 @@ def test_a_status_that_nothing_wrote_has_seen_no_generation() -> None:
 
     assert _schema(crd_dict(Seen))["properties"]["status"]["default"] == {"observedGeneration": 0}
     assert "default" not in _schema(crd_dict(WebApp))["properties"]["status"], "it has no observedGeneration"
+
+
+def test_a_schema_may_be_changed_by_its_caller() -> None:
+    before = schema_of(_Two)
+    schema_of(_Two)["properties"].clear()
+    assert schema_of(_Two) == before

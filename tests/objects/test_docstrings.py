@@ -14,7 +14,7 @@ import pytest
 
 from konverge.objects import Condition, CustomResource, Description, Model, NoStatus, crd_dict
 from konverge.objects.custom import definition
-from konverge.objects.custom.schema import schema_of
+from konverge.objects.custom.schema import schema_of, schemas_of_classes
 from konverge.objects.kinds.core_v1 import PodTemplateSpec
 
 pytestmark = pytest.mark.spec("O-66")
@@ -138,9 +138,11 @@ def test_a_class_without_source_has_no_descriptions(tmp_path: Path, monkeypatch:
     try:
         assert descriptions(module.Lamp) == {".colour": "Its colour."}
         (tmp_path / "lamps_module.py").unlink()
+        schemas_of_classes.clear()
         linecache.checkcache()
         assert descriptions(module.Lamp) == {}
         (tmp_path / "lamps_module.py").write_text("this is (no longer Python")
+        schemas_of_classes.clear()
         linecache.checkcache()
         assert descriptions(module.Lamp) == {}
     finally:

@@ -7,8 +7,10 @@ defaults of the schema, so that a field left out means the same to both.
 
 from __future__ import annotations
 
+import copy
 import re
 from typing import Any, get_origin
+from weakref import WeakKeyDictionary
 
 import msgspec
 from msgspec import NODEFAULT, inspect
@@ -32,13 +34,20 @@ _RULES = "x-kubernetes-validations"
 _KEYS = "x-kubernetes-list-map-keys"
 
 
+schemas_of_classes: WeakKeyDictionary[type[Model], Schema] = WeakKeyDictionary()
+"""Writing a schema takes ten times as long as copying it, and each test of an operator needs those of its classes."""
+
+
 class SchemaError(TypeError):
     """The class cannot be said in a structural schema; the message names the field and what to use instead."""
 
 
 def schema_of(model: type[Model]) -> Schema:
     """The structural schema of a model."""
-    return _Writer().of_type(inspect.type_info(model), model.__name__)
+    known = schemas_of_classes.get(model)
+    if known is None:
+        known = schemas_of_classes[model] = _Writer().of_type(inspect.type_info(model), model.__name__)
+    return copy.deepcopy(known)
 
 
 class _Writer:
