@@ -39,6 +39,11 @@ if TYPE_CHECKING:
     from konverge.apiserver import ApiServer
     from konverge.client import Client
 
+# Hundreds of tests start a program of ours. Where the environment forbids cached bytecode, each of them would compile
+# everything that it imports, which takes longer than all else it does; so would every worker of the suite.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
+
 ROOT = Path(__file__).resolve().parents[1]
 LIMIT = 240.0  # of a test that hangs: far beyond what a test takes on a busy machine
 REAL_LIMIT = 600.0

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import gc
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -24,16 +23,15 @@ class Heap:
     between two tests, when nothing of a test is alive.
     """
 
-    SLOW = 0.01
-    """Seconds of CPU time for a collection after which it is time to set things aside."""
+    MANY = 20_000
+    """Objects that are still there after a test: with more of them it is time to set them aside."""
 
     def __init__(self) -> None:
         self._grown = True
 
     def collect(self) -> None:
-        start = time.thread_time()
         gc.collect()
-        self._grown = time.thread_time() - start > self.SLOW
+        self._grown = len(gc.get_objects()) > self.MANY
 
     def set_aside(self) -> None:
         if self._grown:

@@ -10,8 +10,9 @@ to every test.
 from __future__ import annotations
 
 import asyncio
+import functools
 import time
-from typing import Any
+from typing import Any, ClassVar
 
 from konverge.sim.loop import VirtualLoop
 
@@ -29,14 +30,24 @@ def in_debug_mode(test: str) -> bool | None:
 
 
 class _Checked(asyncio.BaseEventLoop):
-    def call_soon(self, callback: Any, *args: Any, context: Any = None) -> asyncio.Handle:
+    _checked: ClassVar[set[Any]] = set()
+    """The code of functions, and the types of other callables, that are no coroutines: asked once, not every time."""
+
+    def _check(self, callback: Any, method: str) -> None:
         self._check_thread()  # type: ignore[attr-defined]
-        self._check_callback(callback, "call_soon")  # type: ignore[attr-defined]
+        what = getattr(callback, "__code__", None) or type(callback)
+        if what in self._checked:
+            return
+        self._check_callback(callback, method)  # type: ignore[attr-defined]
+        if what is not functools.partial:  # which is what its function is
+            self._checked.add(what)
+
+    def call_soon(self, callback: Any, *args: Any, context: Any = None) -> asyncio.Handle:
+        self._check(callback, "call_soon")
         return super().call_soon(callback, *args, context=context)
 
     def call_at(self, when: float, callback: Any, *args: Any, context: Any = None) -> asyncio.TimerHandle:
-        self._check_thread()  # type: ignore[attr-defined]
-        self._check_callback(callback, "call_at")  # type: ignore[attr-defined]
+        self._check(callback, "call_at")
         return super().call_at(when, callback, *args, context=context)
 
 
