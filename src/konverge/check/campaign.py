@@ -20,6 +20,7 @@ from konverge.check.model import Alarm, Finding, Plan, Run, Setup, Step, Subject
 from konverge.check.names import Names
 from konverge.check.oracles import judge as judge_run
 from konverge.check.plans import derive
+from konverge.check.real_rest import quiet_after
 from konverge.check.reference import Reference, reference_of
 from konverge.check.shrink import Shrinker
 
@@ -173,9 +174,16 @@ class Campaign:
         """Two runs with different seeds: what differs between them is masked."""
         self._listener.progress("the operator runs undisturbed")
         first = self._undisturbed(self._base)
+        self._learn_rest(first)
         self._listener.progress("the operator runs undisturbed, again with another seed")
         second = self._undisturbed(msgspec.structs.replace(self._base, seed=self._base.seed + 1))
+        self._learn_rest(first, second)
         return reference_of(first, second, self._options.masks)
+
+    def _learn_rest(self, *runs: Run) -> None:
+        """On real time: how long a pause has to be to mean rest."""
+        if self._base.subject.command and not self._options.quiet:
+            self._base = msgspec.structs.replace(self._base, quiet=quiet_after(runs))
 
     def _undisturbed(self, task: Task) -> Run:
         run = self._runner.run(task)

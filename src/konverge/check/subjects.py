@@ -14,6 +14,7 @@ from konverge.check.in_process import run_in_process
 from konverge.check.manifests import CannotCheck, read_objects
 from konverge.check.model import Obj, Run, Setup, Subject, Task
 from konverge.check.operator import Declaration
+from konverge.check.workers import Workers
 from konverge.operators.catalog import Operator
 from konverge.operators.loading import LoadError, load
 
@@ -49,9 +50,12 @@ class Checked(msgspec.Struct, kw_only=True):
 
     @contextmanager
     def runner(self, jobs: int) -> Iterator[Runner]:
-        if self.operator is None:
-            raise CannotCheck("programs cannot be checked yet")
-        yield InThisProcess(self.operator)
+        if self.operator is not None:
+            yield InThisProcess(self.operator)
+            return
+        with Workers(jobs) as workers:
+            self.notes += workers.notes
+            yield workers
 
 
 def from_file(path: Path) -> Checked:
