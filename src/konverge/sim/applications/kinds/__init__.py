@@ -16,6 +16,8 @@ KINDS = {
     "redis": f"{_HERE}.redis:Redis",
     "zookeeper": f"{_HERE}.zookeeper:ZooKeeper",
     "cassandra": f"{_HERE}.cassandra:CassandraManagement",
+    "mysql": f"{_HERE}.mysql:MySql",
+    "mongodb": f"{_HERE}.mongodb:MongoDb",
 }
 
 
