@@ -127,6 +127,13 @@ class Recorder:
         for callback in tuple(self.on_change):
             callback(change)
 
+    def heartbeats_since(self, time: float) -> dict[str, int] | None:
+        """Changes of nothing but times, versions and the like, by object; None if there was any other change."""
+        recent = [change for change in self.changes if change.time >= time]
+        if any(change.moment.type != "MODIFIED" or change.moment.change for change in recent):
+            return None
+        return dict(Counter(str(change.ref) for change in recent))
+
     # -------------------------------------------------------------- requests
 
     def place_of(self, exchange: Exchange) -> Place | None:

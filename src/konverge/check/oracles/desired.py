@@ -7,7 +7,7 @@ cluster has to be the same again.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
 import msgspec
@@ -22,10 +22,12 @@ HISTORY = Masks(
         r"[^:]*:metadata\.annotations\.(deployment\.kubernetes\.io/revision|kubectl\.kubernetes\.io/.*)",
         r"services:metadata\.finalizers.*",
         r"services:spec\.(externalTrafficPolicy|internalTrafficPolicy|allocateLoadBalancerNodePorts|healthCheckNodePort)",
-        r"[^:]*:status\.(observedGeneration|collisionCount|.*[rR]evision.*|.*[hH]istory.*)",
+        r"services:status\.loadBalancer.*",
+        r"[^:]*:status\.(.*[gG]eneration|collisionCount|.*[rR]evision.*|.*[hH]istory.*)",
     )
 )
-"""What remembers how often something was changed, or what the API server keeps of an earlier type of Service."""
+"""What remembers how often something was changed, what the API server keeps of an earlier type of Service, and
+addresses that a new Service is given."""
 
 
 class Rested(NamedTuple):
@@ -121,11 +123,9 @@ def is_own(key: str, step: Step) -> bool:
     return ref is not None and name == f"{ref.namespace}/{ref.name}" and "." in group and not group.endswith(".k8s.io")
 
 
-def last_name(path: str) -> str:
-    """The last word of a path that is a name.
+_TELLING = re.compile(r"status\.(.*\.)?(status|phase|state|ready|health)", re.IGNORECASE)
 
-    >>> last_name("spec.template.spec.tolerations[0]"), last_name("metadata.labels.team")
-    ('tolerations', 'team')
-    """
-    names = re.findall(r"[A-Za-z][\w/-]*", re.sub(r"\[[^]]*\]", "", path))
-    return names[-1] if names else ""
+
+def is_said(differences: Iterable[Difference], step: Step) -> bool:
+    """Whether the custom resource's own status says that it is in another state: not ready, refused, failed."""
+    return any(is_own(item.key, step) and _TELLING.fullmatch(item.path) for item in differences)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from itertools import pairwise
 
 from konverge.check.model import Alarm, Checkpoint, Obj, Run
-from konverge.check.oracles.desired import Difference, Rested, differing, is_own, rests
+from konverge.check.oracles.desired import differing, is_own, is_said, rests
 from konverge.check.oracles.recovery import recovery
 from konverge.check.reference import Reference
 
@@ -19,7 +19,7 @@ def misoperation(run: Run, reference: Reference) -> Iterator[Alarm]:
         if not now.step.expect or now.checkpoint.refused:
             continue
         harmed = _harmed(before.checkpoint, now.checkpoint)
-        if not harmed or _is_said(differing(before.checkpoint, now.checkpoint, run, reference), now):
+        if not harmed or is_said(differing(before.checkpoint, now.checkpoint, run, reference), now.step):
             continue
         lasts = any(item.step.name in lasting for item in known[position + 1 :])
         yield Alarm(
@@ -48,8 +48,3 @@ def _is_ready(obj: Obj) -> bool:
     wanted = (obj.get("spec") or {}).get("replicas", 1)
     updated = status.get("updatedReplicas", status.get("replicas", 0))
     return bool(status.get("readyReplicas", 0) >= wanted and updated >= wanted)
-
-
-def _is_said(differences: list[Difference], now: Rested) -> bool:
-    """Whether the custom resource's status differs from before in more than a number."""
-    return any(is_own(item.key, now.step) and item.path.startswith("status.") for item in differences)

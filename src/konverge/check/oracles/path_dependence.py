@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from konverge.check.differences import ABSENT
 from konverge.check.model import Alarm, Delete, Run, Severity, Step
-from konverge.check.oracles.desired import Difference, Rested, differing, is_own, repeats
+from konverge.check.oracles.desired import Difference, Rested, differing, is_own, is_said, repeats
 from konverge.check.reference import Reference
 
 
@@ -16,20 +17,35 @@ def path_dependence(run: Run, reference: Reference) -> Iterator[Alarm]:
     for before, now, between in repeats(run):
         if any(step.expect for step in between):
             continue
-        for difference in differing(before.checkpoint, now.checkpoint, run, reference):
-            alarm = _alarm(difference, now, between)
+        differences = differing(before.checkpoint, now.checkpoint, run, reference)
+        held = (_is_again(between) and is_said(differences, now.step)) or _is_order(between)
+        for difference in differences:
+            alarm = _alarm(difference, now, between, held=held)
             if alarm.group not in said:
                 said.add(alarm.group)
                 yield alarm
 
 
-def _alarm(difference: Difference, now: Rested, between: list[Step]) -> Alarm:
+def _is_again(between: list[Step]) -> bool:
+    return any(isinstance(action, Delete) for step in between for action in step.actions)
+
+
+_ORDERS = re.compile(r".*(power|run|running|paused?|suspend(ed)?|stop(ped)?|start(ed)?|state|action|command)", re.I)
+"""Fields that give an order, such as to stop: to withdraw it is not the opposite order."""
+
+
+def _is_order(between: list[Step]) -> bool:
+    return any(_ORDERS.fullmatch(step.about.rpartition(".")[2]) for step in between if step.about)
+
+
+def _alarm(difference: Difference, now: Rested, between: list[Step], *, held: bool) -> Alarm:
+    """`held`: the operator says that it does not change this of an object that is there, or the field is an order."""
     about = next((step.about for step in reversed(between) if step.about), "")
-    again = any(isinstance(action, Delete) for step in between for action in step.actions)
-    past = "the custom resource is the same as before" if again or not about else f"{about} was changed back"
+    again = _is_again(between) or not about
+    past = "the custom resource is the same as before" if again else f"{about} was changed back"
     return Alarm(
         oracle="path-dependence",
-        severity=severity(difference, now.step),
+        severity="low" if held else severity(difference, now.step),
         object=difference.key,
         field=difference.path,
         sentence=f"{sentence(difference)}, although {past}",
@@ -62,6 +78,8 @@ def severity(difference: Difference, step: Step) -> Severity:
         return "low"  # volumes outlive what used them; the custom resource's own status is judged by others
     if resource in ("pods", "batch/jobs") or (path.startswith("status.") and resource != ""):
         return "medium"
-    if path.startswith("metadata.annotations") or (not path and resource in ("secrets", "configmaps")):
+    if not path and resource == "secrets":
+        return "low"  # often kept on purpose: what it holds was given to others
+    if path.startswith("metadata.annotations") or (not path and resource == "configmaps"):
         return "medium"
     return "high"
