@@ -28,6 +28,8 @@ RESTARTS = 3
 PAUSES = (0.25, 0.5, 1.0)
 """Seconds before an operator that ended by itself is started again; the last of them from then on."""
 
+PAUSE = 2.0
+"""Seconds between two steps of which the second ends what is held back."""
 RELEASES = 10
 """How often views are released in one step: what the operator does then may be held back again."""
 
@@ -190,10 +192,12 @@ class Scene:
         self._supervisor = supervisor
         self._gap = 0.0
 
-    async def settle(self, step: int) -> bool:
+    async def settle(self, step: int, *, last: bool = True) -> bool:
         """Until rest, with every view released that was held back. Whether it came."""
         self._gap = 0.0
         try:
+            if not last and await self._hurried():
+                return True
             await self._wait()
             for _ in range(RELEASES):
                 released = [await perturber.rested(step) for perturber in self.perturbers if perturber.holds]
@@ -213,6 +217,13 @@ class Scene:
         finally:
             await _ended(waiting)
             self._gap = max(self._gap, self.rest.gap)
+
+    async def _hurried(self) -> bool:
+        """Whether the next step comes without rest: what the operator does not see may keep it busy until then."""
+        if not any(perturber.hurries for perturber in self.perturbers):
+            return False
+        await asyncio.sleep(PAUSE)
+        return any(perturber.hurries for perturber in self.perturbers)
 
     def _raise_if_dead(self) -> None:
         if self._serving.done() and not self._serving.cancelled():
@@ -253,7 +264,7 @@ async def _play(run: Run, user: User, scene: Scene) -> None:
     for number, step in enumerate(run.steps):
         scene.recorder.step = number
         refused = await _act(user, step)
-        rested = await scene.settle(number)
+        rested = await scene.settle(number, last=number == len(run.steps) - 1)
         run.checkpoints.append(scene.checkpoint(step.name, rested=rested, refused=refused))
         if not rested or scene.gave_up:
             return

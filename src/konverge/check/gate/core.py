@@ -53,6 +53,11 @@ class Perturber:
         """A view is held back: the cluster is not at rest before it is released."""
         return False
 
+    @property
+    def hurries(self) -> bool:
+        """The next step ends what is held back: it comes soon, whether or not the cluster is at rest."""
+        return False
+
 
 class Gate:
     """For one operator, through all its incarnations. `crash` ends the present one; the run starts the next."""

@@ -10,12 +10,21 @@ from konverge.check.model import Change, Exchange, Gap, Lag, LateOwnWrites, Stal
 from konverge.wire.message import Request, Response
 
 
+LONGEST = 20.0
+"""Seconds that a view is held, at most: an operator that does not see a deletion may fight the garbage collector for as
+long, and that is no mistake of it."""
+LONGEST_GAP = 120.0
+
+
 class _Viewing(Perturber):
     """Holds a view of a resource, sooner or later."""
+
+    longest = LONGEST
 
     def __init__(self) -> None:
         self._gate: Gate | None = None
         self._hold: Hold | None = None
+        self._timer: asyncio.TimerHandle | None = None
 
     def attach(self, gate: Gate) -> None:
         self._gate = gate
@@ -29,7 +38,13 @@ class _Viewing(Perturber):
     def holds(self) -> bool:
         return self._hold is not None
 
+    def _begin(self, resource: str, revision: int) -> None:
+        self._hold = self.gate.views.hold(resource, revision)
+        self._timer = asyncio.get_running_loop().call_later(self.longest, self._release)
+
     def _release(self) -> bool:
+        if self._timer is not None:
+            self._timer.cancel()
         hold, self._hold = self._hold, None
         if hold is not None:
             self.gate.views.release(hold)
@@ -55,7 +70,7 @@ class Showing(_Viewing):
             self._revision = change.revision - stale.before
         if self._revision and not self._restarted and change.moment == stale.until:
             self._restarted = change.revision
-            self._hold = self.gate.views.hold(stale.resource, self._revision)
+            self._begin(stale.resource, self._revision)
             when = "before" if stale.before else "after"
             self.gate.crash(f"restart after {stale.until}, shown {stale.resource} as {when} {stale.since}")
 
@@ -88,7 +103,7 @@ class Lagging(_Viewing):
         lag = self._lag
         if not self.done and change.moment == lag.since:
             self.done = True
-            self._hold = self.gate.views.hold(lag.resource, change.revision - 1)
+            self._begin(lag.resource, change.revision - 1)
             self.gate.note(f"watches of {lag.resource} stand still from {lag.since}")
         elif lag.until is not None and change.moment == lag.until:
             self._release()
@@ -96,6 +111,8 @@ class Lagging(_Viewing):
 
 class Skipping(_Viewing):
     """Gap: states pass while the watches of a resource stand still, and their history expires."""
+
+    longest = LONGEST_GAP
 
     def __init__(self, gap: Gap) -> None:
         super().__init__()
@@ -106,7 +123,7 @@ class Skipping(_Viewing):
         gap, views = self._gap, self.gate.views
         if not self._since and change.moment == gap.since:
             self._since = change.revision
-            self._hold = views.hold(gap.resource, change.revision - 1)
+            self._begin(gap.resource, change.revision - 1)
         elif self._hold is not None and change.moment == gap.until:
             unseen = views.seen(gap.resource) < self._since  # it may have listed again by itself
             if unseen:
@@ -114,6 +131,10 @@ class Skipping(_Viewing):
                 self.gate.note(f"unseen: {gap.since} to {gap.until}")
                 views.expire(gap.resource, change.revision)
             self._release()
+
+    @property
+    def hurries(self) -> bool:
+        return self._hold is not None
 
     async def rested(self, step: int) -> bool:
         return False  # it ends at its moment, in a later step
