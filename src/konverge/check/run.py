@@ -22,6 +22,7 @@ from konverge.check.user import User
 from konverge.client import ClientError
 from konverge.sim.cluster import Cluster, Unsettled
 from konverge.sim.invariants import Invariants
+from konverge.sim.loop import VirtualLoop
 
 RESTARTS = 3
 """How often an operator that ends by itself is started again."""
@@ -30,6 +31,8 @@ PAUSES = (0.25, 0.5, 1.0)
 
 PAUSE = 2.0
 """Seconds between two steps of which the second ends what is held back."""
+TURNS = 50
+"""The same on a virtual loop, in its turns."""
 RELEASES = 10
 """How often views are released in one step: what the operator does then may be held back again."""
 
@@ -222,7 +225,11 @@ class Scene:
         """Whether the next step comes without rest: what the operator does not see may keep it busy until then."""
         if not any(perturber.hurries for perturber in self.perturbers):
             return False
-        await asyncio.sleep(PAUSE)
+        if isinstance(asyncio.get_running_loop(), VirtualLoop):
+            for _ in range(TURNS):  # no time may pass at all: the operator may be busy until it sees more
+                await asyncio.sleep(0)
+        else:
+            await asyncio.sleep(PAUSE)
         return any(perturber.hurries for perturber in self.perturbers)
 
     def _raise_if_dead(self) -> None:

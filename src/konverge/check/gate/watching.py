@@ -3,25 +3,28 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 
 from konverge.check.gate.core import Gate, Perturber
 from konverge.check.gate.views import Hold, at_revision, may_be_old
 from konverge.check.model import Change, Exchange, Gap, Lag, LateOwnWrites, Stale
 from konverge.wire.message import Request, Response
 
-
 LONGEST = 20.0
-"""Seconds that a view is held, at most: an operator that does not see a deletion may fight the garbage collector for as
-long, and that is no mistake of it."""
+"""Seconds that a view is held, at most."""
 LONGEST_GAP = 120.0
+MOST_ALIKE = 15
+"""Or so many changes that are alike: an operator that does not see a deletion fights the garbage collector as long as
+it does not, and that is no mistake. On virtual time, none may pass."""
 
 
 class _Viewing(Perturber):
     """Holds a view of a resource, sooner or later."""
 
-    longest = LONGEST
+    longest, most_alike = LONGEST, MOST_ALIKE
 
     def __init__(self) -> None:
+        self._alike: Counter[tuple[str, ...]] = Counter()
         self._gate: Gate | None = None
         self._hold: Hold | None = None
         self._timer: asyncio.TimerHandle | None = None
@@ -37,6 +40,15 @@ class _Viewing(Perturber):
     @property
     def holds(self) -> bool:
         return self._hold is not None
+
+    def changed(self, change: Change) -> None:
+        if self._hold is None:
+            return
+        moment = change.moment
+        key = (moment.type, moment.resource, moment.namespace, moment.name, moment.change)
+        self._alike[key] += 1
+        if self._alike[key] > self.most_alike:
+            self._release()
 
     def _begin(self, resource: str, revision: int) -> None:
         self._hold = self.gate.views.hold(resource, revision)
@@ -65,6 +77,7 @@ class Showing(_Viewing):
         """The revision of `until`."""
 
     def changed(self, change: Change) -> None:
+        super().changed(change)
         stale = self._stale
         if not self._revision and change.moment == stale.since:
             self._revision = change.revision - stale.before
@@ -100,6 +113,7 @@ class Lagging(_Viewing):
         self._lag = lag
 
     def changed(self, change: Change) -> None:
+        super().changed(change)
         lag = self._lag
         if not self.done and change.moment == lag.since:
             self.done = True
@@ -112,7 +126,7 @@ class Lagging(_Viewing):
 class Skipping(_Viewing):
     """Gap: states pass while the watches of a resource stand still, and their history expires."""
 
-    longest = LONGEST_GAP
+    longest, most_alike = LONGEST_GAP, 4 * MOST_ALIKE
 
     def __init__(self, gap: Gap) -> None:
         super().__init__()
@@ -120,6 +134,7 @@ class Skipping(_Viewing):
         self._since = 0
 
     def changed(self, change: Change) -> None:
+        super().changed(change)
         gap, views = self._gap, self.gate.views
         if not self._since and change.moment == gap.since:
             self._since = change.revision
