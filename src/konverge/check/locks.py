@@ -16,7 +16,7 @@ from konverge.client import Client, MergePatch, NotFound
 from konverge.objects.resource import Resource
 
 if TYPE_CHECKING:
-    from konverge.check.model import Exchange
+    from konverge.check.model import Ref
     from konverge.sim.cluster import Cluster
 
 LEADER = "control-plane.alpha.kubernetes.io/leader"
@@ -24,7 +24,7 @@ LEADER = "control-plane.alpha.kubernetes.io/leader"
 SUFFIX = "-lock"
 """Of ConfigMaps that belong to a pod for its life. upstream: operator-framework/operator-lib leader.Become"""
 
-_LEASES = "coordination.k8s.io/leases"
+LEASES = "coordination.k8s.io/leases"
 _OLD = {
     "/configmaps": Resource("", "v1", "ConfigMap", "configmaps", True),
     "/endpoints": Resource("", "v1", "Endpoints", "endpoints", True),
@@ -42,17 +42,15 @@ def is_lock(table: str, record: Record) -> bool:
     return table == "/configmaps" and record.name.endswith(SUFFIX) and not obj.get("data")
 
 
-async def release(cluster: Cluster, exchanges: Iterable[Exchange]) -> None:
-    """Free all locks among what the operator wrote; it has ended."""
-    written = {(item.resource, item.namespace, item.name) for item in exchanges}
-    for table, namespace, name in sorted(written):
-        if table != _LEASES and table not in _OLD:
-            continue
-        record = cluster.server.store.get(table, f"{namespace}/{name}")
+async def release(cluster: Cluster, written: Iterable[Ref]) -> None:
+    """Free all Leases and locks among what the operator wrote; it has ended."""
+    for ref in sorted(written):
+        table = ref.resource
+        record = cluster.server.store.get(table, f"{ref.namespace}/{ref.name}")
         if record is None:
             continue
         with suppress(NotFound):
-            if table == _LEASES:
+            if table == LEASES:
                 await _release_lease(cluster.client, record)
             elif is_lock(table, record):
                 await _release_old(cluster.client, _OLD[table], record)

@@ -2,7 +2,7 @@
 
 Only where the operator's file says `old_apis = true`, and the report says so: on a cluster of today such an operator
 would not start. Definitions of v1beta1 are rewritten before the run (`modern`); requests for versions that are gone are
-served from those that replaced them, where both have the same fields (`OldApis`, around the API server's handler).
+served from those that replaced them, where both have the same fields (`konverge.check.old_requests`).
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ from collections.abc import Iterable
 
 from konverge.check.differences import Masks
 from konverge.check.gate.recorder import RESTLESS, Recorder
-from konverge.check.model import Change, Exchange, Ref, Run
+from konverge.check.model import Change, Exchange, Run
 from konverge.sim.cluster import Cluster, Unsettled
 from konverge.sim.restless import busy_queues
 
@@ -155,11 +155,8 @@ class _Watch:
         self._latest.append(str(change.moment))
 
     def _requested(self, exchange: Exchange) -> None:
-        recorder = self._recorder
-        if exchange.place is not None or exchange.verb == "get" or exchange.resource in RESTLESS:
-            return
-        if Ref(exchange.resource, exchange.namespace, exchange.name) not in recorder.locks:
-            self._activity.requested(exchange, recorder.now())
+        if exchange.place is None and exchange.verb != "get" and exchange.resource not in RESTLESS:
+            self._activity.requested(exchange, self._recorder.now())
 
     def latest(self) -> str:
         return "; ".join(self._latest[-SHOWN:]) or "controllers are at work"

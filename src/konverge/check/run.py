@@ -17,6 +17,7 @@ from konverge.check.gate.perturbers import perturber_for
 from konverge.check.gate.recorder import RESTLESS, Recorder, writing
 from konverge.check.locks import is_lock, release
 from konverge.check.model import Checkpoint, Edit, Exit, Obj, Plan, Ref, Run, Step, Task, TimePasses
+from konverge.check.old_requests import OldApis
 from konverge.check.operator import CannotStart, Incarnation, Operator
 from konverge.check.user import User
 from konverge.client import ClientError
@@ -105,7 +106,7 @@ class Supervisor:
                 if not ended.done():
                     ended.cancel()
                 await self._bury(self.incarnation)
-            await release(self._cluster, recorder.exchanges)
+            await release(self._cluster, [*recorder.locks, *recorder.leases])
             if self._crash.is_set():
                 continue
             self._note_end(ended.result(), self.incarnation.exit_code)
@@ -132,7 +133,8 @@ async def perform(task: Task, operator: Operator, rest: Rest, cluster: Cluster, 
     began, used = time.perf_counter(), cpu_seconds()
     run = Run(plan=task.plan, seed=task.seed, steps=task.plan.steps or task.steps)
     recorder = Recorder(cluster.server.store)
-    gate = Gate(cluster.server.handle, recorder, token=token)
+    handler = OldApis(cluster.server.handle) if task.setup.old_apis else cluster.server.handle
+    gate = Gate(handler, recorder, token=token)
     perturbers = _attach(task.plan, gate)
     recorder.begin()
     invariants = Invariants(cluster)

@@ -33,15 +33,17 @@ class Workers:
         run = workers.run(task)
     """
 
-    def __init__(self, jobs: int = JOBS, *, isolated: bool | None = None) -> None:
-        """`isolated`: whether each worker has namespaces of its own; by default where this machine allows it."""
+    def __init__(self, jobs: int = 0, *, isolated: bool | None = None) -> None:
+        """`jobs`: how many at once; 0 is what suits this machine. `isolated`: whether each worker has namespaces of
+        its own; by default where this machine allows it.
+        """
         why = isolation.why_not() if isolated is None else "" if isolated else "it was not asked for"
         self.isolated = not why
         self.notes: list[str] = []
         """What the report has to say."""
         if why:
             self.notes.append(f"runs came one after the other, since they cannot be isolated from each other: {why}")
-        self.jobs = jobs if self.isolated else 1
+        self.jobs = (jobs or JOBS) if self.isolated else 1
         self._workers = [_Worker(self.isolated) for _ in range(self.jobs)]
         self._idle: queue.SimpleQueue[_Worker] = queue.SimpleQueue()
         for worker in self._workers:

@@ -15,7 +15,7 @@ from konverge.apiserver.protobuf.messages import PREFIX
 from konverge.apiserver.request.info import RequestInfo, request_info, split_target
 from konverge.check.gate.recorder import Recorder, writing
 from konverge.check.gate.views import Views
-from konverge.check.model import Change, Exchange
+from konverge.check.model import Change, Exchange, Ref
 from konverge.wire.message import Handler, Headers, Request, Response
 
 WRITES = frozenset(("create", "update", "patch", "delete", "deletecollection"))
@@ -142,6 +142,9 @@ class Gate:
             exchange.error = exchange.error or _message(response.body)
             if exchange.verb not in WRITES and response.status in (401, 403):
                 self.recorder.exchanges.append(exchange)
+        if Ref(exchange.resource, exchange.namespace, exchange.name) in self.recorder.locks:
+            self.recorder.exchanges = [item for item in self.recorder.exchanges if item is not exchange]
+            return response
         for callback in tuple(self.recorder.on_request):
             callback(exchange)
         return response

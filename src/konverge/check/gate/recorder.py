@@ -18,7 +18,7 @@ from konverge.apiserver.storage import Event, HistoryLimits, Record, Store
 from konverge.apiserver.storage.table import Table
 from konverge.check.differences import changed_paths, differences
 from konverge.check.folding import folded
-from konverge.check.locks import is_lock
+from konverge.check.locks import LEASES, is_lock
 from konverge.check.model import Change, Delivery, Exchange, Moment, Obj, Place, Ref
 
 RESTLESS = frozenset(("coordination.k8s.io/leases", "/events", "events.k8s.io/events"))
@@ -58,7 +58,9 @@ class Recorder:
         self.step = 0
         self.incarnation = 0
         self.locks: set[Ref] = set()
-        """Election locks of old kinds that were written."""
+        """Election locks of old kinds that the operator wrote; requests for them are not listed."""
+        self.leases: set[Ref] = set()
+        """Leases that it wrote."""
         self.down = False
         """There is no incarnation, but there will be one."""
         self.started = 0.0
@@ -101,9 +103,12 @@ class Recorder:
 
     def _changed(self, table: Table, event: Event) -> None:
         if table.name in RESTLESS:
+            if table.name == LEASES and _writer.get() == "operator":
+                self.leases.add(Ref(table.name, event.shown.namespace, event.shown.name))
             return
         if is_lock(table.name, event.shown):
-            self.locks.add(Ref(table.name, event.shown.namespace, event.shown.name))
+            if _writer.get() == "operator":
+                self.locks.add(Ref(table.name, event.shown.namespace, event.shown.name))
             return
         moment, found = _moment(table.name, event)
         self._moments[moment] += 1
