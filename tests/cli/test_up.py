@@ -75,6 +75,17 @@ def test_a_rules_file_that_cannot_be_used_is_named(tmp_path: Path, capsys: pytes
     assert len(message.splitlines()) == 1
 
 
+@pytest.mark.spec("K-60")
+def test_a_simulate_file_that_cannot_be_used_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "simulate.yaml"
+    assert main(["up", "--simulate", str(path)]) == 2
+    path.write_text("exec: [{comand: x}]")
+    assert main(["up", "--simulate", str(path)]) == 2
+    missing, unknown = capsys.readouterr().err.splitlines()
+    assert "simulate.yaml" in missing
+    assert "did you mean `command`?" in unknown
+
+
 def test_the_number_of_nodes_is_bounded(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         parser().parse_args(["up", "--nodes", "1000000"])

@@ -34,6 +34,7 @@ from konverge.operators.catalog import Operator
 from konverge.runtime import Manager
 from konverge.service import Service
 from konverge.service.sign_in import SignIn, link
+from konverge.sim.applications import Simulation
 from konverge.sim.cluster import Cluster
 from konverge.sim.kubelet.behaviour import Rule
 from konverge.sim.outside import with_simulators
@@ -49,6 +50,7 @@ class Parts:
     """Operators of the user that run in processes of their own."""
     rules: list[Rule]
     processes: list[ProcessRule]
+    simulation: Simulation | None
     folder: Path
     """Where files are put that no argument names a place for."""
     pods_from: str
@@ -61,6 +63,7 @@ async def serve(arguments: argparse.Namespace, parts: Parts, run: Lifetime, stop
         data_dir=arguments.data_dir,
         rules=parts.rules,
         processes=parts.processes,
+        simulation=parts.simulation,
         processes_as_root=arguments.processes_as_root,
         hold=("kubelet",) if parts.processes else (),  # processes need to know where the API server listens
         pod_address=arguments.pod_address or "",

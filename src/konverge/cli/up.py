@@ -28,6 +28,7 @@ from konverge.cli.exit import UsageError
 
 if TYPE_CHECKING:
     from konverge.operators.catalog import Operator
+    from konverge.sim.applications import Simulation
     from konverge.sim.kubelet.behaviour import Rule
     from konverge.sim.processes import ProcessRule
 
@@ -55,6 +56,12 @@ def add(commands: Any) -> None:
     )
     parser.add_argument("--kubeconfig", type=Path, help="write the administrator's kubeconfig here")
     parser.add_argument("--rules", type=Path, help="a YAML file that scripts pods by image, name or labels")
+    parser.add_argument(
+        "--simulate",
+        type=Path,
+        metavar="FILE",
+        help="stand-ins for the programs in pods, by a YAML file (stand-ins.md)",
+    )
     parser.add_argument(
         "--pod-address",
         type=ip_address,
@@ -157,6 +164,7 @@ def run(arguments: argparse.Namespace) -> int:
     except (BehaviourError, OSError) as error:
         raise UsageError(f"{arguments.rules}: {error}") from error
     processes = _process_rules(arguments.processes)
+    simulation = _simulation(arguments.simulate)
     if arguments.detach and not arguments.in_background:
         return _run_in_background(arguments)
     with ExitStack() as stack:
@@ -166,7 +174,13 @@ def run(arguments: argparse.Namespace) -> int:
             folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="konverge-")))
         pods_from = stack.enter_context(claimed_block())
         parts = Parts(
-            operators=operators, own=own, rules=rules, processes=processes, folder=folder, pods_from=pods_from
+            operators=operators,
+            own=own,
+            rules=rules,
+            processes=processes,
+            simulation=simulation,
+            folder=folder,
+            pods_from=pods_from,
         )
         try:
             run_until_signal(lambda stopping: serve(arguments, parts, life, stopping), cleanup=stack.close)
@@ -231,6 +245,19 @@ def _rules(path: Path | None) -> list[Rule]:
         return read_rules(yaml.safe_load(path.read_text(encoding="utf-8")) or [])
     except yaml.YAMLError as error:
         raise BehaviourError(f"is not YAML: {error}") from error
+
+
+def _simulation(path: Path | None) -> Simulation | None:
+    if path is None:
+        return None
+    from konverge.sim.applications import SimulationError, load_simulation
+
+    try:
+        return load_simulation(path)
+    except SimulationError as error:
+        raise UsageError(str(error)) from error
+    except OSError as error:
+        raise UsageError(f"{path}: {error}") from error
 
 
 def _process_rules(path: Path | None) -> list[ProcessRule]:

@@ -36,7 +36,9 @@ class Groups:
         self._revision = revision
         self._groups: dict[str, Group] = {}
         self._journal: list[tuple[int, str, str]] = []
-        """Revision, key, and the state from then on, as JSON; empty: none."""
+        """Revision, key, and the state from then on, as JSON."""
+        self._last: dict[str, str] = {}
+        """The newest entry of each key."""
         self._restored: dict[str, Obj] = {}
 
     def get(self, key: str, make: Callable[[Surroundings], Application]) -> Group:
@@ -103,8 +105,8 @@ class Groups:
     def write(self, key: str, document: Any) -> None:
         """Remember a document of one's own under a key."""
         text = json.dumps(document, sort_keys=True)
-        last = next((entry[2] for entry in reversed(self._journal) if entry[1] == key), "")
-        if text != last:
+        if text != self._last.get(key):
+            self._last[key] = text
             self._journal.append((self._revision(), key, text))
 
     def export(self, at: int | None = None) -> Obj:
@@ -116,4 +118,5 @@ class Groups:
         """Groups that come up from now on begin with these states."""
         self._restored = dict(documents)
         self._groups.clear()
-        self._journal = [(0, key, json.dumps(document, sort_keys=True)) for key, document in documents.items()]
+        self._last = {key: json.dumps(document, sort_keys=True) for key, document in documents.items()}
+        self._journal = [(0, key, text) for key, text in self._last.items()]
