@@ -131,7 +131,7 @@ class Supervisor:
 async def perform(task: Task, operator: Operator, rest: Rest, cluster: Cluster, token: str = "") -> Run:
     """Carry out a task on a cluster that runs and holds what the setup asks for."""
     began, used = time.perf_counter(), cpu_seconds()
-    run = Run(plan=task.plan, seed=task.seed, steps=task.plan.steps or task.steps)
+    run = Run(plan=task.plan, seed=task.seed, steps=_steps(task))
     recorder = Recorder(cluster.server.store)
     handler = OldApis(cluster.server.handle) if task.setup.old_apis else cluster.server.handle
     gate = Gate(handler, recorder, token=token)
@@ -163,6 +163,11 @@ async def perform(task: Task, operator: Operator, rest: Rest, cluster: Cluster, 
 def cpu_seconds() -> float:
     """Of this process, and of the children that it has outlived."""
     return sum(os.times()[:4])
+
+
+def _steps(task: Task) -> tuple[Step, ...]:
+    steps = task.plan.steps or task.steps
+    return steps[: task.plan.first] if task.plan.first else steps
 
 
 def _attach(plan: Plan, gate: Gate) -> list[Perturber]:

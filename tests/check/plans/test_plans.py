@@ -4,7 +4,19 @@ from __future__ import annotations
 
 import pytest
 
-from konverge.check.model import Crash, Exchange, Place, Plan, Refuse, Run
+from konverge.check.model import (
+    Change,
+    Checkpoint,
+    Crash,
+    Exchange,
+    Moment,
+    Place,
+    Plan,
+    Ref,
+    Refuse,
+    Run,
+    Step,
+)
 from konverge.check.plans import all_plans, derive
 from konverge.check.plans.crash import crashes
 from konverge.check.plans.errors import errors
@@ -119,3 +131,30 @@ def test_reads_fail_but_not_those_of_the_client_itself() -> None:
         ("/secrets", 5),
         ("apps/statefulsets", 1),
     ]
+
+
+@pytest.mark.spec("K-11")
+def test_all_but_the_first_of_a_kind_end_one_step_after_what_they_disturb() -> None:
+    steps = tuple(Step(f"s{number}", ()) for number in range(5))
+    places = [place("create", "/configmaps", name=name) for name in "abc"]
+    reference = written(*places)
+    reference.run.steps = steps
+    reference.run.checkpoints = [
+        Checkpoint(step=step.name, revision=0, time=10.0 * (number + 1), state={}) for number, step in enumerate(steps)
+    ]
+    reference.run.changes = [
+        Change(
+            revision=number + 1,
+            time=0.0,
+            moment=Moment("ADDED", "/configmaps", "default", item.name),
+            ref=Ref("/configmaps", "default", item.name),
+            uid="",
+            writer="operator",
+            step=step,
+        )
+        for number, (item, step) in enumerate(zip(places, (0, 1, 4), strict=True))
+    ]
+    plans = {plan.perturbations: plan for plan in all_plans(reference, only={"crash"})}
+    whole, short, last = (plans[(Crash(item),)] for item in places)
+    assert (whole.first, short.first, last.first) == (0, 3, 0)
+    assert short.seconds < whole.seconds

@@ -17,7 +17,8 @@ from konverge.check.model import Plan
 from konverge.check.plans.crash import crashes, pairs
 from konverge.check.plans.errors import errors
 from konverge.check.plans.gaps import gaps, late_own_writes
-from konverge.check.plans.order import ordered
+from konverge.check.plans.length import Length
+from konverge.check.plans.order import ranked
 from konverge.check.plans.stale import any_version, stale
 from konverge.check.plans.time import leaders, times
 from konverge.check.plans.writes import distinct, effective
@@ -53,20 +54,17 @@ def all_plans(reference: Reference, *, only: Collection[str] = (), seed: int = 0
 def derive(reference: Reference, *, only: Collection[str] = (), seed: int = 0) -> Derived:
     """See `all_plans`."""
     chosen = {name: make for name, make in GENERATORS.items() if not only or name in only}
-    plans = ordered(_once(plan for make in chosen.values() for plan in make(reference)))
+    plans = ranked(_once(plan for make in chosen.values() for plan in make(reference)))
     if "crash" in chosen:
-        plans += pairs(reference, seed)
-    return Derived([_estimated(plan, reference) for plan in plans], _left_out(reference, chosen))
+        plans += [(2, plan) for plan in pairs(reference, seed)]
+    length = Length(reference)
+    made = [length.estimated(length.shortened(plan) if rank > 1 else plan) for rank, plan in plans]
+    return Derived(made, _left_out(reference, chosen))
 
 
 def _once(plans: Iterable[Plan]) -> list[Plan]:
     """Plans that do the same are one."""
     return list({msgspec.json.encode(plan): plan for plan in plans}.values())
-
-
-def _estimated(plan: Plan, reference: Reference) -> Plan:
-    """A run with a perturbation takes what the reference took, and some time to recover."""
-    return msgspec.structs.replace(plan, seconds=reference.run.seconds * (1 + 0.2 * len(plan.perturbations)))
 
 
 def _left_out(reference: Reference, chosen: Collection[str]) -> list[str]:

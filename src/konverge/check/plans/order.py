@@ -29,16 +29,18 @@ _LASTING = frozenset(
 """Deleted or written wrongly, something is lost that does not come back by itself."""
 
 
-def ordered(plans: Iterable[Plan]) -> list[Plan]:
-    """First the best plan of every kind (pattern, resource, verb), then the second best of every kind, and so on."""
+def ranked(plans: Iterable[Plan]) -> list[tuple[int, Plan]]:
+    """First the best plan of every kind (pattern, resource, verb), then the second best of every kind, and so on.
+
+    Each with its rank in its kind, from 1.
+    """
     best = sorted(plans, key=lambda plan: -value(plan))  # stable: plans of the same value stay in their order
     seen: Counter[tuple[str, ...]] = Counter()
-    ranked = []
+    made = []
     for plan in best:
         seen[kind(plan)] += 1
-        ranked.append((seen[kind(plan)], plan))
-    ranked.sort(key=lambda item: (item[0], -value(item[1])))
-    return [plan for _, plan in ranked]
+        made.append((seen[kind(plan)], plan))
+    return sorted(made, key=lambda item: (item[0], -value(item[1])))
 
 
 def kind(plan: Plan) -> tuple[str, ...]:
