@@ -25,7 +25,7 @@ ALWAYS = (
     r"(spec|status)\.(clusterIP|clusterIPs|podIP|podIPs|hostIP|hostIPs|nodeName|volumeName)(\[.*)?",
     r"spec\.ports\[.*\]\.nodePort",
     r"status\.(containerStatuses|initContainerStatuses|ephemeralContainerStatuses)\[.*",
-    r"status\.conditions\[.*\]\.(message|lastProbeTime)",
+    r"status\.(.*\.)?(message|lastProbeTime)",
     r"status\.(collisionCount|currentRevision|updateRevision)",
     r"endpoints\[.*|addressType|ports\[.*",
 )

@@ -92,6 +92,8 @@ class RealRest:
     a loaded machine makes a wait longer, and not its result another one.
     """
 
+    patience = 0.0
+
     def __init__(self, quiet: float = GENEROUS, limit: float = LIMIT) -> None:
         self.quiet, self._limit = quiet, limit
         self.gap = 0.0

@@ -45,6 +45,8 @@ class Rest(Protocol):
     """The longest pause of the last wait, on real time."""
     noise: dict[str, int]
     """What went on all the same at the end of the last wait."""
+    patience: float
+    """Seconds that an operator is given to look by itself at what others changed."""
 
     async def wait(self, cluster: Cluster, recorder: Recorder) -> None:
         """Until the cluster is at rest. Raises Unsettled."""
@@ -53,20 +55,17 @@ class Rest(Protocol):
 class VirtualRest:
     """On virtual time nothing is guessed: the next timer of the whole cluster is known."""
 
+    patience = 900.0
+
     def __init__(self, quiet: float = 60.0, limit: float = 1800.0) -> None:
         self._quiet, self._limit = quiet, limit
         self.gap, self.noise = 0.0, dict[str, int]()
 
     async def wait(self, cluster: Cluster, recorder: Recorder) -> None:
+        # A heartbeat in a status (the time of the last look) goes on for ever, and is rest all the same.
         self.noise = {}
-        try:
-            await cluster.settle(quiet=self._quiet, limit=self._limit)
-        except Unsettled:
-            # A heartbeat in a status (the time of the last look) goes on for ever, and is rest all the same.
-            heartbeats = recorder.heartbeats_since(recorder.now() - self._limit / 2)
-            if heartbeats is None:
-                raise
-            self.noise = heartbeats
+        await cluster.settle(quiet=self._quiet, limit=self._limit, newest=lambda: recorder.newest)
+        self.noise = recorder.heartbeats_since(recorder.now() - self._quiet / 2) or {}
 
 
 class Supervisor:
@@ -137,7 +136,7 @@ async def perform(task: Task, operator: Operator, rest: Rest, cluster: Cluster, 
     gate = Gate(handler, recorder, token=token)
     perturbers = _attach(task.plan, gate)
     recorder.begin()
-    invariants = Invariants(cluster)
+    invariants = Invariants(cluster, rollouts=False)  # an operator may delete any pod
     invariants.follow()
     first = cluster.server.store.revision
     supervisor = Supervisor(operator, cluster, gate, run)
@@ -251,6 +250,7 @@ class Scene:
 
     def checkpoint(self, name: str, *, rested: bool, refused: str) -> Checkpoint:
         store = self.cluster.server.store
+        kinds = {served.table: served.resource for served in self.cluster.server.registry}
         state: dict[str, Obj] = {}
         for table in store.tables.values():
             if table.name in RESTLESS:
@@ -259,6 +259,9 @@ class Scene:
                 if record.revision > self._first and not is_lock(table.name, record):
                     obj = record.decode()
                     obj["metadata"].pop("managedFields", None)
+                    if table.name in kinds:
+                        kind = kinds[table.name]
+                        obj = {"apiVersion": kind.api_version, "kind": kind.kind, **obj}
                     state[str(Ref(table.name, record.namespace, record.name))] = obj
         return Checkpoint(
             step=name,
@@ -310,5 +313,7 @@ async def _between(run: Run, user: User, scene: Scene, step: int) -> bool:
         else:
             run.hit.append(f"{item.seconds:g} s pass")
             await asyncio.sleep(item.seconds)
+    if any(isinstance(item, Edit) for item in mine) and scene.rest.patience and await scene.settle(step):
+        await asyncio.sleep(scene.rest.patience)
     done = [perturber.between(step) for perturber in scene.perturbers]
     return bool(mine) or (any(done) and step == len(run.steps) - 1)

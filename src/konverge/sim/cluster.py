@@ -66,19 +66,25 @@ def last_change(store: Store) -> int:
 
 
 async def settle(
-    store: Callable[[], Store], queues: Callable[[], dict[str, WorkQueue[Any]]], *, quiet: float, limit: float
+    store: Callable[[], Store],
+    queues: Callable[[], dict[str, WorkQueue[Any]]],
+    *,
+    quiet: float,
+    limit: float,
+    newest: Callable[[], int] | None = None,
 ) -> None:
     """Until nothing has changed for `quiet` seconds. Raises Unsettled after `limit` seconds.
 
-    `queues` are those of parts that are no controllers.
+    `queues` are those of parts that are no controllers; `newest` is the revision of the last change that counts.
     """
     loop = asyncio.get_running_loop()
     began = since = loop.time()
-    seen = last_change(store())
+    last = newest or (lambda: last_change(store()))
+    seen = last()
     before = (began, seen)  # when the last seconds of the wait begin: what is written then is shown
     while True:
         due = await loop.idle() if isinstance(loop, VirtualLoop) else await _poll(loop, queues)
-        now, revision = loop.time(), last_change(store())
+        now, revision = loop.time(), last()
         if revision != seen or due <= now:
             seen, since = revision, now
         if due > since + quiet:
@@ -231,12 +237,15 @@ class Cluster:
 
     # -------------------------------------------------------------- time
 
-    async def settle(self, *, quiet: float = 1.0, limit: float = 600.0) -> None:
+    async def settle(
+        self, *, quiet: float = 1.0, limit: float = 600.0, newest: Callable[[], int] | None = None
+    ) -> None:
         """Until nothing has changed for `quiet` seconds (Leases and Events do not count). Raises Unsettled.
 
-        On a virtual loop no time passes when nothing is due within that while.
+        On a virtual loop no time passes when nothing is due within that while. `newest` is asked for the revision of
+        the last change, where others know better what counts.
         """
-        await settle(lambda: self.server.store, self._queues, quiet=quiet, limit=limit)
+        await settle(lambda: self.server.store, self._queues, quiet=quiet, limit=limit, newest=newest)
 
     def _queues(self) -> dict[str, WorkQueue[Any]]:
         return {} if self.scheduler is None else {self.scheduler.name: self.scheduler.queue}

@@ -4,33 +4,61 @@ from __future__ import annotations
 
 import pytest
 
-from konverge.check.in_process import run_in_process
-from konverge.check.model import Plan, Run, Setup, Subject, Task
+from konverge.check.model import Alarm, Edit
 from konverge.check.oracles import judge
+from konverge.check.plans import all_plans
 from konverge.check.plans.crash import crashes
-from konverge.check.reference import reference_of
-from konverge.check.workload import basic
-from konverge.operators.catalog import find
-
-WEBAPP = find("webapp")
+from konverge.check.plans.edits import edits
+from tests.check.operators.ours import Checked
 
 
-def run(plan: Plan, seed: int = 0) -> Run:
-    setup = Setup(objects=tuple(WEBAPP.definitions()), nodes=2)
-    steps = basic(WEBAPP.sample_objects()[:1])
-    task = Task(subject=Subject(target="webapp"), setup=setup, steps=steps, plan=plan, seed=seed)
-    return run_in_process(task, WEBAPP.controllers)
+def above_low(alarms: list[Alarm]) -> list[str]:
+    return [f"{alarm.severity} {alarm.oracle}: {alarm.sentence}" for alarm in alarms if alarm.severity != "low"]
 
 
 @pytest.mark.spec("K-30")
 @pytest.mark.spec("K-31")
 def test_no_crash_of_webapp_raises_an_alarm() -> None:
-    reference = reference_of(run(Plan("reference")), run(Plan("reference"), seed=1))
+    webapp = Checked("webapp")
+    reference = webapp.reference()
     assert reference.varying == ()
     assert reference.unsteady == frozenset()
+    assert judge(reference.run, reference) == []
     plans = list(crashes(reference))
     assert len(plans) > 15
     for plan in plans[::3]:  # all of them, and ten seeds: the `long` ones
-        crashed = run(plan, seed=2)
+        crashed = webapp.run(plan, seed=2)
         assert not crashed.missed
         assert judge(crashed, reference) == []
+
+
+@pytest.mark.spec("K-43")
+def test_what_others_take_off_a_wukong_comes_back() -> None:
+    wukong = Checked("wukong")
+    reference = wukong.reference()
+    own = [
+        plan
+        for plan in edits(reference)
+        for item in plan.perturbations
+        if isinstance(item, Edit) and item.ref.resource == "vm.novasphere.dev/wukongs"
+    ]
+    assert [next(iter(item.patch or {})) for plan in own for item in plan.perturbations if isinstance(item, Edit)] == [
+        "metadata",
+        "status",
+    ]
+    for plan in own:
+        assert above_low(judge(wukong.run(plan), reference)) == []
+
+
+@pytest.mark.long
+@pytest.mark.spec("K-44")
+@pytest.mark.parametrize("seed", range(10))
+@pytest.mark.parametrize("name", ["webapp", "nacos", "wukong"])
+def test_nothing_above_low_is_found_in_our_operators(name: str, seed: int) -> None:
+    checked = Checked(name, seed=2 * seed)
+    reference = checked.reference()
+    assert above_low(judge(reference.run, reference)) == []
+    plans = all_plans(reference, seed=seed)
+    assert len(plans) > 30
+    for plan in plans[seed::10]:  # the ten seeds together are all plans
+        assert above_low(judge(checked.run(plan), reference)) == [], plan

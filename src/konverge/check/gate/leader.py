@@ -16,6 +16,8 @@ from konverge.wire.message import Request, Response
 LEASES = "coordination.k8s.io/leases"
 PATIENCE = 30.0
 """Seconds until a leader must have ended: twice client-go's LeaseDuration."""
+DURATION = 15.0
+"""client-go's LeaseDuration: until then a leader may not know that another has its Lease."""
 _LOOK = 0.5
 _OTHER = "another-process"
 
@@ -30,6 +32,7 @@ class Deposing(Perturber):
         """Namespace and name of what the operator renews."""
         self._taken = 0
         """From this incarnation; 0: not, or not any more."""
+        self._since = 0.0
 
     def attach(self, gate: Gate) -> None:
         self._gate = gate
@@ -41,6 +44,8 @@ class Deposing(Perturber):
     async def before(self, exchange: Exchange, request: Request) -> Response | None:
         if self._taken and exchange.incarnation > self._taken:
             self._free()
+        elif self._taken and self._gate is not None and self._gate.recorder.now() - self._since > DURATION:
+            exchange.error = "not the leader any more"
         return None
 
     async def after(self, exchange: Exchange, request: Request, response: Response) -> Response:
@@ -53,7 +58,7 @@ class Deposing(Perturber):
     def _take(self, incarnation: int) -> None:
         if self._gate is not None and self._write(_OTHER):
             self.done = True
-            self._taken = incarnation
+            self._taken, self._since = incarnation, self._gate.recorder.now()
             self._gate.note(f"another process takes the Lease after {self._lost.place}")
 
     def _free(self) -> None:

@@ -56,6 +56,8 @@ class Recorder:
         self.requests = 0
         """Of the operator, so far."""
         self.step = 0
+        self.newest = 0
+        """The revision of the last change of more than times and versions."""
         self.incarnation = 0
         self.locks: set[Ref] = set()
         """Election locks of old kinds that the operator wrote; requests for them are not listed."""
@@ -127,6 +129,8 @@ class Recorder:
             step=self.step,
         )
         self.changes.append(change)
+        if moment.type != "MODIFIED" or moment.change:
+            self.newest = event.revision
         if exchange is not None:
             exchange.revisions = (*exchange.revisions, event.revision)
         for callback in tuple(self.on_change):

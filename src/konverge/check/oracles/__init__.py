@@ -9,6 +9,7 @@ from konverge.check.oracles.crash import crash
 from konverge.check.oracles.deletions import deletions
 from konverge.check.oracles.effect import effect
 from konverge.check.oracles.finalizers import finalizers, orphans
+from konverge.check.oracles.foreign import foreign
 from konverge.check.oracles.leader import leader
 from konverge.check.oracles.misoperation import misoperation
 from konverge.check.oracles.ours import ours
@@ -32,6 +33,7 @@ ORACLES: tuple[Oracle, ...] = (
     state,
     path_dependence,
     recovery,
+    foreign,
     leader,
     permissions,
     orphans,

@@ -50,8 +50,8 @@ def _counted(run: Run, steps: int) -> dict[tuple[int, str], list[Change]]:
     for change in run.changes:
         if change.moment.type != "DELETED" or change.writer == "user" or change.step >= steps or change.ref in others:
             continue
-        if (lags or change.ref.resource in DERIVED) and change.writer != "operator":
-            continue  # the garbage collector deletes what is made for an owner whose deletion is not seen yet
+        if (others or lags or change.ref.resource in DERIVED) and change.writer != "operator":
+            continue  # what follows from an edit, or is made for an owner whose deletion is not seen yet
         counted.setdefault((change.step, key(change)), []).append(change)
     return counted
 

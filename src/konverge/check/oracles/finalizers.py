@@ -7,12 +7,15 @@ from collections.abc import Iterator
 from konverge.check.folding import folded
 from konverge.check.model import Alarm, Run, Severity
 from konverge.check.oracles.history import custom_resources, deleted_in, first_request, identity, shared_steps, step_of
+from konverge.check.oracles.state import is_disowned, pairs
 from konverge.check.reference import Reference
 
 
 def finalizers(run: Run, reference: Reference) -> Iterator[Alarm]:
     """A deleted custom resource that is still there at rest."""
     known = set() if run is reference.run else {alarm.object for alarm in _held(reference.run)}
+    if any(is_disowned(run, *pair) for pair in pairs(run, reference)):
+        return
     yield from (alarm for alarm in _held(run) if alarm.object not in known)
 
 

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import msgspec
+
 from konverge.check.differences import ABSENT
-from konverge.check.model import Alarm, Checkpoint, Obj, Run, Severity
+from konverge.check.model import Alarm, Checkpoint, Edit, Obj, Run, Severity
 from konverge.check.normal import compared, counted, made_by_others, normal
+from konverge.check.oracles.history import custom_resources, identity
+from konverge.check.oracles.status import says_ready
 from konverge.check.reference import Reference
 
 
@@ -16,19 +20,39 @@ def state(run: Run, reference: Reference) -> Iterator[Alarm]:
         return
     others = made_by_others((run, reference.run))
     said: set[tuple[str, str, str]] = set()
-    for checkpoint in run.checkpoints:
-        expected = reference.beside(run, checkpoint)
-        if (
-            expected is None
-            or not checkpoint.rested
-            or checkpoint.blind
-            or bool(expected.refused) != bool(checkpoint.refused)
-        ):
-            continue
+    for checkpoint, expected in pairs(run, reference):
+        if is_disowned(run, checkpoint, expected):
+            return
         for alarm in _compared(checkpoint, expected, reference, others):
+            if run.plan.pattern == "edits" and alarm.field and alarm.severity == "high":
+                alarm = msgspec.structs.replace(alarm, severity="medium")  # others asked for it: it is not repaired
             if alarm.group not in said:
                 said.add(alarm.group)
                 yield alarm
+
+
+def pairs(run: Run, reference: Reference) -> Iterator[tuple[Checkpoint, Checkpoint]]:
+    """The states of a run that can be compared, each with that of the reference."""
+    for checkpoint in run.checkpoints:
+        expected = reference.beside(run, checkpoint)
+        if expected is None or not checkpoint.rested or checkpoint.blind:
+            continue
+        if bool(expected.refused) == bool(checkpoint.refused):
+            yield checkpoint, expected
+
+
+def is_disowned(run: Run, actual: Checkpoint, expected: Checkpoint) -> bool:
+    """Others have taken an object out of the operator's hands, and the custom resource says so: it is theirs now."""
+    taken = [
+        item
+        for item in run.plan.perturbations
+        if isinstance(item, Edit) and item.patch is not None and "metadata" in item.patch and not item.subresource
+    ]
+    mine = custom_resources(run)
+    return bool(taken) and any(
+        identity(obj) in mine and says_ready(expected.state.get(name, {})) and not says_ready(obj)
+        for name, obj in actual.state.items()
+    )
 
 
 def _compared(

@@ -54,14 +54,19 @@ def _behind(checkpoint: Checkpoint, name: str, obj: Obj) -> Iterator[Alarm]:
         )
 
 
-def _says_ready(obj: Obj) -> str:
+def says_ready(obj: Obj) -> str:
     """The field by which a custom resource says that all is well."""
     shown = obj.get("status")
     if not isinstance(shown, dict):
         return ""
-    for condition in shown.get("conditions") or ():
-        if isinstance(condition, dict) and condition.get("type") in READY and condition.get("status") == "True":
-            return f"{condition['type']}=True"
+    telling = [
+        condition
+        for condition in shown.get("conditions") or ()
+        if isinstance(condition, dict) and condition.get("type") in READY
+    ]
+    if telling:  # what a phase says besides is not asked
+        well = all(condition.get("status") == "True" for condition in telling)
+        return f"{telling[0]['type']}=True" if well else ""
     for field in ("phase", "state"):
         if isinstance(shown.get(field), str) and shown[field].lower() in PHASES:
             return f"{field} {shown[field]}"
@@ -69,7 +74,7 @@ def _says_ready(obj: Obj) -> str:
 
 
 def _not_ready(checkpoint: Checkpoint, name: str, obj: Obj) -> Iterator[Alarm]:
-    says = _says_ready(obj)
+    says = says_ready(obj)
     if not says:
         return
     for item, owned in owned_by(obj, checkpoint.state):
@@ -144,10 +149,10 @@ def _is_ready(path: str, value: Any) -> bool:
     if path in ("status.phase", "status.state"):
         return isinstance(value, str) and value.lower() in PHASES
     if path == "status":
-        return isinstance(value, dict) and bool(_says_ready({"status": value}))
+        return isinstance(value, dict) and bool(says_ready({"status": value}))
     if path == "status.conditions":
-        return isinstance(value, list) and bool(_says_ready({"status": {"conditions": value}}))
+        return isinstance(value, list) and bool(says_ready({"status": {"conditions": value}}))
     if path.startswith("status.conditions[") and path.endswith("].status"):
         return value == "True" and path[len("status.conditions[") : -len("].status")] in READY
     added = path.startswith("status.conditions[") and isinstance(value, dict)
-    return added and bool(_says_ready({"status": {"conditions": [value]}}))
+    return added and bool(says_ready({"status": {"conditions": [value]}}))

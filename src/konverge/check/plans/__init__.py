@@ -15,6 +15,7 @@ import msgspec
 
 from konverge.check.model import Plan
 from konverge.check.plans.crash import crashes, pairs
+from konverge.check.plans.edits import edits
 from konverge.check.plans.errors import errors
 from konverge.check.plans.gaps import gaps, late_own_writes
 from konverge.check.plans.length import Length
@@ -31,6 +32,7 @@ GENERATORS: dict[str, Generator] = {
     "stale": stale,
     "gap": gaps,
     "own-writes": late_own_writes,
+    "edits": edits,
     "errors": errors,
     "leader": leaders,
     "time": times,

@@ -30,7 +30,7 @@ from konverge.operators.wukong.kinds import (
 from konverge.operators.wukong.options import Options, from_environment, to_environment
 from konverge.operators.wukong.protection import policies
 from konverge.operators.wukong.reconciler import WukongReconciler
-from konverge.operators.wukong.resource import AnyWukong, Wukong, WukongSnapshot
+from konverge.operators.wukong.resource import FINALIZER, AnyWukong, Wukong, WukongSnapshot
 from konverge.operators.wukong.snapshots import SnapshotReconciler
 from konverge.operators.wukong.spec import WukongSpec
 from konverge.operators.wukong.steps.nodes import BRIDGES, bridges_of
@@ -99,6 +99,14 @@ def _of_instance(instance: VirtualMachineInstance) -> Iterable[Request]:
     return (Request(instance.metadata.namespace, owner),) if owner else ()
 
 
+def _lost_ours(old: AnyWukong | None, new: AnyWukong | None) -> bool:
+    """Another client took our finalizer or our status off it: no other event would bring them back."""
+    if old is None or new is None or new.metadata.deletion_timestamp:
+        return False
+    finalizer = FINALIZER in old.metadata.finalizers and FINALIZER not in new.metadata.finalizers
+    return finalizer or new.status.observed_generation < old.status.observed_generation
+
+
 def _on_bridge(policy: NodeNetworkConfigurationPolicy, caches: Caches) -> Iterable[Request]:
     lister = caches.lister(AnyWukong)
     return () if lister is None else lister.keys_by_index(BRIDGES, policy.metadata.name)
@@ -151,7 +159,7 @@ def controllers(options: Options | None = None, *, namespaces: tuple[str, ...] =
                 Use(MACHINES, "update", subresource="restart"),
                 *(_NODE_USES if options.node_networks else ()),
             ],
-            when=any_of(generation_changed, annotations_changed, labels_changed),
+            when=any_of(generation_changed, annotations_changed, labels_changed, _lost_ours),
             namespaces=namespaces,
             indexes={AnyWukong: {REFERS: refers_to, BRIDGES: bridges_of}},
             settings=_SETTINGS,

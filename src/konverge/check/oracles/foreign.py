@@ -1,0 +1,85 @@
+"""What belongs to others is theirs: an object that was there before the operator came is not taken by its name."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from konverge.check.differences import ABSENT, differences
+from konverge.check.model import Alarm, Apply, Checkpoint, Obj, Run
+from konverge.check.oracles.history import custom_resources, identity, is_clusters, step_of
+from konverge.check.oracles.status import says_ready
+from konverge.check.reference import Reference
+
+
+def foreign(run: Run, reference: Reference) -> Iterator[Alarm]:
+    """Of the plans that make one first: it is deleted, adopted, overwritten; or all is said to be well without it."""
+    if run.plan.pattern != "edits" or run.plan.steps is None:
+        return
+    theirs = [
+        action.object
+        for action in run.steps[0].actions
+        if isinstance(action, Apply) and is_clusters(action.object.get("apiVersion", "v1"))
+    ]
+    for obj in theirs:
+        yield from _taken(run, obj)
+
+
+def _taken(run: Run, obj: Obj) -> Iterator[Alarm]:
+    name, before = next(
+        ((key, item) for key, item in run.checkpoints[0].state.items() if identity(item) == identity(obj)), ("", obj)
+    )
+    if not name:
+        return
+    for checkpoint in run.checkpoints[1:]:
+        after = checkpoint.state.get(name)
+        if after is None or after["metadata"].get("uid") != before["metadata"].get("uid"):
+            yield _alarm(checkpoint, name, "high", "", f"{name}, an object of others, is deleted by its name")
+            return
+        owners = after["metadata"].get("ownerReferences")
+        changed = _changed(before, after)
+        if owners or changed:
+            what = "is adopted by its name" if owners else f"is overwritten ({', '.join(changed[:3])})"
+            field = "metadata.ownerReferences" if owners else changed[0]
+            yield _alarm(checkpoint, name, "medium", field, f"{name}, an object of others, {what}")
+            return
+        yield from _unsaid(run, checkpoint, name)
+
+
+def _changed(before: Obj, after: Obj) -> list[str]:
+    """The fields that others had set, and that are gone or different."""
+    contents = ("spec", "data", "stringData", "metadata")
+    return [
+        path
+        for path, old, _ in differences(
+            {key: before[key] for key in contents if key in before},
+            {key: after[key] for key in contents if key in after},
+        )
+        if old != ABSENT and (not path.startswith("metadata.") or path.startswith("metadata.labels"))
+    ]
+
+
+def _unsaid(run: Run, checkpoint: Checkpoint, name: str) -> Iterator[Alarm]:
+    """It is left alone, and the custom resource says that all is well all the same."""
+    step = step_of(run, checkpoint)
+    mine = custom_resources(run)
+    for key, obj in checkpoint.state.items():
+        if step and identity(obj) in mine and says_ready(obj):
+            yield Alarm(
+                oracle="foreign",
+                severity="medium",
+                object=key,
+                field="status",
+                sentence=f"{key} says {says_ready(obj)} although {name}, which it needs, is an object of others",
+                step=checkpoint.step,
+            )
+
+
+def _alarm(checkpoint: Checkpoint, name: str, severity: str, field: str, sentence: str) -> Alarm:
+    return Alarm(
+        oracle="foreign",
+        severity="high" if severity == "high" else "medium",
+        object=name,
+        field=field,
+        sentence=sentence,
+        step=checkpoint.step,
+    )

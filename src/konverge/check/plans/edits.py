@@ -1,0 +1,136 @@
+"""Others change or delete what the operator made, and have objects of their own under the names that it uses.
+
+Labels, selectors, ownerReferences and finalizers first: by these fields objects find each other, and a wrong one does
+most harm (Mutiny, DSN'24).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from konverge.check.folding import folded
+from konverge.check.model import Apply, Checkpoint, Edit, Obj, Plan, Ref, Step
+from konverge.check.oracles.history import custom_resources, identity, is_clusters, owned_by
+from konverge.check.plans.foreign import stranger
+from konverge.check.reference import Reference
+
+FOREIGN = "others have {kind} {name}"
+"""The name of the step that makes an object of others."""
+
+_OTHERS = "changed-by-others"
+
+
+def edits(reference: Reference) -> Iterator[Plan]:
+    """At rest after the first step: each object deleted, then each of its fields that matter; then foreign objects."""
+    run = reference.run
+    if not run.checkpoints or not run.checkpoints[0].rested:
+        return
+    first = run.checkpoints[0]
+    targets = list(_targets(reference, first))
+    for ref, obj in targets:
+        if obj.get("kind") != "PersistentVolumeClaim":  # held by the pod that uses it, and by its data
+            yield _plan(ref, None)
+    for ref, obj in targets:
+        for patch in _patches(obj):
+            yield _plan(ref, patch)
+    yield from _of_custom_resources(reference, first)
+    yield from _foreign(reference, first)
+
+
+def _plan(ref: Ref, patch: Obj | None, subresource: str = "") -> Plan:
+    return Plan("edits", (Edit(ref, patch, 0, subresource),))
+
+
+def _targets(reference: Reference, checkpoint: Checkpoint) -> Iterator[tuple[Ref, Obj]]:
+    """What the operator made, or a custom resource owns; of pods of a workload the first alone."""
+    made = {str(change.ref): change.ref for change in reference.run.changes}
+    by_operator = {
+        str(change.ref)
+        for change in reference.run.changes
+        if change.moment.type == "ADDED" and change.writer == "operator"
+    }
+    mine = custom_resources(reference.run)
+    owned = {
+        name
+        for obj in checkpoint.state.values()
+        if identity(obj) in mine
+        for name, _ in owned_by(obj, checkpoint.state)
+    }
+    seen: set[str] = set()
+    for name in sorted(checkpoint.state):
+        obj = checkpoint.state[name]
+        chosen = name in by_operator or (name in owned and obj.get("kind") == "Pod")
+        if chosen and name in made and folded(name) == name and not obj["metadata"].get("deletionTimestamp"):
+            if obj.get("kind") == "Pod" and name not in by_operator:
+                if "Pod" in seen:
+                    continue
+                seen.add("Pod")
+            yield made[name], obj
+
+
+def _patches(obj: Obj) -> Iterator[Obj]:
+    metadata, spec = obj["metadata"], obj.get("spec")
+    if obj.get("kind") in ("Pod", "Job"):  # what has run is history
+        return
+    if metadata.get("ownerReferences"):
+        yield {"metadata": {"ownerReferences": None}}
+    if metadata.get("labels"):
+        yield {"metadata": {"labels": dict.fromkeys(metadata["labels"])}}
+    if metadata.get("finalizers"):
+        yield {"metadata": {"finalizers": None}}
+    if isinstance(spec, dict):
+        yield from _spec_patches(obj.get("kind", ""), spec)
+    for field in ("data", "stringData"):
+        if isinstance(obj.get(field), dict) and obj[field]:
+            yield _data_patch(obj, field)
+    if obj.get("rules"):
+        yield {"rules": []}
+
+
+def _data_patch(obj: Obj, field: str) -> Obj:
+    key = next(iter(obj[field]))
+    value = "Y2hhbmdlZA==" if obj.get("kind") == "Secret" and field == "data" else _OTHERS
+    return {field: {key: value}}
+
+
+def _spec_patches(kind: str, spec: Obj) -> Iterator[Obj]:
+    if kind == "Service" and isinstance(spec.get("selector"), dict):
+        yield {"spec": {"selector": {**dict.fromkeys(spec["selector"]), "app": _OTHERS}}}
+    if isinstance(spec.get("replicas"), int):
+        yield {"spec": {"replicas": spec["replicas"] + 1}}
+        yield {"spec": {"replicas": 0}}
+    if isinstance(spec.get("running"), bool):
+        yield {"spec": {"running": not spec["running"]}}
+
+
+# ------------------------------------------------------------------ the custom resource itself
+
+
+def _of_custom_resources(reference: Reference, checkpoint: Checkpoint) -> Iterator[Plan]:
+    """Its finalizers taken off, its status forgotten."""
+    mine = custom_resources(reference.run)
+    refs = {str(change.ref): change.ref for change in reference.run.changes}
+    for name, obj in checkpoint.state.items():
+        if identity(obj) not in mine or name not in refs:
+            continue
+        if obj["metadata"].get("finalizers"):
+            yield _plan(refs[name], {"metadata": {"finalizers": None}})
+        if isinstance(obj.get("status"), dict) and obj["status"]:
+            yield _plan(refs[name], {"status": dict.fromkeys(obj["status"])}, "status")
+
+
+# ------------------------------------------------------------------ objects of others
+
+
+def _foreign(reference: Reference, checkpoint: Checkpoint) -> Iterator[Plan]:
+    """An object with the name that the operator will use is there before: for each kind the first."""
+    seen: set[str] = set()
+    for ref, obj in _targets(reference, checkpoint):
+        kind = obj.get("kind", "")
+        if kind in seen or not is_clusters(obj.get("apiVersion", "v1")):
+            continue
+        other = stranger(obj)
+        if other is not None:
+            seen.add(kind)
+            step = Step(FOREIGN.format(kind=kind, name=ref.name), (Apply(other),))
+            yield Plan("edits", steps=(step, *reference.run.steps[:2]))

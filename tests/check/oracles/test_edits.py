@@ -1,0 +1,93 @@
+"""Others change what the operator made, or have objects under its names: the plans, and what is said of them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from konverge.check.model import Apply, Edit, Plan, Step
+from konverge.check.oracles import judge
+from konverge.check.oracles.foreign import foreign
+from konverge.check.plans.edits import edits
+from tests.check.oracles.histories import KEY, STEPS, History, obj, ref, reference
+
+CONFIG, SERVICE = "configmaps default/a", "services default/a"
+OWNER = [{"kind": "Thing", "name": "a", "uid": "uid-Thing-a"}]
+READY = {"conditions": [{"type": "Ready", "status": "True"}]}
+
+
+def state(**of_config: Any) -> dict[str, Any]:
+    thing = obj("Thing", apiVersion="example.dev/v1", status=READY, metadata={"finalizers": ["x"]})
+    metadata = {"labels": {"app": "a"}, "ownerReferences": OWNER}
+    config = obj("ConfigMap", apiVersion="v1", data={"a": "1"}, metadata=metadata) | of_config
+    service = obj("Service", apiVersion="v1", spec={"selector": {"app": "a"}}, metadata={"ownerReferences": OWNER})
+    return {KEY: thing, CONFIG: config, SERVICE: service}
+
+
+def made(**plan: Any) -> History:
+    history = History(pattern="edits", **plan).change("ADDED", KEY, by="user")
+    return history.change("ADDED", CONFIG).change("ADDED", SERVICE)
+
+
+SANE = reference(made().rest(state()))
+
+
+@pytest.mark.spec("K-43")
+def test_each_object_is_deleted_and_its_fields_that_matter_are_changed() -> None:
+    plans = list(edits(SANE))
+    changes = [(str(item.ref), item.patch) for plan in plans for item in plan.perturbations if isinstance(item, Edit)]
+    assert changes[:2] == [(CONFIG, None), (SERVICE, None)]
+    assert (CONFIG, {"metadata": {"ownerReferences": None}}) in changes
+    assert (CONFIG, {"metadata": {"labels": {"app": None}}}) in changes
+    assert (CONFIG, {"data": {"a": "changed-by-others"}}) in changes
+    assert (SERVICE, {"spec": {"selector": {"app": "changed-by-others"}}}) in changes
+    assert (KEY, {"metadata": {"finalizers": None}}) in changes
+    assert (KEY, {"status": {"conditions": None}}) in changes
+    theirs = [plan.steps[0].actions[0] for plan in plans if plan.steps]
+    assert [action.object["kind"] for action in theirs if isinstance(action, Apply)] == ["ConfigMap", "Service"]
+
+
+@pytest.mark.spec("K-43")
+def test_what_is_not_repaired_is_said_and_what_was_disowned_and_said_is_not() -> None:
+    gone = made(perturbations=(Edit(ref(CONFIG), None, 0),)).change("DELETED", CONFIG, by="user")
+    left = {key: value for key, value in state().items() if key != CONFIG}
+    assert [(alarm.object, alarm.severity) for alarm in judge(gone.rest(left).run, SANE)] == [(CONFIG, "high")]
+
+    disowning = (Edit(ref(CONFIG), {"metadata": {"ownerReferences": None}}, 0),)
+    disowned = state(metadata={"name": "a", "namespace": "default", "labels": {"app": "a"}})
+    silent = made(perturbations=disowning).rest(disowned).run
+    assert [(alarm.field, alarm.severity) for alarm in judge(silent, SANE)] == [("metadata.ownerReferences", "medium")]
+    said = dict(disowned)
+    said[KEY] = {**disowned[KEY], "status": {"conditions": [{"type": "Ready", "status": "False"}]}}
+    assert judge(made(perturbations=disowning).rest(said).run, SANE) == []
+
+
+@pytest.mark.spec("K-43")
+@pytest.mark.parametrize(
+    ("change", "severity"),
+    [
+        ({}, []),
+        ({"metadata": {"name": "a", "namespace": "default", "uid": "1", "ownerReferences": OWNER}}, ["medium"]),
+        ({"data": {"of-others": "no"}}, ["medium"]),
+        ({"data": {"of-others": "yes", "more": "1"}}, []),
+        ({"metadata": {"name": "a", "namespace": "default", "uid": "2"}}, ["high"]),
+    ],
+)
+def test_an_object_of_others_is_not_taken(change: dict[str, Any], severity: list[str]) -> None:
+    theirs: dict[str, Any] = obj("ConfigMap", apiVersion="v1", data={"of-others": "yes"}, metadata={"uid": "1"})
+    step = Step("others", (Apply(theirs),))
+    history = History((step, *STEPS[:1]), pattern="edits")
+    history.run.plan = Plan("edits", steps=(step, *STEPS[:1]))
+    run = history.rest({CONFIG: theirs}).rest({CONFIG: theirs | change}).run
+    assert [alarm.severity for alarm in foreign(run, SANE)] == severity
+
+
+@pytest.mark.spec("K-43")
+def test_all_is_well_is_not_true_where_others_have_the_name() -> None:
+    theirs = obj("ConfigMap", apiVersion="v1", data={"of-others": "yes"})
+    step = Step("others", (Apply(theirs),))
+    history = History((step, *STEPS[:1]), pattern="edits")
+    history.run.plan = Plan("edits", steps=(step, *STEPS[:1]))
+    run = history.rest({CONFIG: theirs}).rest({CONFIG: theirs, KEY: state()[KEY]}).run
+    assert [(alarm.object, alarm.field) for alarm in foreign(run, SANE)] == [(KEY, "status")]
