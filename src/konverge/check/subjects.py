@@ -8,7 +8,7 @@ from pathlib import Path
 
 import msgspec
 
-from konverge.check import profile
+from konverge.check import accounts, profile
 from konverge.check.campaign import Runner
 from konverge.check.in_process import run_in_process
 from konverge.check.manifests import CannotCheck, read_objects
@@ -106,8 +106,16 @@ def _loaded(reference: str) -> Operator:
         raise CannotCheck(str(error)) from error
 
 
+HOME = "operators"
+"""The namespace of an operator in Python: another one than that of the samples, as usual."""
+
+
 def _with_definitions(operator: Operator, setup: Setup) -> Setup:
-    """What the operator's own classes define, unless a file does."""
+    """What the operator's own classes define, and the roles that its declarations ask for, unless files do."""
     names = {obj["metadata"]["name"] for obj in setup.objects if obj["kind"] == "CustomResourceDefinition"}
     own = [obj for obj in operator.definitions() if obj["metadata"]["name"] not in names]
-    return msgspec.structs.replace(setup, objects=(*own, *setup.objects))
+    roles: list[Obj] = []
+    account = setup.account
+    if not account:
+        roles, account = accounts.declared(operator.controllers(), HOME, operator.identity)
+    return msgspec.structs.replace(setup, objects=(*own, *roles, *setup.objects), account=account)

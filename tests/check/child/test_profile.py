@@ -5,12 +5,18 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from konverge.check.accounts import granted
+from konverge.check.in_process import run_in_process
 from konverge.check.manifests import CannotCheck
+from konverge.check.model import Plan, Setup, Task
 from konverge.check.old_apis import modern
 from konverge.check.profile import load
+from konverge.check.subjects import from_target
+from konverge.check.workload import basic
+from konverge.operators.catalog import find
 
 SAMPLE = "apiVersion: example.dev/v1\nkind: Thing\nmetadata: {name: first}\nspec: {size: 1}\n"
 DEFINITION = """
@@ -173,3 +179,22 @@ def test_a_list_whose_keys_may_be_absent_is_no_map() -> None:
     made = modern({**old, "metadata": {"name": "a"}})["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]
     assert "x-kubernetes-list-type" not in made["ports"]
     assert made["kept"]["x-kubernetes-list-map-keys"] == ["port"]
+
+
+@pytest.mark.spec("K-04")
+def test_an_operator_in_python_has_the_roles_that_its_declarations_ask_for() -> None:
+    checked = from_target("webapp")
+    assert checked.setup.account == "operators/webapp-operator"
+    task = Task(
+        subject=checked.subject,
+        setup=msgspec.structs.replace(checked.setup, nodes=1),
+        steps=basic(checked.samples[:1])[:1],
+        plan=Plan("reference"),
+    )
+    run = run_in_process(task, find("webapp"))
+    assert any(exchange.place is not None for exchange in run.exchanges)
+    assert [exchange for exchange in run.exchanges if exchange.status == 403] == []
+    fewer = [obj for obj in checked.setup.objects if obj["kind"] != "ClusterRole"]
+    setup = Setup(objects=tuple(fewer), account="operators/webapp-operator", nodes=1)
+    run = run_in_process(msgspec.structs.replace(task, setup=setup), find("webapp"))
+    assert not any(exchange.place is not None for exchange in run.exchanges)
