@@ -131,7 +131,7 @@ class Edit(msgspec.Struct, frozen=True, tag="edit"):
 
 
 class ApplicationFault(msgspec.Struct, frozen=True, tag="application"):
-    """A stand-in for an application fails from before a step until the rest after it."""
+    """A stand-in for an application fails as a step begins, until it was met a few times or the cluster is at rest."""
 
     server: str
     fault: str
@@ -362,6 +362,8 @@ class Run(msgspec.Struct, kw_only=True):
     """The last lines of the operator's log, each with `incarnation:`."""
     reads: dict[str, int] = {}
     """Verb and resource of the requests: how many. For permissions that are never used."""
+    applications: dict[str, tuple[int, ...]] = {}
+    """The steps in which stand-ins were connected to, by the name of the server."""
     violations: list[str] = []
     """Of what must always hold of the simulated cluster (`konverge.sim.invariants`): defects of Konverge."""
     seconds: float = 0.0

@@ -134,6 +134,8 @@ async def perform(task: Task, operator: Operator, rest: Rest, cluster: Cluster, 
     recorder = Recorder(cluster.server.store)
     handler = OldApis(cluster.server.handle) if task.setup.old_apis else cluster.server.handle
     gate = Gate(handler, recorder, token=token)
+    gate.applications = cluster.applications
+    contacts = _contacts(cluster, recorder)
     perturbers = _attach(task.plan, gate)
     recorder.begin()
     invariants = Invariants(cluster, rollouts=False)  # an operator may delete any pod
@@ -153,10 +155,20 @@ async def perform(task: Task, operator: Operator, rest: Rest, cluster: Cluster, 
     recorder.end()
     run.exchanges, run.changes, run.reads = recorder.exchanges, recorder.changes, dict(recorder.reads)
     run.deliveries = recorder.deliveries
+    run.applications = {server: tuple(sorted(steps)) for server, steps in contacts.items()}
     run.violations = invariants.found
     run.missed = any(not perturber.done for perturber in perturbers)
     run.seconds, run.cpu = time.perf_counter() - began, cpu_seconds() - used
     return run
+
+
+def _contacts(cluster: Cluster, recorder: Recorder) -> dict[str, set[int]]:
+    """The steps in which each stand-in is connected to, filled in while the run goes on."""
+    contacts: dict[str, set[int]] = {}
+    for name, server in (cluster.applications.servers if cluster.applications is not None else {}).items():
+        steps = contacts[name] = set()
+        server.on_connection.append(lambda steps=steps: steps.add(recorder.step))  # type: ignore[misc]
+    return contacts
 
 
 def cpu_seconds() -> float:

@@ -8,6 +8,7 @@ exchange. A perturber that does nothing costs one call.
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -17,6 +18,9 @@ from konverge.check.gate.recorder import Recorder, writing
 from konverge.check.gate.views import Views
 from konverge.check.model import Change, Exchange, Ref
 from konverge.wire.message import Handler, Headers, Request, Response
+
+if TYPE_CHECKING:
+    from konverge.sim.applications import Applications
 
 WRITES = frozenset(("create", "update", "patch", "delete", "deletecollection"))
 
@@ -69,6 +73,8 @@ class Gate:
         self.recorder = recorder
         self.views = Views(recorder)
         self.perturbers: list[Perturber] = []
+        self.applications: Applications | None = None
+        """The stand-ins of the cluster, for perturbations of them."""
         self.crash: Callable[[str], None] = lambda why: None
         """Ends the present incarnation, at once. Set by whoever runs it."""
         self.note: Callable[[str], None] = lambda what: None

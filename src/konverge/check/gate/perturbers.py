@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from konverge.check.gate.application import Failing
 from konverge.check.gate.core import Perturber
 from konverge.check.gate.crashes import Crashing
 from konverge.check.gate.errors import Refusing
@@ -9,6 +10,7 @@ from konverge.check.gate.leader import Deposing
 from konverge.check.gate.outage import Away
 from konverge.check.gate.watching import Delaying, Lagging, Showing, Skipping
 from konverge.check.model import (
+    ApplicationFault,
     Crash,
     Gap,
     Lag,
@@ -38,6 +40,8 @@ def perturber_for(perturbation: Perturbation) -> Perturber | None:
             return Delaying(perturbation)
         case LeaderLost():
             return Deposing(perturbation)
+        case ApplicationFault():
+            return Failing(perturbation)
         case TimePasses(away=True):
             return Away(perturbation)
     return None

@@ -14,6 +14,7 @@ from collections.abc import Callable, Collection, Iterable
 import msgspec
 
 from konverge.check.model import Plan
+from konverge.check.plans.application import applications
 from konverge.check.plans.crash import crashes, pairs
 from konverge.check.plans.edits import edits
 from konverge.check.plans.errors import errors
@@ -34,6 +35,7 @@ GENERATORS: dict[str, Generator] = {
     "own-writes": late_own_writes,
     "edits": edits,
     "errors": errors,
+    "application": applications,
     "leader": leaders,
     "time": times,
 }

@@ -11,6 +11,7 @@ runs that begin at an old revision: the API server's objects alone would not bri
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from contextlib import AsyncExitStack
 from dataclasses import replace
 from functools import partial
@@ -62,6 +63,8 @@ class Server:
         self._only = ""
         self.places: dict[str, Place] = {}
         """By the uid of the pod."""
+        self.on_connection: list[Callable[[], None]] = []
+        """Called before a connection to one of them is served."""
 
     @property
     def supported(self) -> tuple[str, ...]:
@@ -90,6 +93,10 @@ class Server:
         self._fault, self._only = fault, pod
         for place in self.places.values():
             self.show_fault(place)
+
+    def connected(self) -> None:
+        for call in self.on_connection:
+            call()
 
     def show_fault(self, place: Place) -> None:
         fault = self._fault if self._only in ("", place.member.name) else ""
@@ -250,7 +257,10 @@ class Applications:
         place.application.joined(member)
         if self._real:
             ports = ports_of(rule, place.server.kind, member.pod, place.container)
-            place.listeners = [Listener(place.application, member, port, slow=rule.slow) for port in ports]
+            place.listeners = [
+                Listener(place.application, member, port, slow=rule.slow, connected=place.server.connected)
+                for port in ports
+            ]
 
     def _end(self, place: Place) -> None:
         if not place.run:

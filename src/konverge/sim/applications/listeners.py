@@ -11,6 +11,7 @@ import logging
 import os
 import socket
 import ssl
+from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
 
@@ -46,12 +47,15 @@ class Listener:
         port: int,
         *,
         slow: float,
+        connected: Callable[[], None],
         tls: ssl.SSLContext | None = None,
     ) -> None:
+        """`connected` is called before every connection is served."""
         self._application = application
         self._member = member
         self._port = port
         self._slow = slow
+        self._connected = connected
         self._tls = tls
         self._socket: socket.socket | None = None
         self._tasks: set[asyncio.Task[None]] = set()
@@ -114,6 +118,7 @@ class Listener:
             except OSError:
                 return
             connection.setblocking(False)
+            self._connected()  # before its task: a fault that ends now ends the connections that met it
             name = f"{self._member.server} of {self._member.name}"
             task = asyncio.get_running_loop().create_task(self._talk(connection), name=name)
             self._tasks.add(task)
