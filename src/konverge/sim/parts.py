@@ -171,6 +171,8 @@ class Parts:
         if self.kubelet is not None:
             await self.nodes.register(setup or client, make_nodes(nodes) if isinstance(nodes, int) else nodes)
             await create_classes(setup or client)
+        if self._controllers is not False:
+            await asyncio.to_thread(kube.load)
         work = [(service.name, service.run(client)) for service in self._services()]
         if self.kubelet is not None:
             recorder = EventRecorder(client, "kubelet")
