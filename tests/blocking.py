@@ -1,9 +1,10 @@
 """How long single callbacks block the loop: the check that none of them takes too long.
 
 Measured in CPU time, so that waiting for a core counts for nothing. The collector's time is left out: it walks over
-all that a worker of the suite has loaded, which is not the product's. So is what belongs in a thread: virtual
-time has none. What remains depends on how fast the machine is at that moment, so a time over the limit is compared with
-a fixed piece of work that is timed right then.
+all that a worker of the suite has loaded, which is not the product's. So is the time to compile a module of which there
+is no bytecode yet, as in the first run in a new clone; and so is what belongs in a thread: virtual time has none. What
+remains depends on how fast the machine is at that moment, so a time over the limit is compared with a fixed piece of
+work that is timed right then.
 """
 
 from __future__ import annotations
@@ -12,6 +13,11 @@ import asyncio
 import gc
 import json
 import time
+from collections.abc import Callable
+from importlib.machinery import SourceFileLoader
+from typing import Any
+
+from _pytest.assertion import rewrite
 
 LIMIT = 0.5
 """Seconds of CPU time, on a machine that does `_reference_work` in `REFERENCE`."""
@@ -29,6 +35,11 @@ class BlockingTime:
         self.is_collecting = False
         """Another thread may come here between a collection and the report of its end."""
         self._collecting = 0.0
+        self.compiled = 0.0
+        self._compiling: list[tuple[Any, str, Callable[..., Any]]] = [
+            (SourceFileLoader, "source_to_code", SourceFileLoader.source_to_code),
+            (rewrite, "_rewrite_test", rewrite._rewrite_test),  # of tests, and of packages that have a plugin
+        ]
         self._run = asyncio.Handle._run
 
     def __enter__(self) -> BlockingTime:
@@ -46,11 +57,26 @@ class BlockingTime:
 
         asyncio.Handle._run = timed  # type: ignore[method-assign,assignment]
         gc.callbacks.append(self._collector)
+        for owner, name, function in self._compiling:
+            setattr(owner, name, self._compiler(function))
         return self
+
+    def _compiler(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        def compiling(*args: Any, **kwargs: Any) -> Any:
+            start = time.thread_time()
+            try:
+                return function(*args, **kwargs)
+            finally:
+                if asyncio._get_running_loop() is not None:  # else it is in a thread beside the loop
+                    self.compiled += time.thread_time() - start
+
+        return compiling
 
     def __exit__(self, *exc: object) -> None:
         asyncio.Handle._run = self._run  # type: ignore[method-assign]
         gc.callbacks.remove(self._collector)
+        for owner, name, function in self._compiling:
+            setattr(owner, name, function)
 
     def _collector(self, phase: str, info: dict[str, int]) -> None:
         if phase == "start":
@@ -61,7 +87,7 @@ class BlockingTime:
             self.is_collecting = False
 
     def _excused(self, handle: asyncio.Handle) -> float:
-        return self.collected + getattr(handle._loop, "elsewhere", 0.0)
+        return self.collected + self.compiled + getattr(handle._loop, "elsewhere", 0.0)
 
     def error(self) -> str:
         """The problem as text, or an empty text."""
