@@ -23,14 +23,14 @@ pytestmark = [pytest.mark.virtual, pytest.mark.spec("R-78")]
 class Process:
     """A manager of the group, on a wire of its own."""
 
-    def __init__(self, server: ApiServer, name: str, **options: float) -> None:
+    def __init__(self, server: ApiServer, name: str, **options: Any) -> None:
         self.wire = Unreliable(server.transport, 0.0)
         self.name = name
         self.worked: list[str] = []
         self.in_work: set[str] = set()
         self.seconds = 0.0
         client = Client(self.wire, credentials=Static.bearer(server.token))
-        self.manager = Manager(client, name=name, sharding=Sharding(name="op", **options))  # type: ignore[arg-type]
+        self.manager = Manager(client, name=name, sharding=Sharding(name="op", **options))
         self.manager.add(Controller(Secret, self.reconcile))
         self.stop = asyncio.Event()
         self.serving = asyncio.create_task(self.manager.serve(self.stop))
@@ -51,10 +51,10 @@ class Process:
 async def test_keys_are_spread_over_the_live_members(server: ApiServer, client: Client) -> None:
     for number in range(60):
         await client.create(secret(f"s{number}"))
-    first = Process(server, "first")
+    first = Process(server, "first", identity="a")
     await asyncio.sleep(3)
     assert Counter(first.worked) == {f"s{number}": 1 for number in range(60)}
-    second, third = Process(server, "second"), Process(server, "third")
+    second, third = Process(server, "second", identity="b"), Process(server, "third", identity="c")
     await asyncio.sleep(5)
     every = [first, second, third]
     for process in every:
