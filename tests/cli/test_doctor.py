@@ -10,20 +10,27 @@ import pytest
 from konverge.apiserver import ApiServer
 from konverge.cli.checks import Finding, examine
 from konverge.cli.install_objects import install_definitions
+from konverge.cli.installation import Installation
 from konverge.cli.main import main
-from konverge.client import Client, Config, MergePatch, Static
+from konverge.client import Client, Config, Impersonation, MergePatch, Static
 from konverge.objects.kinds.apiextensions_v1 import CustomResourceDefinition
 from konverge.objects.kinds.coordination_v1 import Lease
-from konverge.operators.catalog import find
+from konverge.operators.catalog import Operator, find
+from konverge.operators.loading import as_operator
+from konverge.runtime import Manager
 from konverge.sim.processes.isolation import why_not
+from tests.runtime.webhooks.contract import hooks
 
 WEBAPP = find("webapp")
 
 
-async def findings(server: ApiServer, token: str = "") -> dict[str, Finding]:
+async def findings(
+    server: ApiServer, token: str = "", *, operator: Operator = WEBAPP, user: str = "", cert_manager: bool = False
+) -> dict[str, Finding]:
     url = await server.listen()
-    config = Config(server=url, credentials=Static.bearer(token or server.token))
-    return {finding.check: finding for finding in await examine(config, [WEBAPP], "default")}
+    config = Config(server=url, credentials=Static.bearer(token or server.token), impersonate=Impersonation(user=user))
+    result = await examine(config, [operator], "default", cert_manager=cert_manager)
+    return {finding.check: finding for finding in result}
 
 
 async def test_a_cluster_with_everything_is_fine(server: ApiServer, client: Client) -> None:
@@ -56,6 +63,24 @@ async def test_a_lease_that_is_not_renewed_is_noticed(server: ApiServer, client:
     await client.create({"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", **body}, resource=Lease.resource)
     finding = (await findings(server))["webapp lease"]
     assert (finding.verdict, finding.text.startswith("gone has not renewed it for ")) == ("warn", True)
+
+
+async def test_the_permissions_of_webhooks_are_checked(server: ApiServer, client: Client) -> None:
+    manager = Manager(name="pools")
+    for hook in hooks([]):
+        manager.add_webhook(hook)
+    pools = as_operator(manager)
+    finding = (await findings(server, operator=pools, user="mallory"))["pools webhooks"]
+    assert finding.verdict == "fail"
+    assert "pools-operator-webhook in namespace default" in finding.text
+    assert "konverge rbac" in finding.text
+    assert (await findings(server, operator=pools, user="mallory", cert_manager=True))["pools webhooks"].verdict == "ok"
+    installation = Installation(operators=[pools], namespace="default")
+    for obj in installation.access():
+        await client.apply(obj, field_manager="test")
+    account = f"system:serviceaccount:default:{installation.name}"
+    by_check = await findings(server, operator=pools, user=account)
+    assert [by_check[f"pools {check}"].verdict for check in ("permissions", "webhooks")] == ["ok", "ok"]
 
 
 async def test_without_access_there_is_one_finding(server: ApiServer) -> None:

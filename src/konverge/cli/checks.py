@@ -9,7 +9,8 @@ from typing import Any, Literal, NamedTuple
 
 from konverge import clock
 from konverge.cli.install_objects import missing_kinds
-from konverge.cli.installation import home_controllers, provider_permissions, sharding_of
+from konverge.cli.installation import Installation, home_controllers, provider_permissions, sharding_of
+from konverge.cli.webhook_objects import WebhookObjects
 from konverge.client import Client, ClientError, Config, Forbidden, NotFound
 from konverge.client.call import Call
 from konverge.objects.kinds.apiextensions_v1 import CustomResourceDefinition
@@ -17,7 +18,7 @@ from konverge.objects.kinds.coordination_v1 import Lease
 from konverge.objects.times import parse_time
 from konverge.operators.catalog import Operator, command_line
 from konverge.runtime.containment import first_difference
-from konverge.runtime.rbac import missing_permissions, permissions
+from konverge.runtime.rbac import Permission, missing_permissions, permissions
 
 Verdict = Literal["ok", "warn", "fail"]
 Answer = tuple[Verdict, str]
@@ -60,8 +61,10 @@ def _isolation() -> Finding:
     return Finding("process pods", "ok", "isolated: namespaces of their own")
 
 
-async def examine(config: Config, operators: Sequence[Operator], namespace: str) -> list[Finding]:
-    """All checks of a cluster; without access there is only one."""
+async def examine(
+    config: Config, operators: Sequence[Operator], namespace: str, *, cert_manager: bool = False
+) -> list[Finding]:
+    """All checks of a cluster; without access there is only one. With `cert_manager`, that issues certificates."""
     async with Client.connect(config, user_agent="konverge/doctor") as client:
         findings = [await _finding("server", _access(client))]
         if findings[0].verdict == "fail":
@@ -70,6 +73,9 @@ async def examine(config: Config, operators: Sequence[Operator], namespace: str)
         for operator in operators:
             findings.append(await _finding(f"{operator.name} definitions", _definitions(client, operator)))
             findings.append(await _finding(f"{operator.name} permissions", _permissions(client, operator, namespace)))
+            if webhooks := _webhooks(operator, namespace, cert_manager=cert_manager):
+                granted = _granted(client, operator, webhooks.permissions())
+                findings.append(await _finding(f"{operator.name} webhooks", granted))
             findings.append(await _finding(f"{operator.name} lease", _lease(client, operator, namespace)))
     return findings
 
@@ -133,6 +139,17 @@ async def _permissions(client: Client, operator: Operator, namespace: str) -> An
     sharded = sharding_of([operator]) is not None
     controllers = home_controllers([operator])
     needed = permissions(controllers, lease_namespace=namespace, sharded=sharded) + provider_permissions([operator])
+    return await _granted(client, operator, needed)
+
+
+def _webhooks(operator: Operator, namespace: str, *, cert_manager: bool) -> WebhookObjects:
+    """The webhooks of an operator as `konverge manifests` installs them: it keeps their certificate, and tells the API
+    server about it. Where cert-manager does that, no permission is needed."""
+    installed = Installation(operators=[operator], namespace=namespace, cert_manager=cert_manager)
+    return installed.webhooks
+
+
+async def _granted(client: Client, operator: Operator, needed: Sequence[Permission]) -> Answer:
     missing = await missing_permissions(client, needed)
     if missing:
         listed = "; ".join(map(str, missing[:3])) + (f" and {len(missing) - 3} more" if len(missing) > 3 else "")

@@ -33,6 +33,9 @@ def add(commands: Any) -> None:
     if not is_own(parser):
         _add_operator(parser)
     parser.add_argument("-n", "--namespace", type=namespace, help="namespace of the Lease (the context's by default)")
+    parser.add_argument(
+        "--cert-manager", action="store_true", help="cert-manager issues the certificate of the webhooks"
+    )
     add_output(parser, "text", "json")
     parser.set_defaults(run=run)
 
@@ -62,7 +65,8 @@ def run(arguments: argparse.Namespace) -> int:
         findings.append(Finding("configuration", "fail", str(error)))
     else:
         findings.append(Finding("configuration", "ok", f"{config.server} ({config.source})"))
-        findings += asyncio.run(examine(config, operators, arguments.namespace or config.namespace))
+        home = arguments.namespace or config.namespace
+        findings += asyncio.run(examine(config, operators, home, cert_manager=arguments.cert_manager))
     print(_text(findings, arguments.output))
     return FAILED if any(finding.verdict == "fail" for finding in findings) else 0
 
