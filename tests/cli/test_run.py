@@ -8,16 +8,18 @@ import os
 import signal
 import sys
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import aclosing, asynccontextmanager
 from pathlib import Path
 
 import pytest
 
 from konverge.apiserver import ApiServer
+from konverge.cli.install_objects import install_definitions
 from konverge.client import Client, Static
 from konverge.objects import ObjectMeta
 from konverge.objects.kinds.apps_v1 import Deployment
 from konverge.objects.kinds.coordination_v1 import Lease
+from konverge.operators.catalog import find
 from konverge.operators.webapp import WebApp, WebAppSpec
 from konverge.wire.message import Request
 from konverge.wire.pool import ConnectionPool
@@ -56,15 +58,31 @@ async def served_at(process: asyncio.subprocess.Process, what: str) -> str:
 
 
 @pytest.mark.blocking
-async def test_missing_definitions_are_one_line_that_says_what_to_do(tmp_path: Path) -> None:
-    async with served(tmp_path) as (_, kubeconfig):
-        process = await begin(kubeconfig)
-        _, errors = await process.communicate()
-    assert process.returncode == 1
-    assert errors.decode() == (
-        "konverge run: the definitions of webapp are not installed: `konverge crd webapp | kubectl apply -f -`, "
-        "or add --install-crds\n"
-    )
+async def test_missing_definitions_are_a_line_that_says_what_to_do_and_are_waited_for(tmp_path: Path) -> None:
+    async with served(tmp_path) as (client, kubeconfig):
+        process = await begin(kubeconfig, "--log-format", "json")
+        try:
+            line = json.loads(await heard(process, "is not served"))["msg"]
+            assert line == (
+                "webapps.apps.konverge.dev (apps.konverge.dev/v1) is not served; waiting for it; "
+                "install its definition: `konverge crd webapp | kubectl apply -f -`"
+            )
+            await install_definitions(client, [find("webapp")])
+            await client.create(
+                WebApp(metadata=ObjectMeta(name="web", namespace="default"), spec=WebAppSpec(image="a:1"))
+            )
+            await heard(process, "webapps.apps.konverge.dev is served now")
+            events = client.watch(Deployment, "default", field_selector="metadata.name=web")
+            async with aclosing(events):
+                async for event in events:
+                    if event.type == "ADDED":
+                        break
+            process.terminate()
+            assert await process.wait() == 0
+        finally:
+            if process.returncode is None:
+                process.kill()
+            await process.communicate()
 
 
 @pytest.mark.blocking

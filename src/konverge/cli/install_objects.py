@@ -67,19 +67,6 @@ def _serves(definition: Any) -> bool:
     )
 
 
-async def check_definitions(client: Client, operators: Iterable[Operator]) -> None:
-    """Raises CommandFailed with what to do when a definition is missing: a cache would wait for it in vain."""
-    from konverge.operators.catalog import command_line
-
-    missing = [operator for operator in operators if await missing_kinds(client, operator)]
-    if missing:
-        names = " ".join(operator.name for operator in missing)
-        raise CommandFailed(
-            f"the definitions of {names} are not installed: `{command_line('crd', missing)} | kubectl apply -f -`, "
-            "or add --install-crds"
-        )
-
-
 async def missing_kinds(client: Client, operator: Operator) -> list[str]:
     """The kinds of an operator that the server does not serve in its version, as `webapps.apps.konverge.dev/v1`."""
     served = {served.resource for served in await client.mapper.all()}

@@ -141,7 +141,7 @@ def _place(
 
 
 async def serve(arguments: argparse.Namespace, operators: list[Operator], settings: Configuration) -> None:
-    from konverge.cli.install_objects import check_definitions, install_definitions
+    from konverge.cli.install_objects import install_definitions
     from konverge.client import Client
     from konverge.operators.catalog import joint_name
     from konverge.runtime.program import serve_until_signal
@@ -150,8 +150,6 @@ async def serve(arguments: argparse.Namespace, operators: list[Operator], settin
     async with Client.connect(config, user_agent=f"konverge/{joint_name(operators)}") as client:
         if arguments.install_crds:
             await install_definitions(client, operators)
-        else:
-            await check_definitions(client, operators)
         manager = make_manager(arguments, operators, settings, client, config.namespace)
         place_webhooks(manager, arguments, config.server)
         manager.source = " ".join(getattr(arguments, "operators", ()))
