@@ -55,7 +55,8 @@ def _chosen(every: Sequence[Field], sample: Obj, admission: Admission) -> list[C
     for sort in (_is_scale, _is_storage, _is_switch, _is_carried, _is_service, _is_plain):
         candidates = [field for field in every if sort(field)]
         made = (change for field in candidates for change in changes(field, sample, admission) if not change.bad)
-        best = max(made, key=lambda change: change.worth, default=None)
+        made = (change for change in made if sort is not _is_storage or change.name == "grow")
+        best = max(made, key=lambda change: change.worth - change.remote, default=None)
         if best is not None:
             chosen.append(best)
     return chosen
@@ -66,7 +67,8 @@ def _is_scale(field: Field) -> bool:
 
 
 def _is_storage(field: Field) -> bool:
-    return field.core in ("StorageSize", "Amounts") and (field.given or field.depth <= 2)
+    known = ("StorageSize", "Amounts", "ResourceRequirements", "VolumeResourceRequirements")
+    return field.core in known and (field.given or field.depth <= 2)
 
 
 def _is_switch(field: Field) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Mapping
 from typing import Any
 
@@ -13,6 +12,7 @@ from konverge.apiserver.crd.serving.strategy import CustomKind
 from konverge.apiserver.field_errors import FieldError
 from konverge.apiserver.status import ApiError
 from konverge.check.inputs.core_types import Schema
+from konverge.check.inputs.fields import schema_for
 from konverge.check.inputs.paths import Path
 from konverge.check.model import Obj
 
@@ -29,6 +29,7 @@ class Admission:
         spec = definition["spec"]
         versions = spec.get("versions") or [{"name": spec.get("version", version), "schema": spec.get("validation")}]
         self._kind = CustomKind(definition, next(item for item in versions if item["name"] == version))
+        self._schema = schema_for(definition, version)
 
     def errors(self, obj: Obj, old: Obj | None = None) -> list[str]:
         """Why it would be refused, as a new object or, with `old`, as an update of that."""
@@ -36,15 +37,13 @@ class Admission:
 
     def field_errors(self, obj: Obj, old: Obj | None = None) -> list[FieldError | ApiError]:
         try:
-            if old is None:
-                return list(self._kind.errors_of_new(copy.deepcopy(obj)))
-            return list(self._kind.errors_of_update(copy.deepcopy(obj), self.stored(old)))
+            return list(self._kind.errors_of_update(obj, None if old is None else self.stored(old)))
         except ApiError as error:
             return [error]
 
     def schema_at(self, path: Path) -> Schema:
         """The schema of a place; an empty one where the definition leaves it open."""
-        schema: Any = self._kind.raw
+        schema: Any = self._schema
         for part in path:
             inner = (schema.get("properties") or {}).get(part) if isinstance(part, str) else schema.get("items")
             schema = inner if inner is not None else schema.get("additionalProperties")

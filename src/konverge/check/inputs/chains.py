@@ -31,6 +31,8 @@ _AGAIN = 12
 """What a change is worth less for each that was like it: the same type under the same name in another component."""
 
 
+_FIRST = 4
+"""The first change of a kind counts as if it were so much nearer to the root: there may be no nearer one."""
 _STOPS = re.compile(r"paus|suspend|protect|manage|stop|skip|disable|maintenance|run(ning)?$")
 """Fields after which an operator rightly does nothing with others."""
 
@@ -112,14 +114,19 @@ def _ranked(turns: Iterable[Turn], chance: random.Random | None) -> list[Turn]:
     """By worth; the second change of a field and the second of a kind are worth less than the first of others."""
     seen: Counter[object] = Counter()
     ranked = []
-    for turn in sorted(turns, key=lambda item: -item.worth):
+    for turn in sorted(turns, key=lambda item: _remote(item) - item.worth):
         same_field = turn.change.field if turn.change is not None else turn.kind
-        worth = turn.worth - _AGAIN * (seen[turn.kind] + seen[same_field])
+        remote = _remote(turn) / (1 if seen[turn.kind] else _FIRST)
+        worth = turn.worth - remote - _AGAIN * (seen[turn.kind] + seen[same_field])
         worth += chance.uniform(-5, 5) if chance is not None else 0.0
         seen[turn.kind] += 1
         seen[same_field] += 1
         ranked.append(msgspec.structs.replace(turn, worth=worth))
     return sorted(ranked, key=lambda item: -item.worth)
+
+
+def _remote(turn: Turn) -> int:
+    return turn.change.remote if turn.change is not None else 0
 
 
 def _chained(
@@ -133,10 +140,15 @@ def _chained(
         chosen, others = others[:size], others[size:]
         last = lasting[:1] if not chosen or not others or (lasting and lasting[0].worth >= chosen[-1].worth) else []
         lasting = lasting[len(last) :]
-        steps = [step for turn in chosen for step in turn.steps]
+        steps = [step for turn in sorted(chosen, key=_scales) for step in turn.steps]
         for turn in last:
             steps += [*turn.steps, *_anew(turn.steps[-1], objects, sample)]
         yield max(turn.worth for turn in (*chosen, *last)), Plan(pattern, steps=(create, *steps))
+
+
+def _scales(turn: Turn) -> bool:
+    """Some operators cannot scale down: what comes after would be tried on more members than the sample has."""
+    return turn.kind[0] == "Replicas"
 
 
 def _anew(step: Step, objects: Sequence[Obj], sample: Obj) -> Iterator[Step]:

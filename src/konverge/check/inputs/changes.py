@@ -36,6 +36,8 @@ class ChangeOfInput(msgspec.Struct, frozen=True, kw_only=True):
     bad: bool = False
     lasting: bool = False
     worth: int = 0
+    remote: int = 0
+    """What it is worth less for being far from the root, or inside a type that operators mostly carry over."""
     objects: tuple[Obj, ...] = ()
     """What has to be created before."""
 
@@ -48,7 +50,7 @@ def changes(field: Field, sample: Obj, admission: Admission) -> list[ChangeOfInp
     """
     value = paths.get(sample, field.path)
     made = [_change(field, proposal, sample, admission) for proposal in _proposals(field, value)]
-    return sorted((change for change in made if change is not None), key=lambda change: -change.worth)
+    return sorted((change for change in made if change is not None), key=lambda change: change.remote - change.worth)
 
 
 def _proposals(field: Field, value: Any) -> Iterator[Proposal]:
@@ -64,7 +66,7 @@ def _proposals(field: Field, value: Any) -> Iterator[Proposal]:
 
 def _change(field: Field, proposal: Proposal, sample: Obj, admission: Admission) -> ChangeOfInput | None:
     base, states, about = sample, [], []
-    if field.switch and paths.get(sample, field.switch) is not True:
+    if field.switch and not field.given and paths.get(sample, field.switch) is not True:
         base = with_value(sample, field.switch, True, admission)
         if admission.errors(base, sample):
             return None
@@ -89,14 +91,10 @@ def _change(field: Field, proposal: Proposal, sample: Obj, admission: Admission)
         about=tuple(about),
         bad=proposal.bad,
         lasting=lasting,
-        worth=_worth(field, proposal),
+        worth=proposal.worth + (8 if field.given else 0),
+        remote=4 * max(0, field.depth - 2) + (12 if field.inside else 0),
         objects=proposal.objects,
     )
-
-
-def _worth(field: Field, proposal: Proposal) -> int:
-    """Near the root and in the sample is worth more; parts of a PodSpec are mostly carried over."""
-    return proposal.worth - 4 * max(0, field.depth - 2) - (12 if field.inside else 0) + (8 if field.given else 0)
 
 
 def accepted(base: Obj, last: Obj, field: Field, value: Any, admission: Admission) -> Obj | None:

@@ -72,14 +72,22 @@ class Field(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def schema_for(definition: Obj, version: str) -> Schema:
-    """The schema of one version of a definition; an empty one if it has none."""
+    """The schema of one version of a definition; that of another, if this one leaves the spec open."""
     spec = definition["spec"]
-    versions = spec.get("versions") or [{"name": spec.get("version"), "schema": spec.get("validation")}]
-    for item in versions:
-        if item["name"] == version:
-            return schema_of(item.get("schema")) or schema_of(spec.get("validation")) or {}
-    known = ", ".join(str(item["name"]) for item in versions)
-    raise LookupError(f"{definition['metadata']['name']} has no version {version!r}, only {known}: correct the sample")
+    versions = spec.get("versions") or [{"name": spec.get("version")}]
+    schemas = {
+        item["name"]: schema_of(item.get("schema")) or schema_of(spec.get("validation")) or {} for item in versions
+    }
+    if version not in schemas:
+        known = ", ".join(map(str, schemas))
+        raise LookupError(
+            f"{definition['metadata']['name']} has no version {version!r}, only {known}: correct the sample"
+        )
+    return max((schemas[version], *schemas.values()), key=lambda schema: bool(_spec(schema).get("properties")))
+
+
+def _spec(schema: Schema) -> Schema:
+    return (schema.get("properties") or {}).get("spec") or {}
 
 
 def fields(definition: Obj, version: str, sample: Obj) -> list[Field]:
@@ -90,7 +98,7 @@ def fields(definition: Obj, version: str, sample: Obj) -> list[Field]:
 
     Items of lists and of maps stand for all of their kind: the first that the sample has, or one that would be added.
     """
-    schema = (schema_for(definition, version).get("properties") or {}).get("spec") or {}
+    schema = _spec(schema_for(definition, version))
     scale = _scale_path(definition, version)
     seen = list(_below(("spec",), schema, sample, "", ()))
     seen = [_as_replicas(field) if paths.text(field.path) == scale else field for field in seen]

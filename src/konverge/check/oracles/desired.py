@@ -124,8 +124,15 @@ def is_own(key: str, step: Step) -> bool:
 
 
 _TELLING = re.compile(r"status\.(.*\.)?(status|phase|state|ready|health)", re.IGNORECASE)
+_HEALTH = re.compile(r"ready|available|healthy", re.IGNORECASE)
 
 
 def is_said(differences: Iterable[Difference], step: Step) -> bool:
     """Whether the custom resource's own status says that it is in another state: not ready, refused, failed."""
     return any(is_own(item.key, step) and _TELLING.fullmatch(item.path) for item in differences)
+
+
+def is_refused(differences: Iterable[Difference], step: Step) -> bool:
+    """Whether a condition of the custom resource says so that is about more than readiness: an unsupported change."""
+    telling = (item.path for item in differences if is_own(item.key, step) and _TELLING.fullmatch(item.path))
+    return any(not _HEALTH.search(path) for path in telling)

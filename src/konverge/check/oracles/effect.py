@@ -14,6 +14,8 @@ from typing import Any
 from konverge.check.inputs.paths import ABSENT, get
 from konverge.check.model import Alarm, Apply, Run, Severity
 from konverge.check.oracles.desired import Difference, Rested, differing, is_own, rests
+from konverge.check.oracles.path_dependence import path_dependence
+from konverge.check.oracles.recovery import recovery
 from konverge.check.reference import Reference
 
 HANDED_ON = frozenset(
@@ -32,8 +34,11 @@ def effect(run: Run, reference: Reference) -> Iterator[Alarm]:
     said: set[str] = set()
     known = rests(run)
     asked: set[bytes] = set()
+    spoilt = {alarm.step for oracle in (path_dependence, recovery) for alarm in oracle(run, reference)}
     for before, now in pairwise(known):
         asked.add(before.desired)
+        if before.step.name in spoilt:
+            return  # what is left over from an earlier change may keep the operator from later ones
         step = now.step
         if not step.about or step.expect or now.checkpoint.refused or not now.checkpoint.rested:
             continue

@@ -7,23 +7,40 @@ from collections.abc import Iterator
 
 from konverge.check.differences import ABSENT
 from konverge.check.model import Alarm, Delete, Run, Severity, Step
-from konverge.check.oracles.desired import Difference, Rested, differing, is_own, is_said, repeats
+from konverge.check.oracles.desired import Difference, Rested, differing, is_own, is_refused, is_said, repeats
 from konverge.check.reference import Reference
 
 
 def path_dependence(run: Run, reference: Reference) -> Iterator[Alarm]:
     """One alarm per field that depends on the past; after mistakes of the user, `recovery` judges."""
+    if run.plan.perturbations:
+        return  # `state` judges what a fault leads to
     said: set[tuple[str, str, str]] = set()
     for before, now, between in repeats(run):
         if any(step.expect for step in between):
             continue
         differences = differing(before.checkpoint, now.checkpoint, run, reference)
-        held = (_is_again(between) and is_said(differences, now.step)) or _is_order(between)
-        for difference in differences:
+        again = _is_again(between)
+        held = (is_said if again else is_refused)(differences, now.step) or _is_order(between)
+        for difference in own(differences):
+            if again and difference.key.startswith("secrets ") and difference.path.startswith("data."):
+                continue  # a new object has new passwords
             alarm = _alarm(difference, now, between, held=held)
             if alarm.group not in said:
                 said.add(alarm.group)
                 yield alarm
+
+
+def own(differences: list[Difference]) -> list[Difference]:
+    """Without what follows from others: the status of an object whose spec differs, and its pods."""
+    decided = {item.key for item in differences if item.path.startswith(("spec.", "data."))}
+    decided = {key for key in decided if not key.startswith("pods ")}
+    return [
+        item
+        for item in differences
+        if not (item.key in decided and item.path.startswith("status."))
+        and not (item.key.startswith("pods ") and decided)
+    ]
 
 
 def _is_again(between: list[Step]) -> bool:
@@ -45,7 +62,7 @@ def _alarm(difference: Difference, now: Rested, between: list[Step], *, held: bo
     past = "the custom resource is the same as before" if again else f"{about} was changed back"
     return Alarm(
         oracle="path-dependence",
-        severity="low" if held else severity(difference, now.step),
+        severity="low" if held else severity(difference, now.step, about),
         object=difference.key,
         field=difference.path,
         sentence=f"{sentence(difference)}, although {past}",
@@ -70,9 +87,10 @@ def _short(value: object) -> str:
     return text if len(text) <= 60 else f"{text[:57]}..."
 
 
-def severity(difference: Difference, step: Step) -> Severity:
+def severity(difference: Difference, step: Step, about: str = "") -> Severity:
     """A field that an operator decides is high; pods that stay behind are medium; volumes and texts of a status low."""
     key, path, _, _ = difference
+    named = about.rpartition(".")[2].partition("[")[0]
     resource = key.partition(" ")[0]
     if resource in ("persistentvolumeclaims", "persistentvolumes") or is_own(key, step):
         return "low"  # volumes outlive what used them; the custom resource's own status is judged by others
@@ -80,6 +98,6 @@ def severity(difference: Difference, step: Step) -> Severity:
         return "medium"
     if not path and resource == "secrets":
         return "low"  # often kept on purpose: what it holds was given to others
-    if path.startswith("metadata.annotations") or (not path and resource == "configmaps"):
+    if (path.startswith("metadata.annotations") and named not in path) or (not path and resource == "configmaps"):
         return "medium"
     return "high"

@@ -6,19 +6,21 @@ from collections.abc import Iterator
 
 from konverge.check.model import Alarm, Run, Step
 from konverge.check.oracles.desired import Difference, Rested, differing, repeats
-from konverge.check.oracles.path_dependence import sentence, severity
+from konverge.check.oracles.path_dependence import own, sentence, severity
 from konverge.check.reference import Reference
 
 
 def recovery(run: Run, reference: Reference) -> Iterator[Alarm]:
     """Alarms for what stays as the mistake left it. Later turns of the run say nothing once one has failed."""
+    if run.plan.perturbations:
+        return  # `state` judges what a fault leads to
     for before, now, between in repeats(run):
         mistakes = [step for step in between if step.expect]
         if not mistakes:
             continue
         alarms = [
             _alarm(difference, now, mistakes[-1], between)
-            for difference in differing(before.checkpoint, now.checkpoint, run, reference)
+            for difference in own(differing(before.checkpoint, now.checkpoint, run, reference))
         ]
         yield from alarms
         if any(alarm.severity != "low" for alarm in alarms):

@@ -185,12 +185,12 @@ class CustomKind:
         apply_defaults(read, self.root)
         return self._errors(read, None, lambda warning: None)
 
-    def errors_of_update(self, obj: Obj, old: Obj) -> list[FieldError]:
-        """The same for an update of an object that is stored as `old`."""
-        read = self.read(msgspec.json.encode(obj), "Strict").obj
+    def errors_of_update(self, obj: Obj, old: Obj | None) -> list[FieldError]:
+        """What an apply would be refused for, of an object that is stored as `old` or not yet; unknown fields go."""
+        read = self.read(msgspec.json.encode(obj), "Ignore").obj
         if self.has_status:
             read.pop("status", None)
-            read |= {"status": old["status"]} if "status" in old else {}
+            read |= {"status": old["status"]} if old is not None and "status" in old else {}
         apply_defaults(read, self.root)
         return self._errors(read, old, lambda warning: None)
 
