@@ -6,20 +6,20 @@ counted. Ctrl-C ends it as well; what is known by then is reported.
 
 from __future__ import annotations
 
+from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from itertools import islice
 from typing import Protocol
 
 import msgspec
 
 from konverge.check.budget import Budget
 from konverge.check.differences import Masks
-from konverge.check.findings import Evidence, Findings, Group, group_of
+from konverge.check.findings import Evidence, Findings, Group, by_cause, first_turn, group_of
 from konverge.check.model import Alarm, Finding, Plan, Run, Setup, Step, Subject, Task
 from konverge.check.names import Names
 from konverge.check.oracles import judge as judge_run
-from konverge.check.plans import derive
+from konverge.check.planning import OF_INPUT, Planner, faults_only
 from konverge.check.real_rest import quiet_after
 from konverge.check.reference import Reference, reference_of
 from konverge.check.shrink import Shrinker
@@ -102,22 +102,6 @@ class Outcome(msgspec.Struct, kw_only=True):
 Judge = Callable[[Run, Reference], Iterable[Alarm]]
 
 
-class Planned(msgspec.Struct):
-    """Plans by value, and what else could be tried and is not, as sentences."""
-
-    plans: list[Plan]
-    left_out: list[str] = []
-
-
-Planner = Callable[[Reference, Options], Planned]
-
-
-def plans_by_value(reference: Reference, options: Options) -> Planned:
-    """What can go wrong with this operator, the most telling first."""
-    derived = derive(reference, only=options.only, seed=options.seed)
-    return Planned(derived.plans, derived.left_out)
-
-
 class Campaign:
     """One check of one operator.
 
@@ -134,7 +118,7 @@ class Campaign:
         *,
         listener: Listener | None = None,
         judge: Judge = judge_run,
-        planner: Planner = plans_by_value,
+        planner: Planner = faults_only,
     ) -> None:
         self._options = options or Options()
         self._runner, self._judge, self._planner = runner, judge, planner
@@ -195,42 +179,59 @@ class Campaign:
     # -------------------------------------------------------------- the search
 
     def _search(self, outcome: Outcome, findings: Findings, budget: Budget) -> None:
-        planned = self._planner(outcome.reference, self._options)
-        plans = planned.plans
+        planned = self._planner(outcome.reference, self._options.only, self._options.seed)
         outcome.notes += [f"left out: {sentence}" for sentence in planned.left_out]
-        tasks = (msgspec.structs.replace(self._base, plan=plan) for plan in plans)
-        done: list[Plan] = []
+        waiting = deque(planned.plans)
+        done, total = 0, len(waiting)
         try:
-            for task, run in self._performed(tasks, budget):
-                done.append(task.plan)
-                alarms = list(self._judge(run, outcome.reference))
-                outcome.performed.append(_performed(run, alarms))
-                first = findings.add(task, run, outcome.reference, alarms)
-                if first is not None:
-                    self._listener.found(first)
-                self._listener.progress(task.plan.pattern, len(done), len(plans))
+            for task, run in self._performed(waiting, budget):
+                done += 1
+                rest = self._judged(task, run, outcome, findings)
+                if rest is not None:
+                    waiting.append(rest)
+                    total += 1
+                self._listener.progress(task.plan.pattern, done, total)
         finally:
-            outcome.left_out = _left_out(plans, done)
+            outcome.left_out = dict(Counter(plan.pattern for plan in waiting))
 
-    def _performed(self, tasks: Iterator[Task], budget: Budget) -> Iterator[tuple[Task, Run]]:
-        """Runs as they end, as many at once as there are jobs."""
+    def _judged(self, task: Task, run: Run, outcome: Outcome, findings: Findings) -> Plan | None:
+        """Notes what a run shows. What a chain of changes had behind its first alarm is left for another run."""
+        alarms = list(self._judge(run, outcome.reference))
+        rest = None
+        if task.plan.pattern in OF_INPUT:
+            alarms, rest = first_turn(run, alarms)
+        outcome.performed.append(_performed(run, alarms))
+        for mine in by_cause(run, alarms):
+            first = findings.add(task, run, outcome.reference, mine)
+            if first is not None:
+                self._listener.found(first)
+        return rest
+
+    def _performed(self, plans: deque[Plan], budget: Budget) -> Iterator[tuple[Task, Run]]:
+        """Runs as they end, as many at once as there are jobs. Takes plans as long as there is time."""
         if self._runner.jobs <= 1:
-            for task in tasks:
-                if not budget.searching:
-                    return
+            while plans and budget.searching:
+                task = self._task(plans.popleft())
                 yield task, self._runner.run(task)
             return
-        with ThreadPoolExecutor(self._runner.jobs) as pool:
-            running: dict[Future[Run], Task] = {}
+        pool = ThreadPoolExecutor(self._runner.jobs, "check")
+        running: dict[Future[Run], Task] = {}
+        try:
             while True:
-                if budget.searching:
-                    for task in islice(tasks, self._runner.jobs - len(running)):
-                        running[pool.submit(self._runner.run, task)] = task
+                while plans and budget.searching and len(running) < self._runner.jobs:
+                    task = self._task(plans.popleft())
+                    running[pool.submit(self._runner.run, task)] = task
                 if not running:
                     return
                 ended, _ = wait(running, return_when=FIRST_COMPLETED)
                 for future in ended:
                     yield running.pop(future), future.result()
+        finally:  # after an interrupt, runs under way end with their workers
+            plans.extendleft(task.plan for task in running.values())
+            pool.shutdown(wait=False, cancel_futures=True)
+
+    def _task(self, plan: Plan) -> Task:
+        return msgspec.structs.replace(self._base, plan=plan)
 
     # -------------------------------------------------------------- what is known in the end
 
@@ -299,12 +300,3 @@ def _performed(run: Run, alarms: Iterable[Alarm]) -> Performed:
     steps = {step.name: step.about for step in run.steps}
     about = next((steps.get(alarm.step, "") for alarm in alarms), "")
     return Performed(plan=run.plan, missed=run.missed, problem=run.problem, groups=groups, about=about, cpu=run.cpu)
-
-
-def _left_out(plans: list[Plan], done: list[Plan]) -> dict[str, int]:
-    counts: dict[str, int] = {}
-    for plan in plans:
-        counts[plan.pattern] = counts.get(plan.pattern, 0) + 1
-    for plan in done:
-        counts[plan.pattern] -= 1
-    return {pattern: count for pattern, count in counts.items() if count}

@@ -7,15 +7,19 @@ same group (oracle, object, field) are one finding. What the reference itself sh
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 
 from konverge.check.folding import folded
-from konverge.check.model import SEVERITIES, Alarm, Finding, Run, Task
+from konverge.check.inputs import remainder
+from konverge.check.model import SEVERITIES, Alarm, Finding, Plan, Run, Task
 from konverge.check.names import Names
 from konverge.check.reference import Reference
 from konverge.check.sentences import sentence
 
 Group = tuple[str, str, str]
+OURS = "konverge"
+"""The oracle about defects of Konverge itself: its field is a sentence with names in it."""
 
 DERIVED = frozenset(
     (
@@ -57,6 +61,33 @@ def in_order(alarms: Iterable[Alarm], run: Run) -> list[Alarm]:
         )
 
     return sorted(alarms, key=key)
+
+
+LEAVES_NO_TRACE = frozenset(("effect", "needless writes", "permissions", "status"))
+"""Alarms after which the next change of a chain begins from a good state all the same."""
+
+
+def first_turn(run: Run, alarms: Sequence[Alarm]) -> tuple[list[Alarm], Plan | None]:
+    """The alarms of a chain of changes up to the first that spoils what is behind it, and that as another plan."""
+    positions = {step.name: number for number, step in enumerate(run.steps)}
+    serious = [item for item in alarms if item.severity != "low" and item.oracle not in LEAVES_NO_TRACE and item.step]
+    if not serious:
+        return list(alarms), None
+    first = min(serious, key=lambda alarm: positions.get(alarm.step, len(positions)))
+    rest = remainder(run.plan, first.step)
+    last = len(run.steps) - (len(rest.steps or ()) - 1 if rest is not None else 0)
+    return [alarm for alarm in alarms if positions.get(alarm.step, 0) < last], rest
+
+
+def by_cause(run: Run, alarms: Sequence[Alarm]) -> list[list[Alarm]]:
+    """Alarms of one run by what led to them: one perturbation, or one field that was changed."""
+    if run.plan.perturbations or run.plan.steps is None:
+        return [list(alarms)] if alarms else []
+    fields = {step.name: step.about or step.name for step in run.steps}
+    causes: dict[str, list[Alarm]] = {}
+    for alarm in alarms:
+        causes.setdefault(fields.get(alarm.step, ""), []).append(alarm)
+    return list(causes.values())
 
 
 class Findings:
@@ -126,7 +157,8 @@ def group_of(alarm: Alarm) -> Group:
     >>> group_of(Alarm(oracle="state", severity="high", object="pods default/web-6d4cf56db6-x7k2p", sentence=""))
     ('state', 'pods default/web-*-*', '')
     """
-    return alarm.oracle, folded(alarm.object), alarm.field
+    field = re.sub(r"[\w.]*-[\w.-]*", "*", alarm.field) if alarm.oracle == OURS else alarm.field
+    return alarm.oracle, folded(alarm.object), field
 
 
 def details(every: Sequence[Evidence]) -> list[Alarm]:

@@ -109,6 +109,10 @@ def _fewer_steps(evidence: Evidence) -> Iterator[Task]:
         return
     if any(isinstance(item, Edit | TimePasses) for item in task.plan.perturbations):
         return  # they name steps by number
+    about = steps[needed - 1].about
+    of_field = tuple(step for number, step in enumerate(steps) if number == 0 or step.about == about)
+    if about and len(of_field) < len(steps):
+        yield _with_steps(task, of_field)
     for index in range(len(steps) - 1):
         yield _with_steps(task, steps[:index] + steps[index + 1 :])
 

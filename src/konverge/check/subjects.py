@@ -20,6 +20,7 @@ from konverge.operators.loading import LoadError, load
 
 CONFIRMATIONS = 3
 """Repetitions of a finding on real time, where the same plan need not give the same run."""
+FOR_PYTHON, FOR_PROGRAMS = 110.0, 540.0
 
 
 class InThisProcess:
@@ -43,6 +44,15 @@ class Checked(msgspec.Struct, kw_only=True):
     notes: list[str] = []
     operator: Operator | None = None
     """Of a target."""
+
+    @property
+    def definitions(self) -> list[Obj]:
+        return [obj for obj in self.setup.objects if obj.get("kind") == "CustomResourceDefinition"]
+
+    @property
+    def budget(self) -> float:
+        """Seconds of wall time, unless the user says otherwise."""
+        return FOR_PROGRAMS if self.subject.command else FOR_PYTHON
 
     @property
     def repeats(self) -> int:

@@ -60,7 +60,7 @@ def add(commands: Any) -> None:
 
 
 def _add_search(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--budget", type=_budget, default=300.0, metavar="TIME", help="wall time to spend (5m)")
+    parser.add_argument("--budget", type=_budget, default=0.0, metavar="TIME", help="wall time to spend, such as 5m")
     parser.add_argument("--jobs", type=count(1, MAX_JOBS), default=0, help="runs at once (as the machine allows)")
     parser.add_argument("--only", type=_patterns, default=(), metavar="LIST", help="only these, such as crash,stale")
     parser.add_argument("--mask", type=Path, metavar="FILE", help="fields not to compare: a resource:path per line")
@@ -89,14 +89,15 @@ def run(arguments: argparse.Namespace) -> int:
 def _check(arguments: argparse.Namespace, shown: Shown) -> int:
     from konverge.check.campaign import Campaign, CouldNotTest, Options
     from konverge.check.manifests import CannotCheck
-    from konverge.check.workload import basic
+    from konverge.check.planning import planner_for
+    from konverge.check.workload import default
 
     try:
         checked = checked_of(arguments)
         options = Options(
             only=arguments.only,
             seed=arguments.seed,
-            budget=arguments.budget,
+            budget=arguments.budget or checked.budget,
             masks=_masks(arguments.mask),
             repeats=checked.repeats,
         )
@@ -104,10 +105,11 @@ def _check(arguments: argparse.Namespace, shown: Shown) -> int:
             campaign = Campaign(
                 checked.subject,
                 checked.setup,
-                basic(checked.samples, checked.setup.namespace),
+                default(checked.samples, checked.definitions, namespace=checked.setup.namespace),
                 runner,
                 options,
                 listener=shown,
+                planner=planner_for(checked.samples, checked.definitions, checked.setup.namespace),
             )
             outcome = campaign.check()
     except CannotCheck as error:

@@ -21,8 +21,10 @@ async def keep(ctx: Context[Kept]) -> None:
 
 async def keep_together(ctx: Context[Kept]) -> None:
     """Makes the second only beside a new first: a crash between the two is never repaired."""
-    if await ctx.get(ConfigMap, f"{ctx.request.name}-first", ctx.request.namespace) is None:
-        await keep(ctx)
+    known = await ctx.get(ConfigMap, f"{ctx.request.name}-first", ctx.request.namespace)
+    await first(ctx)
+    if known is None:
+        await second(ctx)
 
 
 async def fail(ctx: Context[Kept]) -> None:
@@ -35,8 +37,7 @@ async def first(ctx: Context[Kept]) -> None:
 
 
 async def second(ctx: Context[Kept]) -> None:
-    name = f"{ctx.request.name}-second"
-    await ctx.apply(ConfigMap(metadata=ObjectMeta(name=name), data={"text": ctx.obj.spec.text}))
+    await ctx.apply(ConfigMap(metadata=ObjectMeta(name=f"{ctx.request.name}-second"), data={"text": "always"}))
 
 
 manager = Manager(name="keeper").add(Controller(Kept, keep, owns=[ConfigMap]))

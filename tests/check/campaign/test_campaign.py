@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import stat
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 import pytest
 
 from konverge.check import replay
-from konverge.check.campaign import Campaign, CouldNotTest, Listener, Options, Outcome, Planned, Runner
+from konverge.check.campaign import Campaign, CouldNotTest, Listener, Options, Outcome, Runner
 from konverge.check.model import Finding, Plan, Run, Setup, Subject, Task
 from konverge.check.oracles import judge as judge_run
+from konverge.check.planning import Planned
 from konverge.check.plans.crash import crashes
 from konverge.check.reference import Reference
 from konverge.check.subjects import InThisProcess
@@ -48,7 +49,7 @@ class Heard(Listener):
         self.findings.append(finding)
 
 
-def planned(reference: Reference, options: Options) -> Planned:
+def planned(reference: Reference, only: Sequence[str], seed: int) -> Planned:
     """A crash after every write."""
     return Planned(list(crashes(reference)))
 

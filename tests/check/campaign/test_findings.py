@@ -1,0 +1,126 @@
+"""How alarms become findings: which counts, what is one cause, and what a chain of changes still owes."""
+
+from __future__ import annotations
+
+import pytest
+
+from konverge.check.differences import Masks
+from konverge.check.findings import Findings, by_cause, first_turn, group_of, in_order
+from konverge.check.model import (
+    Alarm,
+    Checkpoint,
+    Crash,
+    Place,
+    Plan,
+    Run,
+    Setup,
+    Severity,
+    Step,
+    Subject,
+    Task,
+)
+from konverge.check.names import Names
+from konverge.check.planning import planner_for
+from konverge.check.reference import Reference
+
+NAMES = ("create", "a: up", "a: up, back", "b: up", "b: up, back")
+STEPS = tuple(Step(name, (), about=name.partition(":")[0] if ":" in name else "") for name in NAMES)
+CHAIN = Plan("input", steps=STEPS)
+CRASH = Plan("crash", (Crash(Place("create", "/pods", "default", "x")),))
+
+
+def alarm(
+    object_: str, step: str = "create", severity: Severity = "high", oracle: str = "state", field: str = ""
+) -> Alarm:
+    return Alarm(oracle=oracle, severity=severity, object=object_, field=field, sentence=object_, step=step)
+
+
+def run_of(plan: Plan) -> Run:
+    run = Run(plan=plan, seed=0, steps=STEPS)
+    run.checkpoints = [Checkpoint(step=step.name, revision=0, time=0.0, state={}) for step in STEPS]
+    return run
+
+
+def task_of(plan: Plan) -> Task:
+    return Task(subject=Subject(), setup=Setup(), steps=STEPS, plan=plan)
+
+
+REFERENCE = Reference(run=run_of(Plan("reference")), masks=Masks())
+
+
+@pytest.mark.spec("K-45")
+def test_the_first_divergence_of_the_worst_severity_counts() -> None:
+    mild = alarm("services default/s", severity="low")
+    pod = alarm("pods default/web-0", "a: up")
+    status = alarm("apps/statefulsets default/web", "a: up", field="status.replicas")
+    cause = alarm("apps/statefulsets default/web", "a: up", field="spec.replicas")
+    later = alarm("services default/s", "b: up")
+    assert in_order([mild, later, pod, status, cause], run_of(CRASH)) == [cause, status, pod, later, mild]
+
+
+@pytest.mark.spec("K-45")
+def test_runs_of_one_group_are_one_finding_with_everything_else_as_details() -> None:
+    findings = Findings(Names())
+    claim, pod, other = (alarm(f"{kind} default/x") for kind in ("persistentvolumeclaims", "pods", "services"))
+    assert findings.add(task_of(CRASH), run_of(CRASH), REFERENCE, [pod, claim]) is not None
+    assert findings.add(task_of(CRASH), run_of(CRASH), REFERENCE, [claim, other]) is None
+    assert findings.add(task_of(CRASH), run_of(CRASH), REFERENCE, []) is None
+    [group] = findings.groups
+    finding = findings.finding(group)
+    assert finding.alarm == claim
+    assert finding.runs == 2
+    assert set(finding.details) == {pod, other}
+
+
+@pytest.mark.spec("K-45")
+def test_the_worst_come_first_and_then_what_is_seen_more_often() -> None:
+    findings = Findings(Names())
+    seldom, often, mild = (
+        alarm("services default/a"),
+        alarm("services default/b"),
+        alarm("services default/c", severity="low"),
+    )
+    for shown in ([mild], [mild], [mild], [seldom], [often], [often]):
+        findings.add(task_of(CRASH), run_of(CRASH), REFERENCE, shown)
+    assert [group[1][-1] for group in findings.groups] == ["b", "a", "c"]
+
+
+@pytest.mark.spec("K-45")
+def test_fields_of_a_chain_are_causes_of_their_own_and_a_fault_is_one() -> None:
+    first, second = alarm("services default/a", "a: up, back"), alarm("services default/b", "b: up")
+    assert by_cause(run_of(CHAIN), [first, second]) == [[first], [second]]
+    assert by_cause(run_of(CRASH), [first, second]) == [[first, second]]
+    assert by_cause(run_of(CRASH), []) == []
+
+
+@pytest.mark.spec("K-45")
+def test_what_comes_behind_a_spoilt_turn_is_tried_again_from_the_sample() -> None:
+    spoilt, follows = alarm("services default/a", "a: up, back"), alarm("services default/a", "b: up")
+    kept, rest = first_turn(run_of(CHAIN), [spoilt, follows])
+    assert kept == [spoilt]
+    assert rest is not None
+    assert [step.name for step in rest.steps or ()] == ["create", "b: up", "b: up, back"]
+    harmless = alarm("services default/a", "a: up", "medium", "effect")
+    assert first_turn(run_of(CHAIN), [harmless, follows]) == ([harmless, follows], None)
+
+
+def test_defects_of_our_own_are_one_group_whatever_pod_they_hit() -> None:
+    one, other = (alarm("konverge", oracle="konverge", field=f"pod web-{name} is deleted by another") for name in "ab")
+    assert group_of(one) == group_of(other)
+    assert group_of(alarm("konverge", oracle="konverge", field="pod web-a is bound twice")) != group_of(one)
+
+
+@pytest.mark.spec("K-49")
+def test_faults_and_changes_of_input_share_the_time() -> None:
+    from konverge.check.subjects import from_target
+
+    checked = from_target("webapp")
+    run = run_of(Plan("reference"))
+    run.seconds = 5.0
+    planner = planner_for(checked.samples, checked.setup.objects, "default")
+    inputs = planner(Reference(run=run, masks=Masks()), (), 0).plans
+    assert {plan.pattern for plan in inputs} >= {"input", "recovery"}
+    assert all(plan.seconds > 0 for plan in inputs if plan.steps)
+    only = planner(Reference(run=run, masks=Masks()), ("recovery",), 0).plans
+    assert {plan.pattern for plan in only} == {"recovery"}
+    assert planner(Reference(run=run, masks=Masks()), ("crash",), 0).plans == []
