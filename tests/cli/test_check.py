@@ -23,7 +23,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def check(*arguments: str) -> int:
-    return main(["check", *arguments])
+    return main(["check", "--jobs", "1", *arguments])
 
 
 def test_a_bug_is_found_reported_and_shown_again(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -236,14 +236,26 @@ class Campaign:
     # -------------------------------------------------------------- what is known in the end
 
     def _conclude(self, outcome: Outcome, findings: Findings, names: Names, budget: Budget) -> None:
+        """Confirms and shrinks, several findings at once; what there is no time for is reported as it was seen."""
         shrinker = Shrinker(self._runner, self._judge, names, budget, repeats=self._options.repeats)
-        for number, group in enumerate(findings.groups):
-            self._listener.progress("confirming findings", number, len(findings.groups))
+        groups = findings.groups
+
+        def confirmed(group: Group) -> tuple[Finding, Evidence]:
             finding, evidence = findings.finding(group), findings.evidence(group)[0]
-            if evidence.task.plan.pattern != "reference" and not budget.over:
-                finding, evidence = shrinker.confirmed(finding, evidence, shrink=self._options.shrink)
-            outcome.findings.append(finding)
-            outcome.evidence.append(evidence)
+            if evidence.task.plan.pattern == "reference" or budget.over:
+                return finding, evidence
+            return shrinker.confirmed(finding, evidence, shrink=self._options.shrink)
+
+        pool = ThreadPoolExecutor(self._runner.jobs, "confirm") if self._runner.jobs > 1 else None
+        try:
+            made = pool.map(confirmed, groups) if pool is not None else map(confirmed, groups)
+            for number, (finding, evidence) in enumerate(made, 1):
+                outcome.findings.append(finding)
+                outcome.evidence.append(evidence)
+                self._listener.progress("confirming findings", number, len(groups))
+        finally:
+            if pool is not None:
+                pool.shutdown(wait=False, cancel_futures=True)
 
 
 def why_no_reference(run: Run) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,7 +15,7 @@ from konverge.check.in_process import run_in_process
 from konverge.check.manifests import CannotCheck, read_objects
 from konverge.check.model import Obj, Run, Setup, Subject, Task
 from konverge.check.operator import Declaration
-from konverge.check.workers import Workers
+from konverge.check.workers import JOBS, Workers
 from konverge.operators.catalog import Operator
 from konverge.operators.loading import LoadError, load
 
@@ -60,12 +61,22 @@ class Checked(msgspec.Struct, kw_only=True):
 
     @contextmanager
     def runner(self, jobs: int) -> Iterator[Runner]:
-        if self.operator is not None:
+        """`jobs` runs at once; 0 for as many as this machine is good for."""
+        wanted = jobs or (_processors() if self.subject.target else JOBS)
+        if self.operator is not None and wanted == 1:
             yield InThisProcess(self.operator)
             return
-        with Workers(jobs) as workers:
+        with Workers(wanted) as workers:
+            if self.operator is not None and workers.jobs == 1:
+                yield InThisProcess(self.operator)  # on virtual time one after the other needs no process of its own
+                return
             self.notes += workers.notes
             yield workers
+
+
+def _processors() -> int:
+    """Those that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def from_file(path: Path) -> Checked:
