@@ -25,6 +25,8 @@ from konverge.check.reference import Reference, reference_of
 from konverge.check.shrink import Shrinker
 
 LAST_LINES = 20
+GRACE = 60.0
+"""Seconds that runs under way have when the budget has ended."""
 
 
 class CouldNotTest(Exception):
@@ -223,10 +225,12 @@ class Campaign:
                     running[pool.submit(self._runner.run, task)] = task
                 if not running:
                     return
-                ended, _ = wait(running, return_when=FIRST_COMPLETED)
+                ended, _ = wait(running, max(budget.left, 0.0) + GRACE, FIRST_COMPLETED)
+                if not ended:
+                    return
                 for future in ended:
                     yield running.pop(future), future.result()
-        finally:  # after an interrupt, runs under way end with their workers
+        finally:  # after an interrupt, or where a run does not end, they end with their workers
             plans.extendleft(task.plan for task in running.values())
             pool.shutdown(wait=False, cancel_futures=True)
 

@@ -16,7 +16,7 @@ from konverge.check.gate.core import Gate, Perturber
 from konverge.check.gate.perturbers import perturber_for
 from konverge.check.gate.recorder import RESTLESS, Recorder, writing
 from konverge.check.locks import is_lock, release
-from konverge.check.model import Checkpoint, Edit, Exit, Obj, Plan, Ref, Run, Step, Task, TimePasses
+from konverge.check.model import Change, Checkpoint, Edit, Exit, Obj, Plan, Ref, Run, Step, Task, TimePasses
 from konverge.check.old_requests import OldApis
 from konverge.check.operator import CannotStart, Incarnation, Operator
 from konverge.check.user import User
@@ -36,6 +36,10 @@ TURNS = 50
 """The same on a virtual loop, in its turns."""
 RELEASES = 10
 """How often views are released in one step: what the operator does then may be held back again."""
+
+
+MOST_CHANGES = 3000
+"""Of the store in one step on virtual time. The largest samples of ours make some hundred."""
 
 
 class Rest(Protocol):
@@ -64,8 +68,31 @@ class VirtualRest:
     async def wait(self, cluster: Cluster, recorder: Recorder) -> None:
         # A heartbeat in a status (the time of the last look) goes on for ever, and is rest all the same.
         self.noise = {}
-        await cluster.settle(quiet=self._quiet, limit=self._limit, newest=lambda: recorder.newest)
+        await self._settled(cluster, recorder)
         self.noise = recorder.heartbeats_since(recorder.now() - self._quiet / 2) or {}
+
+    async def _settled(self, cluster: Cluster, recorder: Recorder) -> None:
+        """A loop of writes need not take any virtual time: what changes without end is given up by its number."""
+        storm = asyncio.Event()
+        last = len(recorder.changes) + MOST_CHANGES
+
+        def counted(change: Change) -> None:
+            if len(recorder.changes) > last:
+                storm.set()
+
+        recorder.on_change.append(counted)
+        settle = cluster.settle(quiet=self._quiet, limit=self._limit, newest=lambda: recorder.newest)
+        settling = asyncio.create_task(settle, name="settles")
+        watching = asyncio.create_task(storm.wait(), name="counts changes")
+        try:
+            await asyncio.wait([settling, watching], return_when=asyncio.FIRST_COMPLETED)
+            if not settling.done():
+                raise Unsettled(f"{MOST_CHANGES} changes and no end: {recorder.changes[-1].moment}")
+            await settling
+        finally:
+            recorder.on_change.remove(counted)
+            await _ended(settling)
+            await _ended(watching)
 
 
 class Supervisor:
@@ -188,7 +215,7 @@ def _attach(plan: Plan, gate: Gate) -> list[Perturber]:
     return made
 
 
-async def _ended(task: asyncio.Task[None]) -> None:
+async def _ended(task: asyncio.Task[Any]) -> None:
     task.cancel()
     await asyncio.wait([task])
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import traceback
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,6 +16,7 @@ from konverge.check.in_process import run_in_process
 from konverge.check.manifests import CannotCheck, read_objects
 from konverge.check.model import Obj, Run, Setup, Subject, Task
 from konverge.check.operator import Declaration
+from konverge.check.performing import failed
 from konverge.check.workers import JOBS, Workers
 from konverge.operators.catalog import Operator
 from konverge.operators.loading import LoadError, load
@@ -33,7 +35,10 @@ class InThisProcess:
         self._declaration = declaration
 
     def run(self, task: Task) -> Run:
-        return run_in_process(task, self._declaration)
+        try:
+            return run_in_process(task, self._declaration)
+        except Exception:  # as in a worker: a run that fails says so, and the next begins
+            return failed(task, f"the checker itself failed: {traceback.format_exc(limit=-8)}")
 
 
 class Checked(msgspec.Struct, kw_only=True):
