@@ -13,7 +13,7 @@ from collections.abc import Callable, Collection, Iterable
 
 import msgspec
 
-from konverge.check.model import Plan
+from konverge.check.model import Crash, Gap, Plan, Stale
 from konverge.check.plans.application import applications
 from konverge.check.plans.crash import crashes, pairs
 from konverge.check.plans.edits import edits
@@ -62,8 +62,13 @@ def derive(reference: Reference, *, only: Collection[str] = (), seed: int = 0) -
     if "crash" in chosen:
         plans += [(2, plan) for plan in pairs(reference, seed)]
     length = Length(reference)
-    made = [length.estimated(length.shortened(plan) if rank > 1 else plan) for rank, plan in plans]
+    made = [length.estimated(plan if rank == 1 and _is_whole(plan) else length.shortened(plan)) for rank, plan in plans]
     return Derived(made, _left_out(reference, chosen))
+
+
+def _is_whole(plan: Plan) -> bool:
+    """Whether the first plan of its kind is run to the end of the workload."""
+    return any(isinstance(item, Crash | Stale | Gap) for item in plan.perturbations)
 
 
 def _once(plans: Iterable[Plan]) -> list[Plan]:

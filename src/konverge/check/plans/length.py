@@ -1,8 +1,8 @@
 """How much of the workload a plan needs, and how long it will take.
 
 What an operator knows after a restart is in the cluster. A run that is at rest in the state of the reference, one step
-after the perturbation, goes on as the reference does: the rest of the workload would repeat it. The first plan of every
-kind is run to the end all the same.
+after the perturbation, goes on as the reference does: the rest of the workload would repeat it. The first
+crash, stale start and gap of every kind is run to the end all the same.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import msgspec
 from konverge.check.causes import History
 from konverge.check.model import (
     Crash,
+    Edit,
     Gap,
     Lag,
     LeaderLost,
@@ -21,6 +22,7 @@ from konverge.check.model import (
     Plan,
     Refuse,
     Stale,
+    TimePasses,
 )
 from konverge.check.reference import Reference
 
@@ -60,6 +62,8 @@ class Length:
                 return self._moments.get(item.until)
             case Lag():
                 return self._moments.get(item.until or item.since)
+            case TimePasses() | Edit():
+                return item.step
         return None
 
     def estimated(self, plan: Plan) -> Plan:
