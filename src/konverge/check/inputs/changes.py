@@ -177,7 +177,7 @@ MOST_VARIANTS = 12
 def _variants(state: Obj, field: Field, error: FieldError, admission: Admission) -> Iterator[Obj]:
     """A rule that fails names the fields it is about: each of them with other values, one at a time."""
     around = _parsed(error.path)
-    if around != field.path and paths.get(state, around[:-1]) is not ABSENT:
+    if around != field.path[: len(around)] and paths.get(state, around[:-1]) is not ABSENT:
         for value in _others(admission.schema_at(around), str(around[-1]), paths.get(state, around)):
             yield with_value(state, around, value, admission)
     while around and not isinstance(paths.get(state, around), dict):
