@@ -50,7 +50,15 @@ def judge(run: Run, reference: Reference) -> list[Alarm]:
     """What all oracles say of a run (also of the reference itself), worst first; nothing if the run says nothing."""
     if run.problem or run.missed:
         return []
-    alarms = [alarm for oracle in ORACLES for alarm in oracle(run, reference)]
+    alarms = [alarm for oracle in ORACLES if _asked(oracle, run) for alarm in oracle(run, reference)]
     held = {alarm.object for alarm in alarms if alarm.oracle == "finalizers"}
     alarms = [alarm for alarm in alarms if not (alarm.oracle == "state" and alarm.object in held)]
     return sorted(alarms, key=lambda alarm: SEVERITIES.index(alarm.severity))
+
+
+_OF_INPUT: tuple[Oracle, ...] = (effect, path_dependence, recovery, misoperation)
+
+
+def _asked(oracle: Oracle, run: Run) -> bool:
+    """What others took from the operator does not follow the custom resource any more."""
+    return run.plan.pattern != "edits" or oracle not in _OF_INPUT

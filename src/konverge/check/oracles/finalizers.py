@@ -22,7 +22,7 @@ def finalizers(run: Run, reference: Reference) -> Iterator[Alarm]:
 def _held(run: Run) -> Iterator[Alarm]:
     for checkpoint in run.checkpoints:
         step = step_of(run, checkpoint)
-        if step >= len(run.steps):
+        if step >= len(run.steps) or checkpoint.blind:
             continue
         gone = deleted_in(run, step) & custom_resources(run)
         for name, obj in checkpoint.state.items():
@@ -65,7 +65,7 @@ def _left(run: Run) -> Iterator[Alarm]:
     said: set[str] = set()
     for checkpoint in run.checkpoints:
         living = {obj["metadata"].get("uid") for obj in checkpoint.state.values()}
-        if any(identity(obj) in mine for obj in checkpoint.state.values()) or not checkpoint.rested:
+        if any(identity(obj) in mine for obj in checkpoint.state.values()) or not checkpoint.rested or checkpoint.blind:
             continue
         for name, obj in checkpoint.state.items():
             metadata = obj["metadata"]

@@ -27,7 +27,7 @@ def status(run: Run, reference: Reference) -> Iterator[Alarm]:
 def _lies(run: Run) -> Iterator[Alarm]:
     mine = custom_resources(run)
     for checkpoint in run.checkpoints:
-        if not checkpoint.rested:
+        if not checkpoint.rested or checkpoint.blind:
             continue
         for name, obj in checkpoint.state.items():
             if identity(obj) in mine and not obj["metadata"].get("deletionTimestamp"):

@@ -1,0 +1,167 @@
+"""Mutants of operators: mistakes that people make, put in at run time; each must be found by the plain checker.
+
+    for result in tried(): ...        # name, found or not, by what, CPU seconds
+
+The files of bench/check/mutants have `MUTANTS`. A mutant is tried as a user would check the operator: two reference
+runs, then plans by value, until something above "low" is found or its CPU seconds are used up.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import logging
+import time
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from konverge.check.in_process import run_in_process
+from konverge.check.inputs.samples import placed
+from konverge.check.model import Alarm, Plan, Run, Setup, Step, Subject, Task
+from konverge.check.oracles import judge
+from konverge.check.plans import all_plans
+from konverge.check.reference import Reference, reference_of
+from konverge.check.workload import default
+from konverge.operators.catalog import find
+
+FOLDER = Path(__file__).parent / "check" / "mutants"
+SAMPLES = {
+    "webapp": ("hello",),
+    "nacos": ("nacos-cluster", "nacos-cluster-mysql"),
+    "wukong": ("smallest",),
+}
+STEPS = 2
+"""Changes of the custom resource in the workload."""
+CPU = 60.0
+"""Seconds that a mutant may cost."""
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """One mistake."""
+
+    name: str
+    about: str
+    """What is wrong, in one sentence."""
+    patch: Callable[[], AbstractContextManager[None]]
+
+
+@dataclass(frozen=True)
+class Result:
+    """How a mutant fared."""
+
+    name: str
+    about: str
+    found: Alarm | None
+    plan: Plan
+    """That found it, or was the last."""
+    plans: int
+    cpu: float
+
+
+@contextmanager
+def replaced(owner: Any, **values: Any) -> Iterator[None]:
+    """Attributes of a module or class are others inside the block."""
+    before = {name: getattr(owner, name) for name in values}
+    for name, value in values.items():
+        setattr(owner, name, value)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            setattr(owner, name, value)
+
+
+def mutants(operator: str) -> list[Mutant]:
+    """Those of one operator."""
+    spec = importlib.util.spec_from_file_location(f"mutants_{operator}", FOLDER / f"{operator}.py")
+    if spec is None or spec.loader is None:
+        raise LookupError(f"there is no file of mutants for {operator}")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    made: list[Mutant] = module.MUTANTS
+    return made
+
+
+def tried(operators: tuple[str, ...] = tuple(SAMPLES), names: tuple[str, ...] = ()) -> Iterator[Result]:
+    """Every mutant of these operators, or those named, one after the other."""
+    with quiet():
+        for operator in operators:
+            for mutant in mutants(operator):
+                if not names or mutant.name in names:
+                    yield attempt(operator, mutant)
+
+
+@contextmanager
+def quiet() -> Iterator[None]:
+    """What a broken operator logs is of no interest here."""
+    logging.disable(logging.CRITICAL)
+    try:
+        yield
+    finally:
+        logging.disable(logging.NOTSET)
+
+
+def attempt(operator: str, mutant: Mutant) -> Result:
+    """One mutant, until it is found."""
+    began = time.process_time()
+    runs = Runs(operator)
+    with ExitStack() as stack:
+        stack.enter_context(mutant.patch())
+        plan, alarm = Plan("reference"), None
+        try:
+            reference = runs.reference()
+        except NoReference as error:
+            broken = Alarm(oracle="reference", severity="high", object="operator", sentence=str(error))
+            return Result(mutant.name, mutant.about, broken, plan, 0, time.process_time() - began)
+        alarm = worst(judge(reference.run, reference))
+        plans = all_plans(reference) if alarm is None else []
+        done = 0
+        for plan in plans:
+            done += 1
+            alarm = worst(judge(runs.run(plan), reference))
+            if alarm is not None or time.process_time() - began > CPU:
+                break
+    return Result(mutant.name, mutant.about, alarm, plan, done, time.process_time() - began)
+
+
+def worst(alarms: list[Alarm]) -> Alarm | None:
+    """The first that is above "low"."""
+    return next((alarm for alarm in alarms if alarm.severity != "low"), None)
+
+
+class NoReference(Exception):
+    """Without any fault the operator does not do what it should: that is a finding, and the only one."""
+
+
+class Runs:
+    """Runs of one of our operators with a sample."""
+
+    def __init__(self, operator: str, seed: int = 0) -> None:
+        self.operator = find(operator)
+        self.seed = seed
+        groups = {kind.resource.group for kind in self.operator.kinds}
+        samples = [item for item in self.operator.sample_objects() if item["metadata"]["name"] in SAMPLES[operator]]
+        mine = [item for item in samples if item["apiVersion"].partition("/")[0] in groups]
+        before = [placed(item, "default") for item in samples if item not in mine]
+        self.setup = Setup(objects=(*self.operator.definitions(), *before))
+        self.steps: tuple[Step, ...] = default(mine, self.operator.definitions(), budget=STEPS)
+
+    def run(self, plan: Plan, seed: int | None = None) -> Run:
+        task = Task(
+            subject=Subject(target=self.operator.name),
+            setup=self.setup,
+            steps=self.steps,
+            plan=plan,
+            seed=self.seed if seed is None else seed,
+        )
+        return run_in_process(task, self.operator)
+
+    def reference(self) -> Reference:
+        first, second = self.run(Plan("reference")), self.run(Plan("reference"), seed=self.seed + 1)
+        for run in (first, second):
+            if run.problem or not run.checkpoints or not run.checkpoints[0].rested:
+                raise NoReference(run.problem or "it does not come to rest with the sample")
+        return reference_of(first, second)

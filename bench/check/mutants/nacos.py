@@ -1,0 +1,107 @@
+"""Mistakes in the Nacos operator."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
+from typing import Any
+
+from bench._mutants import Mutant, replaced
+from konverge.client import ClientError
+from konverge.objects.kinds.apps_v1 import StatefulSet
+from konverge.objects.kinds.core_v1 import Service
+from konverge.operators.nacos import operator, steps
+from konverge.operators.nacos.steps import check_and_make_heal as check
+from konverge.operators.nacos.steps import phase
+from konverge.operators.nacos.steps.outcome import CONTINUE
+from konverge.operators.nacos.steps.state import ReconcileState
+from konverge.runtime import base_context
+
+Patch = AbstractContextManager[None]
+_ensure = ReconcileState.ensure
+
+
+def services_once() -> Patch:
+    async def made(self: Any, child: Any, **more: Any) -> Any:
+        if isinstance(child, Service) and self.status.phase == "Running":
+            return None
+        return await _ensure(self, child, **more)
+
+    return replaced(ReconcileState, ensure=made)
+
+
+def services_only_with_the_set() -> Patch:
+    """The flag is in memory: an incarnation that did not make the StatefulSet makes no Services."""
+
+    async def made(self: Any, child: Any, **more: Any) -> Any:
+        if isinstance(child, StatefulSet):
+            self.tools.made_set = await self.ctx.get(StatefulSet, child.metadata.name) is None
+        if isinstance(child, Service) and not getattr(self.tools, "made_set", False):
+            return None
+        return await _ensure(self, child, **more)
+
+    return replaced(ReconcileState, ensure=made)
+
+
+def running_without_asking() -> Patch:
+    async def well(state: Any) -> Any:
+        return CONTINUE
+
+    chosen = tuple(well if step is check.check_and_make_heal else step for step in steps.STEPS)
+    return replaced(operator, STEPS=chosen)
+
+
+def taken_by_name() -> Patch:
+    """What is there under a child's name is taken, whoever made it."""
+
+    async def nothing(state: Any) -> Any:
+        return CONTINUE
+
+    def anything(*arguments: Any, **more: Any) -> None:
+        return None
+
+    @contextmanager
+    def both() -> Iterator[None]:
+        with replaced(phase, refuse_foreign=nothing), replaced(base_context, require_ownership=anything):
+            yield
+
+    return both()
+
+
+def error_swallowed() -> Patch:
+    async def made(self: Any, child: Any, **more: Any) -> Any:
+        if isinstance(child, Service) and not hasattr(self.tools, "asked"):
+            self.tools.asked = set()
+        try:
+            if isinstance(child, Service):
+                if child.metadata.name in self.tools.asked:
+                    return None
+                self.tools.asked.add(child.metadata.name)
+            return await _ensure(self, child, **more)
+        except ClientError:
+            return None
+
+    return replaced(ReconcileState, ensure=made)
+
+
+def status_every_time() -> Patch:
+    """A counter in the status goes up with every look."""
+    before = phase.update_status
+
+    async def counted(state: Any) -> Any:
+        outcome = await before(state)
+        state.status.version_digest = f"{state.status.version_digest[:8]}{state.ctx.obj.metadata.resource_version[-4:]}"
+        return outcome
+
+    chosen = tuple(counted if step is before else step for step in steps.STEPS)
+    return replaced(operator, STEPS=chosen)
+
+
+MUTANTS = [
+    Mutant("services-once", "once it runs, Services that others delete or change are not looked at", services_once),
+    Mutant("services-with-the-set", "Services are only made by who made the StatefulSet", services_only_with_the_set),
+    Mutant("running-without-asking", "it is said to run without a look at pods and servers", running_without_asking),
+    Mutant("taken-by-name", "children of others with the right name are taken", taken_by_name),
+    Mutant("error-swallowed", "a Service that could not be written is never tried again", error_swallowed),
+    Mutant("status-every-time", "every reconcile writes another status", status_every_time),
+]

@@ -1,0 +1,101 @@
+"""Mistakes in the Wukong operator."""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager
+from typing import Any
+
+from bench._mutants import Mutant, replaced
+from konverge.objects.kinds.core_v1 import Secret
+from konverge.operators.wukong import deletion, reconciler
+from konverge.operators.wukong.kinds import VirtualMachine
+from konverge.operators.wukong.resource import FINALIZER
+from konverge.operators.wukong.steps import conclude as concluding
+from konverge.operators.wukong.steps.state import ReconcileState
+from konverge.runtime import Result
+from konverge.runtime.finalizers import remove_finalizer
+
+Patch = AbstractContextManager[None]
+_make = ReconcileState.make
+_delete, _conclude = deletion.delete, concluding.conclude
+
+
+def finalizer_removed_early() -> Patch:
+    async def delete(state: Any) -> Any:
+        if FINALIZER in state.ctx.obj.metadata.finalizers:
+            await remove_finalizer(state.ctx, FINALIZER)
+        return None
+
+    return replaced(reconciler, delete=delete)
+
+
+def finalizer_kept() -> Patch:
+    """The machine that others deleted already is waited for."""
+
+    async def machine(state: Any) -> list[str]:
+        vm = await state.ctx.get(VirtualMachine, f"{state.name}-vm")
+        if vm is None and not getattr(state.definitions, "seen", False):
+            return ["the machine"]
+        state.definitions.seen = True
+        return await _machine(state)
+
+    _machine = deletion._machine
+    return replaced(deletion, _machine=machine)
+
+
+def flag_in_memory() -> Patch:
+    """The cloud-init Secret is made once in the life of a process."""
+
+    async def make(self: Any, child: Any) -> bool:
+        if isinstance(child, Secret):
+            if getattr(self.definitions, "secret", None) == self.ctx.obj.metadata.uid:
+                return False
+            self.definitions.secret = self.ctx.obj.metadata.uid
+        return await _make(self, child)
+
+    return replaced(ReconcileState, make=make)
+
+
+def generation_ahead() -> Patch:
+    async def build(self: Any, state: Any) -> None:
+        if state.status.observed_generation != state.generation:
+            state.status.observed_generation = state.generation
+            await state.ctx.save_status()
+            await _build(self, state)
+
+    _build = reconciler.WukongReconciler._build
+    return replaced(reconciler.WukongReconciler, _build=build)
+
+
+def ready_without_looking() -> Patch:
+    async def conclude(state: Any) -> Result | None:
+        result = await _conclude(state)
+        if state.vm is not None and state.status.phase != "Running":
+            state.status.phase = "Running"
+            concluding._say(state, "Ready", True, "Made", "the machine is made")
+            await state.ctx.save_status()
+        return result
+
+    return replaced(reconciler, conclude=conclude)
+
+
+def no_repair() -> Patch:
+    """A machine that others deleted is not made again."""
+
+    async def make(self: Any, child: Any) -> bool:
+        known = self.status.phase not in ("", "Pending", "Creating")
+        if child.metadata.name.endswith("-vm") and known:
+            return False
+        return await _make(self, child)
+
+    return replaced(ReconcileState, make=make)
+
+
+MUTANTS = [
+    Mutant("finalizer-kept", "a machine that is gone already is waited for at the deletion", finalizer_kept),
+    Mutant("flag-in-memory", "the Secret for cloud-init is made once in the life of a process", flag_in_memory),
+    Mutant("generation-ahead", "observedGeneration is saved before the work, and guards it", generation_ahead),
+    Mutant("ready-without-looking", "it is said to run as soon as the machine is made", ready_without_looking),
+    Mutant("no-repair", "a machine that others delete is not made again", no_repair),
+    Mutant("cleanup-skipped", "the finalizer is taken off before anything is deleted", finalizer_removed_early),
+]
