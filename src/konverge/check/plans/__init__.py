@@ -13,7 +13,7 @@ from collections.abc import Callable, Collection, Iterable
 
 import msgspec
 
-from konverge.check.model import Crash, Gap, Plan, Stale
+from konverge.check.model import Crash, Edit, Gap, Plan, Stale
 from konverge.check.plans.application import applications
 from konverge.check.plans.crash import crashes, pairs
 from konverge.check.plans.edits import edits
@@ -68,7 +68,7 @@ def derive(reference: Reference, *, only: Collection[str] = (), seed: int = 0) -
 
 def _is_whole(plan: Plan) -> bool:
     """Whether the first plan of its kind is run to the end of the workload."""
-    return any(isinstance(item, Crash | Stale | Gap) for item in plan.perturbations)
+    return any(isinstance(item, Crash | Stale | Gap | Edit) for item in plan.perturbations)
 
 
 def _once(plans: Iterable[Plan]) -> list[Plan]:
