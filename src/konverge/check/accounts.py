@@ -61,12 +61,9 @@ def _chosen(objects: Sequence[Obj], namespace: str, account: str) -> str:
     if account:
         return account if "/" in account else f"{namespace}/{account}"
     bindings = _of_kind(objects, "RoleBinding", "ClusterRoleBinding")
-    subjects = [subject for obj in bindings for subject in obj.get("subjects") or ()]
-    names = [
-        f"{subject.get('namespace') or namespace}/{subject['name']}"
-        for subject in subjects
-        if subject.get("kind") == "ServiceAccount"
-    ]
+    subjects = [item for obj in bindings for item in obj.get("subjects") or () if item.get("kind") == "ServiceAccount"]
+    homes = {item["name"]: item["namespace"] for item in subjects if item.get("namespace")}
+    names = [f"{item.get('namespace') or homes.get(item['name'], namespace)}/{item['name']}" for item in subjects]
     if not names:
         declared = (obj["metadata"] for obj in _of_kind(objects, "ServiceAccount"))
         names = [f"{metadata.get('namespace') or namespace}/{metadata['name']}" for metadata in declared]

@@ -20,7 +20,7 @@ from konverge.check.model import Alarm, Finding, Plan, Run, Setup, Step, Subject
 from konverge.check.names import Names
 from konverge.check.oracles import judge as judge_run
 from konverge.check.planning import OF_INPUT, Planner, faults_only
-from konverge.check.real_rest import quiet_after
+from konverge.check.real_rest import pauses_after, quiet_after
 from konverge.check.reference import Reference, reference_of
 from konverge.check.shrink import Shrinker
 
@@ -158,18 +158,21 @@ class Campaign:
 
     def _reference(self) -> Reference:
         """Two runs with different seeds: what differs between them is masked."""
-        self._listener.progress("the operator runs undisturbed")
-        first = self._undisturbed(self._base)
-        self._learn_rest(first)
-        self._listener.progress("the operator runs undisturbed, again with another seed")
-        second = self._undisturbed(msgspec.structs.replace(self._base, seed=self._base.seed + 1))
+        self._listener.progress("the operator runs undisturbed, twice with different seeds")
+        again = msgspec.structs.replace(self._base, seed=self._base.seed + 1)
+        if self._base.subject.command and self._runner.jobs > 1:  # they mostly wait
+            with ThreadPoolExecutor(2, "check") as pool:
+                first, second = pool.map(self._undisturbed, (self._base, again))
+        else:
+            first, second = self._undisturbed(self._base), self._undisturbed(again)
         self._learn_rest(first, second)
         return reference_of(first, second, self._options.masks)
 
     def _learn_rest(self, *runs: Run) -> None:
         """On real time: how long a pause has to be to mean rest."""
         if self._base.subject.command and not self._options.quiet:
-            self._base = msgspec.structs.replace(self._base, quiet=quiet_after(runs))
+            pauses = pauses_after(runs)
+            self._base = msgspec.structs.replace(self._base, quiet=quiet_after(runs), pauses=pauses)
 
     def _undisturbed(self, task: Task) -> Run:
         run = self._runner.run(task)

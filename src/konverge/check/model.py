@@ -251,6 +251,8 @@ class Task(msgspec.Struct, frozen=True, kw_only=True):
     seed: int = 0
     quiet: float = 0.0
     """Seconds without an effective change that count as rest; 0: what is usual for this kind of subject."""
+    pauses: dict[str, float] = {}
+    """By the name of a step, on real time: fewer seconds, which are enough where no object says that it is busy."""
     limit: float = 0.0
     """Seconds after which a step that has not come to rest is given up; 0: what is usual."""
 

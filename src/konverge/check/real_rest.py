@@ -12,11 +12,13 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from statistics import median_high
 
 from konverge.check.differences import Masks
 from konverge.check.gate.recorder import RESTLESS, Recorder
 from konverge.check.model import Change, Exchange, Run
+from konverge.check.under_way import is_under_way
 from konverge.sim.cluster import Cluster, Unsettled
 from konverge.sim.restless import busy_queues
 
@@ -39,6 +41,15 @@ def quiet_after(references: Iterable[Run]) -> float:
     """The seconds without a change that mean rest, from the longest pause inside a step of the reference runs."""
     gaps = [checkpoint.gap for run in references for checkpoint in run.checkpoints]
     return max(LEAST, FACTOR * max(gaps, default=0.0))
+
+
+def pauses_after(references: Iterable[Run]) -> dict[str, float]:
+    """The same for each step of its own: an operator sleeps in some of them, and not in others."""
+    gaps: dict[str, float] = {}
+    for run in references:
+        for checkpoint in run.checkpoints:
+            gaps[checkpoint.step] = max(gaps.get(checkpoint.step, 0.0), checkpoint.gap)
+    return {name: max(LEAST, FACTOR * gap) for name, gap in gaps.items()}
 
 
 class Activity:
@@ -94,8 +105,12 @@ class RealRest:
 
     patience = 0.0
 
-    def __init__(self, quiet: float = GENEROUS, limit: float = LIMIT) -> None:
+    def __init__(
+        self, quiet: float = GENEROUS, limit: float = LIMIT, pauses: Mapping[str, float] | None = None
+    ) -> None:
+        """`pauses` are shorter ones, by the name of a step, for when no object says that something is under way."""
         self.quiet, self._limit = quiet, limit
+        self._pauses = dict(pauses or {})
         self.gap = 0.0
         """The longest pause of the last wait."""
         self.noise: dict[str, int] = {}
@@ -104,6 +119,7 @@ class RealRest:
     async def wait(self, cluster: Cluster, recorder: Recorder) -> None:
         quiet = self.quiet if self._began else min(self.quiet, FIRST)
         self._began = True
+        short = self._short(recorder.step_name)
         began = recorder.now()
         activity = Activity(began)
         watch = _Watch(cluster, recorder, activity)
@@ -118,12 +134,19 @@ class RealRest:
                     activity.happened(now)
                 if activity.last > watch.seen:
                     watch.seen, lost = activity.last, 0.0
-                if now - activity.last - lost >= quiet:
+                pause = now - activity.last - lost
+                if pause >= quiet or (pause >= short and not watch.is_under_way()):
                     self.gap, self.noise = activity.gap, activity.noise(activity.last)
                     return
                 if now - began - lost > self._limit:
                     self.gap, self.noise = activity.gap, activity.noise(began)
                     raise Unsettled(f"something still changes after {self._limit:g} s: {watch.latest()}")
+
+    def _short(self, step: str) -> float:
+        """Of a step that the reference did not have: what most steps need."""
+        if not self._pauses:
+            return self.quiet
+        return self._pauses.get(step, median_high(self._pauses.values()))
 
 
 class _Watch:
@@ -133,6 +156,7 @@ class _Watch:
         self._cluster, self._recorder, self._activity = cluster, recorder, activity
         self.seen = activity.last
         self._latest: list[str] = []
+        self._asked, self._under_way = -1.0, False
 
     def __enter__(self) -> None:
         self._recorder.on_change.append(self._changed)
@@ -151,6 +175,13 @@ class _Watch:
             return True
         scheduler = self._cluster.scheduler
         return bool(busy_queues({} if scheduler is None else {scheduler.name: scheduler.queue}))
+
+    def is_under_way(self) -> bool:
+        """Asked again only when something has happened: it looks at everything."""
+        if self._asked != self._activity.last:
+            self._asked = self._activity.last
+            self._under_way = is_under_way(self._cluster.server.store, self._recorder.first)
+        return self._under_way
 
     def _changed(self, change: Change) -> None:
         self._activity.changed(change)

@@ -318,7 +318,7 @@ class Scene:
 async def _play(run: Run, user: User, scene: Scene) -> None:
     await scene.settle(-1)
     for number, step in enumerate(run.steps):
-        scene.recorder.step = number
+        scene.recorder.step, scene.recorder.step_name = number, step.name
         refused = await _act(user, step)
         rested = await scene.settle(number, last=number == len(run.steps) - 1)
         run.checkpoints.append(scene.checkpoint(step.name, rested=rested, refused=refused))

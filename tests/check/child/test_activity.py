@@ -8,7 +8,8 @@ import pytest
 
 from konverge.check.child_log import ChildLog
 from konverge.check.model import Change, Checkpoint, Exchange, Moment, Plan, Ref, Run
-from konverge.check.real_rest import CYCLE, LEAST, Activity, quiet_after
+from konverge.check.real_rest import CYCLE, LEAST, Activity, pauses_after, quiet_after
+from konverge.check.under_way import is_busy
 
 POD = Ref("/pods", "default", "web-0")
 
@@ -103,3 +104,58 @@ def test_the_reason_of_an_end_is_the_last_line_of_a_traceback_or_what_was_logged
     go = ChildLog()
     go.receive(2, b'{"level":"error","msg":"unable to start","error":"no \\"config\\"","stacktrace":"main"}\n')
     assert go.reason() == 'unable to start: no \\"config\\"'
+
+
+@pytest.mark.spec("K-06")
+def test_each_step_has_a_pause_of_its_own() -> None:
+    def run(**gaps: float) -> Run:
+        checkpoints = [Checkpoint(step=name, revision=1, time=0.0, state={}, gap=gap) for name, gap in gaps.items()]
+        return Run(plan=Plan("reference"), seed=0, steps=(), checkpoints=checkpoints)
+
+    assert pauses_after([run(create=0.1, grow=10.0), run(create=2.0, grow=0.1)]) == {"create": 3.0, "grow": 15.0}
+
+
+PENDING: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
+    "a pod that is not ready": (
+        {
+            "kind": "Pod",
+            "apiVersion": "v1",
+            "spec": {},
+            "status": {"conditions": [{"type": "Ready", "status": "False"}]},
+        },
+        {"status": {"conditions": [{"type": "Ready", "status": "True"}]}},
+    ),
+    "an object that is being deleted": (
+        {"kind": "Pod", "apiVersion": "v1", "metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z"}},
+        {"metadata": {}},
+    ),
+    "a controller that is behind": (
+        {"kind": "Thing", "apiVersion": "v1", "metadata": {"generation": 3}, "status": {"observedGeneration": 2}},
+        {"status": {"observedGeneration": 3}},
+    ),
+    "a claim that is to grow": (
+        {
+            "kind": "PersistentVolumeClaim",
+            "apiVersion": "v1",
+            "spec": {"resources": {"requests": {"storage": "20Gi"}}},
+            "status": {"capacity": {"storage": "10Gi"}},
+        },
+        {"status": {"capacity": {"storage": "20Gi"}}},
+    ),
+    "replicas that are missing": (
+        {"kind": "StatefulSet", "apiVersion": "apps/v1", "spec": {"replicas": 3}, "status": {"readyReplicas": 2}},
+        {"status": {"readyReplicas": 3}},
+    ),
+}
+TABLES = {
+    "Pod": "/pods", "Thing": "example.dev/things", "PersistentVolumeClaim": "/persistentvolumeclaims",
+    "StatefulSet": "apps/statefulsets",
+}  # fmt: skip
+
+
+@pytest.mark.spec("K-06")
+@pytest.mark.parametrize("name", PENDING)
+def test_objects_say_that_something_is_under_way(name: str) -> None:
+    pending, then = PENDING[name]
+    assert is_busy(TABLES[pending["kind"]], {"metadata": {}, **pending})
+    assert not is_busy(TABLES[pending["kind"]], {"metadata": {"generation": 3}, **pending, **then})

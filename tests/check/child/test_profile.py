@@ -105,9 +105,18 @@ def test_the_account_is_the_one_that_the_roles_are_bound_to(tmp_path: Path) -> N
     ]
 
 
-def binding(name: str) -> dict[str, Any]:
-    subject = {"kind": "ServiceAccount", "name": name}
-    return {"apiVersion": "v1", "kind": "RoleBinding", "metadata": {"name": name}, "subjects": [subject]}
+@pytest.mark.spec("K-04")
+def test_a_subject_without_a_namespace_is_the_account_that_another_binding_names() -> None:
+    objects, account = granted([binding("operator"), binding("operator", namespace="shop-system")], "shop")
+    assert account == "shop-system/operator"
+    subjects = [subject for obj in objects for subject in obj.get("subjects", ())]
+    assert {subject["namespace"] for subject in subjects} == {"shop-system"}
+
+
+def binding(name: str, **more: str) -> dict[str, Any]:
+    subject = {"kind": "ServiceAccount", "name": name, **more}
+    meta = {"name": "-".join([name, *more])}
+    return {"apiVersion": "v1", "kind": "RoleBinding", "metadata": meta, "subjects": [subject]}
 
 
 @pytest.mark.spec("K-04")

@@ -56,6 +56,9 @@ class Recorder:
         self.requests = 0
         """Of the operator, so far."""
         self.step = 0
+        self.step_name = ""
+        self.first = 0
+        """The revision of the store when the run began."""
         self.newest = 0
         """The revision of the last change of more than times and versions."""
         self.incarnation = 0
@@ -81,6 +84,7 @@ class Recorder:
     def begin(self) -> None:
         """From now on, changes count."""
         self._began = asyncio.get_running_loop().time()
+        self.first = self._store.revision
         self._store.observers.append(self._changed)
         self._store.keep_history(EVERYTHING)
 
