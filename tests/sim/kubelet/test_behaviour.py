@@ -18,8 +18,6 @@ from konverge.sim.kubelet.behaviour import (
 )
 from tests.sim.conftest import pod
 
-JOB = {"apiVersion": "batch/v1", "kind": "Job", "name": "job", "uid": "1", "controller": True}
-
 
 @pytest.mark.parametrize(
     ("script", "meant"),
@@ -64,10 +62,14 @@ def test_groups_are_for_containers_and_the_nameless_one_for_all_ordinary_ones() 
     }
 
 
-def test_pods_of_jobs_succeed_unless_told_otherwise() -> None:
-    assert behaviours(pod("a", owner=JOB)) == {"main": SUCCEEDS}
-    assert behaviours(pod("a", "runs", owner=JOB)) == {"main": RUNS}
-    assert behaviours(pod("a", "exit 3 after 5s", owner=JOB))["main"].exit_code == 3
+@pytest.mark.parametrize("policy", ["Never", "OnFailure"])
+def test_containers_that_are_not_always_restarted_succeed_unless_a_script_says_otherwise(policy: str) -> None:
+    assert behaviours(pod("a", restartPolicy=policy)) == {"main": SUCCEEDS}
+    assert behaviours(pod("a", "runs", restartPolicy=policy)) == {"main": RUNS}
+    assert behaviours(pod("a", "exit 3 after 5s", restartPolicy=policy))["main"].exit_code == 3
+    assert behaviours(pod("a", restartPolicy=policy), [Rule(behave="runs")]) == {"main": RUNS}
+    own = [{"name": "main", "image": "a", "restartPolicy": "Always"}, {"name": "other", "image": "a"}]
+    assert behaviours(pod("a", restartPolicy=policy, containers=own)) == {"main": RUNS, "other": SUCCEEDS}
 
 
 def test_rules_match_by_image_names_and_labels_and_the_pods_own_words_go_first() -> None:

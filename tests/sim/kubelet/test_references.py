@@ -12,6 +12,7 @@ from konverge.objects.codec import from_dict
 from konverge.objects.kinds.core_v1 import ConfigMap, ContainerStatus, Event, Pod, Secret
 from konverge.sim.cluster import Cluster
 from tests.sim.conftest import SPACE, condition, pod, shown
+from tests.wire.certificates import authority
 
 pytestmark = [pytest.mark.virtual, pytest.mark.spec("S-23")]
 
@@ -251,3 +252,44 @@ async def test_a_missing_pull_secret_is_only_mentioned_when_a_pull_fails(cluster
     assert await events(cluster.client, "good") == []
     text = "Unable to retrieve some image pull secrets (registry); attempting to pull the image may not succeed."
     assert ("FailedToRetrieveImagePullSecret", text) in await events(cluster.client, "bad")
+
+
+def trusting(**source: Any) -> Pod:
+    projected = {"sources": [{"clusterTrustBundle": {"path": "ca.pem", **source}}]}
+    return pod("web", volumes=[{"name": "ca", "projected": projected}])
+
+
+BY_SIGNER = {"signerName": "example.com/ca", "labelSelector": {"matchLabels": {"a": "b"}}}
+
+
+@pytest.mark.parametrize(
+    ("source", "cause"),
+    [
+        (
+            {"name": "roots"},
+            'while getting ClusterTrustBundle: clustertrustbundle.certificates.k8s.io "roots" not found',
+        ),
+        (BY_SIGNER, "combination of signerName and labelSelector matched zero ClusterTrustBundles"),
+    ],
+    ids=["name", "signer"],
+)
+async def test_trust_bundles_are_waited_for(cluster: Cluster, source: dict[str, Any], cause: str) -> None:
+    await cluster.client.create(trusting(**source))
+    await cluster.settle()
+    assert await events(cluster.client) == [("FailedMount", f'MountVolume.SetUp failed for volume "ca" : {cause}')]
+    assert (await cluster.client.get(Pod, "web", SPACE)).status.phase == "Pending"
+    spec = {"trustBundle": authority().pem.decode()}
+    name = "roots"
+    if "signerName" in source:
+        name, spec = "example.com:ca:roots", {**spec, "signerName": "example.com/ca"}
+    meta = {"name": name, "labels": {"a": "b"}}
+    kind = {"apiVersion": "certificates.k8s.io/v1", "kind": "ClusterTrustBundle"}
+    await cluster.client.create({**kind, "metadata": meta, "spec": spec})
+    await cluster.settle()
+    assert await shown(cluster.client, "web") == "Running True 0"
+
+
+async def test_an_optional_trust_bundle_is_not_waited_for(cluster: Cluster) -> None:
+    await cluster.client.create(trusting(name="roots", optional=True))
+    await cluster.settle()
+    assert await shown(cluster.client, "web") == "Running True 0"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import aclosing
 from typing import Any
 
 import pytest
@@ -152,8 +153,15 @@ async def test_the_important_make_room_for_themselves() -> None:
         await place(
             cluster, pod("m", **asks("2", priorityClassName="middle")), pod("l", **asks("2", priorityClassName="low"))
         )
+        before = (await cluster.client.get(Pod, "l", SPACE)).metadata.resource_version
         await cluster.client.create(pod("h", **asks("2", priorityClassName="high")))
         await cluster.settle()
+        async with aclosing(cluster.client.watch(Pod, SPACE, resource_version=before)) as events:
+            victim = await anext(event.object async for event in events if event.type == "DELETED")
+        assert victim.metadata.name == "l"
+        target = next(item for item in victim.status.conditions if item.type == "DisruptionTarget")
+        assert (target.status, target.reason) == ("True", "PreemptionByScheduler")
+        assert target.message == "default-scheduler: preempting to accommodate a higher priority pod"
         left = {item.metadata.name: item.spec.node_name for item in await cluster.client.list(Pod)}
         assert left == {"m": "a", "h": "b"}
 

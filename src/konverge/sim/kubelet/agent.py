@@ -23,6 +23,7 @@ from konverge.runtime import Context, Controller, Request, Result, Source, Watch
 from konverge.runtime.context import Recorder
 from konverge.runtime.predicates import ChangePredicate
 from konverge.sim.kubelet import status
+from konverge.sim.kubelet.admission import Refusal, Rooms
 from konverge.sim.kubelet.behaviour import ADDRESS, RUNS, Behaviour, BehaviourError, Rule, behaviours
 from konverge.sim.kubelet.machine import PodMachine, recover
 from konverge.sim.kubelet.pace import NORMAL, Pace
@@ -101,6 +102,9 @@ class Kubelet:
         self._scripts: dict[str, tuple[Any, dict[str, Behaviour]]] = {}
         self._waiting: dict[str, set[Request]] = {}
         self._supplies = Supplies()
+        self._rooms = Rooms()
+        self._changes: dict[str, asyncio.Event] = {}
+        """By the uid of a pod whose log is followed: set when it has been reconciled."""
         self._again: asyncio.Queue[Request] = asyncio.Queue()
         self._epoch: float | None = None
         self._recorder: Recorder | None = None
@@ -134,13 +138,25 @@ class Kubelet:
         return bool(_bound.decode(change.new.raw).spec.node_name)
 
     def _forget(self, uid: str) -> None:
-        self.machines.pop(uid, None)
+        machine = self.machines.pop(uid, None)
+        if machine is not None:
+            self._rooms.remove(machine.pod)
         self._scripts.pop(uid, None)
+        self._notify(uid)
         self.addresses.release(uid)
         if self.runtime is not None:
             self.runtime.forget(uid)
         for director in self.directors:
             director.forgotten(uid)
+
+    async def changed(self, uid: str) -> None:
+        """Until something has happened to a pod."""
+        await self._changes.setdefault(uid, asyncio.Event()).wait()
+
+    def _notify(self, uid: str) -> None:
+        change = self._changes.pop(uid, None)
+        if change is not None:
+            change.set()
 
     def _waiting_for(self, node: Node) -> Iterable[Request]:
         return () if node.metadata.name in self.lost else sorted(self._waiting.pop(node.metadata.name, ()))
@@ -183,6 +199,9 @@ class Kubelet:
             self._waiting.setdefault(node_name, set()).add(ctx.request)
             return None
         now = self.now()
+        if refusal := self._refusal(pod, node):
+            await self._reject(ctx, refusal, now)
+            return None
         machine = self._machine(pod, now)
         if machine is None:
             return None
@@ -193,15 +212,31 @@ class Kubelet:
         if ctx.deleting:
             machine.terminate(now, float(pod.metadata.deletion_grace_period_seconds or 0))
         due = machine.advance(now)
+        if machine.finished or machine.gone:
+            self._rooms.remove(pod)
         self._carry_out(machine, _address(node))
-        if machine.gone and machine.ending == now:
+        await self._write(ctx, machine, _address(node), now)  # also of one that goes: clients wait for its end
+        if machine.gone or (ctx.deleting and machine.finished):
             await self._remove(ctx)
-        else:
-            await self._write(ctx, machine, _address(node), now)
-            if machine.gone or (ctx.deleting and machine.finished):
-                await self._remove(ctx)
         self._record_events(machine)
+        self._notify(pod.metadata.uid)
         return None if due == inf else Result(requeue_after=max(due - self.now(), 0.001))
+
+    def _refusal(self, pod: Pod, node: Node) -> Refusal | None:
+        """Why a pod that has not begun will not begin on its node."""
+        is_new = pod.metadata.uid not in self.machines and pod.status.start_time is None
+        if not is_new or pod.metadata.deletion_timestamp is not None:
+            return None
+        return self._rooms.refusal(pod, node)
+
+    async def _reject(self, ctx: Context[Pod], refusal: Refusal, now: float) -> None:
+        """Upstream: Kubelet.rejectPod."""
+        reason, message = refusal
+        state = {"phase": "Failed", "reason": reason, "message": f"Pod was rejected: {message}"}
+        body = {"metadata": {"uid": ctx.obj.metadata.uid}, "status": {**state, "startTime": status.time(now)}}
+        await self._patch(ctx, body)
+        if self._recorder is not None and self._events:
+            self._recorder.event(reason, message, about=ctx.obj, type="Warning")
 
     def _machine(self, pod: Pod, now: float) -> PodMachine | None:
         uid = pod.metadata.uid
@@ -214,6 +249,7 @@ class Kubelet:
         if machine is None:
             live = self.runtime.lives(pod) if self.runtime is not None else ()
             machine = self.machines[uid] = recover(pod, scripts, now, live, self.pace)
+            self._rooms.add(pod)
         else:
             machine.update(pod, scripts, now)
         return machine
@@ -253,8 +289,11 @@ class Kubelet:
     async def _write(self, ctx: Context[Pod], machine: PodMachine, host_ip: str, now: float) -> None:
         pod = ctx.obj
         body = status.patch(pod, status.wanted(machine, host_ip, self._pod_ip(pod, host_ip)), now)
-        if body is None:
-            return
+        if body is not None:
+            await self._patch(ctx, body)
+
+    async def _patch(self, ctx: Context[Pod], body: dict[str, Any]) -> None:
+        pod = ctx.obj
         try:
             await ctx.client.patch(
                 Pod, pod.metadata.name, StrategicPatch(body), pod.metadata.namespace, subresource="status",

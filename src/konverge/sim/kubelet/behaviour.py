@@ -7,8 +7,8 @@
         sim.konverge.dev/behaviour: "web: never-ready; proxy: ready after 5s, stop 3s; setup: exit 1 2 times"
 
 Phrases are separated by commas, containers by semicolons; a group without a container's name is for every ordinary
-container of the pod. The phrases are the keys of `_PHRASES`. Without any word a container runs and is ready at once, an
-init container succeeds at once, and so do the containers of a Job's pod.
+container of the pod. The phrases are the keys of `_PHRASES`. Without any word a container runs and is ready at once; an
+init container succeeds at once, and so do the containers of a pod that is not always restarted, such as a Job's.
 """
 
 from __future__ import annotations
@@ -171,7 +171,6 @@ def read_rules(document: Any) -> list[Rule]:
 def behaviours(pod: Pod, rules: Iterable[Rule] = ()) -> dict[str, Behaviour]:
     """What each container of a pod does. The pod's own annotation goes before rules. Raises BehaviourError."""
     own = groups(pod.metadata.annotations.get(ANNOTATION, ""))
-    main = SUCCEEDS if any(owner.kind == "Job" for owner in pod.metadata.owner_references) else RUNS
     scripts: dict[str, Behaviour] = {}
     for container in pod.spec.init_containers:
         base = RUNS if container.restart_policy == "Always" else SUCCEEDS
@@ -179,7 +178,8 @@ def behaviours(pod: Pod, rules: Iterable[Rule] = ()) -> dict[str, Behaviour]:
         scripts[container.name] = parse(text, base)
     for container in pod.spec.containers:
         text = own.get(container.name) or own.get("") or _ruled(pod, container.name, container.image or "", rules)
-        scripts[container.name] = parse(text, main)
+        restarts = container.restart_policy or pod.spec.restart_policy or "Always"
+        scripts[container.name] = parse(text, RUNS if restarts == "Always" else SUCCEEDS)
     return scripts
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from math import inf
 
-from konverge.objects.kinds.core_v1 import Container, ContainerStateTerminated, ContainerStatus, Pod
+from konverge.objects.kinds.core_v1 import Container, ContainerStateTerminated, ContainerStatus, EphemeralContainer, Pod
 from konverge.objects.times import parse_time
 from konverge.sim.kubelet.behaviour import RUNS, Behaviour
 from konverge.sim.kubelet.containers import FIRST_BACKOFF, MAX_BACKOFF, PULL_FAILED, ContainerState, Mode, Note, Run
@@ -39,6 +39,15 @@ class PodMachine:
         self.missing = Missing()
         self.inits = {spec.name: self._state(spec, init=True) for spec in pod.spec.init_containers}
         self.mains = {spec.name: self._state(spec, init=False) for spec in pod.spec.containers}
+        self.ephemerals: dict[str, ContainerState] = {}
+        """They are added to a pod that runs, and matter neither to its phase nor to its readiness."""
+        self._add_ephemerals()
+
+    def _add_ephemerals(self) -> None:
+        for spec in self.pod.spec.ephemeral_containers:
+            if spec.name not in self.ephemerals:
+                added = ContainerState(name=spec.name, policy="Never", reason="ContainerCreating")
+                self.ephemerals[spec.name] = added
 
     def _state(self, spec: Container, *, init: bool) -> ContainerState:
         policy = self.pod.spec.restart_policy or "Always"
@@ -113,6 +122,9 @@ class PodMachine:
     def _begin_what_may(self) -> None:
         if self.ending is not None or self.failure is not None or self.unmounted:
             return
+        for container in self.ephemerals.values():
+            if container.mode is Mode.NEW:
+                self._begin(container)
         for container in self.inits.values():
             if container.mode is Mode.NEW:
                 self._begin(container)
@@ -137,11 +149,13 @@ class PodMachine:
             self.notes.append(Note("Warning", "FailedToRetrieveImagePullSecret", message, ""))
 
     def _end_sidecars(self) -> None:
-        """Sidecars end when all that they serve is over."""
+        """Sidecars and ephemeral containers end when all that they serve is over."""
         if self.ending is None and self._work_is_over():
             for container in self.inits.values():
                 if container.sidecar and container.policy != "Never":
                     self.notes += container.stop(self.time, 30.0, self.script(container))
+            for container in self.ephemerals.values():
+                self.notes += container.stop(self.time, 30.0, self.script(container))
 
     def _work_is_over(self) -> bool:
         broken = any(container.failed for container in self.inits.values() if not container.sidecar)
@@ -165,6 +179,7 @@ class PodMachine:
         """The object or its script has changed. A new script is followed from now on."""
         self.advance(now)
         before, self.pod, self.scripts = self.scripts, pod, scripts
+        self._add_ephemerals()
         for container in self._all():
             script = scripts.get(container.name, RUNS)
             if script != before.get(container.name, RUNS):
@@ -225,11 +240,15 @@ class PodMachine:
         return "Succeeded" if all(container.completed for container in mains) else "Failed"
 
     def _all(self) -> list[ContainerState]:
-        return [*self.inits.values(), *self.mains.values()]
+        return [*self.inits.values(), *self.mains.values(), *self.ephemerals.values()]
+
+    def container(self, name: str) -> ContainerState | None:
+        return self.mains.get(name) or self.inits.get(name) or self.ephemerals.get(name)
 
     def spec(self, name: str) -> Container:
         spec = self.pod.spec
-        written = next(container for container in (*spec.init_containers, *spec.containers) if container.name == name)
+        declared = (*spec.init_containers, *spec.containers, *map(as_container, spec.ephemeral_containers))
+        written = next(container for container in declared if container.name == name)
         if self._pace is NORMAL or name in self._live:
             return written
         known = self._paced.get(name)
@@ -243,6 +262,11 @@ class PodMachine:
         return f"{meta.name}_{meta.namespace}({meta.uid})"
 
 
+def as_container(spec: EphemeralContainer) -> Container:
+    """An ephemeral container as an ordinary one; it has neither ports nor probes."""
+    return Container(name=spec.name, image=spec.image, env=spec.env, env_from=spec.env_from, resources=spec.resources)
+
+
 def recover(
     pod: Pod, scripts: dict[str, Behaviour], now: float, live: Collection[str] = (), pace: Pace = NORMAL
 ) -> PodMachine:
@@ -252,10 +276,11 @@ def recover(
         return machine
     machine.began = parse_time(pod.status.start_time).timestamp()
     machine.time = now
-    states = {**machine.inits, **machine.mains}
-    for status in (*pod.status.init_container_statuses, *pod.status.container_statuses):
-        if status.name in states:
-            _restore(states[status.name], status, machine)
+    shown = pod.status
+    for status in (*shown.init_container_statuses, *shown.container_statuses, *shown.ephemeral_container_statuses):
+        container = machine.container(status.name)
+        if container is not None:
+            _restore(container, status, machine)
     if pod.status.phase == "Failed" and pod.status.reason:
         machine.failure = (pod.status.reason, pod.status.message or "")
     return machine

@@ -1,4 +1,4 @@
-"""The ConfigMaps and Secrets that a pod refers to, and what a kubelet says when one or a key of it is missing. Pure.
+"""The ConfigMaps, Secrets and trust bundles that a pod refers to, and what a kubelet says when one is missing. Pure.
 
 Upstream: makeEnvironmentVariables (pkg/kubelet/kubelet_pods.go), MakePayload (pkg/volume/{secret,configmap}) and
 collectData (pkg/volume/projected).
@@ -10,7 +10,9 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass, field
 from typing import Literal
 
+from konverge.objects.kinds.certificates_v1 import ClusterTrustBundle
 from konverge.objects.kinds.core_v1 import (
+    ClusterTrustBundleProjection,
     ConfigMapKeySelector,
     ConfigMapProjection,
     ConfigMapVolumeSource,
@@ -23,6 +25,8 @@ from konverge.objects.kinds.core_v1 import (
     SecretVolumeSource,
     Volume,
 )
+from konverge.objects.labels import from_selector
+from konverge.sim.kubelet.creation import creation_error
 
 Kind = Literal["ConfigMap", "Secret"]
 Keys = Callable[[Kind, str, bool], Collection[str] | None]
@@ -115,13 +119,15 @@ def _filed(volume: Volume) -> Iterator[tuple[Kind, str, _Filed]]:
 # ------------------------------------------------------------------ what is missing
 
 
-def missing(pod: Pod, keys: Keys, *, volumes: bool) -> Missing:
+def missing(pod: Pod, keys: Keys, *, volumes: bool, bundles: Iterable[ClusterTrustBundle] = ()) -> Missing:
     """What the pod refers to and is not there; `volumes` are mounted once, before the first container begins."""
     containers = (*pod.spec.init_containers, *pod.spec.containers)
-    causes = {spec.name: _config_error(spec, pod.metadata.namespace, keys) for spec in containers}
+    causes = {
+        spec.name: _config_error(spec, pod.metadata.namespace, keys) or creation_error(pod, spec) for spec in containers
+    }
     return Missing(
         {name: cause for name, cause in causes.items() if cause},
-        tuple(_mount_errors(pod.spec.volumes, keys)) if volumes else (),
+        tuple(_mount_errors(pod.spec.volumes, keys, list(bundles))) if volumes else (),
         tuple(
             secret.name
             for secret in pod.spec.image_pull_secrets
@@ -157,11 +163,12 @@ def _key_error(kind: Kind, ref: _Keyed, namespace: str, keys: Keys) -> str:
     return not_found(kind, name) if present is None else no_variable(kind, namespace, name, ref.key)
 
 
-def _mount_errors(volumes: Iterable[Volume], keys: Keys) -> Iterator[str]:
+def _mount_errors(volumes: Iterable[Volume], keys: Keys, bundles: list[ClusterTrustBundle]) -> Iterator[str]:
     for volume in volumes:
         errors = dict.fromkeys(
             error for kind, name, part in _filed(volume) if (error := _file_error(kind, name, part, keys))
         )
+        errors |= dict.fromkeys(error for part in _trusted(volume) if (error := _trust_error(part, bundles)))
         if errors:
             yield not_mounted(volume.name, _aggregate(list(errors)))
 
@@ -173,6 +180,32 @@ def _file_error(kind: Kind, name: str, part: _Filed, keys: Keys) -> str:
     if present is None:
         return not_found(kind, name)
     return next((no_file(kind, item.key) for item in part.items if item.key not in present), "")
+
+
+def _trusted(volume: Volume) -> Iterator[ClusterTrustBundleProjection]:
+    for part in volume.projected.sources if volume.projected is not None else ():
+        if part.cluster_trust_bundle is not None:
+            yield part.cluster_trust_bundle
+
+
+def _trust_error(part: ClusterTrustBundleProjection, bundles: list[ClusterTrustBundle]) -> str:
+    """Upstream: GetTrustAnchorsByName, GetTrustAnchorsBySigner (pkg/kubelet/clustertrustbundle)."""
+    if part.optional:
+        return ""
+    if part.name is not None:
+        if any(bundle.metadata.name == part.name for bundle in bundles):
+            return ""
+        return f'while getting ClusterTrustBundle: clustertrustbundle.certificates.k8s.io "{part.name}" not found'
+    matching = (bundle for bundle in bundles if bundle.spec.signer_name == part.signer_name)
+    if part.label_selector is not None and any(
+        from_selector(part.label_selector).matches(bundle.metadata.labels) for bundle in matching
+    ):
+        return ""
+    return "combination of signerName and labelSelector matched zero ClusterTrustBundles"
+
+
+def needs_bundles(pod: Pod) -> bool:
+    return any(True for volume in pod.spec.volumes for _ in _trusted(volume))
 
 
 def _aggregate(errors: Sequence[str]) -> str:

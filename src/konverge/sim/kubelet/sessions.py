@@ -19,7 +19,6 @@ from konverge.apiserver import status
 from konverge.sim.kubelet import spdy_channels
 from konverge.sim.kubelet.channels import Channels
 from konverge.sim.kubelet.containers import ContainerState, Mode
-from konverge.sim.kubelet.machine import PodMachine
 from konverge.sim.kubelet.status import time
 from konverge.wire import websocket
 from konverge.wire.message import Producer, Response, Sink
@@ -79,12 +78,14 @@ def plug_in(server: ApiServer, kubelet: Kubelet) -> None:
 
 def _log(kubelet: Kubelet, pod: Obj, container: str, query: Query) -> Producer:
     producer = kubelet.runtime.log(pod["metadata"]["uid"], container, query) if kubelet.runtime is not None else None
-    return producer or _simulated_log(kubelet.machines.get(pod["metadata"]["uid"]), pod, container, query)
+    return producer or _simulated_log(kubelet, pod, container, query)
 
 
-def _simulated_log(machine: PodMachine | None, pod: Obj, container: str, query: Query) -> Producer:
+def _simulated_log(kubelet: Kubelet, pod: Obj, container: str, query: Query) -> Producer:
     """The log of a container, as the API server asks for it. Raises ApiError where a kubelet refuses."""
-    state = {**machine.inits, **machine.mains}.get(container) if machine is not None else None
+    uid = pod["metadata"]["uid"]
+    machine = kubelet.machines.get(uid)
+    state = machine.container(container) if machine is not None else None
     previous = is_true(query, "previous")
     if state is not None:
         refuse(state, pod["metadata"]["name"], previous)
@@ -98,6 +99,15 @@ def _simulated_log(machine: PodMachine | None, pod: Obj, container: str, query: 
 
     async def produce(sink: Sink) -> None:
         sink.write(text.encode()[: int(limit[0]) if limit and limit[0] else None])
+        if state is None or previous or not is_true(query, "follow"):
+            return
+        run = state.runs
+        while state.mode is Mode.RUNNING and state.runs == run:
+            if kubelet.machines.get(uid) is not machine:
+                return
+            await kubelet.changed(uid)
+        last = _lines(state, previous=state.runs != run)[-1:]  # how the run ended
+        sink.write("".join(f"{moment} {line}\n" if stamped else f"{line}\n" for moment, line in last).encode())
 
     return produce
 
@@ -152,13 +162,13 @@ async def _exec(kubelet: Kubelet, what: str, call: Call) -> Response:
 
 def _runs(kubelet: Kubelet, uid: str, container: str) -> bool:
     machine = kubelet.machines.get(uid)
-    state = {**machine.inits, **machine.mains}.get(container) if machine is not None else None
+    state = machine.container(container) if machine is not None else None
     return state is not None and state.mode is Mode.RUNNING
 
 
 def _no_process(pod: Obj, container: str, what: str) -> status.ApiError:
     spec = pod["spec"]
-    declared = (*spec["containers"], *(spec.get("initContainers") or ()))
+    declared = (*spec["containers"], *(spec.get("initContainers") or ()), *(spec.get("ephemeralContainers") or ()))
     image = next((entry.get("image") for entry in declared if entry["name"] == container), "")
     return status.bad_request(
         f"container {container} of pod {pod['metadata']['name']} has no process to {what}: it is simulated or does not "
@@ -208,7 +218,8 @@ def _pod(call: Call) -> Obj:
 def _container(call: Call, pod: Obj) -> str:
     wanted = (call.query.get("container") or [""])[0]
     main = [container["name"] for container in pod["spec"]["containers"]]
-    names = [*main, *(container["name"] for container in pod["spec"].get("initContainers") or ())]
+    others = [*(pod["spec"].get("initContainers") or ()), *(pod["spec"].get("ephemeralContainers") or ())]
+    names = [*main, *(container["name"] for container in others)]
     if wanted and wanted not in names:
         raise status.bad_request(f"container {wanted} is not valid for pod {call.info.name}")
     if not wanted and len(main) > 1:

@@ -13,7 +13,7 @@ from konverge.objects.codec import to_dict
 from konverge.objects.kinds.core_v1 import Container, Pod
 from konverge.objects.times import format_time
 from konverge.sim.kubelet.containers import ContainerState, Mode, Run
-from konverge.sim.kubelet.machine import PodMachine
+from konverge.sim.kubelet.machine import PodMachine, as_container
 
 Obj = dict[str, Any]
 
@@ -36,6 +36,9 @@ def wanted(machine: PodMachine, host_ip: str, pod_ip: str) -> Obj:
     if pod.spec.init_containers:
         init = [_container(machine, machine.inits[spec.name], spec) for spec in pod.spec.init_containers]
         status["initContainerStatuses"] = init
+    if pod.spec.ephemeral_containers:
+        ephemeral = [(machine.ephemerals[spec.name], spec) for spec in pod.spec.ephemeral_containers]
+        status["ephemeralContainerStatuses"] = [_container(pod, state, as_container(spec)) for state, spec in ephemeral]
     if machine.failure is not None:
         status["reason"], status["message"] = machine.failure
     status["conditions"] = _conditions(machine, phase)
@@ -68,6 +71,8 @@ def _container(machine: PodMachine, container: ContainerState, spec: Container) 
         status["lastState"] = {"terminated": _terminated(container.last, before)}
     if container.runs and spec.resources is not None:
         status["resources"] = to_dict(spec.resources)
+        if spec.resources.requests:
+            status["allocatedResources"] = status["resources"]["requests"]
     return status
 
 

@@ -11,26 +11,31 @@ from typing import Any
 
 from konverge.cache import Change
 from konverge.client import NotFound
+from konverge.objects.kinds.certificates_v1 import ClusterTrustBundle
 from konverge.objects.kinds.core_v1 import ConfigMap, Pod, Secret
 from konverge.runtime import Context, Request, Watches
 from konverge.runtime.predicates import ChangePredicate
 from konverge.sim.kubelet.machine import PodMachine
-from konverge.sim.kubelet.references import Kind, Missing, missing, of_containers, of_volumes
+from konverge.sim.kubelet.references import Kind, Missing, missing, needs_bundles, of_containers, of_volumes
 
 _KINDS: dict[Kind, type[ConfigMap] | type[Secret]] = {"ConfigMap": ConfigMap, "Secret": Secret}
 Reference = tuple[str, str, str]
 """Kind, namespace and name of an object."""
+_BUNDLES: Reference = ("ClusterTrustBundle", "", "")
+"""All trust bundles: a pod may ask for any of a signer."""
 
 
 class Supplies:
-    """The ConfigMaps and Secrets of all pods."""
+    """The ConfigMaps, Secrets and trust bundles of all pods."""
 
     def __init__(self) -> None:
         self._waiting: dict[Reference, set[Request]] = {}
 
     def watches(self) -> list[Watches[Any]]:
+        when = ChangePredicate(self._is_awaited)
         return [
-            Watches(kind, requests=self._users_of, when=ChangePredicate(self._is_awaited)) for kind in _KINDS.values()
+            *(Watches(kind, requests=self._users_of, when=when) for kind in _KINDS.values()),
+            Watches(ClusterTrustBundle, requests=self._users_of_bundles, when=when),
         ]
 
     def _is_awaited(self, change: Change) -> bool:
@@ -39,12 +44,16 @@ class Supplies:
     def _users_of(self, obj: ConfigMap | Secret) -> Iterable[Request]:
         return sorted(self._waiting.get((obj.kind, obj.metadata.namespace, obj.metadata.name), ()))
 
+    def _users_of_bundles(self, bundle: ClusterTrustBundle) -> Iterable[Request]:
+        return sorted(self._waiting.get(_BUNDLES, ()))
+
     async def look(self, ctx: Context[Pod], machine: PodMachine) -> Missing:
         """What the pod's containers would lack if they began now."""
         volumes = not machine.begun
         wanted = of_containers(ctx.obj) | (of_volumes(ctx.obj) if volumes else set())
-        if not wanted:
-            return Missing()
+        trusts = volumes and needs_bundles(ctx.obj)
+        if trusts:
+            self._waiting.setdefault(_BUNDLES, set()).add(ctx.request)
         namespace = ctx.obj.metadata.namespace
         for kind, name in wanted:  # before reading: what appears meanwhile leads to another reconcile
             self._waiting.setdefault((kind, namespace, name), set()).add(ctx.request)
@@ -56,7 +65,8 @@ class Supplies:
                 return None
             return {*obj.data, *obj.binary_data} if binary and isinstance(obj, ConfigMap) else obj.data
 
-        lacking = missing(ctx.obj, keys, volumes=volumes)
+        bundles = await ctx.client.list(ClusterTrustBundle) if trusts else ()
+        lacking = missing(ctx.obj, keys, volumes=volumes, bundles=bundles)
         if lacking == Missing():
             self.forget(ctx.request)
         return lacking

@@ -300,7 +300,7 @@ class Instances(KindController[Instance]):
     def _behaviour(self, instance: Instance, wrong: faults.Faults, *, waits: bool) -> str:
         grace = float(instance.spec.get("terminationGracePeriodSeconds", 180))
         stop = min(self._pace.draw(instance.metadata, "stop", self._timings.stop), grace)
-        phrases = [f"stop {stop:.3f}s"]
+        phrases = [launcher.stays(stop)]
         if "image-pull" in wrong:
             phrases.append("image-pull-error")
         elif waits:

@@ -106,6 +106,11 @@ def is_ready(pod: Pod) -> bool:
     return any(condition.type == "Ready" and condition.status == "True" for condition in pod.status.conditions)
 
 
+def stays(stop: float) -> str:
+    """The behaviour of a launcher: it runs until it is stopped, although its pod is not restarted."""
+    return f"runs, stop {stop:.3f}s"
+
+
 def pod_for(instance: Instance, behaviour: str, *, labels: Obj | None = None, away_from: str = "") -> Obj:
     """The launcher pod; `away_from` is the node that it must not be on."""
     spec, meta = instance.spec, instance.metadata
@@ -136,7 +141,7 @@ def pod_for(instance: Instance, behaviour: str, *, labels: Obj | None = None, aw
 
 def binder_for(instance: Instance, claims: Iterable[str]) -> Obj:
     """A pod whose only use is that these claims hear of a node."""
-    made = pod_for(instance, "stop 0s", labels={BINDS_ONLY: "true"})
+    made = pod_for(instance, stays(0), labels={BINDS_ONLY: "true"})
     made["spec"]["volumes"] = [_volume(name, name) for name in claims]
     made["spec"]["terminationGracePeriodSeconds"] = 0
     return made

@@ -102,7 +102,7 @@ class Migrations(PhaseController[Migration]):
         stop = self._pace.draw(instance.metadata, "stop", self._timings.stop)
         labels = {launcher.TARGET: ctx.obj.metadata.uid}
         here = str(instance.status.get("nodeName", ""))
-        made = launcher.pod_for(instance, f"stop {stop:.3f}s", labels=labels, away_from=here)
+        made = launcher.pod_for(instance, launcher.stays(stop), labels=labels, away_from=here)
         await ctx.client.create(made, resource=Pod.resource)
 
     async def _switch(self, ctx: Context[Migration], instance: Instance, target: Pod) -> None:

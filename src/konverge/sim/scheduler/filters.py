@@ -88,7 +88,7 @@ def problems(pod: Pod, info: PodInfo, node: NodeInfo, neighbours: Neighbours) ->
         return [_TAINTED]
     if not node_matches(pod.spec, node.node):
         return [_SELECTED]
-    if info.ports and _ports_taken(info, node):
+    if info.ports and ports_taken(info, node):
         return [_PORTS]
     return lacking(info, node) or neighbours.problems(node)
 
@@ -105,7 +105,7 @@ def lacking(info: PodInfo, node: NodeInfo, without: Iterable[PodInfo] = ()) -> l
     return sorted(reasons)
 
 
-def _ports_taken(info: PodInfo, node: NodeInfo) -> bool:
+def ports_taken(info: PodInfo, node: NodeInfo) -> bool:
     return any(_collide(mine, theirs) for other in node.pods.values() for theirs in other.ports for mine in info.ports)
 
 

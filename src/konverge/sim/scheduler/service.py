@@ -12,7 +12,7 @@ from konverge.client import Client, ClientError, MergePatch, NotFound, Strategic
 from konverge.objects import decoder, times
 from konverge.objects.kinds.core_v1 import Node, PersistentVolume, PersistentVolumeClaim, Pod, PodSpec
 from konverge.objects.kinds.storage_v1 import StorageClass
-from konverge.objects.meta import Object
+from konverge.objects.meta import Object, ObjectMeta
 from konverge.observe.events import EventRecorder
 from konverge.runtime import Request
 from konverge.sim.scheduler import filters
@@ -218,9 +218,18 @@ class Scheduler:
             message = f"Preempted by pod {pod.metadata.uid} on node {chosen.node}"
             self._record_event(Pod(metadata=meta, spec=PodSpec(containers=[])), "Normal", "Preempted", message)
             try:
+                await self._mark(pod, meta)
                 await self._client.delete(Pod, meta.name, meta.namespace, uid=meta.uid)
             except NotFound:
                 continue
+
+    async def _mark(self, pod: Pod, victim: ObjectMeta) -> None:
+        """Why a pod is about to go. Upstream: PreemptPod (pkg/scheduler/framework/preemption)."""
+        message = f"{pod.spec.scheduler_name or NAME}: preempting to accommodate a higher priority pod"
+        condition = {"type": "DisruptionTarget", "status": "True", "reason": "PreemptionByScheduler"}
+        condition |= {"message": message, "lastTransitionTime": times.now()}
+        body = StrategicPatch({"metadata": {"uid": victim.uid}, "status": {"conditions": [condition]}})
+        await self._client.patch(Pod, victim.name, body, victim.namespace, subresource="status", field_manager=MANAGER)
 
     def _record_event(self, pod: Pod, type: str, reason: str, message: str) -> None:
         if self._events:
