@@ -44,7 +44,7 @@ class AuthSettings(msgspec.Struct, frozen=True, kw_only=True):
     always_allow: bool = False
     """Every authenticated user may do everything, as with kube-apiserver's --authorization-mode=AlwaysAllow."""
     anonymous: bool = True
-    """Requests without credentials are those of system:anonymous; otherwise they are refused."""
+    """Requests without credentials are those of system:anonymous; otherwise (and with `always_allow`) refused."""
 
     @property
     def own_audiences(self) -> tuple[str, ...]:

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache, cached_property
 from importlib import resources
-from typing import Any
+from typing import Any, Protocol
 
 import msgspec
 
@@ -34,6 +34,13 @@ class Subresource(msgspec.Struct, frozen=True, kw_only=True):
     verbs: frozenset[str]
     group: str = ""
     version: str = ""
+
+
+class Ending(Protocol):
+    """A watch."""
+
+    def end(self) -> None:
+        """Answer no more."""
 
 
 @dataclass(kw_only=True, eq=False)
@@ -73,6 +80,8 @@ class Served:
     """Bytes of a custom kind's schema: with a large one, writing a small object takes long as well."""
     entries: list[dict[str, Any]] = field(default_factory=list)
     """The entries of discovery for the resource and its subresources, as they are listed."""
+    watchers: set[Ending] = field(default_factory=set)
+    """Those who watch it, as long as it is served like this."""
 
     def __post_init__(self) -> None:
         self.table = self.table or f"{self.resource.group}/{self.resource.plural}"

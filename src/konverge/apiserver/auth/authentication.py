@@ -71,7 +71,7 @@ class Authentication:
                 return self.token(token, self._settings.own_audiences).user
             except Refused:
                 raise status.unauthorized() from None
-        if not self._settings.anonymous:
+        if not self._settings.anonymous or self._settings.always_allow:  # upstream: ApplyAuthorization
             raise status.unauthorized()
         return ANONYMOUS
 

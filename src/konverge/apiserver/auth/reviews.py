@@ -12,7 +12,7 @@ from konverge.apiserver.auth.rules import Attributes, Rule
 from konverge.apiserver.auth.service_account_tokens import Refused
 from konverge.apiserver.auth.well_known import kubelet_of
 from konverge.apiserver.field_errors import FieldError, aggregate
-from konverge.apiserver.http import bodies, managed_fields, respond, writes
+from konverge.apiserver.http import bodies, managed_fields, render, respond, writes
 from konverge.apiserver.meta import system
 from konverge.apiserver.meta.system import timestamp
 from konverge.apiserver.request.call import Call
@@ -32,7 +32,7 @@ _ONE_OF = "exactly one of nonResourceAttributes or resourceAttributes must be sp
 async def _received(call: Call, check: Callable[[Obj], None] | None = None) -> Obj:
     """The review of a request, admitted; `check` raises for one that is not valid."""
     served = call.resource
-    review, options = await bodies.received(call, served, "CreateOptions")
+    review, options = await bodies.received(call, served, "CreateOptions", tables=False)
     metadata = review["metadata"]
     system.wipe(metadata)
     system.match_namespace(metadata, call.info.namespace if served.resource.namespaced else "")
@@ -40,13 +40,15 @@ async def _received(call: Call, check: Callable[[Obj], None] | None = None) -> O
     return await writes.admit_unstored(call, review, options, metadata.get("name") or "", check)
 
 
+def _answered(call: Call, review: Obj) -> Response:
+    return respond.answer(call, 201, render.unstored(call, review))
+
+
 async def self_subject(call: Call) -> Response:
     review = await _received(call)
     shown = {"kind": review["kind"], "apiVersion": review["apiVersion"]}
     info = call.user.info()
-    return respond.answer(
-        call, 201, {**shown, "metadata": {"creationTimestamp": timestamp()}, "status": {"userInfo": info}}
-    )
+    return _answered(call, {**shown, "metadata": {"creationTimestamp": timestamp()}, "status": {"userInfo": info}})
 
 
 async def token(call: Call) -> Response:
@@ -62,7 +64,7 @@ async def token(call: Call) -> Response:
         result = {"authenticated": True, "user": authenticated.user.info()}
         result["audiences"] = list(authenticated.audiences)
     await call.server.store.present_settled(call.reverts)
-    return respond.answer(call, 201, {**review, "status": result})
+    return _answered(call, {**review, "status": result})
 
 
 async def self_access(call: Call) -> Response:
@@ -88,7 +90,7 @@ async def _decided(call: Call, review: Obj, user: User) -> Response:
         result["reason"] = decision.reason
     if ignored:
         result["evaluationError"] = "; ".join(ignored)
-    return respond.answer(call, 201, {**review, "status": result})
+    return _answered(call, {**review, "status": result})
 
 
 def _asked(spec: Obj) -> tuple[Attributes, list[str]]:
@@ -106,7 +108,7 @@ async def self_rules(call: Call) -> Response:
     if problems:
         result["evaluationError"] = aggregate(problems)
     shown = {"kind": review["kind"], "apiVersion": review["apiVersion"], "metadata": {}, "spec": {}}
-    return await aside.run(_RULE * len(rules), respond.answer, call, 201, {**shown, "status": result})
+    return await aside.run(_RULE * len(rules), _answered, call, {**shown, "status": result})
 
 
 def _shown(rules: list[Rule]) -> Obj:

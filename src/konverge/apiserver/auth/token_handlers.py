@@ -16,7 +16,7 @@ from konverge.apiserver import field_errors, status
 from konverge.apiserver.auth.service_account_tokens import WARN_ONLY_SECONDS, Bound
 from konverge.apiserver.field_errors import FieldError
 from konverge.apiserver.go.strconv import quote
-from konverge.apiserver.http import bodies, managed_fields, respond, writes
+from konverge.apiserver.http import bodies, managed_fields, render, respond, writes
 from konverge.apiserver.http.negotiate import clauses
 from konverge.apiserver.meta import system
 from konverge.apiserver.meta.system import timestamp
@@ -38,7 +38,7 @@ Upstream: ExpirationExtensionSeconds."""
 
 async def create_token(call: Call) -> Response:
     kind = kind_alone(_GROUP, "v1", _KIND)
-    asked, options = await bodies.received(call, kind, "CreateOptions")
+    asked, options = await bodies.received(call, kind, "CreateOptions", tables=False)
     system.match_namespace(asked["metadata"], call.info.namespace)
     spec = asked["spec"] = asked.get("spec") or {}
     if spec.get("expirationSeconds") is None:
@@ -56,7 +56,7 @@ async def create_token(call: Call) -> Response:
     await call.server.gate.accounts.prepare()
     answer = _answered(call, request.new, account)
     await call.server.store.present_settled(call.reverts)
-    return respond.answer(call, 201, answer)
+    return respond.answer(call, 201, render.unstored(call, answer))
 
 
 def _complete(call: Call, asked: Obj) -> Obj:

@@ -60,21 +60,25 @@ def check_media(call: Call, served: Served) -> None:
         )
 
 
-def receive(call: Call, served: Served, kind: str, *, sent: Served | None = None) -> tuple[Obj, WriteOptions]:
+def receive(
+    call: Call, served: Served, kind: str, *, sent: Served | None = None, tables: bool = True
+) -> tuple[Obj, WriteOptions]:
     """The object in the body of a write, and the write's options, which are of the kind `kind`.
 
     `sent` is the kind of the body where it is not that of the path: the Scale of a Deployment.
     """
-    respond.settle_form(call, custom=served.custom)
+    respond.settle_form(call, custom=served.custom, tables=tables)
     check_media(call, served)
     body = checked_body(call)
     options = write_options(call.query, kind)
     return read(call, sent or served, body, options.field_validation), options
 
 
-async def received(call: Call, served: Served, kind: str, *, sent: Served | None = None) -> tuple[Obj, WriteOptions]:
+async def received(
+    call: Call, served: Served, kind: str, *, sent: Served | None = None, tables: bool = True
+) -> tuple[Obj, WriteOptions]:
     """As `receive`, for a handler on the loop: a large body is read beside it."""
-    return await aside.run(len(call.request.body), partial(receive, call, served, kind, sent=sent))
+    return await aside.run(len(call.request.body), partial(receive, call, served, kind, sent=sent, tables=tables))
 
 
 def read(call: Call, served: Served, body: bytes, validation: Validation) -> Obj:
@@ -132,10 +136,10 @@ async def yaml_parsed_in_thread(body: bytes) -> bytes:
 def _yaml_parsed(body: bytes) -> bytes:
     from konverge.apiserver.go import yaml  # most servers never see YAML
 
-    return body if body.startswith(b"{") and _is_json(body) else yaml.parse_ahead(body)
+    return body if body.startswith(b"{") and is_json(body) else yaml.parse_ahead(body)
 
 
-def _is_json(body: bytes) -> bool:
+def is_json(body: bytes) -> bool:
     try:
         json_pieces.decode(body)
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):

@@ -150,6 +150,8 @@ async def _remove_once(call: Call, served: Served, record: Record, options: Dele
 def check_preconditions(served: Served, record: Record, obj: Obj, options: DeleteOptions) -> None:
     resource, group = served.resource, served.reported_group
     uid, version = obj["metadata"].get("uid", ""), str(record.revision)
+    if served.table == "/namespaces":
+        _check_namespace(record.name, uid, version, options)
     if options.uid is not None and options.uid != uid:
         why = (
             f"the UID in the precondition ({options.uid}) does not match the UID in record ({uid}). "
@@ -162,6 +164,14 @@ def check_preconditions(served: Served, record: Record, obj: Obj, options: Delet
             f"in record ({version}). The object might have been modified"
         )
         raise status.conflict(group, resource.kind, record.name, why)
+
+
+def _check_namespace(name: str, uid: str, version: str, options: DeleteOptions) -> None:
+    """Namespaces have a text of their own. Upstream: REST.Delete (pkg/registry/core/namespace/storage)."""
+    for what, asked, present in (("UID", options.uid, uid), ("ResourceVersion", options.resource_version, version)):
+        if asked is not None and asked != present:
+            why = f"Precondition failed: {what} in precondition: {asked}, {what} in object meta: {present}"
+            raise status.conflict("", "namespaces", name, why)
 
 
 def _grace(served: Served, obj: Obj, options: DeleteOptions) -> int | None:  # upstream: rest.BeforeDelete

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from konverge.apiserver import status
-from konverge.apiserver.http import negotiate, respond
+from konverge.apiserver.http import negotiate, render, respond
 from konverge.apiserver.http.routes import CHECKS
 from konverge.apiserver.kubernetes_version import KUBERNETES_VERSION, MAJOR, MINOR
 from konverge.apiserver.request.call import Call
@@ -22,8 +22,8 @@ VERSION = {
     "emulationMinor": MINOR,
     "minCompatibilityMajor": MAJOR,
     "minCompatibilityMinor": str(int(MINOR) - 1),
-    "gitVersion": f"v{KUBERNETES_VERSION}+konverge",
-    "gitCommit": "",
+    "gitVersion": f"v{KUBERNETES_VERSION}",  # as it is: kubectl --match-server-version compares it
+    "gitCommit": "konverge",
     "gitTreeState": "clean",
     "buildDate": "1970-01-01T00:00:00Z",
     "goVersion": "",
@@ -114,12 +114,20 @@ def _component(name: str) -> dict[str, Any]:
 
 async def component_statuses(call: Call) -> Response:
     """A deprecated resource that asks the parts of a control plane how they are: here they are all this process."""
-    name = call.info.name
-    if not name:
-        items = [_component(component) for component in COMPONENTS]
-        return respond.answer(
-            call, 200, {"kind": "ComponentStatusList", "apiVersion": "v1", "metadata": {}, "items": items}
-        )
-    if name not in COMPONENTS:
+    name, served = call.info.name, call.resource
+    accepted = respond.settle_form(call)
+    negotiate.check_form(accepted, served.go_type if name else f"{served.go_type}List", listed=not name)
+    if name and name not in COMPONENTS:
         raise status.not_found("", "componentstatuses", name)
-    return respond.answer(call, 200, {"kind": "ComponentStatus", "apiVersion": "v1", **_component(name)})
+    items = [_component(component) for component in COMPONENTS if name in ("", component)]
+    if accepted.form == "Table":
+        include = render.include_object(call)
+        table = render.table(call.server.tables, served, items, {}, accepted.version, include, listed=not name)
+        return respond.answer(call, 200, table)
+    shown: Any = {"kind": "ComponentStatus", "apiVersion": "v1"}
+    if accepted.form:
+        items = [render.partial(item, accepted.version) for item in items]
+        shown = {"kind": "PartialObjectMetadata", "apiVersion": f"meta.k8s.io/{accepted.version}"}
+    if name:
+        return respond.answer(call, 200, {**shown, **items[0]})
+    return respond.answer(call, 200, {**shown, "kind": f"{shown['kind']}List", "metadata": {}, "items": items})

@@ -39,8 +39,11 @@ def clauses(header: str) -> list[Clause]:
 
 
 @lru_cache(maxsize=512)
-def negotiate(header: str, *, custom: bool = False, streams: bool = False) -> Accepted:
-    """Choose a form, or raise 406. A client that asks for protobuf gets JSON: all such clients read both."""
+def negotiate(header: str, *, custom: bool = False, streams: bool = False, tables: bool = True) -> Accepted:
+    """Choose a form, or raise 406. A client that asks for protobuf gets JSON: all such clients read both.
+
+    Kinds that are not stored, such as reviews, have no tables.
+    """
     if not header:
         return PLAIN_JSON
     parsed = clauses(header)
@@ -49,7 +52,7 @@ def negotiate(header: str, *, custom: bool = False, streams: bool = False) -> Ac
         raise status.not_acceptable(f"406: Not Acceptable\n\nAvailable representations: {shown}", details={})
     for clause in parsed:
         accepted = _accept(clause, custom)
-        if accepted is not None:
+        if accepted is not None and (tables or accepted.form != "Table"):
             return accepted
     raise status.not_acceptable(f"only the following media types are accepted: {', '.join(BUILTIN_TYPES)}")
 

@@ -46,7 +46,14 @@ async def patch(call: Call) -> Response:
     media, body, options = receive(call, served)
     if media == APPLY_PATCH:
         return await _apply(call, served, body, options)
-    sent = await aside.run(len(body), read, served, media, body, options)
+    try:
+        sent = await aside.run(len(body), read, served, media, body, options)
+    except status.ApiError:
+        if await aside.run(
+            len(body), bodies.is_json, body
+        ):  # of the wrong type, which is noticed by the object's patch
+            reads.find(call)
+        raise
     return await _change(call, served, sent, options)
 
 

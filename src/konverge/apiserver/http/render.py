@@ -13,6 +13,7 @@ from typing import Any
 import msgspec
 
 from konverge.apiserver import field_errors, status
+from konverge.apiserver.http import negotiate
 from konverge.apiserver.registry import Served
 from konverge.apiserver.request.call import Accepted, Call
 from konverge.apiserver.request.protocols import TableMaker
@@ -107,6 +108,7 @@ def _parts(records: Sequence[Record]) -> Iterator[Sequence[Record]]:
         yield records[start:]
 
 
+_WITHOUT_ROWS = "apiextensions.k8s.io/customresourcedefinitions"
 # The real server adds this annotation when it converts a whole DaemonSet to v1; metadata alone is not converted.
 _MADE_BY_CONVERSION = {"DaemonSet": "deprecated.daemonset.template.generation"}
 
@@ -119,6 +121,12 @@ def partial(obj: Obj, version: str) -> Obj:  # upstream: asPartialObjectMetadata
         metadata = {name: value for name, value in metadata.items() if name != "annotations"}
         metadata |= {"annotations": rest} if rest else {}
     return {"kind": "PartialObjectMetadata", "apiVersion": f"meta.k8s.io/{version}", "metadata": metadata}
+
+
+def unstored(call: Call, obj: Obj) -> Obj:
+    """An object that is answered and not stored, such as a review: whole, or its metadata alone."""
+    negotiate.check_form(call.accepted, call.resource.go_type, listed=False)
+    return partial(obj, call.accepted.version) if call.accepted.form else obj
 
 
 def include_object(call: Call) -> str:
@@ -145,7 +153,8 @@ def table(
         row["object"] = row_object(served, obj, version, include)
     answer: Obj = {"kind": "Table", "apiVersion": f"meta.k8s.io/{version}", "metadata": metadata}
     answer["columnDefinitions"] = maker.columns(served)
-    answer["rows"] = rows
+    # The real server's table of definitions begins as nil in Go.
+    answer["rows"] = rows or (None if served.table == _WITHOUT_ROWS and listed else rows)
     return answer
 
 

@@ -27,9 +27,9 @@ GZIPPED = ((b"content-encoding", b"gzip"), (b"vary", b"Accept-Encoding"))
 _CACHE = (b"cache-control", b"no-cache, private")
 
 
-def settle_form(call: Call, *, custom: bool = False, streams: bool = False) -> Accepted:
+def settle_form(call: Call, *, custom: bool = False, streams: bool = False, tables: bool = True) -> Accepted:
     """Settle the form of the answer: 406 comes before anything is done."""
-    accepted = negotiate.negotiate(call.request.headers.get("accept"), custom=custom, streams=streams)
+    accepted = negotiate.negotiate(call.request.headers.get("accept"), custom=custom, streams=streams, tables=tables)
     call.accepted = accepted._replace(pretty=True) if _pretty(call) else accepted
     return call.accepted
 

@@ -41,9 +41,13 @@ def route(call: Call) -> Handler:
     if (info.prefix == "api") is bool(info.group):
         raise PageNotFound
     call.served = served
-    if served.warning:
+    if served.custom:
+        call.warn_all([served.warning] if served.warning else [])
+        return _custom(call, served)
+    handler = _builtin(call, served)
+    if served.warning:  # not with the 404 of what it does not have
         call.warn(served.warning)
-    return _custom(call, served) if served.custom else _builtin(call, served)
+    return handler
 
 
 def require_served(call: Call, served: Served) -> None:

@@ -137,6 +137,7 @@ class _Watching:
         self._table: Table = self._store.table(call.resource.table)
         self._selection, self._options, self._since, self._framer = selection, options, since, framer
         self._limits = call.server.config.watch
+        self._watchers = call.resource.watchers
 
     @property
     def _wants_state(self) -> bool:
@@ -156,6 +157,7 @@ class _Watching:
         stream = WatchStream(self._framer, self._selection.test, self._limits, sink, self._since)
         stop = self._table.watch(self._selection.scope, stream)
         self._server.streams.add(stream)
+        self._watchers.add(stream)
         try:
             await self._run(stream, sink)
         except ConnectionError:
@@ -163,6 +165,7 @@ class _Watching:
         finally:
             stop()
             self._server.streams.discard(stream)
+            self._watchers.discard(stream)
 
     async def _run(self, stream: WatchStream, sink: Sink) -> None:
         seconds = self._options.timeout or self._limits.minimum * (1 + clock.rng().random())

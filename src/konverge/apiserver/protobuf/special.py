@@ -14,6 +14,8 @@ from konverge.objects.durations import format_duration
 Read = Callable[[bytes, int, int], Any]
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_ZERO = -62_135_596_800
+"""The seconds of the zero time, which is the beginning of the year 1."""
 
 
 def fields(data: bytes, at: int, end: int) -> dict[int, Any]:
@@ -32,25 +34,26 @@ def fields(data: bytes, at: int, end: int) -> dict[int, Any]:
 
 
 def _moment(data: bytes, at: int, end: int) -> datetime | None:
-    """A time; None for the zero time, which is an empty message."""
+    """A time; None for the zero time, and for an empty message."""
     values = fields(data, at, end)
-    if not values:
+    seconds, nanoseconds = signed(values.get(1, 0)), values.get(2, 0) & 0xFFFFFFFF
+    if not values or (seconds == _ZERO and not nanoseconds):
         return None
     try:
-        moment = _EPOCH + timedelta(seconds=signed(values.get(1, 0)))
+        moment = _EPOCH + timedelta(seconds=seconds)
     except OverflowError:
         raise ProtobufError("Time.MarshalJSON: year outside of range [0,9999]") from None
-    return moment.replace(microsecond=(values.get(2, 0) & 0xFFFFFFFF) // 1000 % 1_000_000)
+    return moment.replace(microsecond=nanoseconds // 1000 % 1_000_000)
 
 
 def time(data: bytes, at: int, end: int) -> str | None:
     moment = _moment(data, at, end)
-    return None if moment is None else f"{moment:%Y-%m-%dT%H:%M:%S}Z"
+    return None if moment is None else f"{moment.year:04}{moment:-%m-%dT%H:%M:%S}Z"
 
 
 def micro_time(data: bytes, at: int, end: int) -> str | None:
     moment = _moment(data, at, end)
-    return None if moment is None else f"{moment:%Y-%m-%dT%H:%M:%S.%f}Z"
+    return None if moment is None else f"{moment.year:04}{moment:-%m-%dT%H:%M:%S.%f}Z"
 
 
 def duration(data: bytes, at: int, end: int) -> str:

@@ -45,6 +45,8 @@ _PASSES = 3
 Restated = dict[str, tuple[Record | None, Record | None]]
 """Stored objects by key: as they were, and as a changed schema shows them."""
 _NONE = (None, None)
+Shape = tuple[bytes, bool]
+"""Spec and names of a definition, and whether it is being deleted."""
 
 
 @dataclass(slots=True, repr=False)
@@ -52,7 +54,7 @@ class _Compiled:
     """What a definition is served by."""
 
     definition: Obj
-    shape: bytes
+    shape: Shape
     made: list[CustomServed]
 
     @property
@@ -99,7 +101,7 @@ class Manager:
         """Reaches conversion webhooks."""
         self._registry = registry
         self._served: dict[str, list[CustomServed]] = {}
-        self._shapes: dict[str, bytes] = {}
+        self._shapes: dict[str, Shape] = {}
         """What was compiled for a definition, to see whether a write changes any of it."""
         self._pending: set[str] = set()
         self._watched: set[str] = set()
@@ -226,7 +228,7 @@ class Manager:
         if not (naming.is_true(definition, "NamesAccepted") or naming.is_true(definition, "Established")):
             return None
         accepted = definition["status"]["acceptedNames"]
-        shape = encode([definition["spec"], accepted, bool(definition["metadata"].get("deletionTimestamp"))])
+        shape = encode([definition["spec"], accepted]), bool(definition["metadata"].get("deletionTimestamp"))
         if self._shapes.get(record.name) == shape:
             return None
         # It imports schemas, rules and CEL, which a server without definitions does not need.
@@ -238,6 +240,13 @@ class Manager:
         """Serve what was compiled. Stored objects are encoded again under a changed schema, so that reads cost nothing
         more; `restated` has those that were encoded aside."""
         name = compiled.definition["metadata"]["name"]
+        before = self._shapes.get(name)
+        if before is not None and before[0] == compiled.shape[0]:  # its objects are still to be deleted: watches go on
+            watchers = {custom.kind.version: custom.served.watchers for custom in self._served[name]}
+            for custom in compiled.made:
+                custom.served.watchers = watchers[custom.kind.version]
+            for custom in self._served[name]:
+                custom.served.watchers = set()
         self._shapes[name] = compiled.shape
         self._withdraw(name)
         self._served[name] = compiled.made
@@ -266,10 +275,15 @@ class Manager:
             self._registry.add(served)
 
     def _withdraw(self, name: str) -> None:
-        """Serve a definition no more as it was compiled. What that takes is freed aside where it is much."""
+        """Serve a definition no more as it was compiled: its watches end. Upstream: crdHandler.tearDown.
+
+        What it was compiled to is freed aside where it is much.
+        """
         before = self._served.pop(name, [])
         weight = 0
         for custom in before:
+            for stream in custom.served.watchers:
+                stream.end()
             weight += custom.served.weight
             resource = custom.served.resource
             self._registry.remove(resource.group, resource.version, resource.plural)
