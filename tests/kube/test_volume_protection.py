@@ -10,8 +10,10 @@ import pytest
 
 from konverge.client import Client, MergePatch, NotFound
 from konverge.kube import volume_protection
+from konverge.kube.volume_protection import CLASS
 from konverge.objects.codec import from_dict, to_dict
 from konverge.objects.kinds.core_v1 import PersistentVolume, PersistentVolumeClaim, Pod
+from konverge.objects.kinds.storage_v1 import VolumeAttributesClass
 from konverge.wire.message import Response
 from tests.kube.conftest import Run, make_ready, running
 from tests.kube.interposed import Interposed
@@ -143,7 +145,7 @@ PLAIN = {"name": "v", "emptyDir": {}}
     [([DATA], {"data"}), ([OWN], {"user-v"}), ([PLAIN], set()), ([PLAIN, DATA, OWN], {"data", "user-v"}), ([], set())],
 )
 def test_which_claims_a_pod_concerns(volumes: list[dict[str, Any]], claims: set[str]) -> None:
-    (of_claims, _) = volume_protection.controllers()
+    of_claims, *_ = volume_protection.controllers()
     trigger, seen = Triggers(of_claims), made_pod(*volumes)
     expected = {f"pvc-protection default/{name}" for name in claims}
     assert trigger.of(None, seen) == trigger.of(seen, None) == trigger.of(seen, seen) == expected
@@ -200,3 +202,40 @@ async def test_an_ephemeral_volume_of_another_pod_of_that_name_holds_nothing(cli
         await pod(client, volume={"ephemeral": {"volumeClaimTemplate": template}})
         await client.delete(PersistentVolumeClaim, "user-v", "default")
         assert await is_gone(client, "user-v")
+
+
+async def classes(client: Client) -> list[str]:
+    await asyncio.sleep(1)
+    return [item.metadata.name for item in await client.list(VolumeAttributesClass)]
+
+
+async def test_a_class_of_attributes_stays_while_it_is_named(client: Client, run: Run) -> None:
+    kind = {"apiVersion": "storage.k8s.io/v1", "kind": "VolumeAttributesClass"}
+    async with run(volume_protection):
+        for name in ("gold", "unused"):
+            body = {**kind, "metadata": {"name": name}, "driverName": "x.io", "parameters": {"iops": "1"}}
+            await client.create(body)
+        assert CLASS in (await client.get(VolumeAttributesClass, "gold")).metadata.finalizers
+        spec = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
+        spec |= {"volumeAttributesClassName": "gold"}
+        meta = {"name": "data"}
+        claim = {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": meta, "spec": spec}
+        await client.create(claim, "default")
+        for name in ("gold", "unused"):
+            await client.delete(VolumeAttributesClass, name)
+        assert await classes(client) == ["gold"]
+        await client.delete(PersistentVolumeClaim, "data", "default")
+        assert await classes(client) == []
+
+
+async def test_a_volume_holds_its_class_too(client: Client, run: Run) -> None:
+    kind = {"apiVersion": "storage.k8s.io/v1", "kind": "VolumeAttributesClass", "metadata": {"name": "gold"}}
+    async with run(volume_protection):
+        await client.create({**kind, "driverName": "x.io", "parameters": {"iops": "1"}})
+        spec = {"accessModes": ["ReadWriteOnce"], "capacity": {"storage": "1Gi"}, "volumeAttributesClassName": "gold"}
+        spec |= {"csi": {"driver": "x.io", "volumeHandle": "v"}}
+        await client.create({"apiVersion": "v1", "kind": "PersistentVolume", "metadata": {"name": "v"}, "spec": spec})
+        await client.delete(VolumeAttributesClass, "gold")
+        assert await classes(client) == ["gold"]
+        await client.delete(PersistentVolume, "v")
+        assert await classes(client) == []

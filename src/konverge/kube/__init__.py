@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
     from konverge.client import Client
+    from konverge.kube.csrsigning import Authority
     from konverge.kube.nodelifecycle.controller import Announced
     from konverge.runtime import Controller
 
@@ -45,17 +46,21 @@ class Service(Protocol):
     async def run(self, client: Client) -> None: ...
 
 
-def all_controllers(*, root_ca: str = "", announced: Announced | None = None) -> list[Controller[Any]]:
+def all_controllers(
+    *, root_ca: str = "", announced: Announced | None = None, authority: Authority | None = None
+) -> list[Controller[Any]]:
     """The declarations of all controllers, for one Manager.
 
     `root_ca` is the certificate (PEM) by which pods verify the API server; it is published in each namespace.
-    `announced` are nodes that need not be polled for as long as they are announced to be alive.
+    `announced` are nodes that need not be polled for as long as they are announced to be alive; `authority` signs
+    approved requests for certificates, which are left alone without it.
     """
-    from konverge.kube import serviceaccounts
-    from konverge.kube.nodelifecycle import controller as nodelifecycle  # these two take arguments
+    from konverge.kube import csrsigning, serviceaccounts
+    from konverge.kube.nodelifecycle import controller as nodelifecycle  # these take arguments
 
     others = [controller for make in _makers("controllers") for controller in make()]
-    return [*serviceaccounts.controllers(root_ca), *nodelifecycle.controllers(announced), *others]
+    signing = csrsigning.controllers(authority) if authority is not None else []
+    return [*serviceaccounts.controllers(root_ca), *nodelifecycle.controllers(announced), *signing, *others]
 
 
 def load() -> None:

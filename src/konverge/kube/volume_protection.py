@@ -4,7 +4,9 @@ A claim is in use when a pod that is bound to a node names it: a pod without a n
 Before the finalizer is removed the server is asked again, because the cache may not have the newest pod yet. Bound
 claims also get the condition Unused, which says since when no pod names them.
 
-Upstream: pkg/controller/volume/pvcprotection, pkg/controller/volume/pvprotection.
+A class of volume attributes is held while a claim or a volume names it.
+
+Upstream: pkg/controller/volume/pvcprotection, pvprotection, vacprotection.
 """
 
 from __future__ import annotations
@@ -23,13 +25,16 @@ from konverge.objects.kinds.core_v1 import (
     Pod,
     Volume,
 )
+from konverge.objects.kinds.storage_v1 import VolumeAttributesClass
 from konverge.objects.times import now
 from konverge.runtime import Context, Controller, Reconciler, Request, Use, Watches, find_condition
+from konverge.runtime.context import Caches
 from konverge.runtime.finalizers import add_finalizer, remove_finalizer
 from konverge.runtime.predicates import ChangePredicate
 
 CLAIM = "kubernetes.io/pvc-protection"
 VOLUME = "kubernetes.io/pv-protection"
+CLASS = "kubernetes.io/vac-protection"
 UNUSED = "Unused"
 BY_CLAIM = "protection/claim"
 
@@ -55,6 +60,33 @@ class VolumeReconciler(Reconciler[PersistentVolume]):
             await add_finalizer(ctx, VOLUME)
         elif ctx.obj.status.phase != "Bound":
             await remove_finalizer(ctx, VOLUME)
+
+
+class ClassReconciler(Reconciler[VolumeAttributesClass]):
+    # upstream: processClass (vacprotection)
+    async def reconcile(self, ctx: Context[VolumeAttributesClass]) -> None:
+        if not ctx.deleting:
+            await add_finalizer(ctx, CLASS)
+        elif CLASS in ctx.obj.metadata.finalizers and not await self._is_named(ctx):
+            await remove_finalizer(ctx, CLASS)
+
+    async def _is_named(self, ctx: Context[VolumeAttributesClass]) -> bool:
+        """The server is asked: the cache may not have the newest claim yet."""
+        name = ctx.request.name
+        claims = await ctx.client.list(PersistentVolumeClaim)
+        return any(name in _classes_of_claim(claim) for claim in claims) or any(
+            volume.spec.volume_attributes_class_name == name for volume in await ctx.client.list(PersistentVolume)
+        )
+
+
+def _classes_of_claim(claim: PersistentVolumeClaim) -> set[str | None]:
+    """Upstream: getPVCReferencedVACNames."""
+    changing = claim.status.modify_volume_status
+    return {
+        claim.spec.volume_attributes_class_name,
+        claim.status.current_volume_attributes_class_name,
+        changing.target_volume_attributes_class_name if changing is not None else None,
+    }
 
 
 def _users(ctx: Context[PersistentVolumeClaim]) -> Iterable[Pod]:
@@ -154,6 +186,17 @@ def _of_pod(pod: Pod) -> list[Request]:
     return [Request(pod.metadata.namespace, name) for name in names if name]
 
 
+def _all_classes(obj: PersistentVolumeClaim | PersistentVolume, caches: Caches) -> list[Request]:
+    """There are few classes, and few claims name one."""
+    lister = caches.lister(VolumeAttributesClass)
+    return [Request("", item.metadata.name) for item in lister.list()] if lister is not None else []
+
+
+_names_class = ChangePredicate(
+    lambda change: any(b"olumeAttributesClassName" in record.raw for record in (change.old, change.new) if record)
+)
+
+
 def controllers() -> list[Controller[Any]]:
     return [
         Controller(
@@ -165,4 +208,14 @@ def controllers() -> list[Controller[Any]]:
             indexes={Pod: {BY_CLAIM: by_claim}},
         ),
         Controller(PersistentVolume, VolumeReconciler(), name="pv-protection", uses=[Use(PersistentVolume, "patch")]),
+        Controller(
+            VolumeAttributesClass,
+            ClassReconciler(),
+            name="vac-protection",
+            watches=[
+                Watches(kind, lookup=_all_classes, when=_names_class)
+                for kind in (PersistentVolumeClaim, PersistentVolume)
+            ],
+            uses=[Use(VolumeAttributesClass, "patch")],
+        ),
     ]

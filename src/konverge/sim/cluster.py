@@ -183,9 +183,18 @@ class Cluster:
         credentials = Static.bearer(self.server.token)
         return Observed(Client(transport, credentials=credentials, user_agent=agent, on_warning=unheard))
 
+    def _authority(self) -> tuple[bytes, bytes]:
+        """Who signs certificates: the server's own authority, which it believes, if it speaks TLS."""
+        if self._certificates is not None:
+            return self._certificates.authority, self._certificates.authority_key
+        from konverge.wire import x509  # most clusters never sign anything
+
+        return x509.authority("konverge-ca").pem
+
     async def _start(self, stack: AsyncExitStack, client: Client) -> None:
         if self._certificates is not None:
             self._parts.root_ca = self._certificates.authority.decode()
+        self._parts.authority = self._authority
         if self._runs_pods:
             sessions.plug_in(self.server, self.kubelet)
             metrics.plug_in(self.server, self.kubelet)

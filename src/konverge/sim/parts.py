@@ -17,6 +17,7 @@ from typing import Any
 
 from konverge import kube
 from konverge.client import Client, MergePatch, ServerWarning
+from konverge.kube.csrsigning import Authority
 from konverge.objects.kinds.core_v1 import Node, Service
 from konverge.observe.events import EventRecorder
 from konverge.runtime import Context, Controller, LeadershipLost, Manager, Result, Settings
@@ -150,6 +151,8 @@ class Parts:
         self.nodes = Nodes(kubelet.lost if kubelet is not None else set())
         self.scheduler = Scheduler(events=events) if scheduler else None
         self.root_ca = root_ca
+        self.authority: Authority | None = None
+        """Signs requests for certificates."""
         self._controllers = controllers
         self._hold = frozenset(hold)
 
@@ -184,7 +187,7 @@ class Parts:
 
     def _declared(self) -> list[Controller[Any]]:
         declared = (
-            kube.all_controllers(root_ca=self.root_ca, announced=self.nodes.heartbeats)
+            kube.all_controllers(root_ca=self.root_ca, announced=self.nodes.heartbeats, authority=self.authority)
             if self._controllers is not False
             else []
         )

@@ -82,6 +82,19 @@ async def test_a_job_is_created_at_every_time_and_only_the_latest_are_kept(clien
 
 
 @virtual
+async def test_a_schedule_that_never_occurs_is_reported(client: Client, run: Run) -> None:
+    async with run(cronjob):
+        await client.create(tick("0 0 31 2 *"))
+        await asyncio.sleep(330)
+        [event] = (await client.list(Event, "default")).items
+        assert (event.type, event.reason) == ("Warning", "InvalidSchedule")
+        why = "time difference between two schedules is less than 1 second"
+        assert event.message == f"invalid schedule: 0 0 31 2 * : {why}"
+        assert event.count in (None, 1)  # not again and again
+        assert await names(client) == []
+
+
+@virtual
 @pytest.mark.parametrize(("policy", "left"), [("Allow", 3), ("Forbid", 1), ("Replace", 1)])
 async def test_the_concurrency_policy_decides_while_a_job_still_runs(
     client: Client, run: Run, policy: str, left: int

@@ -53,12 +53,16 @@ class CronJobReconciler(Reconciler[CronJob]):
             return None
         now = clock.utc_now()
         due_start = due(ctx.obj, schedule, now)
+        if due_start.next is None:  # a day that no month has
+            why = "time difference between two schedules is less than 1 second"
+            ctx.warning("InvalidSchedule", f"invalid schedule: {ctx.obj.spec.schedule} : {why}")
+            await ctx.save_status()
+            return None
         try:
             await _start(ctx, due_start)
         finally:
             await ctx.save_status()
-        wait = (due_start.next - now).total_seconds() + PADDING if due_start.next is not None else 0.0
-        return Result(requeue_after=wait)
+        return Result(requeue_after=(due_start.next - now).total_seconds() + PADDING)
 
 
 def _schedule(ctx: Context[CronJob]) -> Schedule | None:
