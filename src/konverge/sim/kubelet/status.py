@@ -38,7 +38,9 @@ def wanted(machine: PodMachine, host_ip: str, pod_ip: str) -> Obj:
         status["initContainerStatuses"] = init
     if pod.spec.ephemeral_containers:
         ephemeral = [(machine.ephemerals[spec.name], spec) for spec in pod.spec.ephemeral_containers]
-        status["ephemeralContainerStatuses"] = [_container(pod, state, as_container(spec)) for state, spec in ephemeral]
+        status["ephemeralContainerStatuses"] = [
+            _container(machine, state, as_container(spec)) for state, spec in ephemeral
+        ]
     if machine.failure is not None:
         status["reason"], status["message"] = machine.failure
     status["conditions"] = _conditions(machine, phase)
