@@ -203,8 +203,6 @@ class Plan(msgspec.Struct, frozen=True):
     steps: tuple[Step, ...] | None = None
     begin: int = 0
     """The step to begin with: what was before is restored from the reference, where that can be done."""
-    like: str = ""
-    """For a workload of its own: what its last state is compared with (see `konverge.check.inputs`)."""
     first: int = 0
     """Only so many first steps of the workload are run; 0: all."""
     seconds: float = 0.0

@@ -1,0 +1,241 @@
+"""The oracles about input, on states that are written down: what counts, and how much."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from konverge.check.model import Apply, Change, Checkpoint, Crash, Delete, Moment, Place, Plan, Ref, Run, Step
+from konverge.check.oracles.desired import repeats
+from konverge.check.oracles.effect import effect
+from konverge.check.oracles.misoperation import misoperation
+from konverge.check.oracles.path_dependence import path_dependence
+from konverge.check.oracles.recovery import recovery
+from konverge.check.reference import reference_of
+
+Obj = dict[str, Any]
+Said = list[tuple[str, str, str, str]]
+
+GOOD, OTHER = {"color": "red"}, {"color": "blue"}
+
+
+def custom(spec: Obj, status: Obj | None = None) -> Obj:
+    metadata = {"name": "corner", "namespace": "default"}
+    return {"apiVersion": "example.com/v1", "kind": "Shop", "metadata": metadata, "spec": spec, "status": status or {}}
+
+
+def child(resource: str, **content: Any) -> tuple[str, Obj]:
+    kinds = {"secrets": "Secret", "pods": "Pod", "apps/statefulsets": "StatefulSet"}
+    name = "corner-0" if resource == "pods" else "corner"
+    obj = {"kind": kinds.get(resource, "Thing"), "metadata": {"name": name, "namespace": "default"}, **content}
+    return f"{resource} default/{name}", obj
+
+
+def step(name: str, spec: Obj, about: str = "spec.color", **more: Any) -> Step:
+    return Step(name, (Apply(custom(spec)),), about=about, **more)
+
+
+GONE = Step("delete", (Delete("example.com/v1", "Shop", "default", "corner"),))
+
+
+def run_of(*rests: tuple[Step, Obj | None, list[tuple[str, Obj]]], plan: Plan | None = None) -> Run:
+    """Steps, the custom resource's status after each (None: it is gone), and the children that are there."""
+    steps = tuple(item[0] for item in rests)
+    run = Run(plan=plan or Plan("input", steps=steps), seed=0, steps=steps)
+    for number, (done, status, children) in enumerate(rests):
+        state = dict(children)
+        if status is not None:
+            action = next(item for item in done.actions if isinstance(item, Apply))
+            state["example.com/shops default/corner"] = custom(action.object["spec"], status)
+        run.checkpoints.append(Checkpoint(step=done.name, revision=number, time=float(number), state=state))
+        for key in state:
+            resource, _, name = key.partition(" ")
+            ref = Ref(resource if "/" in resource else f"/{resource}", "default", name.partition("/")[2])
+            if resource != "pods":
+                moment = Moment("ADDED", ref.resource, ref.namespace, ref.name)
+                run.changes.append(Change(revision=number, time=0.0, moment=moment, ref=ref, uid="", writer="operator"))
+    return run
+
+
+def there_and_back(
+    before: list[tuple[str, Obj]], after: list[tuple[str, Obj]], about: str = "spec.color", **more: Any
+) -> Run:
+    return run_of(
+        (step("create", GOOD), {}, before),
+        (step("change", OTHER, about), {}, [child("configmaps", data={"at": "change"})]),
+        (step("change, back", GOOD, about), more.get("status", {}), after),
+    )
+
+
+def said(oracle: Any, run: Run) -> Said:
+    reference = reference_of(run, run)
+    return [(alarm.severity, alarm.object, alarm.field, alarm.step) for alarm in oracle(run, reference)]
+
+
+SET, KEPT = child("apps/statefulsets", spec={"image": "a"}), child("apps/statefulsets", spec={"image": "b"})
+
+
+@pytest.mark.spec("K-24")
+def test_what_is_as_before_is_fine() -> None:
+    assert said(path_dependence, there_and_back([SET], [SET])) == []
+
+
+@pytest.mark.spec("K-24")
+@pytest.mark.parametrize(
+    ("before", "after", "severity", "thing", "field"),
+    [
+        ([SET], [KEPT], "high", "apps/statefulsets default/corner", "spec.image"),
+        ([SET], [], "high", "apps/statefulsets default/corner", ""),
+        ([], [SET], "high", "apps/statefulsets default/corner", ""),
+        ([], [child("configmaps", data={})], "medium", "configmaps default/corner", ""),
+        ([], [child("secrets", data={})], "low", "secrets default/corner", ""),
+        ([], [child("persistentvolumeclaims", spec={})], "low", "persistentvolumeclaims default/corner", ""),
+    ],
+)
+def test_what_stays_behind(before: Any, after: Any, severity: str, thing: str, field: str) -> None:
+    assert said(path_dependence, there_and_back(before, after)) == [(severity, thing, field, "change, back")]
+
+
+@pytest.mark.spec("K-24")
+def test_an_annotation_that_was_asked_for_counts_more_than_another() -> None:
+    def run(about: str) -> Run:
+        before, after = child("services"), child("services")
+        after[1]["metadata"]["annotations"] = {"a": "b"}
+        return there_and_back([before], [after], about)
+
+    assert [item[0] for item in said(path_dependence, run("spec.annotations"))] == ["high"]
+    assert [item[0] for item in said(path_dependence, run("spec.color"))] == ["medium"]
+
+
+@pytest.mark.spec("K-24")
+def test_what_follows_from_another_difference_is_not_said() -> None:
+    before = [
+        child("apps/statefulsets", spec={"image": "a"}, status={"replicas": 1}),
+        child("pods", spec={"image": "a"}),
+    ]
+    after = [
+        child("apps/statefulsets", spec={"image": "b"}, status={"replicas": 2}),
+        child("pods", spec={"image": "b"}),
+    ]
+    fields = [item[1:3] for item in said(path_dependence, there_and_back(before, after))]
+    assert fields == [("apps/statefulsets default/corner", "spec.image")]
+    alone = said(path_dependence, there_and_back([before[1]], [after[1]]))
+    assert [item[:2] for item in alone] == [("medium", "pods default/corner-0")]
+
+
+@pytest.mark.spec("K-24")
+def test_a_refusal_in_the_status_makes_it_low() -> None:
+    status = {"conditions": [{"type": "Accepted", "status": "False"}]}
+    run = there_and_back([SET], [KEPT], status=status)
+    run.checkpoints[0].state["example.com/shops default/corner"]["status"] = {
+        "conditions": [{"type": "Accepted", "status": "True"}]
+    }
+    assert {item[0] for item in said(path_dependence, run)} == {"low"}
+    for checkpoint in run.checkpoints:  # readiness alone is no refusal
+        for condition in checkpoint.state["example.com/shops default/corner"]["status"].get("conditions", ()):
+            condition["type"] = "Ready"
+    assert ("high", "apps/statefulsets default/corner", "spec.image", "change, back") in said(path_dependence, run)
+
+
+@pytest.mark.spec("K-24")
+def test_an_order_that_is_withdrawn_is_not_the_opposite_order() -> None:
+    assert [item[0] for item in said(path_dependence, there_and_back([SET], [KEPT], "spec.powerState"))] == ["low"]
+
+
+@pytest.mark.spec("K-24")
+def test_what_is_created_again_is_as_what_was_changed_but_for_its_passwords() -> None:
+    def run(image: str) -> Run:
+        old, new = child("secrets", data={"password": "a"}), child("secrets", data={"password": "b"})
+        return run_of(
+            (step("create", GOOD), {}, [SET, old]),
+            (step("change", OTHER), {}, [KEPT, old]),
+            (GONE, None, []),
+            (step("change, created again", OTHER), {}, [child("apps/statefulsets", spec={"image": image}), new]),
+        )
+
+    assert said(path_dependence, run("b")) == []
+    assert [item[1:3] for item in said(path_dependence, run("a"))] == [
+        ("apps/statefulsets default/corner", "spec.image")
+    ]
+
+
+@pytest.mark.spec("K-24")
+def test_what_was_refused_was_not_asked_for() -> None:
+    run = there_and_back([SET], [KEPT])
+    run.checkpoints[2].refused = "no"
+    assert list(repeats(run)) == []
+
+
+@pytest.mark.spec("K-24")
+@pytest.mark.parametrize("oracle", [path_dependence, recovery, misoperation])
+def test_runs_with_faults_are_judged_by_others(oracle: Any) -> None:
+    run = there_and_back([SET], [KEPT])
+    run.plan = Plan("crash", (Crash(Place("create", "/pods", "default", "a")),))
+    assert said(oracle, run) == []
+
+
+def mistaken(after: list[tuple[str, Obj]], status: Obj | None = None) -> Run:
+    def workload(ready: int, image: str) -> tuple[str, Obj]:
+        spec = {"replicas": 1, "image": image}
+        return child("apps/statefulsets", spec=spec, status={"readyReplicas": ready, "updatedReplicas": 1})
+
+    return run_of(
+        (step("create", GOOD), {"phase": "Running"}, [workload(1, "a")]),
+        (step("mistake", OTHER, expect="harmless"), status or {"phase": "Running"}, [workload(0, "b")]),
+        (step("mistake, back", GOOD), {"phase": "Running"}, after or [workload(1, "a")]),
+    )
+
+
+@pytest.mark.spec("K-24")
+def test_a_mistake_that_is_taken_back_leaves_nothing() -> None:
+    assert said(recovery, mistaken([])) == []
+    assert said(path_dependence, mistaken([KEPT])) == []
+    stuck = said(recovery, mistaken([child("apps/statefulsets", spec={"replicas": 1, "image": "b"})]))
+    assert ("high", "apps/statefulsets default/corner", "spec.image", "mistake, back") in stuck
+
+
+@pytest.mark.spec("K-24")
+def test_a_mistake_that_does_harm_is_said_by_the_status() -> None:
+    assert said(misoperation, mistaken([], {"phase": "Failed"})) == []
+    assert [item[0] for item in said(misoperation, mistaken([]))] == ["low"]
+    stuck = [child("apps/statefulsets", spec={"replicas": 1, "image": "b"})]
+    assert [item[0] for item in said(misoperation, mistaken(stuck))] == ["medium"]
+
+
+def changed(core: str = "", *more: tuple[Step, Obj | None, list[tuple[str, Obj]]]) -> Run:
+    return run_of((step("create", GOOD), {}, [SET]), (step("change", OTHER, core=core), {}, [SET]), *more)
+
+
+@pytest.mark.spec("K-25")
+def test_a_change_without_effect() -> None:
+    assert [item[0] for item in said(effect, changed())] == ["low"]
+    assert [item[0] for item in said(effect, changed("Tolerations"))] == ["medium"]
+
+
+@pytest.mark.spec("K-25")
+def test_the_status_is_an_effect() -> None:
+    run = run_of((step("create", GOOD), {}, [SET]), (step("change", OTHER), {"color": "blue"}, [SET]))
+    assert said(effect, run) == []
+
+
+@pytest.mark.spec("K-25")
+def test_a_field_that_had_an_effect_and_has_none_any_more() -> None:
+    run = run_of(
+        (step("create", GOOD), {}, [SET]),
+        (step("change", OTHER), {}, [KEPT]),
+        (step("change (2)", {"color": "green"}), {}, [KEPT]),
+    )
+    assert [(item[0], item[3]) for item in said(effect, run)] == [("medium", "change (2)")]
+
+
+@pytest.mark.spec("K-25")
+def test_after_something_stayed_behind_nothing_is_said_of_effects() -> None:
+    run = run_of(
+        (step("create", GOOD), {}, [SET]),
+        (step("change", OTHER), {}, [KEPT]),
+        (step("change, back", GOOD), {}, [KEPT]),
+        (step("other", {**GOOD, "size": 1}, "spec.size"), {}, [KEPT]),
+    )
+    assert said(path_dependence, run) != []
+    assert said(effect, run) == []
