@@ -239,3 +239,13 @@ def test_after_something_stayed_behind_nothing_is_said_of_effects() -> None:
     )
     assert said(path_dependence, run) != []
     assert said(effect, run) == []
+
+
+@pytest.mark.spec("K-25")
+def test_an_operator_that_says_it_is_held_up_needs_no_effect() -> None:
+    run = run_of(
+        (step("create", GOOD), {"phase": "Running"}, [SET]),
+        (step("wrong", {**GOOD, "size": -1}, "spec.size"), {"phase": "Invalid"}, [SET]),
+        (step("wrong (2)", {**GOOD, "size": -2}, "spec.size", core="Replicas"), {"phase": "Invalid"}, [SET]),
+    )
+    assert said(effect, run) == []

@@ -13,7 +13,7 @@ from typing import Any
 
 from konverge.check.inputs.paths import ABSENT, get
 from konverge.check.model import Alarm, Apply, Run, Severity
-from konverge.check.oracles.desired import Difference, Rested, differing, is_own, rests
+from konverge.check.oracles.desired import Rested, differing, is_own, is_said, rests
 from konverge.check.oracles.path_dependence import path_dependence
 from konverge.check.oracles.recovery import recovery
 from konverge.check.reference import Reference
@@ -46,11 +46,19 @@ def effect(run: Run, reference: Reference) -> Iterator[Alarm]:
             continue
         if before.step.expect or now.desired in asked or not _changed(before, now):
             continue  # the way back is judged by path dependence and recovery
-        if any(_counts(item, now) for item in differing(before.checkpoint, now.checkpoint, run, reference)):
+        differences = differing(before.checkpoint, now.checkpoint, run, reference)
+        if any(not is_own(item.key, step) for item in differences):
             effective.add(step.about)
-        elif step.about not in said:
+        elif any(item.path.startswith("status.") for item in differences):
+            continue  # it is said, at least
+        elif step.about not in said and not _is_held(known[0], before, run, reference):
             said.add(step.about)
             yield _alarm(now, again=step.about in effective)
+
+
+def _is_held(first: Rested, before: Rested, run: Run, reference: Reference) -> bool:
+    """Whether the operator says that something is wrong already: then it may rightly do nothing."""
+    return is_said(differing(first.checkpoint, before.checkpoint, run, reference), before.step)
 
 
 def _changed(before: Rested, now: Rested) -> bool:
@@ -68,11 +76,6 @@ def _value(rested: Rested, now: Rested) -> Any:
 def _parts(about: str) -> tuple[str | int, ...]:
     """Up to the first list: which item it is may have changed."""
     return tuple(about.partition("[")[0].split("."))
-
-
-def _counts(difference: Difference, now: Rested) -> bool:
-    """A change of anything but the custom resource's own spec and metadata."""
-    return not is_own(difference.key, now.step) or difference.path.startswith("status.")
 
 
 def _alarm(now: Rested, *, again: bool) -> Alarm:
