@@ -47,6 +47,7 @@ def planned(reference: Reference, only: Sequence[str], seed: int) -> Planned:
 def test_a_run_that_never_ends_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "GRACE", 0.0)
     runner = Recorded(hangs=True)
+    runner.run(Task(subject=Subject(), setup=SETUP, steps=STEPS, plan=Plan("reference")))  # before time counts
     try:
         outcome = Campaign(Subject(), SETUP, STEPS, runner, Options(budget=3.0), planner=planned).check()
     finally:
