@@ -137,8 +137,8 @@ class Campaign:
 
     def check(self) -> Outcome:
         """Raises CouldNotTest."""
-        budget = Budget(self._options.budget)
         reference = self._reference()
+        budget = Budget(self._options.budget)  # for the plans: a slow operator must not use it up undisturbed
         names = Names.of(self._base)
         findings = Findings(names)
         findings.add_reference(self._base, reference.run, reference, self._judge(reference.run, reference))

@@ -100,12 +100,15 @@ class Findings:
         """Groups that the reference shows by itself."""
 
     def add_reference(self, task: Task, run: Run, reference: Reference, alarms: Iterable[Alarm]) -> None:
-        """Every alarm of a run in which nothing went wrong is a finding of its own."""
+        """What a run in which nothing went wrong shows: one finding for each oracle, severity and step."""
+        causes: dict[tuple[str, str, str], list[Alarm]] = {}
         for alarm in alarms:
-            group = group_of(alarm)
-            if group not in self._known:
-                self._known.add(group)
-                self._groups[group] = [Evidence(task, run, reference, [alarm])]
+            if group_of(alarm) not in self._known:
+                self._known.add(group_of(alarm))
+                causes.setdefault((alarm.oracle, alarm.severity, alarm.step), []).append(alarm)
+        for mine in causes.values():
+            evidence = Evidence(task, run, reference, mine)
+            self._groups[group_of(evidence.first)] = [evidence]
 
     def add(self, task: Task, run: Run, reference: Reference, alarms: Iterable[Alarm]) -> Finding | None:
         """The finding, if this evidence is the first for it."""

@@ -83,17 +83,32 @@ class InProcess:
         """Nothing is left of a task that has ended."""
 
 
+WRITES_PER_SECOND, BURST = 10.0, 100.0
+"""As clients limit themselves. Without it a loop of writes takes no virtual time, so what would end it never comes."""
+
+
 class Link:
     """The operator's way to the gate. Once it is cut, nothing goes through: the process on this side is gone."""
 
     def __init__(self, inner: Direct) -> None:
         self._inner = inner
         self._cut = False
+        self._left, self._since = BURST, asyncio.get_running_loop().time()
 
     async def send(self, request: Request) -> Response:
+        if request.method != "GET":
+            await self._turn()
         if self._cut:
             raise ConnectionLost("the operator has crashed")
         return await self._inner.send(request)
+
+    async def _turn(self) -> None:
+        """A token bucket: waits when many writes came at once."""
+        now = asyncio.get_running_loop().time()
+        self._left = min(BURST, self._left + (now - self._since) * WRITES_PER_SECOND) - 1
+        self._since = now
+        if self._left < 0:
+            await asyncio.sleep(-self._left / WRITES_PER_SECOND)
 
     async def stream(self, request: Request) -> Stream:
         if self._cut:

@@ -23,7 +23,7 @@ from konverge.operators.loading import LoadError, load
 
 CONFIRMATIONS = 3
 """Repetitions of a finding on real time, where the same plan need not give the same run."""
-FOR_PYTHON, FOR_PROGRAMS = 110.0, 540.0
+FOR_PYTHON, FOR_PROGRAMS = 90.0, 480.0
 
 
 class InThisProcess:
@@ -69,14 +69,20 @@ class Checked(msgspec.Struct, kw_only=True):
         """`jobs` runs at once; 0 for as many as this machine is good for."""
         wanted = jobs or (_processors() if self.subject.target else JOBS)
         if self.operator is not None and wanted == 1:
-            yield InThisProcess(self.operator)
+            yield InThisProcess(declaration_of(self.operator))
             return
         with Workers(wanted) as workers:
             if self.operator is not None and workers.jobs == 1:
-                yield InThisProcess(self.operator)  # on virtual time one after the other needs no process of its own
+                # On virtual time, one after the other needs no process of its own.
+                yield InThisProcess(declaration_of(self.operator))
                 return
             self.notes += workers.notes
             yield workers
+
+
+def declaration_of(operator: Operator) -> Declaration | Operator:
+    """What is run: the author's manager, whose reconcilers are new in each life, or an operator of the catalogue."""
+    return operator.manager or operator
 
 
 def _processors() -> int:

@@ -16,6 +16,8 @@ from typing import TYPE_CHECKING
 from konverge.lazy_imports import lazy_names
 
 if TYPE_CHECKING:
+    from konverge.testing.checks import CheckResult as CheckResult
+    from konverge.testing.checks import KonvergeCheck as KonvergeCheck
     from konverge.testing.loops import TestLoop as TestLoop
     from konverge.testing.operators import RunOperator as RunOperator
     from konverge.testing.real import RealCluster as RealCluster
@@ -32,6 +34,7 @@ if TYPE_CHECKING:
 __all__, __getattr__, __dir__ = lazy_names(
     __name__,
     {
+        "konverge.testing.checks": "CheckResult KonvergeCheck",
         "konverge.testing.loops": "TestLoop",
         "konverge.testing.operators": "RunOperator",
         "konverge.testing.real": "RealCluster",

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from konverge.client import Client
     from konverge.sim import Cluster
+    from konverge.testing.checks import KonvergeCheck
     from konverge.testing.loops import TestLoop
     from konverge.testing.operators import RunOperator
     from konverge.testing.real import RealCluster
@@ -66,3 +67,11 @@ def object_snapshot(request: pytest.FixtureRequest) -> SnapshotAssertion:
 
     snapshot: SnapshotAssertion = request.getfixturevalue("snapshot")
     return snapshot.use_extension(ObjectSnapshots)
+
+
+@pytest.fixture
+def konverge_check(request: pytest.FixtureRequest, tmp_path: Path) -> KonvergeCheck:
+    """`konverge_check(manager, sample="cr.yaml").assert_no_findings()`: what can go wrong goes wrong, and is judged."""
+    from konverge.testing.checks import KonvergeCheck
+
+    return KonvergeCheck(tmp_path, request.node.nodeid)

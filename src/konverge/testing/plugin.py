@@ -28,7 +28,7 @@ _MARK = (
     "see docs/testing.md of Konverge"
 )
 _OURS = pytest.StashKey[bool]()
-NAMES = ("cluster", "real_cluster", "client", "operator", "object_snapshot")
+NAMES = ("cluster", "real_cluster", "client", "operator", "object_snapshot", "konverge_check")
 _WITH_LOOP = frozenset(("cluster", "real_cluster", "client", "operator", "konverge_loop", "konverge_seed"))
 _MODULES = (__name__, fixtures.__name__)
 
