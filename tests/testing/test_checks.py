@@ -47,7 +47,7 @@ def test_mild_findings_may_be_let_through() -> None:
     found.findings[0].alarm = msgspec.structs.replace(found.findings[0].alarm, severity="low")
     result = CheckResult(found, [Path("finding-1.json")], "")
     result.assert_no_findings(at_least="medium")
-    with pytest.raises(AssertionError, match="--replay finding-1.json"):
+    with pytest.raises(AssertionError, match="--replay"):
         result.assert_no_findings()
 
 
