@@ -146,9 +146,21 @@ def _taken_back(history: History, change: Change) -> Change | None:
     for later in history.later(change) if wanted else ():
         if later.moment.type != "MODIFIED":
             return None
-        if any(path in wanted and new == wanted[path] for path, _, new in later.differences):
+        if any(_restores(wanted, path, new) for path, _, new in later.differences):
             return later
     return None
+
+
+def _restores(wanted: dict[str, object], path: str, new: object) -> bool:
+    """Whether a path has its old value again. What was added may go with all that is around it."""
+    if path in wanted:
+        return new == wanted[path]
+    if new is not None and new != ABSENT:
+        return False
+    around = (f"{path}.", f"{path}[")
+    return any(
+        old == ABSENT and (added.startswith(around) or path.startswith(f"{added}.")) for added, old in wanted.items()
+    )
 
 
 _VERSIONS = ("metadata.generation", "metadata.resourceVersion", "metadata.managedFields", "metadata.deletion")

@@ -15,6 +15,7 @@ from konverge.check.reference import Reference
 from tests.check.small import (
     CLAIMS,
     CONFIGS,
+    SECRETS,
     SETS,
     THINGS,
     Api,
@@ -167,3 +168,26 @@ def test_nothing_is_found_without_the_mistake(case: str) -> None:
         missed += performed.missed
         assert not wrong(made, performed), plan
     assert missed < len(plans)
+
+
+async def keep_what_was_asked_for(api: Api, caches: Caches) -> None:
+    """A Secret for those who ask for one; it stays when they no longer do."""
+    for name, thing in caches[THINGS].items():
+        if await api.get(CONFIGS, name) is None:
+            await api.create(CONFIGS, {"metadata": {"name": name}})
+        if thing["spec"].get("secret") and await api.get(SECRETS, name) is None:
+            await api.create(SECRETS, {"metadata": {"name": name}})
+
+
+@pytest.mark.spec("K-18")
+def test_what_a_state_leaves_behind_is_not_missed_when_it_passed_unseen() -> None:
+    steps = (create("create"), create("on", secret=True), create("off"))
+    made = reference(lambda: Small(keep_what_was_asked_for), steps)
+    assert "secrets default/a" in made.run.checkpoints[-1].state
+    plans = all_plans(made, only={"gap"})
+    assert plans
+    for plan in plans:
+        performed = run(lambda: Small(keep_what_was_asked_for), steps, plan)
+        assert not performed.missed
+        assert "secrets default/a" not in performed.checkpoints[-1].state
+        assert not wrong(made, performed)

@@ -20,15 +20,27 @@ def state(run: Run, reference: Reference) -> Iterator[Alarm]:
         return
     others = made_by_others((run, reference.run))
     said: set[tuple[str, str, str]] = set()
+    before = _before_gap(run, reference)
     for checkpoint, expected in pairs(run, reference):
         if is_disowned(run, checkpoint, expected):
             return
         for alarm in _compared(checkpoint, expected, reference, others):
+            if before is not None and alarm.actual == 0 and not alarm.field and alarm.object not in before:
+                continue  # what only the state that passed unseen would have left behind
             if run.plan.pattern == "edits" and alarm.field and alarm.severity == "high":
                 alarm = msgspec.structs.replace(alarm, severity="medium")  # others asked for it: it is not repaired
             if alarm.group not in said:
                 said.add(alarm.group)
                 yield alarm
+
+
+def _before_gap(run: Run, reference: Reference) -> set[str] | None:
+    """What the reference had before the states that passed unseen in this run; None if none did."""
+    first = next((number for number, checkpoint in enumerate(run.checkpoints) if checkpoint.blind), None)
+    if first is None:
+        return None
+    earlier = reference.beside(run, run.checkpoints[first - 1]) if first else None
+    return set(normal(earlier.state)) if earlier is not None else set()
 
 
 def pairs(run: Run, reference: Reference) -> Iterator[tuple[Checkpoint, Checkpoint]]:
