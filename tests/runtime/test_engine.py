@@ -29,6 +29,7 @@ from konverge.runtime import (
     generation_changed,
     labels_changed,
 )
+from konverge.sim.loop import VirtualLoop
 from tests.runtime.objects import SPACE, config_map, secret
 
 pytestmark = pytest.mark.virtual
@@ -62,6 +63,7 @@ class Notes:
 
 
 async def settle(seconds: float = 1.0) -> None:
+    assert isinstance(asyncio.get_running_loop(), VirtualLoop), "mark the test as virtual: nothing waits then"
     await asyncio.sleep(seconds)
 
 

@@ -15,6 +15,8 @@ from konverge.runtime.indexing import index_functions
 from tests.runtime.objects import SPACE, config_map, secret
 from tests.runtime.test_engine import settle
 
+pytestmark = pytest.mark.virtual
+
 
 def colours(cm: ConfigMap) -> Iterable[str]:
     return cm.data.get("colours", "").split()

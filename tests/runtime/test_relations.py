@@ -23,6 +23,8 @@ from konverge.runtime.mapping import owned_mapper, watch_mapper
 from tests.runtime.objects import SPACE, config_map, secret
 from tests.runtime.test_engine import settle
 
+pytestmark = pytest.mark.virtual
+
 
 async def nothing(ctx: Context[Any]) -> None:
     """A reconciler that is content."""

@@ -15,7 +15,7 @@ from konverge.runtime import Context, Controller, Manager, Owns, Reconciler, Use
 from tests.runtime.objects import SPACE, config_map, secret
 from tests.runtime.test_engine import settle
 
-pytestmark = pytest.mark.spec("R-50")
+pytestmark = [pytest.mark.virtual, pytest.mark.spec("R-50")]
 
 Do = Callable[[Context[Secret]], Awaitable[Any]]
 

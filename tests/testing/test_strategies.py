@@ -42,6 +42,7 @@ def drawn(strategy: SearchStrategy[Any], count: int = 60, *, strict: bool = True
 
 @pytest.mark.spec("O-51")
 @pytest.mark.virtual
+@pytest.mark.hypothesis  # the long suite draws more
 @pytest.mark.blocking("Hypothesis draws on the loop")
 @pytest.mark.parametrize(
     ("kind", "options"),
@@ -58,7 +59,8 @@ def drawn(strategy: SearchStrategy[Any], count: int = 60, *, strict: bool = True
 async def test_the_server_accepts_every_object_of_a_class(
     kind: type[CustomResource[Any, Any]], options: dict[str, Any]
 ) -> None:
-    objects = drawn(strategies.objects(kind, **options), 15 if kind is Wukong else 40)
+    examples = settings.default.max_examples
+    objects = drawn(strategies.objects(kind, **options), examples // 5 if kind is Wukong else examples)
     async with Cluster(controllers=False, scheduler=False, kubelet=False) as cluster:
         await install_definitions(cluster.client, [kind])
         for obj in objects:
