@@ -11,7 +11,6 @@ from konverge.client import ClientError
 from konverge.objects.kinds.apps_v1 import StatefulSet
 from konverge.objects.kinds.core_v1 import Service
 from konverge.operators.nacos import operator, steps
-from konverge.operators.nacos.steps import check_and_make_heal as check
 from konverge.operators.nacos.steps import phase
 from konverge.operators.nacos.steps.outcome import CONTINUE
 from konverge.operators.nacos.steps.state import ReconcileState
@@ -32,11 +31,12 @@ def services_once() -> Patch:
 
 def services_only_with_the_set() -> Patch:
     """The flag is in memory: an incarnation that did not make the StatefulSet makes no Services."""
+    made_by: list[Any] = []
 
     async def made(self: Any, child: Any, **more: Any) -> Any:
-        if isinstance(child, StatefulSet):
-            self.tools.made_set = await self.ctx.get(StatefulSet, child.metadata.name) is None
-        if isinstance(child, Service) and not getattr(self.tools, "made_set", False):
+        if isinstance(child, StatefulSet) and await self.ctx.get(StatefulSet, child.metadata.name) is None:
+            made_by.append(self.tools)
+        if isinstance(child, Service) and not any(tools is self.tools for tools in made_by):
             return None
         return await _ensure(self, child, **more)
 
@@ -47,7 +47,7 @@ def running_without_asking() -> Patch:
     async def well(state: Any) -> Any:
         return CONTINUE
 
-    chosen = tuple(well if step is check.check_and_make_heal else step for step in steps.STEPS)
+    chosen = tuple(well if step.__name__ == "check_and_make_heal" else step for step in steps.STEPS)
     return replaced(operator, STEPS=chosen)
 
 
@@ -69,14 +69,17 @@ def taken_by_name() -> Patch:
 
 
 def error_swallowed() -> Patch:
+    """A Service is tried once in the life of a process and of a resource."""
+    asked: list[tuple[Any, str, str]] = []
+
     async def made(self: Any, child: Any, **more: Any) -> Any:
-        if isinstance(child, Service) and not hasattr(self.tools, "asked"):
-            self.tools.asked = set()
+        if not isinstance(child, Service):
+            return await _ensure(self, child, **more)
+        uid, name = self.ctx.obj.metadata.uid, child.metadata.name
+        if any(tools is self.tools and (uid, name) == (one, other) for tools, one, other in asked):
+            return None
+        asked.append((self.tools, uid, name))
         try:
-            if isinstance(child, Service):
-                if child.metadata.name in self.tools.asked:
-                    return None
-                self.tools.asked.add(child.metadata.name)
             return await _ensure(self, child, **more)
         except ClientError:
             return None
