@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from konverge.objects.kinds.core_v1 import Pod
-from tests.sim.applications.support import running, simulated
+from tests.sim.applications.support import delete, running, simulated
 from tests.sim.applications.test_servers import asked
-from tests.sim.conftest import SPACE, condition
+from tests.sim.conftest import condition
+from tests.sim.processes.support import is_ready, until
 
 pytestmark = pytest.mark.spec("K-67")
 
@@ -29,18 +29,16 @@ async def nodes(address: str) -> list[tuple[str, str, str]]:
 
 
 async def test_a_pod_is_ready_when_its_node_was_started_and_again_after_it_was_recreated() -> None:
-    async with simulated(rules()) as (cluster, _):
+    async with simulated(rules()) as (cluster, applications):
         pod = await running(cluster, "dc-0", owner=OWNER)
         address = pod.status.pod_ip or ""
         assert condition(pod, "Ready")[0] == "False"
         assert await nodes(address) == []
         assert (await asked(address, "GET", "/api/v0/probes/cluster"))[0] == 500
         assert (await asked(address, "POST", "/api/v0/lifecycle/start"))[0] == 201
-        await cluster.settle(quiet=0.1)
-        assert condition(await cluster.client.get(Pod, "dc-0", SPACE), "Ready")[0] == "True"
+        await until(cluster.client, "dc-0", is_ready)
         assert await nodes(address) == [(address, "NORMAL", "true")]
-        await cluster.client.delete(Pod, "dc-0", SPACE, grace_period=0)
-        await cluster.settle(quiet=0.1)
+        await delete(cluster, applications, "dc-0")
         assert condition(await running(cluster, "dc-0", owner=OWNER), "Ready")[0] == "False"
 
 

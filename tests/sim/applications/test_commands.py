@@ -107,7 +107,7 @@ async def test_a_command_without_a_rule_is_refused_and_says_what_to_write() -> N
 
 async def test_only_containers_that_run_answer() -> None:
     async with simulated(RULES) as (cluster, _):
-        await running(cluster, "web", behaviour="slow-start 1h")
+        await running(cluster, "web", lambda pod: pod.status.container_statuses, behaviour="slow-start 1h")
         async with session(cluster, "web", "exec", asked(["join"], "stdout")) as talker:
             assert talker.status == 400
 

@@ -15,11 +15,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from konverge.objects.kinds.core_v1 import Pod
 from konverge.sim.applications import Applications
 from konverge.sim.applications.kinds import bson
 from konverge.sim.cluster import Cluster
-from tests.sim.applications.support import running, simulated
+from tests.sim.applications.support import delete, running, simulated
 from tests.sim.conftest import SPACE
 
 pytestmark = pytest.mark.spec("K-67")
@@ -116,8 +115,7 @@ async def test_a_set_is_initiated_by_the_shell_and_steered_by_who_knows_the_pass
                 ("rs-0.rs:27017", 1),
                 ("rs-1.rs:27017", 2),
             ]
-        await cluster.client.delete(Pod, "rs-0", SPACE, grace_period=0)
-        await cluster.settle(quiet=0.1)
+        await delete(cluster, applications, "rs-0")
         async with connected(second) as connection:
             assert (await connection.ask(hello=1))["ismaster"]  # the other one took over
             await connection.prove("admin", "secret")

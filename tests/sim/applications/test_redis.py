@@ -6,9 +6,7 @@ import asyncio
 
 import pytest
 
-from konverge.objects.kinds.core_v1 import Pod
-from tests.sim.applications.support import running, simulated
-from tests.sim.conftest import SPACE
+from tests.sim.applications.support import delete, running, simulated
 
 pytestmark = pytest.mark.spec("K-67")
 
@@ -60,8 +58,7 @@ async def test_servers_follow_whom_they_are_told_and_sentinels_count_them() -> N
         await ask(one, "CONFIG", "SET", "maxmemory", "1")
         assert await ask(one, "CONFIG", "GET", "maxmemory") == "*2\r\n$9\r\nmaxmemory\r\n$1\r\n1\r\n"
 
-        await cluster.client.delete(Pod, "r-0", SPACE, grace_period=0)
-        await cluster.settle(quiet=0.1)
+        await delete(cluster, applications, "r-0")
         assert "role:master" in await ask(two, "INFO", "replication")  # the sentinels failed over
         assert f"address={two}:6379,slaves=0" in await ask(watcher, "INFO", "sentinel", port=26379)
 
@@ -72,12 +69,11 @@ async def test_servers_follow_whom_they_are_told_and_sentinels_count_them() -> N
 
 
 async def test_a_recreated_server_starts_from_its_configuration() -> None:
-    async with simulated(RULES) as (cluster, _):
+    async with simulated(RULES) as (cluster, applications):
         labels = {"kind": "redis"}
         await running(cluster, "r-0", owner=OWNER, labels=labels)
         await running(cluster, "r-1", owner=OWNER, labels=labels)
-        await cluster.client.delete(Pod, "r-1", SPACE, grace_period=0)
-        await cluster.settle(quiet=0.1)
+        await delete(cluster, applications, "r-1")
         again = (await running(cluster, "r-1", owner=OWNER, labels=labels)).status.pod_ip
         assert "master_host:127.0.0.1\r\n" in await ask(again, "INFO", "replication")
         assert await ask(again, "PING") == "+PONG\r\n"

@@ -11,8 +11,9 @@ from konverge.client import MergePatch
 from konverge.objects.kinds.core_v1 import Pod
 from konverge.sim.applications import Application, Applications, Member
 from konverge.wire.message import Request
-from tests.sim.applications.support import running, simulated
+from tests.sim.applications.support import delete, running, simulated
 from tests.sim.conftest import SPACE, condition
+from tests.sim.processes.support import is_ready, until
 
 pytestmark = pytest.mark.spec("K-63")
 
@@ -53,9 +54,7 @@ async def test_a_server_ends_with_its_pod() -> None:
     async with simulated(HTTP) as (cluster, applications):
         address = (await running(cluster, "web")).status.pod_ip or ""
         assert applications.servers["api"].pods == ["web"]
-        await cluster.client.delete(Pod, "web", SPACE, grace_period=0)
-        await cluster.settle(quiet=0.1)
-        assert applications.servers["api"].pods == []
+        await delete(cluster, applications, "web")
         with pytest.raises(ConnectionRefusedError):
             await asked(address, "GET", "/pods/1")
 
@@ -91,7 +90,7 @@ async def test_a_pod_that_starts_under_a_fault_has_it() -> None:
 
 
 async def test_pods_of_one_owner_share_their_data_and_it_ends_with_the_last() -> None:
-    async with simulated(HTTP) as (cluster, _):
+    async with simulated(HTTP) as (cluster, applications):
         owner = {"apiVersion": "v1", "kind": "ConfigMap", "name": "shop", "uid": "u-1", "controller": True}
         one = await running(cluster, "one", owner=owner)
         two = await running(cluster, "two", owner=owner)
@@ -100,8 +99,7 @@ async def test_pods_of_one_owner_share_their_data_and_it_ends_with_the_last() ->
         assert (await asked(two.status.pod_ip or "", "GET", "/state"))[0] == 200
         assert (await asked(lone.status.pod_ip or "", "GET", "/state"))[0] == 503
         for name in ("one", "two"):
-            await cluster.client.delete(Pod, name, SPACE, grace_period=0)
-        await cluster.settle(quiet=0.1)
+            await delete(cluster, applications, name)
         again = await running(cluster, "one", owner=owner)
         assert (await asked(again.status.pod_ip or "", "GET", "/state"))[0] == 503
 
@@ -110,12 +108,11 @@ async def test_data_on_a_claim_outlives_the_pods() -> None:
     claim = {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": "data", "namespace": SPACE}}
     claim["spec"] = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
     volumes = [{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}]
-    async with simulated(HTTP) as (cluster, _):
+    async with simulated(HTTP) as (cluster, applications):
         await cluster.client.create(claim)
         first = await running(cluster, "web", volumes=volumes)
         await asked(first.status.pod_ip or "", "POST", "/start", "{}")
-        await cluster.client.delete(Pod, "web", SPACE, grace_period=0)
-        await cluster.settle(quiet=0.1)
+        await delete(cluster, applications, "web")
         second = await running(cluster, "web", volumes=volumes)
         assert (await asked(second.status.pod_ip or "", "GET", "/state"))[0] == 200
 
@@ -191,8 +188,7 @@ async def test_a_server_of_ones_own_decides_when_its_pod_is_ready() -> None:
         assert await reader.readline() == b"web: open\n"
         writer.close()
         await writer.wait_closed()
-        await cluster.settle(quiet=0.1)
-        assert condition(await cluster.client.get(Pod, "web", SPACE), "Ready")[0] == "True"
+        await until(cluster.client, "web", is_ready)
         assert _open(applications)
 
 

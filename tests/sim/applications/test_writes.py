@@ -52,7 +52,9 @@ async def test_values_follow_the_secret_that_they_refer_to() -> None:
 
 async def test_pods_that_do_not_run_or_do_not_match_are_left_alone() -> None:
     async with simulated(RULES) as (cluster, _):
-        waiting = await running(cluster, "waiting", behaviour="slow-start 1h")
+        waiting = await running(
+            cluster, "waiting", lambda pod: pod.status.container_statuses, behaviour="slow-start 1h"
+        )
         other = await running(cluster, "other", containers=[{"name": "main", "image": "else:1"}])
         assert not waiting.metadata.labels
         assert not other.metadata.labels

@@ -269,6 +269,8 @@ class Applications:
         place.application.members.pop(f"{place.member.server}/{place.member.name}", None)
         place.application.left(place.member)
         listeners, place.listeners = place.listeners, []
+        for listener in listeners:
+            listener.hang_up()
         if listeners:
             task = asyncio.get_running_loop().create_task(_close(listeners), name="stand-in sockets")
             self._closing.add(task)

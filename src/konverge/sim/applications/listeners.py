@@ -89,20 +89,21 @@ class Listener:
     def obey(self) -> None:
         """The member's fault has changed. Open connections end with the old one's rules."""
         if self._member.fault == REFUSE:
-            self._hang_up()
+            self.hang_up()
         else:
             self.open()
         for task in self._tasks:
             task.cancel()
 
-    def _hang_up(self) -> None:
+    def hang_up(self) -> None:
+        """Accept no more connections, from now on."""
         if self._socket is not None:
             asyncio.get_running_loop().remove_reader(self._socket.fileno())
             self._socket.close()
             self._socket = None
 
     async def close(self) -> None:
-        self._hang_up()
+        self.hang_up()
         await end(self._tasks)
         if self._http is not None:
             await self._http.close(grace=0)
