@@ -132,10 +132,24 @@ def test_a_refusal_in_the_status_makes_it_low() -> None:
         "conditions": [{"type": "Accepted", "status": "True"}]
     }
     assert {item[0] for item in said(path_dependence, run)} == {"low"}
-    for checkpoint in run.checkpoints:  # readiness alone is no refusal
-        for condition in checkpoint.state["example.com/shops default/corner"]["status"].get("conditions", ()):
-            condition["type"] = "Ready"
-    assert ("high", "apps/statefulsets default/corner", "spec.image", "change, back") in said(path_dependence, run)
+    conditions = [
+        condition
+        for checkpoint in run.checkpoints
+        for condition in checkpoint.state["example.com/shops default/corner"]["status"].get("conditions", ())
+    ]
+    behind = ("high", "apps/statefulsets default/corner", "spec.image", "change, back")
+    for condition in conditions:  # readiness alone is no refusal
+        condition["type"] = "Ready"
+    assert behind in said(path_dependence, run)
+    for condition in conditions:  # nor is a hint that something is left to do
+        condition |= {"type": "RestartRequired", "status": "True" if condition["status"] == "False" else "False"}
+    assert behind in said(path_dependence, run)
+
+
+@pytest.mark.spec("K-24")
+def test_the_status_of_an_object_of_another_operator_is_low() -> None:
+    one, other = child("kubevirt.io/machines", status={"a": 1}), child("kubevirt.io/machines", status={"a": 2})
+    assert [item[0] for item in said(path_dependence, there_and_back([one], [other]))] == ["low"]
 
 
 @pytest.mark.spec("K-24")

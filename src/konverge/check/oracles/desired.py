@@ -124,6 +124,7 @@ def is_own(key: str, step: Step) -> bool:
 
 
 _TELLING = re.compile(r"status\.(.*\.)?(status|phase|state|ready|health)", re.IGNORECASE)
+_FAILED = re.compile(r"fail|error|invalid|refused|rejected|unsupported|forbidden|degraded|stalled", re.IGNORECASE)
 _HEALTH = re.compile(r"ready|available|healthy", re.IGNORECASE)
 
 
@@ -133,6 +134,10 @@ def is_said(differences: Iterable[Difference], step: Step) -> bool:
 
 
 def is_refused(differences: Iterable[Difference], step: Step) -> bool:
-    """Whether a condition of the custom resource says so that is about more than readiness: an unsupported change."""
-    telling = (item.path for item in differences if is_own(item.key, step) and _TELLING.fullmatch(item.path))
-    return any(not _HEALTH.search(path) for path in telling)
+    """Whether the custom resource says that a change was not carried out: a condition about more than readiness is
+    False, or a phase names a failure."""
+    telling = (item for item in differences if is_own(item.key, step) and _TELLING.fullmatch(item.path))
+    return any(
+        (str(item.actual) == "False" and not _HEALTH.search(item.path)) or _FAILED.search(str(item.actual))
+        for item in telling
+    )

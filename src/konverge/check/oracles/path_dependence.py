@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 
 from konverge.check.differences import ABSENT
+from konverge.check.inputs.core_types import snake
 from konverge.check.model import Alarm, Delete, Run, Severity, Step
 from konverge.check.oracles.desired import Difference, Rested, differing, is_own, is_refused, is_said, repeats
 from konverge.check.reference import Reference
@@ -47,12 +48,18 @@ def _is_again(between: list[Step]) -> bool:
     return any(isinstance(action, Delete) for step in between for action in step.actions)
 
 
-_ORDERS = re.compile(r".*(power|run|running|paused?|suspend(ed)?|stop(ped)?|start(ed)?|state|action|command)", re.I)
-"""Fields that give an order, such as to stop: to withdraw it is not the opposite order."""
+_ORDERS = frozenset(
+    {
+        "action", "bootstrap", "command", "initial", "pause", "paused", "power", "restart", "restore", "run", "running",
+        "start", "started", "state", "stop", "stopped", "suspend", "suspended",
+    }
+)  # fmt: skip
+"""Words of fields that give an order, such as to stop, or that count when something begins: to withdraw an order is not
+the opposite order."""
 
 
 def _is_order(between: list[Step]) -> bool:
-    return any(_ORDERS.fullmatch(step.about.rpartition(".")[2]) for step in between if step.about)
+    return any(_ORDERS.intersection(re.split(r"[^a-z]+", snake(step.about))) for step in between)
 
 
 def _alarm(difference: Difference, now: Rested, between: list[Step], *, held: bool) -> Alarm:
@@ -94,10 +101,17 @@ def severity(difference: Difference, step: Step, about: str = "") -> Severity:
     resource = key.partition(" ")[0]
     if resource in ("persistentvolumeclaims", "persistentvolumes") or is_own(key, step):
         return "low"  # volumes outlive what used them; the custom resource's own status is judged by others
-    if resource in ("pods", "batch/jobs") or (path.startswith("status.") and resource != ""):
+    if path.startswith("status.") and _is_foreign(resource):
+        return "low"  # what another operator says of its own object
+    if resource in ("pods", "batch/jobs") or path.startswith("status."):
         return "medium"
     if not path and resource == "secrets":
         return "low"  # often kept on purpose: what it holds was given to others
     if (path.startswith("metadata.annotations") and named not in path) or (not path and resource == "configmaps"):
         return "medium"
     return "high"
+
+
+def _is_foreign(resource: str) -> bool:
+    group, slash, _ = resource.partition("/")
+    return bool(slash) and "." in group and not group.endswith(".k8s.io")
