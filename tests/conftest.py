@@ -31,6 +31,7 @@ import pytest
 from hypothesis import HealthCheck
 from hypothesis import settings as hypothesis_settings
 from hypothesis.internal.conjecture import providers as hypothesis_providers
+from hypothesis.internal.entropy import deterministic_PRNG
 
 from tests.guards import Guard
 from tests.loops import RealTimeLoop, VirtualTimeLoop, in_debug_mode
@@ -58,6 +59,10 @@ hypothesis_settings.register_profile("explore", max_examples=100, **_QUIET)
 # tests a worker has run before.
 hypothesis_providers._get_local_constants = lambda: hypothesis_providers._local_constants  # type: ignore[attr-defined]
 hypothesis_settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "fast"))
+# Hypothesis registers its generator of random numbers at the first use, and warns when it cannot see who refers to it:
+# that is so for objects that are set aside (gc.freeze, see tests/guards.py).
+with deterministic_PRNG():
+    pass
 
 
 # Tests create more objects than they leave, and each async test ends with a collection: more collections cost time.
