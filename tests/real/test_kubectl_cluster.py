@@ -71,7 +71,7 @@ drain node-1 --ignore-daemonsets --force --delete-emptydir-data --timeout=60s
 wait --for=jsonpath={.status.readyReplicas}=5 deployment/web --timeout=60s
 get pods -l app=web -o custom-columns=NODE:.spec.nodeName
 uncordon node-1
-run one --image=nginx --restart=Never
+run one --image=nginx --restart=Never --annotations=sim.konverge.dev/behaviour=runs
 wait --for=condition=Ready pod/one --timeout=60s
 delete pod one
 create namespace gone
