@@ -14,7 +14,7 @@ FROM = [
     ROOT,
     ROOT / "docs",
     ROOT / "src",
-    *(ROOT / "src/konverge" / part for part in ("", "apiserver", "sim", "operators")),
+    *(ROOT / "src/konverge" / part for part in ("", "apiserver", "sim", "operators", "check")),
 ]
 PATH = re.compile(r"`((?!src/cron_note/)(?:(?:[a-z_0-9]+/)+[a-z_0-9]+\.py|(?:[a-z_0-9]+/){2,}))`")
 LINK = re.compile(r"\]\((?!https?:|#)([^)#]+)(?:#[^)]*)?\)")
