@@ -12,6 +12,7 @@ from konverge.objects.meta import ObjectMeta
 from konverge.runtime import Context, Controller, Request, Use, Watches
 from konverge.runtime.clusters import FixedClusters
 from konverge.runtime.clusters import fleet as loaded
+from konverge.runtime.clusters.roles import permissions_elsewhere
 from tests.runtime.clusters.places import places
 from tests.runtime.clusters.test_fleet import SELECTED, manager
 from tests.runtime.objects import SPACE
@@ -47,3 +48,12 @@ async def test_a_field_that_is_left_out_is_given_up_in_other_clusters_too(field_
             child = await place.client.get(ConfigMap, "child", SPACE)
             assert child.data == {"k": "1"}
             assert {entry.manager for entry in child.metadata.managed_fields or ()} == {field_manager or "copies"}
+
+
+def test_what_is_needed_elsewhere_is_listed_in_order() -> None:
+    async def reconcile(ctx: Context[Secret]) -> None: ...
+
+    uses = [Use(ConfigMap, "get", "patch", "delete"), Use(Secret, "patch")]
+    needed = permissions_elsewhere([Controller(Secret, reconcile, clusters="others", uses=uses)])
+    assert needed == sorted(needed)
+    assert {f"{each.verb} {each.resource}" for each in needed} >= {"delete configmaps", "watch secrets"}

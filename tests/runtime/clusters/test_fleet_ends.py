@@ -236,3 +236,29 @@ async def test_the_story_of_a_cluster_goes_with_it() -> None:
             provider.say(a, b, version=2)
             await settle()
             assert {entry.controller for entry in running.story.reconciles()} == {"secret", "secret@a", "secret@b"}
+
+
+async def test_what_comes_and_goes_while_the_manager_ends_changes_nothing() -> None:
+    ended: list[float] = []
+    connected: list[str] = []
+
+    async def reconcile(ctx: Context[Secret]) -> None:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            ended.append(asyncio.get_running_loop().time())
+
+    async with places("home", "a", "b") as [home, a, b]:
+        await a.create("x")
+
+        def connect() -> Client:
+            connected.append("b")
+            return b.connect()
+
+        provider, loop = Driven(), asyncio.get_running_loop()
+        provider.say(a)
+        async with manager(home.client, provider, controller(reconcile, "others"), shutdown_timeout=7).running():
+            await settle()
+            stopped = loop.time()
+            loop.call_later(2, lambda: provider.say(b=Connection(connect, 1)))
+        assert ([round(time - stopped, 1) for time in ended], connected) == ([7.0], [])
