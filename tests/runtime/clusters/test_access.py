@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import pytest
@@ -9,7 +10,7 @@ import pytest
 from konverge.client import MergePatch
 from konverge.objects.kinds.core_v1 import ConfigMap, Secret
 from konverge.objects.meta import ObjectMeta
-from konverge.runtime import Context, Controller, Request, Use, Watches
+from konverge.runtime import Context, Controller, Request, Use, Watches, dependencies
 from konverge.runtime.clusters import FixedClusters
 from konverge.runtime.clusters import fleet as loaded
 from konverge.runtime.clusters.roles import permissions_elsewhere
@@ -57,3 +58,23 @@ def test_what_is_needed_elsewhere_is_listed_in_order() -> None:
     needed = permissions_elsewhere([Controller(Secret, reconcile, clusters="others", uses=uses)])
     assert needed == sorted(needed)
     assert {f"{each.verb} {each.resource}" for each in needed} >= {"delete configmaps", "watch secrets"}
+
+
+async def test_no_reconcile_begins_elsewhere_before_what_it_depends_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    loop = asyncio.get_running_loop()
+    there = loop.time() + 60
+
+    async def connects(address: str) -> bool:
+        return loop.time() >= there
+
+    async def reconcile(ctx: Context[Secret]) -> None:
+        began.append(loop.time())
+
+    monkeypatch.setattr(dependencies, "_connects", connects)
+    began: list[float] = []
+    async with places("home", "a") as [home, a]:
+        await a.create("x")
+        late = Controller(Secret, reconcile, clusters="others", depends_on=["tcp://db:3306"], **SELECTED)
+        async with manager(home.client, FixedClusters({"a": a.connect()}), late).running():
+            await settle(70)
+    assert [there <= time < there + 5 for time in began] == [True]
