@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections import Counter
 from collections.abc import AsyncIterator
 
@@ -14,6 +15,7 @@ from konverge.runtime.declare import Source
 from konverge.runtime.tasks.cancellation import AwaitedCancelled, authors_code
 from konverge.runtime.tasks.daemon_context import DaemonContext
 from konverge.runtime.tasks.declared import Daemon, Every
+from konverge.runtime.tasks.ending import end
 from konverge.runtime.tasks.hooks import HookContext, StartupFailed
 from konverge.runtime.tasks.manager_tasks import TaskContext
 from tests.runtime.tasks.feeds import Feed, feed, install
@@ -98,3 +100,18 @@ async def test_the_cancellation_of_the_task_itself_passes() -> None:
     assert running.cancelled()
     with pytest.raises(AwaitedCancelled), authors_code():
         await await_cancelled()
+
+
+@pytest.mark.virtual
+@pytest.mark.parametrize(("grace", "cancelled"), [(0.0, True), (0.5, False)])
+async def test_even_a_short_grace_is_given(grace: float, cancelled: bool) -> None:
+    asked = asyncio.Event()
+
+    async def polite() -> None:
+        await asked.wait()
+        await asyncio.sleep(0.4)
+
+    task = asyncio.create_task(polite())
+    await asyncio.sleep(0)
+    assert await end(task, asked.set, grace, logging.getLogger())
+    assert task.cancelled() is cancelled
