@@ -263,3 +263,22 @@ def test_an_operator_that_says_it_is_held_up_needs_no_effect() -> None:
         (step("wrong (2)", {**GOOD, "size": -2}, "spec.size", core="Replicas"), {"phase": "Invalid"}, [SET]),
     )
     assert said(effect, run) == []
+
+
+@pytest.mark.spec("K-24")
+def test_when_something_was_done_may_stay_written() -> None:
+    def run(value: str) -> Run:
+        after = child("services")
+        after[1]["metadata"]["annotations"] = {"restarted-at": value}
+        return there_and_back([child("services")], [after])
+
+    assert said(path_dependence, run("2026-01-01T00:00:31Z")) == []
+    assert [item[0] for item in said(path_dependence, run("yes"))] == ["medium"]
+
+
+@pytest.mark.spec("K-24")
+def test_an_annotation_that_a_mistake_left_is_medium() -> None:
+    spec = {"replicas": 1, "image": "a"}
+    after = child("apps/statefulsets", spec=spec, status={"readyReplicas": 1, "updatedReplicas": 1})
+    after[1]["metadata"]["annotations"] = {"a": "b"}
+    assert [item[0] for item in said(recovery, mistaken([after]))] == ["medium"]

@@ -40,8 +40,17 @@ def own(differences: list[Difference]) -> list[Difference]:
         item
         for item in differences
         if not (item.key in decided and item.path.startswith("status."))
+        and not _is_stamp(item)
         and not (item.key.startswith("pods ") and decided)
     ]
+
+
+def _is_stamp(difference: Difference) -> bool:
+    """An annotation that holds a time, and nothing else: when something was done, which stays true."""
+    if "annotations" not in difference.path:
+        return False
+    value = difference.actual
+    return set(value.values() if isinstance(value, dict) else (str(value),)) == {"<time>"}
 
 
 def _is_again(between: list[Step]) -> bool:
@@ -107,7 +116,9 @@ def severity(difference: Difference, step: Step, about: str = "") -> Severity:
         return "medium"
     if not path and resource == "secrets":
         return "low"  # often kept on purpose: what it holds was given to others
-    if (path.startswith("metadata.annotations") and named not in path) or (not path and resource == "configmaps"):
+    if (path.startswith("metadata.annotations") and (not named or named not in path)) or (
+        not path and resource == "configmaps"
+    ):
         return "medium"
     return "high"
 
