@@ -1,0 +1,53 @@
+"""Published bugs of old releases: what a check of each must show. Only the benchmark reads this table.
+
+A pattern is over `oracle object field`. Bugs that are known by number alone are listed without one: their reports are
+read by a person.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Any
+
+AMONG_FIRST = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Bug:
+    """One bug of the operator that a profile (a file below bench/check) runs."""
+
+    profile: str
+    name: str
+    pattern: str = ""
+    fixed: bool = False
+    """In this release it is repaired: the group must be absent."""
+
+    def position(self, findings: list[dict[str, Any]]) -> int:
+        """From 1, among the findings; 0 if it is not there."""
+        for number, finding in enumerate(findings, 1):
+            for item in (finding, *finding["details"]):
+                if re.search(self.pattern, f"{item['oracle']} {item['object']} {item['field']}"):
+                    return number
+        return 0
+
+
+_SET_DELETED = r"^deletion apps/statefulsets "
+_CLAIM_DELETED = r"^(deletion|state) persistentvolumeclaims \S+ $"
+_RESIZE_LOST = r"^state (apps/statefulsets \S+ $|persistentvolumeclaims \S+ spec\.resources\.requests)"
+
+BUGS = (
+    Bug("rabbitmq/check.toml", "rabbitmq #648", _SET_DELETED),
+    Bug("rabbitmq/check.toml", "rabbitmq #782", _RESIZE_LOST),
+    Bug("rabbitmq/check.toml", "rabbitmq #968"),
+    Bug("rabbitmq/check-1.7.0.toml", "rabbitmq #648", _SET_DELETED, fixed=True),
+    Bug("zookeeper/check.toml", "zookeeper #312", _CLAIM_DELETED),
+    Bug("zookeeper/check-0.2.12.toml", "zookeeper #312", _CLAIM_DELETED, fixed=True),
+    Bug("zookeeper/check-0.2.14.toml", "zookeeper #454"),
+    Bug("mongodb/check.toml", "mongodb-community #1054"),
+    Bug("redis/check.toml", "spotahome redis #400"),
+    Bug("xtradb/check.toml", "percona xtradb #1060"),
+    Bug("xtradb/check.toml", "percona xtradb #1067"),
+    Bug("psmdb/check.toml", "percona mongodb #696"),
+    Bug("cass/check.toml", "cass K8SSAND-559", _CLAIM_DELETED),
+)
