@@ -20,7 +20,7 @@ from konverge.check.model import Alarm, Finding, Plan, Run, Setup, Step, Subject
 from konverge.check.names import Names
 from konverge.check.oracles import judge as judge_run
 from konverge.check.planning import OF_INPUT, Planner, faults_only
-from konverge.check.real_rest import pauses_after, quiet_after
+from konverge.check.real_rest import always_busy_in, pauses_after, quiet_after
 from konverge.check.reference import Reference, reference_of
 from konverge.check.shrink import Shrinker
 
@@ -171,8 +171,9 @@ class Campaign:
     def _learn_rest(self, *runs: Run) -> None:
         """On real time: how long a pause has to be to mean rest."""
         if self._base.subject.command and not self._options.quiet:
-            pauses = pauses_after(runs)
-            self._base = msgspec.structs.replace(self._base, quiet=quiet_after(runs), pauses=pauses)
+            self._base = msgspec.structs.replace(
+                self._base, quiet=quiet_after(runs), pauses=pauses_after(runs), always_busy=always_busy_in(runs)
+            )
 
     def _undisturbed(self, task: Task) -> Run:
         run = self._runner.run(task)

@@ -32,7 +32,7 @@ async def _run(task: Task) -> Run:
         token = await prepare(cluster.client, setup)
         await cluster.settle(quiet=0.1)
         child = Child(task.subject, setup, token)
-        rest = RealRest(task.quiet or GENEROUS, task.limit or LIMIT, task.pauses)
+        rest = RealRest(task.quiet or GENEROUS, task.limit or LIMIT, task.pauses, task.always_busy)
         return await perform(task, child, rest, cluster, token or cluster.server.token)
 
 

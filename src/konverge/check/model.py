@@ -251,6 +251,8 @@ class Task(msgspec.Struct, frozen=True, kw_only=True):
     """Seconds without an effective change that count as rest; 0: what is usual for this kind of subject."""
     pauses: dict[str, float] = {}
     """By the name of a step, on real time: fewer seconds, which are enough where no object says that it is busy."""
+    always_busy: tuple[str, ...] = ()
+    """Steps at whose rest objects say so in the reference as well: there it means nothing."""
     limit: float = 0.0
     """Seconds after which a step that has not come to rest is given up; 0: what is usual."""
 
@@ -338,6 +340,8 @@ class Checkpoint(msgspec.Struct, kw_only=True):
     """What went on at rest: writes that change nothing, and changes that go round in a circle: how often."""
     gap: float = 0.0
     """On real time: the longest pause, in seconds, between two things that happened before rest."""
+    under_way: bool = False
+    """On real time: objects say that something is under way, and yet nothing happens."""
 
 
 class Run(msgspec.Struct, kw_only=True):

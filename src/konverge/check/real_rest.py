@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from statistics import median_high
 
 from konverge.check.differences import Masks
@@ -50,6 +50,11 @@ def pauses_after(references: Iterable[Run]) -> dict[str, float]:
         for checkpoint in run.checkpoints:
             gaps[checkpoint.step] = max(gaps.get(checkpoint.step, 0.0), checkpoint.gap)
     return {name: max(LEAST, FACTOR * gap) for name, gap in gaps.items()}
+
+
+def always_busy_in(references: Iterable[Run]) -> tuple[str, ...]:
+    """Steps at whose rest objects say that something is under way, although nothing went wrong."""
+    return tuple(sorted({item.step for run in references for item in run.checkpoints if item.under_way}))
 
 
 class Activity:
@@ -106,11 +111,19 @@ class RealRest:
     patience = 0.0
 
     def __init__(
-        self, quiet: float = GENEROUS, limit: float = LIMIT, pauses: Mapping[str, float] | None = None
+        self,
+        quiet: float = GENEROUS,
+        limit: float = LIMIT,
+        pauses: Mapping[str, float] | None = None,
+        always_busy: Collection[str] = (),
     ) -> None:
-        """`pauses` are shorter ones, by the name of a step, for when no object says that something is under way."""
+        """`pauses` are shorter ones, by the name of a step, for when no object says that something is under way; in
+        the steps of `always_busy` they always do.
+        """
         self.quiet, self._limit = quiet, limit
         self._pauses = dict(pauses or {})
+        self._always_busy = frozenset(always_busy)
+        self.under_way = False
         self.gap = 0.0
         """The longest pause of the last wait."""
         self.noise: dict[str, int] = {}
@@ -119,7 +132,7 @@ class RealRest:
     async def wait(self, cluster: Cluster, recorder: Recorder) -> None:
         quiet = self.quiet if self._began else min(self.quiet, FIRST)
         self._began = True
-        short = self._short(recorder.step_name)
+        short, says_nothing = self._short(recorder.step_name)
         began = recorder.now()
         activity = Activity(began)
         watch = _Watch(cluster, recorder, activity)
@@ -135,18 +148,24 @@ class RealRest:
                 if activity.last > watch.seen:
                     watch.seen, lost = activity.last, 0.0
                 pause = now - activity.last - lost
-                if pause >= quiet or (pause >= short and not watch.is_under_way()):
+                if pause >= quiet or (pause >= short and (says_nothing or not watch.is_under_way())):
+                    self.under_way = watch.is_under_way()
                     self.gap, self.noise = activity.gap, activity.noise(activity.last)
                     return
                 if now - began - lost > self._limit:
                     self.gap, self.noise = activity.gap, activity.noise(began)
                     raise Unsettled(f"something still changes after {self._limit:g} s: {watch.latest()}")
 
-    def _short(self, step: str) -> float:
-        """Of a step that the reference did not have: what most steps need."""
+    def _short(self, step: str) -> tuple[float, bool]:
+        """The pause that is usually enough, and whether objects say the same then as always.
+
+        Of a step that the reference did not have: what most of its steps need, and what any of them says.
+        """
         if not self._pauses:
-            return self.quiet
-        return self._pauses.get(step, median_high(self._pauses.values()))
+            return self.quiet, True
+        if step in self._pauses:
+            return self._pauses[step], step in self._always_busy
+        return median_high(self._pauses.values()), bool(self._always_busy)
 
 
 class _Watch:

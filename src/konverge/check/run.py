@@ -49,6 +49,8 @@ class Rest(Protocol):
     """The longest pause of the last wait, on real time."""
     noise: dict[str, int]
     """What went on all the same at the end of the last wait."""
+    under_way: bool
+    """Objects said at its end that something is under way; on real time."""
     patience: float
     """Seconds that an operator is given to look by itself at what others changed."""
 
@@ -63,7 +65,7 @@ class VirtualRest:
 
     def __init__(self, quiet: float = 60.0, limit: float = 1800.0) -> None:
         self._quiet, self._limit = quiet, limit
-        self.gap, self.noise = 0.0, dict[str, int]()
+        self.gap, self.noise, self.under_way = 0.0, dict[str, int](), False
 
     async def wait(self, cluster: Cluster, recorder: Recorder) -> None:
         # A heartbeat in a status (the time of the last look) goes on for ever, and is rest all the same.
@@ -312,6 +314,7 @@ class Scene:
             blind=any(perturber.holds for perturber in self.perturbers),
             gap=self._gap,
             noise=self.rest.noise,
+            under_way=self.rest.under_way,
         )
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from konverge.check.child_log import ChildLog
 from konverge.check.model import Change, Checkpoint, Exchange, Moment, Plan, Ref, Run
-from konverge.check.real_rest import CYCLE, LEAST, Activity, pauses_after, quiet_after
+from konverge.check.real_rest import CYCLE, LEAST, Activity, always_busy_in, pauses_after, quiet_after
 from konverge.check.under_way import is_busy
 
 POD = Ref("/pods", "default", "web-0")
@@ -159,3 +159,13 @@ def test_objects_say_that_something_is_under_way(name: str) -> None:
     pending, then = PENDING[name]
     assert is_busy(TABLES[pending["kind"]], {"metadata": {}, **pending})
     assert not is_busy(TABLES[pending["kind"]], {"metadata": {"generation": 3}, **pending, **then})
+
+
+@pytest.mark.spec("K-06")
+def test_what_objects_always_say_at_rest_means_nothing() -> None:
+    checkpoints = [
+        Checkpoint(step="create", revision=1, time=0.0, state={}, under_way=True),
+        Checkpoint(step="delete", revision=1, time=0.0, state={}),
+    ]
+    run = Run(plan=Plan("reference"), seed=0, steps=(), checkpoints=checkpoints)
+    assert always_busy_in([run]) == ("create",)
