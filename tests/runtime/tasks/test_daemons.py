@@ -262,13 +262,16 @@ async def test_it_is_asked_then_cancelled_and_then_a_line_says_so(
 
     await install(client)
     await client.create(feed("a"))
-    async with Manager(client).add(Controller(Feed, daemons=[Daemon(stubborn, grace=10)])).running():
+    async with Manager(client).add(Controller(Feed, daemons=[Daemon(stubborn, grace=10)])).running() as manager:
         await asyncio.sleep(1)
         await client.delete(Feed, "a", SPACE)
         deleted = now()
         await asyncio.sleep(45)
+        counted = manager.engines["feed"].numbers.daemons_running
+        assert counted == {"stubborn": 1}
         release.set()
         await asyncio.sleep(1)
+        assert counted == {"stubborn": 0}
     assert notes[:3] == [(deleted, "asked"), (deleted + 10, "cancelled"), (deleted + 40, "cancelled")]
     assert caplog.text.count("has not ended 30 s after it was cancelled") == 1
 

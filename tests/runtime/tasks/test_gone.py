@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from konverge.apiserver import ApiServer
-from konverge.cache.record import Key, receive
+from konverge.cache.record import Key, Record, receive
 from konverge.cache.store import Change, ChangeType
 from konverge.client import Client, MergePatch
 from konverge.objects.codec import to_json
@@ -16,7 +16,7 @@ from konverge.objects.kinds.core_v1 import ConfigMap, Secret
 from konverge.objects.meta import ObjectMeta
 from konverge.runtime import Context, Controller, Manager, Settings, TerminalError, Use
 from konverge.runtime.manager import LeaderElection
-from konverge.runtime.tasks.gone import STANDBY_MEMORY, Gone, GoneObjects
+from konverge.runtime.tasks.gone import STANDBY_MEMORY, Gone, GoneObjects, _metadata
 from tests.runtime.objects import SPACE, config_map, secret
 from tests.runtime.tasks.network import Network
 
@@ -185,3 +185,9 @@ async def test_what_came_to_us_is_owed_for_as_long_as_its_call_fails() -> None:
     await asyncio.sleep(STANDBY_MEMORY + 1)
     objects.changed(_gone("e"))
     assert objects.waiting() == [Key(SPACE, "e")], "of what has moved on, no more than a memory is kept"
+
+
+def test_what_is_known_of_an_object_that_cannot_be_read() -> None:
+    record = Record(raw=b'{"metadata": {"name": 1, "labels": "none"}}', version=7, uid="u-1", generation=1)
+    metadata = _metadata(Key("shop", "web"), record)
+    assert (metadata.namespace, metadata.name, metadata.uid, metadata.labels) == ("shop", "web", "u-1", {})
