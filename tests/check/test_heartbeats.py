@@ -27,7 +27,7 @@ def test_times_that_go_on_are_rest_and_are_counted() -> None:
     checkpoint = run(lambda: restless("lastSeenTime"), [create("create")]).checkpoints[0]
     assert checkpoint.rested
     assert checkpoint.noise.keys() == {"demo.dev/things default/a"}
-    assert checkpoint.noise["demo.dev/things default/a"] > 10
+    assert checkpoint.noise["demo.dev/things default/a"] >= 1
 
 
 @pytest.mark.spec("K-06")
