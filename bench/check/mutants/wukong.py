@@ -9,24 +9,13 @@ from bench._mutants import Mutant, replaced
 from konverge.objects.kinds.core_v1 import Secret
 from konverge.operators.wukong import deletion, reconciler
 from konverge.operators.wukong.kinds import VirtualMachine
-from konverge.operators.wukong.resource import FINALIZER
 from konverge.operators.wukong.steps import conclude as concluding
 from konverge.operators.wukong.steps.state import ReconcileState
 from konverge.runtime import Result
-from konverge.runtime.finalizers import remove_finalizer
 
 Patch = AbstractContextManager[None]
 _make = ReconcileState.make
-_delete, _conclude = deletion.delete, concluding.conclude
-
-
-def finalizer_removed_early() -> Patch:
-    async def delete(state: Any) -> Any:
-        if FINALIZER in state.ctx.obj.metadata.finalizers:
-            await remove_finalizer(state.ctx, FINALIZER)
-        return None
-
-    return replaced(reconciler, delete=delete)
+_conclude = concluding.conclude
 
 
 def finalizer_kept() -> Patch:
@@ -97,5 +86,4 @@ MUTANTS = [
     Mutant("generation-ahead", "observedGeneration is saved before the work, and guards it", generation_ahead),
     Mutant("ready-without-looking", "it is said to run as soon as the machine is made", ready_without_looking),
     Mutant("no-repair", "a machine that others delete is not made again", no_repair),
-    Mutant("cleanup-skipped", "the finalizer is taken off before anything is deleted", finalizer_removed_early),
 ]
