@@ -24,8 +24,9 @@ OBJECTS = 24
 class Group:
     """What all replicas together do."""
 
-    def __init__(self, server: ApiServer, *, ending: float = 1.0) -> None:
+    def __init__(self, server: ApiServer, *, ending: float = 1.0, grace: float = 0.0) -> None:
         self.server = server
+        self.grace = grace
         self.ending = ending
         """Seconds that a daemon takes to end."""
         self.overlaps: list[str] = []
@@ -70,7 +71,7 @@ class Group:
 
         client = Client(self.server.transport, credentials=Static.bearer(self.server.token))
         manager = Manager(client, name=name, sharding=Sharding(name="op"))
-        manager.add(Controller(Feed, timers=[Every(5, call)], daemons=[Daemon(follow)]))
+        manager.add(Controller(Feed, timers=[Every(5, call)], daemons=[Daemon(follow, grace=self.grace)]))
         stop = asyncio.Event()
         return stop, asyncio.create_task(manager.serve(stop))
 
@@ -121,4 +122,22 @@ async def test_objects_move_when_their_daemons_have_ended_and_not_before(server:
     for stop, serving in (first, second):
         stop.set()
         await serving
+    assert group.overlaps == []
+
+
+async def test_a_daemon_with_a_long_grace_does_not_hold_up_a_hand_over(server: ApiServer, client: Client) -> None:
+    await install(client)
+    names = sorted(f"f{number}" for number in range(OBJECTS))
+    for name in names:
+        await client.create(feed(name))
+    group = Group(server, grace=3600)
+    first = group.process("first")
+    await asyncio.sleep(20)
+    second = group.process("second")
+    await asyncio.sleep(40)
+    assert sorted(group.daemons) == names
+    assert set(group.daemons.values()) == {"first", "second"}
+    for _, serving in (first, second):
+        serving.cancel()
+    await asyncio.wait([first[1], second[1]])
     assert group.overlaps == []
