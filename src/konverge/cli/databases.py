@@ -10,10 +10,11 @@ from __future__ import annotations
 import argparse
 import copy
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
 
-from konverge.sim.sample_databases import NAME, PASSWORD, USERNAME, Database, Engine
+if TYPE_CHECKING:
+    from konverge.sim.sample_databases import Database, Engine
 
 _PORTS: dict[str, int] = {"mysql": 3306, "postgresql": 5432}
 FORM = "mysql://USER:PASSWORD@HOST:PORT/NAME or postgresql://…"
@@ -25,6 +26,8 @@ def database(text: str) -> Database:
     >>> database("postgresql://db.example.com").port
     5432
     """
+    from konverge.sim.sample_databases import NAME, PASSWORD, USERNAME, Database
+
     try:
         parts = urlsplit(text)
         port = parts.port
