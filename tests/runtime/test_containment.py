@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import pytest
@@ -13,6 +14,7 @@ from konverge.objects.codec import from_json
 from konverge.objects.kinds.apps_v1 import Deployment
 from konverge.objects.kinds.core_v1 import ConfigMap
 from konverge.runtime.containment import first_difference, our_fields, plain
+from konverge.runtime.server_additions import MOST, ServerAdditions
 from tests.sizes import examples
 
 
@@ -65,6 +67,14 @@ pytestmark = pytest.mark.spec("R-25")
         # atomic maps and lists: ours as a whole
         ({"selector": {"app": "x"}}, {"selector": {"app": "x"}}, {"f:selector": {}}, ""),
         ({"args": ["a", "b"]}, {"args": ["b", "a"]}, {"f:args": {}}, ".args[0]"),
+        # and what is in them that is not desired was ours, and has to go
+        ({"selector": {"app": "x"}}, {"selector": {"app": "x", "old": "y"}}, {"f:selector": {}}, ".selector.old"),
+        ({"rules": [{"a": 1}]}, {"rules": [{"a": 1, "old": 2}]}, {"f:rules": {}}, ".rules[0].old"),
+        ({"rules": [{"a": {"b": 1}}]}, {"rules": [{"a": {"b": 1, "old": 2}}]}, {"f:rules": {}}, ".rules[0].a.old"),
+        ({"rules": [{"a": None}]}, {"rules": [{"a": 1}]}, {"f:rules": {}}, ".rules[0].a"),
+        ({"rules": [{"a": 1, "b": None}]}, {"rules": [{"a": 1}]}, {"f:rules": {}}, ""),
+        ({"rules": [{"a": 1}]}, {"rules": [{"a": 1, "others": 2}]}, None, ""),
+        ({"rules": [{"limits": {"cpu": "1000m"}}]}, {"rules": [{"limits": {"cpu": "1"}}]}, {"f:rules": {}}, ""),
         # quantities are compared as such, where they are quantities
         ({"limits": {"cpu": "1000m"}}, {"limits": {"cpu": "1"}}, {"f:limits": {"f:cpu": {}}}, ""),
         ({"metadata": {"name": "a", "labels": {"l": "1"}}}, {}, {"f:data": {"f:a": {}}}, ".metadata.labels"),
@@ -206,3 +216,23 @@ def test_an_object_that_was_read_is_plain_data_with_its_managers() -> None:
     data = plain(read)
     assert data["data"] == {"a": "1"}
     assert data["metadata"]["managedFields"] == [{"manager": "me"}]
+
+
+def test_what_the_server_adds_is_no_difference_once_it_is_known() -> None:
+    known = ServerAdditions()
+    wanted, present = desired(rules=[{"a": 1}, {"a": 2}]), live({"f:rules": {}}, rules=[{"a": 1, "b": 7}, {"a": 2}])
+    added = partial(known.has, "kind")
+    assert first_difference(wanted, present, "me", added) == ".rules[0].b"
+    known.add("kind", ".rules[1].b", 7)  # in any item
+    assert first_difference(wanted, present, "me", added) == ""
+    assert first_difference(wanted, present, "me", partial(known.has, "another kind")) == ".rules[0].b"
+    other = live({"f:rules": {}}, rules=[{"a": 1, "b": 8}, {"a": 2}])
+    assert first_difference(wanted, other, "me", added) == ".rules[0].b"
+
+
+def test_additions_are_bounded() -> None:
+    known = ServerAdditions()
+    for number in range(MOST + 1):
+        known.add("kind", ".a", number)
+    assert known.has("kind", ".a", MOST)
+    assert not known.has("kind", ".a", 0)

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
+from functools import partial
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 import msgspec
@@ -20,6 +21,7 @@ from konverge.objects.meta import Object
 from konverge.runtime.containment import first_difference, plain
 from konverge.runtime.owners import require_ownership, set_controller_reference
 from konverge.runtime.result import TransientError
+from konverge.runtime.server_additions import ServerAdditions
 from konverge.runtime.story.entry import Entry
 
 K = TypeVar("K", bound=Object)
@@ -45,6 +47,8 @@ class OwnedCache(NamedTuple):
 class Caches(Protocol):
     """The declared caches of a controller."""
 
+    @property
+    def additions(self) -> ServerAdditions: ...
     @property
     def owned_caches(self) -> Sequence[OwnedCache]: ...
     def lister(self, kind: type[K]) -> Lister[K] | None: ...
@@ -197,7 +201,7 @@ class BaseContext:
             if owner is not None:
                 require_ownership(owner, desired, live["metadata"], adopt=adopt)
                 uid = live["metadata"]["uid"]
-            path = first_difference(plain(desired), live, self._manager)
+            path = first_difference(plain(desired), live, self._manager, partial(self._caches.additions.has, kind))
             if not path:
                 return Applied(False, raw, raw)
             self.log.debug("%s %s differs at %s", kind.__name__, meta.name, path)
@@ -207,7 +211,19 @@ class BaseContext:
         if hold:
             return Applied(True, raw, raw)
         self._check_declared(kind, ("patch",) if raw is not None else ("patch", "create"), meta.namespace, "apply")
-        return Applied(True, raw, await self._send_apply(desired, uid, force, dry_run))
+        answer = await self._send_apply(desired, uid, force, dry_run)
+        if raw is not None and not dry_run:
+            self._learn(kind, desired, answer)
+        return Applied(True, raw, answer)
+
+    def _learn(self, kind: type[Object], desired: Object, answer: bytes) -> None:
+        """What an apply did not remove is no field of ours that has to go: the server added it."""
+
+        def added(path: str, value: Any) -> bool:
+            self._caches.additions.add(kind, path, value)
+            return True
+
+        first_difference(plain(desired), _decode(answer), self._manager, added)
 
     async def _send_apply(self, desired: Object, uid: str, force: bool, dry_run: bool) -> bytes:
         """An apply that is refused when the object is no longer the one with this uid, replaced or deleted."""

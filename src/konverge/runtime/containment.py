@@ -7,13 +7,16 @@ one:
 2. where we applied the object before: we own every desired field, so that no other manager can change it unnoticed, and
 3. we own no field that is no longer desired: such a field must be given up, and only an apply does that.
 
+Content that is owned as a whole (an atomic list or map) is compared as a whole; what the server itself adds to it is
+known from answers (`konverge.runtime.server_additions`).
+
 Points 2 and 3 read our entry in `managedFields`, which also says how lists merge (`k:` by key, `v:` as a set, a leaf as
 a whole), so no schema is needed. An object that another manager made exactly as desired is left alone.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import msgspec
@@ -24,6 +27,9 @@ from konverge.objects.quantity import Quantity
 
 Fields = dict[str, Any]
 """A FieldsV1 tree."""
+
+Additional = Callable[[str, Any], bool]
+"""Whether a field at a path, which we own as a part of something whole, was added by the server with this value."""
 
 # Never owned: they identify the object, or belong to the server. By path.
 _UNOWNED = {
@@ -58,22 +64,33 @@ def our_fields(live: dict[str, Any], manager: str) -> Fields | None:
     return None
 
 
-def first_difference(desired: dict[str, Any], live: dict[str, Any], manager: str) -> str:
+def _never(path: str, value: Any) -> bool:
+    return False
+
+
+def first_difference(desired: dict[str, Any], live: dict[str, Any], manager: str, added: Additional = _never) -> str:
     """The path of the first field that an apply would change, or an empty string when there is nothing to do."""
-    return _difference(desired, live, our_fields(live, manager), "")
+    return _difference(desired, live, our_fields(live, manager) or None, "", added)
 
 
-def _difference(desired: Any, live: Any, fields: Fields | None, path: str) -> str:
+_WHOLE: Fields = {}
+"""A leaf: we own all that is below it."""
+
+
+def _difference(desired: Any, live: Any, fields: Fields | None, path: str, added: Additional) -> str:
     if isinstance(desired, dict) and isinstance(live, dict):
-        return _map_difference(desired, live, fields, path)
+        return _map_difference(desired, live, fields, path, added)
     if isinstance(desired, (list, tuple)) and isinstance(live, list):
-        return _list_difference(desired, live, fields, path)
+        return _list_difference(desired, live, fields, path, added)
     return "" if desired == live else path
 
 
-def _map_difference(desired: dict[str, Any], live: dict[str, Any], fields: Fields | None, path: str) -> str:
-    # A leaf in our fields is an atomic map: we own it as a whole, and its content is compared by value alone.
-    inside = fields or None
+def _map_difference(
+    desired: dict[str, Any], live: dict[str, Any], fields: Fields | None, path: str, added: Additional
+) -> str:
+    if fields == _WHOLE:
+        return _whole_difference(desired, live, path, added)
+    inside = fields
     unowned = _UNOWNED.get(path, frozenset())
     amounts = path.rpartition(".")[2] in _QUANTITIES
     for name, value in desired.items():
@@ -87,7 +104,7 @@ def _map_difference(desired: dict[str, Any], live: dict[str, Any], fields: Field
                 return f"{path}.{name}"
         elif amounts and _same_quantity(value, live[name]):
             continue
-        elif inner := _difference(value, live[name], owned, f"{path}.{name}"):
+        elif inner := _difference(value, live[name], owned, f"{path}.{name}", added):
             return inner
     for name in inside or ():
         if name.startswith("f:") and name[2:] not in desired:
@@ -95,22 +112,46 @@ def _map_difference(desired: dict[str, Any], live: dict[str, Any], fields: Field
     return ""
 
 
-def _list_difference(desired: Sequence[Any], live: list[Any], fields: Fields | None, path: str) -> str:
+def _whole_difference(desired: dict[str, Any], live: dict[str, Any], path: str, added: Additional) -> str:
+    """Of a map that we own as a whole: what is not desired was added by the server, or has to go."""
+    amounts = path.rpartition(".")[2] in _QUANTITIES
+    for name, value in desired.items():
+        here = f"{path}.{name}"
+        if value is None:
+            continue
+        if name not in live:
+            return here
+        if amounts and _same_quantity(value, live[name]):
+            continue
+        if inner := _difference(value, live[name], _WHOLE, here, added):
+            return inner
+    extra = (name for name in live if desired.get(name) is None and not added(f"{path}.{name}", live[name]))
+    return next((f"{path}.{name}" for name in extra), "")
+
+
+def _list_difference(
+    desired: Sequence[Any], live: list[Any], fields: Fields | None, path: str, added: Additional
+) -> str:
     keyed = {name: child for name, child in (fields or {}).items() if name.startswith("k:")}
     if keyed:
-        return _keyed_difference(desired, live, keyed, path)
+        return _keyed_difference(desired, live, keyed, path, added)
     owned = [msgspec.json.decode(name[2:]) for name in fields or () if name.startswith("v:")]
     if owned:
         same = all(value in live and value in owned for value in desired) and all(value in desired for value in owned)
         return "" if same else path
     if len(desired) != len(live):
         return path
+    inside = None if fields is None else _WHOLE  # by position: a list that we own as a whole, or not at all
     pairs = enumerate(zip(desired, live, strict=True))
-    differences = (_difference(wanted, present, None, f"{path}[{index}]") for index, (wanted, present) in pairs)
+    differences = (
+        _difference(wanted, present, inside, f"{path}[{index}]", added) for index, (wanted, present) in pairs
+    )
     return next(filter(None, differences), "")
 
 
-def _keyed_difference(desired: Sequence[Any], live: list[Any], keyed: dict[str, Fields], path: str) -> str:
+def _keyed_difference(
+    desired: Sequence[Any], live: list[Any], keyed: dict[str, Fields], path: str, added: Additional
+) -> str:
     left = list(desired)
     for name, owned in keyed.items():
         keys: dict[str, Any] = msgspec.json.decode(name[2:])
@@ -119,7 +160,7 @@ def _keyed_difference(desired: Sequence[Any], live: list[Any], keyed: dict[str, 
         if wanted is None:
             return here  # owned but no longer desired
         left.remove(wanted)
-        if inner := _difference(wanted, _find(live, keys), owned, here):
+        if inner := _difference(wanted, _find(live, keys), owned, here, added):
             return inner
     return path if left else ""  # desired, but not owned by us yet
 

@@ -25,6 +25,7 @@ from konverge.objects.meta import Object, PartialObjectMetadata
 from konverge.objects.resource import Resource
 from konverge.runtime.base_context import OwnedCache, not_filled
 from konverge.runtime.declare import Controller
+from konverge.runtime.server_additions import ServerAdditions
 from konverge.runtime.undeclared import Undeclared
 
 K = TypeVar("K", bound=Object)
@@ -57,6 +58,7 @@ class DeclaredCaches:
         self._listers: dict[tuple[type[Any], int], Lister[Any]] = {}
         self._usual: dict[type[Any], Lister[Any]] = {}
         self._readable: dict[type[Any], list[Informer]] = {}
+        self.additions = ServerAdditions()
         self._everything: dict[type[Any], Lister[Any] | None] = {}
         """Kind -> its cache that leaves no object of its namespaces out, if it has one: the usual case, which should
         cost little."""

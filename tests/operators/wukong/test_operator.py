@@ -9,6 +9,7 @@ import pytest
 from konverge.cache.record import Meta, receive
 from konverge.cache.store import Change, ChangeType
 from konverge.objects import to_dict, to_json
+from konverge.objects.codec import from_json
 from konverge.objects.kinds.core_v1 import Node, PersistentVolumeClaim, Secret, Service
 from konverge.objects.kinds.storage_v1 import StorageClass
 from konverge.operators.wukong.kinds import (
@@ -27,6 +28,7 @@ from konverge.operators.wukong.options import NODE_INTERFACES, Options, from_env
 from konverge.operators.wukong.resource import AnyWukong, WukongSnapshot
 from konverge.operators.wukong.steps.nodes import BRIDGES
 from konverge.runtime import Controller, Request
+from konverge.runtime.predicates import bind
 from tests.operators.wukong.specs import Spec, disk, net, spec
 from tests.operators.wukong.stage import SPACE, Stage, made, vmi
 
@@ -182,8 +184,9 @@ def test_what_the_controllers_declare() -> None:
 
 
 def test_labels_and_annotations_matter_and_a_status_does_not() -> None:
-    predicate = declared()[0].when
-    assert predicate is not None
+    declared_when = declared()[0].when
+    assert declared_when is not None
+    predicate = bind(declared_when, lambda raw: from_json(AnyWukong, raw))
 
     def change(**after: Any) -> Change:
         def record(more: dict[str, Any]) -> Any:
