@@ -28,6 +28,7 @@ from konverge.objects import Object, from_dict, to_dict, to_json
 from konverge.objects.codec import decoder
 from konverge.objects.meta import Status, StatusDetails
 from konverge.runtime import Context, Request
+from konverge.runtime.server_additions import ServerAdditions
 from konverge.wire.message import Response, Stream
 
 K = TypeVar("K", bound=Object)
@@ -90,6 +91,7 @@ class Shown:
         self.manager = manager
         self.receive = receiver(manager)
         self.indexes = indexes or {}
+        self.additions = ServerAdditions()
         self.objects = {
             (type(item).resource.kind, item.metadata.namespace, item.metadata.name): item for item in objects
         }
