@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,6 +13,7 @@ import pytest
 from konverge.cli.main import main
 from konverge.cli.sim_operators import OperatorScenario, difference
 from konverge.operators.loading import load
+from konverge.sim.faults import Fault, Kind, Plan
 
 pytestmark = pytest.mark.spec("O-07")
 
@@ -41,7 +43,19 @@ forgetful = Manager(name="keeper").add(Controller(Kept, once, owns=[ConfigMap]))
 '''
 SAMPLE = "{apiVersion: example.com/v1, kind: Kept, metadata: {name: k%d, namespace: default}, spec: {text: hello}}\n"
 SEED = 4
-"""A seed whose faults let a write of the operator fail."""
+
+
+def plan_that_fails_a_write(reference: str) -> Plan:
+    """A plan of one fault, at a write of the operator: which exchange that is depends on all others."""
+    scenario, everywhere = OperatorScenario([load(reference)]), [Fault(float(at), Kind.SLOW) for at in range(2000)]
+    happened = scenario.run_seed(SEED, Plan(tuple(everywhere))).happened
+    writes = [re.fullmatch(r"slow@(\d+) PATCH .*/configmaps/k\d", line) for line in happened]
+    for number in [int(write[1]) for write in writes if write]:
+        for near in (number, number - 1, number + 1, number - 2, number + 2):
+            plan = Plan((Fault(float(near), Kind.ERROR),))
+            if any("/configmaps/k" in line for line in scenario.run_seed(SEED, plan).happened):
+                return plan
+    raise AssertionError("no write of the operator was met")
 
 
 @pytest.fixture(autouse=True)
@@ -56,16 +70,18 @@ def keeper(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 
 def test_an_operator_that_repeats_what_failed_comes_through(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["sim", "keeper.py", "--seed", str(SEED)]) == 0
+    plan = str(plan_that_fails_a_write("keeper.py"))
+    assert main(["sim", "keeper.py", "--seed", str(SEED), "--plan", plan]) == 0
     assert logging.getLogger("konverge").isEnabledFor(logging.WARNING), "whoever called it logs again"
     assert "1 of 1 seeds came through" in capsys.readouterr().out
     scenario = OperatorScenario([load("keeper.py")])
-    assert scenario.run_seed(SEED).happened, "there were faults"
+    assert scenario.run_seed(SEED, Plan.read(plan)).happened, "there was the fault"
     assert scenario.expected == {f"Kept default/k{number}": f"ConfigMap default/k{number}" for number in range(5)}
 
 
 def test_one_that_does_not_is_reported_with_the_fewest_faults(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["sim", "keeper.py:forgetful", "--seed", str(SEED)]) == 1
+    plan = str(plan_that_fails_a_write("keeper.py"))
+    assert main(["sim", "keeper.py:forgetful", "--seed", str(SEED), "--plan", plan]) == 1
     printed = capsys.readouterr().out
     assert f"seed {SEED} failed: Kept default/k" in printed
     assert ", without faults with (ConfigMap default/k" in printed

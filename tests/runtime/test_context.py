@@ -18,6 +18,7 @@ from konverge.objects.kinds.core_v1 import ConfigMap, Node, Secret
 from konverge.objects.meta import ObjectMeta
 from konverge.runtime import Context, NotOwned, Request, Retry
 from konverge.runtime.owners import controller_reference
+from konverge.runtime.server_additions import ServerAdditions
 
 pytestmark = [pytest.mark.virtual, pytest.mark.spec("R-10", "R-25")]
 
@@ -101,6 +102,7 @@ class Cached:
 class Caches:
     def __init__(self, **by_kind: Cached) -> None:
         self._by_kind = by_kind
+        self.additions = ServerAdditions()
         self.required: list[tuple[str, str]] = []
 
     def lister(self, kind: Any) -> Any:

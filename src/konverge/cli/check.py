@@ -196,7 +196,7 @@ def _patterns(text: str) -> tuple[str, ...]:
     for part in chosen:
         if part not in known:
             near = did_you_mean(part, known) or f"; use some of {', '.join(known)}"
-            raise argparse.ArgumentTypeError(f"there is no kind of fault {part!r}{near}")
+            raise argparse.ArgumentTypeError(f"{part!r} is not a kind of fault{near}")
     return chosen
 
 

@@ -12,7 +12,15 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from konverge.client import Client, ConnectionFailed, ConnectionLost, InternalError, TooManyRequests, Unavailable
+from konverge.client import (
+    Client,
+    Conflict,
+    ConnectionFailed,
+    ConnectionLost,
+    InternalError,
+    TooManyRequests,
+    Unavailable,
+)
 from konverge.objects.resource import Resource
 from konverge.runtime.declare import Controller
 from konverge.runtime.relations import CACHE_VERBS as READ
@@ -182,7 +190,7 @@ async def _is_allowed(client: Client, review: dict[str, Any]) -> bool:
     for delay in RETRY_DELAYS:
         try:
             return await _review(client, review)
-        except (ConnectionFailed, ConnectionLost, TooManyRequests, Unavailable, InternalError):
+        except (ConnectionFailed, ConnectionLost, TooManyRequests, Unavailable, InternalError, Conflict):
             await asyncio.sleep(delay)
     return await _review(client, review)
 
