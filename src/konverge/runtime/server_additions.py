@@ -18,6 +18,17 @@ MOST = 10_000
 _index = re.compile(r"\[[^]]*\]")
 
 
+_KNOWN: dict[str, tuple[Any, ...]] = {
+    ".spec.volumeClaimTemplates[].apiVersion": ("v1",),
+    ".spec.volumeClaimTemplates[].kind": ("PersistentVolumeClaim",),
+    ".spec.volumeClaimTemplates[].status": ({"phase": "Pending"},),
+    ".spec.volumeClaimTemplates[].status.phase": ("Pending",),
+    ".spec.volumeClaimTemplates[].spec.volumeMode": ("Filesystem",),
+    ".spec.volumeClaimTemplates[].metadata.creationTimestamp": (None,),
+}
+"""The usual ones, by every server of Kubernetes: a start of the operator need not ask about them."""
+
+
 class ServerAdditions:
     """What the server has added to applied objects of a kind, by place and value."""
 
@@ -30,7 +41,8 @@ class ServerAdditions:
         self._known.add(_key(kind, path, value))
 
     def has(self, kind: object, path: str, value: Any) -> bool:
-        return _key(kind, path, value) in self._known
+        key = _key(kind, path, value)
+        return key in self._known or value in _KNOWN.get(key[1], ())
 
 
 def _key(kind: object, path: str, value: Any) -> tuple[object, str, bytes]:

@@ -81,7 +81,7 @@ async def test_without_rules_nothing_runs_and_an_image_without_a_rule_is_simulat
     async with process_cluster() as cluster:
         other = script("other", "raise SystemExit(9)", image="busybox")
         await cluster.client.create(other)
-        pod = await until(cluster.client, "other", is_running)
+        pod = await until(cluster.client, "other", lambda pod: is_running(pod) or is_over(pod))
         assert cluster.processes is not None
         assert pod.metadata.uid not in cluster.processes.runners
 
