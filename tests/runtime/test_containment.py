@@ -236,3 +236,10 @@ def test_additions_are_bounded() -> None:
         known.add("kind", ".a", number)
     assert known.has("kind", ".a", MOST)
     assert not known.has("kind", ".a", 0)
+
+
+def test_what_every_server_adds_to_claim_templates_is_known_from_the_start() -> None:
+    known = ServerAdditions()
+    assert known.has("StatefulSet", ".spec.volumeClaimTemplates[0].status.phase", "Pending")
+    assert not known.has("StatefulSet", ".spec.volumeClaimTemplates[0].status.phase", "Bound")
+    assert not known.has("StatefulSet", ".spec.volumeClaimTemplates[0].spec.accessModes", ["ReadWriteOnce"])
