@@ -7,13 +7,14 @@ has to be the same as what a new custom resource with the same spec leads to.
 
 from __future__ import annotations
 
-import random
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from random import Random
 
 import msgspec
 
+from konverge import clock
 from konverge.check.inputs import paths
 from konverge.check.inputs.admission import Admission
 from konverge.check.inputs.changes import ChangeOfInput, changes, with_value
@@ -60,7 +61,7 @@ def campaign(
     """
     objects = [placed(sample, namespace) for sample in samples]
     create = Step("create", tuple(Apply(obj) for obj in objects))
-    chance = random.Random(seed)  # noqa: S311
+    chance = clock.seeded(seed)
     chains: list[tuple[float, Plan]] = []
     for sample, definition in subjects(objects, definitions):
         admission = Admission(definition, version_of(sample))
@@ -110,7 +111,7 @@ def _turn_of_reference(name: str, there: Action, back: Action, bad: bool) -> Tur
     return Turn(steps, 70 if not bad else 60, bad, False, ("reference", name.rpartition(" ")[2]))
 
 
-def _ranked(turns: Iterable[Turn], chance: random.Random | None) -> list[Turn]:
+def _ranked(turns: Iterable[Turn], chance: Random | None) -> list[Turn]:
     """By worth; the second change of a field and the second of a kind are worth less than the first of others."""
     seen: Counter[object] = Counter()
     ranked = []
