@@ -63,7 +63,7 @@ def in_order(alarms: Iterable[Alarm], run: Run) -> list[Alarm]:
     return sorted(alarms, key=key)
 
 
-LEAVES_NO_TRACE = frozenset(("effect", "needless writes", "permissions", "status"))
+LEAVES_NO_TRACE = frozenset(("configuration", "effect", "needless writes", "permissions", "status"))
 """Alarms after which the next change of a chain begins from a good state all the same."""
 
 

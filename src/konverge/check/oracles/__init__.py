@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from konverge.check.model import SEVERITIES, Alarm, Run
+from konverge.check.oracles.configuration import configuration
 from konverge.check.oracles.crash import crash
 from konverge.check.oracles.deletions import deletions
 from konverge.check.oracles.effect import effect
@@ -39,6 +40,7 @@ ORACLES: tuple[Oracle, ...] = (
     orphans,
     status,
     misoperation,
+    configuration,
     effect,
     needless,
     ours,
@@ -56,7 +58,7 @@ def judge(run: Run, reference: Reference) -> list[Alarm]:
     return sorted(alarms, key=lambda alarm: SEVERITIES.index(alarm.severity))
 
 
-_OF_INPUT: tuple[Oracle, ...] = (effect, path_dependence, recovery, misoperation)
+_OF_INPUT: tuple[Oracle, ...] = (effect, configuration, path_dependence, recovery, misoperation)
 
 
 def _asked(oracle: Oracle, run: Run) -> bool:

@@ -1,0 +1,140 @@
+"""Pods that go on with the configuration that they started with."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from konverge.check.model import Apply, Crash, Place, Plan, Run, Step
+from konverge.check.oracles import judge
+from konverge.check.oracles.configuration import configuration
+from konverge.check.reference import reference_of
+from tests.check.oracles.histories import KEY, THING, History, obj
+
+Obj = dict[str, Any]
+
+STEPS = (
+    Step("create", (Apply({**THING, "spec": {"ticks": 1}}),)),
+    Step("spec.ticks: one more", (Apply({**THING, "spec": {"ticks": 2}}),), about="spec.ticks"),
+)
+MOUNTED = {"volumes": [{"name": "config", "configMap": {"name": "a"}}]}
+SECRET = {"volumes": [{"name": "config", "secret": {"secretName": "a"}}]}
+MOUNT = {"name": "config", "mountPath": "/conf"}
+
+
+def pod(spec: Obj, container: Obj, uid: str = "first-pod") -> Obj:
+    container = {"name": "main", "image": "x", **container}
+    made = obj("Pod", "a-0", spec={"containers": [container], **spec}, status={"phase": "Running"})
+    made["metadata"]["uid"] = uid
+    return made
+
+
+def run_of(spec: Obj, container: Obj, *, kind: str = "ConfigMap", uid: str = "first-pod") -> Run:
+    """The content changes in the second step; the pod is the same unless it has another uid."""
+    resource = {"ConfigMap": "configmaps", "Secret": "secrets"}[kind]
+    history = History(STEPS, "input")
+
+    def state(ticks: int, uid: str) -> Obj:
+        content = {"conf": f"ticks={ticks}", "other": "same"}
+        return {
+            KEY: {**THING, "spec": {"ticks": ticks}},
+            f"{resource} default/a": obj(kind, data=content),
+            "pods default/a-0": pod(spec, container, uid),
+        }
+
+    history.change("ADDED", f"{resource} default/a").change("ADDED", "pods default/a-0", by="cluster")
+    history.rest(state(1, "first-pod"))
+    history.change("MODIFIED", f"{resource} default/a", ("data.conf", "ticks=1", "ticks=2"))
+    return history.rest(state(2, uid)).run
+
+
+def said(run: Run) -> list[tuple[str, str]]:
+    return [(alarm.severity, alarm.object) for alarm in configuration(run, reference_of(run, run))]
+
+
+ALARM = [("medium", "configmaps default/a")]
+
+
+@pytest.mark.spec("K-55")
+@pytest.mark.parametrize(
+    ("spec", "container"),
+    [
+        (MOUNTED, {"volumeMounts": [MOUNT]}),
+        (MOUNTED, {"volumeMounts": [{**MOUNT, "subPath": "conf"}]}),
+        ({**MOUNTED, "initContainers": [{"name": "copy", "volumeMounts": [MOUNT]}]}, {}),
+        ({"volumes": [{"name": "config", "projected": {"sources": [{"configMap": {"name": "a"}}]}}]},
+         {"volumeMounts": [MOUNT]}),
+        ({}, {"envFrom": [{"configMapRef": {"name": "a"}}]}),
+        ({}, {"env": [{"name": "A", "valueFrom": {"configMapKeyRef": {"name": "a", "key": "conf"}}}]}),
+    ],
+)  # fmt: skip
+def test_pods_that_stay_as_they_are(spec: Obj, container: Obj) -> None:
+    run = run_of(spec, container)
+    assert said(run) == ALARM
+    assert said(run_of(spec, container, uid="second-pod")) == []  # they were replaced
+    assert "configuration" in {alarm.oracle for alarm in judge(run, reference_of(run, run))}
+
+
+@pytest.mark.spec("K-55")
+@pytest.mark.parametrize(
+    ("spec", "container"),
+    [
+        ({}, {}),
+        (MOUNTED, {}),  # nothing mounts it
+        ({"volumes": [{"name": "config", "configMap": {"name": "b"}}]}, {"volumeMounts": [MOUNT]}),
+        ({"volumes": [{"name": "config", "configMap": {"name": "a", "items": [{"key": "other", "path": "x"}]}}]},
+         {"volumeMounts": [MOUNT]}),
+        ({}, {"env": [{"name": "A", "valueFrom": {"configMapKeyRef": {"name": "a", "key": "other"}}}]}),
+        ({}, {"envFrom": [{"secretRef": {"name": "a"}}]}),
+    ],
+)  # fmt: skip
+def test_what_a_pod_does_not_use(spec: Obj, container: Obj) -> None:
+    assert said(run_of(spec, container)) == []
+
+
+@pytest.mark.spec("K-55")
+def test_a_folder_that_somebody_reads_again_is_fine() -> None:
+    folder = {"volumeMounts": [MOUNT]}
+    beside = {**MOUNTED, "initContainers": [{"name": "config-reloader", "restartPolicy": "Always"}]}
+    assert said(run_of(beside, folder)) == []
+    for server in ("told by a connection", "told by exec", "told by its pod"):
+        run = run_of(MOUNTED, folder)
+        if server == "told by a connection":
+            run.applications = {"app": (1,)}
+        elif server == "told by exec":
+            run.reads = {"get /pods/exec": 1}
+        else:
+            written = next(change for change in run.changes if change.step == 1)
+            pod_change = History(STEPS).change("MODIFIED", "pods default/a-0").run.changes[0]
+            pod_change.step, pod_change.revision = 1, written.revision + 1
+            run.changes.append(pod_change)
+        assert said(run) == [], server
+    run = run_of(MOUNTED, folder)
+    run.applications = {"app": (0,)}  # in another step
+    assert said(run) == ALARM
+
+
+@pytest.mark.spec("K-55")
+def test_secrets_count_where_a_start_reads_them_and_nobody_is_told() -> None:
+    variable = {"envFrom": [{"secretRef": {"name": "a"}}]}
+    assert said(run_of({}, variable, kind="Secret")) == [("medium", "secrets default/a")]
+    assert said(run_of(SECRET, {"volumeMounts": [MOUNT]}, kind="Secret")) == []  # certificates are read again
+    run = run_of({}, variable, kind="Secret")
+    run.applications = {"app": (1,)}  # a password is changed by a connection
+    assert said(run) == []
+
+
+@pytest.mark.spec("K-55")
+def test_what_others_wrote_and_faults_do_not_count() -> None:
+    folder = {"volumeMounts": [MOUNT]}
+    run = run_of(MOUNTED, folder)
+    for change in run.changes:
+        change.writer = "user"
+    assert said(run) == []
+    run = run_of(MOUNTED, folder)
+    run.plan = Plan("crash", (Crash(Place("update", "/configmaps", "default", "a")),))
+    assert said(run) == []
+    run = run_of(MOUNTED, folder)
+    run.checkpoints[1].refused = "no"
+    assert said(run) == []
