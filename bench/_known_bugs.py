@@ -35,6 +35,9 @@ class Bug:
 _SET_DELETED = r"^deletion apps/statefulsets "
 _CLAIM_DELETED = r"^(deletion|state) persistentvolumeclaims \S+ $"
 _RESIZE_LOST = r"^state (apps/statefulsets \S+ $|persistentvolumeclaims \S+ spec\.resources\.requests)"
+_NIL = r"^crash operator .*(nil pointer|invalid memory address)"
+_POD_CONFIGURATION = r"^configuration configmaps "
+_SERVICE_ANNOTATIONS = r"^effect databases\.spotahome\.com/redisfailovers \S+ spec\.redis\.serviceAnnotations$"
 
 BUGS = (
     Bug("rabbitmq/check.toml", "rabbitmq #648", _SET_DELETED),
@@ -43,9 +46,9 @@ BUGS = (
     Bug("rabbitmq/check-1.7.0.toml", "rabbitmq #648", _SET_DELETED, fixed=True),
     Bug("zookeeper/check.toml", "zookeeper #312", _CLAIM_DELETED),
     Bug("zookeeper/check-0.2.12.toml", "zookeeper #312", _CLAIM_DELETED, fixed=True),
-    Bug("zookeeper/check-0.2.14.toml", "zookeeper #454"),
-    Bug("mongodb/check.toml", "mongodb-community #1054"),
-    Bug("redis/check.toml", "spotahome redis #400"),
+    Bug("zookeeper/check-0.2.14.toml", "zookeeper #454", _POD_CONFIGURATION),
+    Bug("mongodb/check.toml", "mongodb-community #1054", _NIL),
+    Bug("redis/check.toml", "spotahome redis #400", _SERVICE_ANNOTATIONS),
     Bug("xtradb/check.toml", "percona xtradb #1060"),
     Bug("xtradb/check.toml", "percona xtradb #1067"),
     Bug("psmdb/check.toml", "percona mongodb #696"),

@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import json
 import os
+import resource
 import subprocess
 import sys
 import tempfile
+import time
 from pathlib import Path
 from statistics import mean
 from typing import Any
@@ -32,6 +34,8 @@ ALLOWED = {"webapp": 1.0, "nacos": 3.0, "wukong": 3.0}
 REPLAYS = 20
 MUTANTS_FOUND = 0.95
 PROGRAM_BUDGET, QUICK_BUDGET = "8m", "1m"
+WALL, CPU = 600.0, 1200.0
+"""Seconds that a check of a program may take in all: ten minutes on two free cores."""
 
 
 def run(*, quick: bool = False) -> Report:
@@ -108,11 +112,15 @@ def _programs(report: Report, budget: str) -> None:
         return
     for profile in dict.fromkeys(bug.profile for bug in BUGS):
         say(f"check: {profile}")
+        spent = _Spent()
         result = _checked(PROFILES / profile, budget)
         bugs = [bug for bug in BUGS if bug.profile == profile]
         if isinstance(result, str):
             report.notes.append(f"not tried: {profile}: {result}")
             continue
+        report.notes.append(f"{profile}: {len(result['findings'])} findings, {spent}")
+        if spent.is_too_much:
+            report.failures.append(f"{profile} took {spent}, allowed are {WALL:.0f} s or {CPU:.0f} CPU-s")
         for bug in bugs:
             position = bug.position(result["findings"]) if bug.pattern else -1
             if position < 0:
@@ -125,6 +133,26 @@ def _programs(report: Report, budget: str) -> None:
                 report.notes.append(f"{bug.name}: {f'finding {position}' if position else 'not found'}")
                 if not 0 < position <= AMONG_FIRST:
                     report.failures.append(f"{bug.name} is not among the first {AMONG_FIRST} findings ({profile})")
+
+
+class _Spent:
+    """Wall time and CPU of the programs that ended since then."""
+
+    def __init__(self) -> None:
+        self._began, self._used = time.monotonic(), self._children()
+
+    @staticmethod
+    def _children() -> float:
+        usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+        return usage.ru_utime + usage.ru_stime
+
+    @property
+    def is_too_much(self) -> bool:
+        """On a busy machine wall time says nothing, and the CPU that two cores have in it does."""
+        return time.monotonic() - self._began > WALL and self._children() - self._used > CPU
+
+    def __str__(self) -> str:
+        return f"{time.monotonic() - self._began:.0f} s, {self._children() - self._used:.0f} CPU-s"
 
 
 def _checked(profile: Path, budget: str) -> dict[str, Any] | str:

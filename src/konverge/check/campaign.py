@@ -29,6 +29,10 @@ GRACE = 60.0
 """Seconds that runs under way have when the budget has ended."""
 
 
+MOST_LEFT_OUT = 2
+"""Changes of the workload without which the reference is taken again, since it ends with them."""
+
+
 class CouldNotTest(Exception):
     """The reference did not come about; the message says why and what to do, `log` is the end of the operator's."""
 
@@ -137,12 +141,20 @@ class Campaign:
 
     def check(self) -> Outcome:
         """Raises CouldNotTest."""
-        reference = self._reference()
-        budget = Budget(self._options.budget)  # for the plans: a slow operator must not use it up undisturbed
         names = Names.of(self._base)
         findings = Findings(names)
-        findings.add_reference(self._base, reference.run, reference, self._judge(reference.run, reference))
-        outcome = Outcome(base=self._base, reference=reference, notes=[*_unhealthy(reference)])
+        reference = self._reference()
+        budget = Budget(self._options.budget)  # for the plans: a slow operator must not use it up undisturbed
+        notes: list[str] = []
+        while (steps := without_last(self._base.steps, reference.run)) and len(notes) < MOST_LEFT_OUT:
+            self._add_reference(findings, reference)
+            notes.append(f"left out of all other runs: {last_step(reference.run)!r}, after which nothing goes on")
+            self._base = msgspec.structs.replace(
+                self._base, steps=steps, quiet=self._options.quiet, pauses={}, always_busy=()
+            )
+            reference = self._reference()
+        self._add_reference(findings, reference)
+        outcome = Outcome(base=self._base, reference=reference, notes=[*notes, *_unhealthy(reference)])
         try:
             self._search(outcome, findings, budget)
             self._conclude(outcome, findings, names, budget)
@@ -156,6 +168,9 @@ class Campaign:
 
     # -------------------------------------------------------------- the reference
 
+    def _add_reference(self, findings: Findings, reference: Reference) -> None:
+        findings.add_reference(self._base, reference.run, reference, self._judge(reference.run, reference))
+
     def _reference(self) -> Reference:
         """Two runs with different seeds: what differs between them is masked."""
         self._listener.progress("the operator runs undisturbed, twice with different seeds")
@@ -166,6 +181,7 @@ class Campaign:
         else:
             first, second = self._undisturbed(self._base), self._undisturbed(again)
         self._learn_rest(first, second)
+        first, second = sorted((first, second), key=lambda run: len(run.checkpoints))  # the one that got less far
         return reference_of(first, second, self._options.masks)
 
     def _learn_rest(self, *runs: Run) -> None:
@@ -264,6 +280,22 @@ class Campaign:
         finally:
             if pool is not None:
                 pool.shutdown(wait=False, cancel_futures=True)
+
+
+def without_last(steps: tuple[Step, ...], run: Run) -> tuple[Step, ...]:
+    """The workload without the change after which a run without faults did not go on; empty if it went to its end.
+
+    An operator that crashes again and again, or never rests, after one setting can still be tested with the others.
+    """
+    if len(run.checkpoints) >= len(steps):
+        return ()
+    about = next((step.about for step in steps if step.name == last_step(run)), "")
+    return tuple(step for step in steps if step.about != about) if about else ()
+
+
+def last_step(run: Run) -> str:
+    """The name of the last step of a run that was reached."""
+    return run.checkpoints[-1].step.removesuffix(", then")
 
 
 def why_no_reference(run: Run) -> str:

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from konverge.check import replay
-from konverge.check.campaign import Campaign, CouldNotTest, Listener, Options, Outcome, Runner
-from konverge.check.model import Finding, Plan, Run, Setup, Subject, Task
+from konverge.check.campaign import Campaign, CouldNotTest, Listener, Options, Outcome, Runner, without_last
+from konverge.check.model import Apply, Checkpoint, Finding, Plan, Run, Setup, Step, Subject, Task
 from konverge.check.oracles import judge as judge_run
 from konverge.check.planning import Planned
 from konverge.check.plans.crash import crashes
@@ -169,3 +169,58 @@ def test_what_the_undisturbed_run_shows_is_reported_once() -> None:
     assert [(finding.alarm, finding.runs, finding.patterns) for finding in noisy.findings] == [
         (alarm, 1, ("reference",))
     ]
+
+
+class Stopping:
+    """A runner whose operator never goes on after one change."""
+
+    jobs = 1
+
+    def __init__(self, inner: Runner, about: str) -> None:
+        self._inner, self._about = inner, about
+
+    def run(self, task: Task) -> Run:
+        run = self._inner.run(task)
+        for number, step in enumerate(run.steps):
+            if step.about == self._about:
+                run.checkpoints = run.checkpoints[: number + 1]
+                run.checkpoints[-1].rested = False
+                break
+        return run
+
+
+def changed(text: str) -> Step:
+    sample = {**keeper.SAMPLE, "spec": {"text": text}}
+    return Step(f"spec.text: {text}", (Apply(sample),), about="spec.text")
+
+
+@pytest.mark.spec("K-56")
+def test_a_change_that_ends_the_reference_is_said_and_left_out_of_all_other_runs() -> None:
+    create, delete, again = STEPS
+    steps = (create, changed("stop"), changed("go"), delete, again)
+    runner = Stopping(InThisProcess(keeper.manager), "spec.text")
+    more = {"planner": planned, "judge": judge_run}
+    outcome = Campaign(Subject(target=TARGET), SETUP, steps, runner, Options(only=("crash",)), **more).check()  # type: ignore[arg-type]
+    assert [finding.alarm.oracle for finding in outcome.findings] == ["no rest"]
+    assert outcome.findings[0].alarm.step == "spec.text: stop"
+    assert outcome.findings[0].task.steps == steps, "it can be shown again"
+    assert outcome.reference.run.steps == STEPS
+    assert len(outcome.reference.run.checkpoints) == len(STEPS)
+    assert len(outcome.performed) >= 4
+    assert any("spec.text: stop" in note for note in outcome.notes)
+
+
+@pytest.mark.spec("K-56")
+def test_a_workload_that_ends_with_a_deletion_is_kept() -> None:
+    create, delete, again = STEPS
+    run = Run(plan=Plan("reference"), seed=0, steps=STEPS, checkpoints=[checkpoint("create"), checkpoint("delete")])
+    assert without_last(STEPS, run) == ()
+    run.checkpoints.append(checkpoint("create again"))
+    assert without_last(STEPS, run) == ()
+    steps = (create, changed("stop"), changed("go"), delete, again)
+    run.checkpoints = [checkpoint("create"), checkpoint("spec.text: stop, then")]
+    assert without_last(steps, run) == STEPS
+
+
+def checkpoint(step: str) -> Checkpoint:
+    return Checkpoint(step=step, revision=1, time=1.0, state={})
