@@ -149,7 +149,7 @@ def _subresource(call: Call, served: Served) -> Handler:
     subresource = served.subresources.get(info.subresource)
     if subresource is None or (served.resource.namespaced and not info.in_namespace):
         raise status.no_such_resource()
-    if info.verb not in subresource.verbs or info.method == "HEAD":
+    if info.verb not in subresource.verbs or (info.method == "HEAD" and info.subresource != "proxy"):
         raise status.method_not_allowed()
     special = _special(call)
     if special is None:

@@ -1,8 +1,8 @@
-"""`kubectl logs`, `exec`, `attach` and `port-forward`: what an API server passes on to the kubelet.
+"""`kubectl logs`, `exec`, `attach`, `port-forward` and proxies: what an API server passes on to nodes and pods.
 
-Logs and port-forward work for every pod (a simulated server may really listen on its pod's address); exec needs a
-process or a script (`konverge.sim.applications`), attach a process. All but logs are WebSockets; exec and attach speak
-SPDY as well.
+Logs, port-forward and proxies work for every pod (a simulated server may really listen on its pod's address); exec
+needs a process or a script (`konverge.sim.applications`), attach a process. exec and attach are WebSockets or SPDY,
+port-forward is a WebSocket.
 
 The log of a simulated container says when it began, and how it ended. Upstream: pkg/kubelet/server.
 """
@@ -74,6 +74,8 @@ def plug_in(server: ApiServer, kubelet: Kubelet) -> None:
     for name in ("exec", "attach"):
         server.extensions.handlers["", "pods", name] = partial(_exec, kubelet, name)
     server.extensions.handlers["", "pods", "portforward"] = partial(_forward, kubelet)
+    server.extensions.handlers["", "pods", "proxy"] = _proxied
+    server.extensions.handlers["", "services", "proxy"] = _proxied
 
 
 def _log(kubelet: Kubelet, pod: Obj, container: str, query: Query) -> Producer:
@@ -196,6 +198,12 @@ async def _forward(kubelet: Kubelet, call: Call) -> Response:
     protocol = websocket.choose(call.request, FORWARDING)
     talk = partial(forwarding.by_channels if protocol == FORWARDING[1] else forwarding.by_streams, address, ports)
     return _upgraded(call, FORWARDING, talk)
+
+
+async def _proxied(call: Call) -> Response:
+    from konverge.sim.kubelet import proxying  # few clusters ever pass a request on
+
+    return await proxying.pass_on(call)
 
 
 # ------------------------------------------------------------------ shared
