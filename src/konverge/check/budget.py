@@ -6,6 +6,9 @@ import re
 
 from konverge import clock
 
+GRACE = 60.0
+"""Seconds that runs under way have when the budget has ended."""
+
 _UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0, "": 1.0}
 _PART = re.compile(r"(\d+(?:\.\d+)?)([smh]?)")
 

@@ -13,20 +13,19 @@ from typing import Protocol
 
 import msgspec
 
-from konverge.check.budget import Budget
+from konverge.check.budget import GRACE, Budget
+from konverge.check.conclusion import Conclusion
 from konverge.check.differences import Masks
 from konverge.check.findings import Evidence, Findings, Group, by_cause, first_turn, group_of
 from konverge.check.model import Alarm, Finding, Plan, Run, Setup, Step, Subject, Task
 from konverge.check.names import Names
 from konverge.check.oracles import judge as judge_run
 from konverge.check.planning import OF_INPUT, Planner, faults_only
-from konverge.check.real_rest import always_busy_in, pauses_after, quiet_after
+from konverge.check.real_rest import always_busy_in, limit_after, pauses_after, quiet_after
 from konverge.check.reference import Reference, reference_of
 from konverge.check.shrink import Shrinker
 
 LAST_LINES = 20
-GRACE = 60.0
-"""Seconds that runs under way have when the budget has ended."""
 
 
 MOST_LEFT_OUT = 2
@@ -102,6 +101,8 @@ class Outcome(msgspec.Struct, kw_only=True):
     notes: list[str] = []
     """What else was not tested, and why."""
     seconds: float = 0.0
+    searched: float = 0.0
+    """Of these, for the plans: the others confirm what they found, and make it smaller."""
     interrupted: bool = False
 
 
@@ -160,9 +161,10 @@ class Campaign:
             self._conclude(outcome, findings, names, budget)
         except KeyboardInterrupt:
             outcome.interrupted = True
-            for group in findings.groups[len(outcome.findings) :]:
-                outcome.findings.append(findings.finding(group))
-                outcome.evidence.append(findings.evidence(group)[0])
+            if not outcome.findings:
+                for group in findings.groups:
+                    outcome.findings.append(findings.finding(group))
+                    outcome.evidence.append(findings.evidence(group)[0])
         outcome.seconds = budget.used
         return outcome
 
@@ -188,7 +190,11 @@ class Campaign:
         """On real time: how long a pause has to be to mean rest."""
         if self._base.subject.command and not self._options.quiet:
             self._base = msgspec.structs.replace(
-                self._base, quiet=quiet_after(runs), pauses=pauses_after(runs), always_busy=always_busy_in(runs)
+                self._base,
+                quiet=quiet_after(runs),
+                pauses=pauses_after(runs),
+                always_busy=always_busy_in(runs),
+                limit=self._options.limit or limit_after(runs),
             )
 
     def _undisturbed(self, task: Task) -> Run:
@@ -208,15 +214,16 @@ class Campaign:
         try:
             for task, run in self._performed(waiting, budget):
                 done += 1
-                rest = self._judged(task, run, outcome, findings)
+                rest = self._judged(task, run, outcome, findings, budget)
                 if rest is not None:
                     waiting.append(rest)
                     total += 1
                 self._listener.progress(task.plan.pattern, done, total)
         finally:
             outcome.left_out = dict(Counter(plan.pattern for plan in waiting))
+            outcome.searched = budget.used
 
-    def _judged(self, task: Task, run: Run, outcome: Outcome, findings: Findings) -> Plan | None:
+    def _judged(self, task: Task, run: Run, outcome: Outcome, findings: Findings, budget: Budget) -> Plan | None:
         """Notes what a run shows. What a chain of changes had behind its first alarm is left for another run."""
         alarms = list(self._judge(run, outcome.reference))
         rest = None
@@ -224,7 +231,7 @@ class Campaign:
             alarms, rest = first_turn(run, alarms)
         outcome.performed.append(_performed(run, alarms))
         for mine in by_cause(run, alarms):
-            first = findings.add(task, run, outcome.reference, mine)
+            first = findings.add(task, run, outcome.reference, mine, after=budget.used)
             if first is not None:
                 self._listener.found(first)
         return rest
@@ -260,26 +267,15 @@ class Campaign:
     # -------------------------------------------------------------- what is known in the end
 
     def _conclude(self, outcome: Outcome, findings: Findings, names: Names, budget: Budget) -> None:
-        """Confirms and shrinks, several findings at once; what there is no time for is reported as it was seen."""
+        """Repeats what was found, and makes it smaller; what there is no time for is reported as it was seen."""
         shrinker = Shrinker(self._runner, self._judge, names, budget, repeats=self._options.repeats)
-        groups = findings.groups
-
-        def confirmed(group: Group) -> tuple[Finding, Evidence]:
-            finding, evidence = findings.finding(group), findings.evidence(group)[0]
-            if evidence.task.plan.pattern == "reference" or budget.over:
-                return finding, evidence
-            return shrinker.confirmed(finding, evidence, shrink=self._options.shrink)
-
-        pool = ThreadPoolExecutor(self._runner.jobs, "confirm") if self._runner.jobs > 1 else None
+        conclusion = Conclusion(shrinker, findings, budget, self._runner.jobs, shrink=self._options.shrink)
         try:
-            made = pool.map(confirmed, groups) if pool is not None else map(confirmed, groups)
-            for number, (finding, evidence) in enumerate(made, 1):
+            conclusion.draw(lambda done, total: self._listener.progress("confirming findings", done, total))
+        finally:
+            for finding, evidence in conclusion.ranked():
                 outcome.findings.append(finding)
                 outcome.evidence.append(evidence)
-                self._listener.progress("confirming findings", number, len(groups))
-        finally:
-            if pool is not None:
-                pool.shutdown(wait=False, cancel_futures=True)
 
 
 def without_last(steps: tuple[Step, ...], run: Run) -> tuple[Step, ...]:

@@ -37,8 +37,11 @@ DERIVED = frozenset(
 class Evidence:
     """A run that raised alarms, with what it was compared with."""
 
-    def __init__(self, task: Task, run: Run, reference: Reference, alarms: Sequence[Alarm]) -> None:
-        self.task, self.run, self.reference = task, run, reference
+    def __init__(
+        self, task: Task, run: Run, reference: Reference, alarms: Sequence[Alarm], *, after: float = 0.0
+    ) -> None:
+        """`after`: seconds of the search."""
+        self.task, self.run, self.reference, self.after = task, run, reference, after
         self.alarms = in_order(alarms, run)
 
     @property
@@ -110,12 +113,14 @@ class Findings:
             evidence = Evidence(task, run, reference, mine)
             self._groups[group_of(evidence.first)] = [evidence]
 
-    def add(self, task: Task, run: Run, reference: Reference, alarms: Iterable[Alarm]) -> Finding | None:
+    def add(
+        self, task: Task, run: Run, reference: Reference, alarms: Iterable[Alarm], *, after: float = 0.0
+    ) -> Finding | None:
         """The finding, if this evidence is the first for it."""
         fresh = [alarm for alarm in alarms if group_of(alarm) not in self._known]
         if not fresh:
             return None
-        evidence = Evidence(task, run, reference, fresh)
+        evidence = Evidence(task, run, reference, fresh, after=after)
         group = group_of(evidence.first)
         self._groups.setdefault(group, []).append(evidence)
         return self.finding(group) if len(self._groups[group]) == 1 else None
@@ -146,6 +151,7 @@ class Findings:
             runs=len(every),
             patterns=tuple(dict.fromkeys(item.task.plan.pattern for item in every)),
             details=tuple(details(every)),
+            after=min(item.after for item in every),
         )
 
 

@@ -414,6 +414,8 @@ class Finding(msgspec.Struct, kw_only=True):
     """Of so many repetitions, so many showed it again (first: how many showed it)."""
     details: tuple[Alarm, ...] = ()
     """What else the same cause led to."""
+    after: float = 0.0
+    """Seconds of the search after which it was first seen; 0 for what the reference shows."""
 
 
 def encode(value: Any) -> bytes:

@@ -13,6 +13,7 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
+from itertools import pairwise
 from statistics import median_high
 
 from konverge.check.differences import Masks
@@ -28,7 +29,12 @@ GENEROUS = 12.0
 """Seconds, for a first reference run: operators sleep up to ten seconds between two writes of one step."""
 LEAST = 1.5
 FACTOR = 1.5
-LIMIT = 120.0
+LIMIT, LEAST_LIMIT = 120.0, 40.0
+"""Seconds after which a step that has not come to rest is given up: undisturbed, and at least."""
+LONGER = 4
+"""So many times what the longest step of the reference took is the limit of a step of any other run."""
+BUSY = 3
+"""So many limits on the clock at the wall are the end even of a step in which the operator never stopped working."""
 TICK = 0.05
 STARTED = 30.0
 """Seconds until a program that has asked for nothing is taken to be one that asks for nothing."""
@@ -50,6 +56,24 @@ def pauses_after(references: Iterable[Run]) -> dict[str, float]:
         for checkpoint in run.checkpoints:
             gaps[checkpoint.step] = max(gaps.get(checkpoint.step, 0.0), checkpoint.gap)
     return {name: max(LEAST, FACTOR * gap) for name, gap in gaps.items()}
+
+
+def limit_after(references: Iterable[Run]) -> float:
+    """The seconds after which a step is given up, from the longest step of the reference runs."""
+    longest = 0.0
+    for run in references:
+        times = [0.0, *(checkpoint.time for checkpoint in run.checkpoints)]
+        longest = max([longest, *(after - before for before, after in pairwise(times))])
+    return min(LIMIT, max(LEAST_LIMIT, LONGER * longest))
+
+
+def is_given_up(elapsed: float, lost: float, limit: float) -> bool:
+    """Whether a step has had its time: `lost` of it is not counted, but an operator that never stops working ends too.
+
+    >>> is_given_up(50.0, 0.0, 40.0), is_given_up(50.0, 20.0, 40.0), is_given_up(130.0, 130.0, 40.0)
+    (True, False, True)
+    """
+    return elapsed - lost > limit or elapsed > BUSY * limit
 
 
 def always_busy_in(references: Iterable[Run]) -> tuple[str, ...]:
@@ -152,7 +176,7 @@ class RealRest:
                     self.under_way = watch.is_under_way()
                     self.gap, self.noise = activity.gap, activity.noise(activity.last)
                     return
-                if now - began - lost > self._limit:
+                if is_given_up(now - began, lost, self._limit):
                     self.gap, self.noise = activity.gap, activity.noise(began)
                     raise Unsettled(f"something still changes after {self._limit:g} s: {watch.latest()}")
 

@@ -17,7 +17,7 @@ from konverge.check.manifests import CannotCheck, read_objects
 from konverge.check.model import Obj, Run, Setup, Subject, Task
 from konverge.check.operator import Declaration
 from konverge.check.performing import failed
-from konverge.check.workers import JOBS, Workers
+from konverge.check.workers import Workers
 from konverge.operators.catalog import Operator
 from konverge.operators.loading import LoadError, load
 
@@ -67,7 +67,7 @@ class Checked(msgspec.Struct, kw_only=True):
     @contextmanager
     def runner(self, jobs: int) -> Iterator[Runner]:
         """`jobs` runs at once; 0 for as many as this machine is good for."""
-        wanted = jobs or (_processors() if self.subject.target else JOBS)
+        wanted = jobs or (_processors() if self.subject.target else 0)
         if self.operator is not None and wanted == 1:
             yield InThisProcess(declaration_of(self.operator))
             return

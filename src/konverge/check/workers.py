@@ -9,21 +9,40 @@ import subprocess
 import sys
 import tempfile
 import time
+from contextlib import suppress
 from types import TracebackType
 from typing import IO, Self
 
 from konverge.check import isolation
 from konverge.check.model import Run, Task, decode_run, encode
 from konverge.check.performing import failed
-from konverge.check.real_rest import LIMIT
+from konverge.check.real_rest import BUSY, LIMIT
 from konverge.check.worker import READY
 
-JOBS = 2 * (os.cpu_count() or 2)
+PER_PROCESSOR = 6
+"""Runs at once: of the seconds of one, six in seven are waits for rest."""
+MEMORY = 400 << 20
+"""Bytes that a worker and its operator may need."""
 START_TIME = 120.0
-SPARE = 120.0
+SPARE = 60.0
 """Seconds for a run beyond the limits of its steps; then its worker is killed."""
 _SHOWN = 2000
 _CHUNK = 1 << 16
+
+
+def usual_jobs() -> int:
+    """How many runs at once suit this machine: its processors, and the memory that is free."""
+    processors = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return max(1, min(PER_PROCESSOR * processors, _free_memory() // MEMORY))
+
+
+def _free_memory() -> int:
+    """Bytes; where that is not known, enough."""
+    with suppress(OSError, ValueError, IndexError), open("/proc/meminfo", encoding="ascii") as file:  # noqa: PTH123
+        for line in file:
+            if line.startswith("MemAvailable:"):
+                return int(line.split()[1]) << 10
+    return 1 << 40
 
 
 class Workers:
@@ -43,8 +62,9 @@ class Workers:
         """What the report has to say."""
         if why:
             self.notes.append(f"runs came one after the other, since they cannot be isolated from each other: {why}")
-        self.jobs = (jobs or JOBS) if self.isolated else 1
+        self.jobs = (jobs or usual_jobs()) if self.isolated else 1
         self._workers = [_Worker(self.isolated) for _ in range(self.jobs)]
+        self._ended = False
         self._idle: queue.SimpleQueue[_Worker] = queue.SimpleQueue()
         for worker in self._workers:
             self._idle.put(worker)
@@ -53,7 +73,7 @@ class Workers:
         """Carry out a task; a worker that dies or hangs gives a Run with that problem."""
         worker = self._idle.get()
         try:
-            return worker.run(task)
+            return failed(task, "the check has ended") if self._ended else worker.run(task)
         finally:
             self._idle.put(worker)
 
@@ -63,6 +83,7 @@ class Workers:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        self._ended = True  # threads that still wait for a run must not start another worker
         for worker in self._workers:
             worker.end()
 
@@ -82,7 +103,7 @@ class _Worker:
 
     def run(self, task: Task) -> Run:
         steps = len(task.plan.steps or task.steps) + len(task.plan.perturbations)
-        limit = (task.limit or LIMIT) * (2 * steps + 2) + SPARE
+        limit = (task.limit or LIMIT) * (steps + BUSY) + SPARE
         try:
             self._start()
             self._write(encode(task) + b"\n")

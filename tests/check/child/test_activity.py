@@ -8,7 +8,18 @@ import pytest
 
 from konverge.check.child_log import ChildLog
 from konverge.check.model import Change, Checkpoint, Exchange, Moment, Plan, Ref, Run
-from konverge.check.real_rest import CYCLE, LEAST, Activity, always_busy_in, pauses_after, quiet_after
+from konverge.check.real_rest import (
+    CYCLE,
+    LEAST,
+    LEAST_LIMIT,
+    LIMIT,
+    Activity,
+    always_busy_in,
+    is_given_up,
+    limit_after,
+    pauses_after,
+    quiet_after,
+)
 from konverge.check.under_way import is_busy
 
 POD = Ref("/pods", "default", "web-0")
@@ -169,3 +180,22 @@ def test_what_objects_always_say_at_rest_means_nothing() -> None:
     ]
     run = Run(plan=Plan("reference"), seed=0, steps=(), checkpoints=checkpoints)
     assert always_busy_in([run]) == ("create",)
+
+
+@pytest.mark.spec("K-06")
+def test_a_step_is_given_up_after_several_times_what_the_longest_took_undisturbed() -> None:
+    def run(*times: float) -> Run:
+        checkpoints = [Checkpoint(step="", revision=1, time=time, state={}) for time in times]
+        return Run(plan=Plan("reference"), seed=0, steps=(), checkpoints=checkpoints)
+
+    assert limit_after([run(2.0, 3.0)]) == LEAST_LIMIT
+    assert limit_after([run(2.0, 17.0, 20.0), run(3.0, 5.0)]) == 60.0
+    assert limit_after([run(60.0)]) == LIMIT
+
+
+@pytest.mark.spec("K-06")
+def test_a_busy_machine_gives_a_step_longer_and_not_for_ever() -> None:
+    assert not is_given_up(60.0, 30.0, 40.0)
+    assert is_given_up(80.0, 30.0, 40.0)
+    assert not is_given_up(100.0, 100.0, 40.0)
+    assert is_given_up(121.0, 121.0, 40.0)

@@ -11,10 +11,11 @@ from pathlib import Path
 import pytest
 
 from konverge.check import isolation
+from konverge.check import workers as module
 from konverge.check.accounts import granted
 from konverge.check.in_process import run_in_process
 from konverge.check.model import Setup, Subject, Task
-from konverge.check.workers import Workers
+from konverge.check.workers import MEMORY, PER_PROCESSOR, Workers, usual_jobs
 from konverge.check.workload import basic
 from konverge.operators.catalog import find
 from tests.check.child.support import data, task, written
@@ -94,3 +95,22 @@ def test_an_operator_in_python_runs_in_a_worker_as_it_does_here(workers: Workers
 def test_what_cannot_be_loaded_is_a_problem_of_the_run(workers: Workers) -> None:
     wanted = Task(subject=Subject(target="no_such_module:manager"), setup=Setup(), steps=(), plan=task().plan)
     assert "no_such_module" in workers.run(wanted).problem
+
+
+@pytest.mark.spec("K-08")
+def test_there_are_more_runs_at_once_than_processors_unless_memory_is_scarce(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1}, raising=False)
+    assert usual_jobs() <= 2 * PER_PROCESSOR
+    monkeypatch.setattr(module, "_free_memory", lambda: 1 << 40)
+    assert usual_jobs() == 2 * PER_PROCESSOR
+    monkeypatch.setattr(module, "_free_memory", lambda: 3 * MEMORY + 1)
+    assert usual_jobs() == 3
+    monkeypatch.setattr(module, "_free_memory", lambda: 0)
+    assert usual_jobs() == 1
+
+
+@pytest.mark.spec("K-08")
+def test_when_the_check_has_ended_no_worker_starts() -> None:
+    with Workers(1, isolated=False) as workers:
+        pass
+    assert workers.run(task()).problem == "the check has ended"

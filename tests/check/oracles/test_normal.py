@@ -67,3 +67,15 @@ def test_pods_of_one_folded_name_are_matched_by_what_they_are() -> None:
 
     roles = [[item["metadata"]["labels"] for item in normal(of(*both))["pods default/a-*"]] for both in ("xy", "yx")]
     assert roles[0] == roles[1]
+
+
+@pytest.mark.spec("K-30")
+def test_a_state_that_has_become_another_is_looked_at_again() -> None:
+    """The last results are remembered, by the objects that a state has."""
+    state = {"pods default/web": pod("web", UID, "10.0.0.7")}
+    assert normal(state) is normal(state)
+    assert normal(dict(state)) == normal(state)
+    state["pods default/web"] = pod("web", UID, "10.0.0.7", spec={"nodeName": "n"})
+    assert normal(state)["pods default/web"][0]["spec"] == {"nodeName": "n"}
+    state["pods default/other"] = pod("other", OTHER, "10.0.0.8")
+    assert sorted(normal(state)) == ["pods default/other", "pods default/web"]

@@ -26,6 +26,8 @@ def report(outcome: Outcome, files: list[str], version: str) -> bytes:
         "leftOut": outcome.left_out,
         "notes": outcome.notes,
         "varying": list(outcome.reference.varying),
+        "searched": round(outcome.searched, 2),
+        "cpu": round(sum(item.cpu for item in outcome.performed), 1),
         "cpuPerPlan": round(sum(item.cpu for item in outcome.performed) / max(1, len(outcome.performed)), 3),
     }
     return msgspec.json.format(msgspec.json.encode(data), indent=2) + b"\n"
@@ -40,6 +42,7 @@ def _finding(finding: Finding, file: str) -> dict[str, Any]:
         "confirmed": list(finding.confirmed),
         "perturbations": len(finding.task.plan.perturbations),
         "steps": len(finding.task.plan.steps or finding.task.steps),
+        "after": round(finding.after, 1),
         "details": [_alarm(alarm) for alarm in finding.details],
         "replay": file,
     }
