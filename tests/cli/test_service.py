@@ -112,8 +112,13 @@ async def test_up_starts_it_on_loopback_and_says_where() -> None:
         url, code = places["console_link"].split("/#sign-in=")
         assert url == places["console"]
         async with ConnectionPool(url) as pool:
-            request = Request("POST", "/sign-in", Headers.of({}), json.dumps({"code": code}).encode())
-            assert json.loads((await pool.send(request)).body) == {"token": token}
+            fields = Headers.of({"x-konverge-console": "1"})
+            signing = Request("POST", "/console/v1/session", fields, json.dumps({"code": code}).encode())
+            session = await pool.send(signing)
+            assert json.loads(session.body)["user"] == "admin"
+            cookie = Headers.of({"cookie": session.headers.get("set-cookie").partition(";")[0]})
+            assert (await pool.send(Request("GET", "/k8s/api/v1/nodes/node-1", cookie))).status == 200
+            assert (await pool.send(signing)).status == 403
         asking = begin("console", places["name"])
         made, _ = await asyncio.to_thread(asking.communicate)
         assert asking.returncode == 0
@@ -123,12 +128,24 @@ async def test_up_starts_it_on_loopback_and_says_where() -> None:
         end(process)
 
 
-@pytest.mark.parametrize("arguments", [("--no-console",), ("--operators", "webapp")])
-def test_up_leaves_it_out(arguments: tuple[str, ...]) -> None:
-    process = begin("up", "--no-samples", "--output", "json", "--nodes", "1", *arguments)
+def test_up_leaves_it_out() -> None:
+    process = begin("up", "--no-samples", "--output", "json", "--nodes", "1", "--no-console")
     try:
         assert process.stdout is not None
         assert json.loads(process.stdout.readline())["console"] == ""
+    finally:
+        end(process)
+
+
+@pytest.mark.blocking
+async def test_the_console_is_there_without_nacos_and_its_service_is_not() -> None:
+    process = begin("up", "--operators", "none", "--output", "json", "--nodes", "1")
+    try:
+        assert process.stdout is not None
+        places = json.loads(process.stdout.readline())
+        token = Path(places["console_token"]).read_text()
+        assert (await ask(places["console"], "/api/v1/versions", token)).status == 404
+        assert (await ask(places["console"], "/k8s/api/v1/nodes/node-1", token)).status == 200
     finally:
         end(process)
 

@@ -18,6 +18,7 @@ from pathlib import Path
 
 from konverge.apiserver.certificates import kept
 from konverge.apiserver.private_files import write_private
+from konverge.cli.cluster_names import DEFAULT
 from konverge.cli.dev_loop import Workbench, at_work
 from konverge.cli.endpoints import IN_MEMORY, Endpoints
 from konverge.cli.install_objects import create_samples, install_definitions, missing_kinds
@@ -28,6 +29,8 @@ from konverge.cli.progress import Progress
 from konverge.cli.terminal import is_terminal
 from konverge.cli.user_kubeconfig import user_kubeconfigs
 from konverge.client import Client
+from konverge.console import About, Console
+from konverge.console.operators import PAGES
 from konverge.objects.kinds import core_v1
 from konverge.objects.kinds.apps_v1 import Deployment, StatefulSet
 from konverge.operators.catalog import Operator
@@ -84,7 +87,7 @@ async def serve(arguments: argparse.Namespace, parts: Parts, run: Lifetime, stop
         manager = await stack.enter_async_context(_at_work(cluster, parts.operators, arguments))
         listed = run.folder.path if run.folder is not None else None
         await stack.enter_async_context(announced(manager, listed, "konverge"))
-        console = await stack.enter_async_context(_console(cluster, parts, arguments.console))
+        console = await stack.enter_async_context(_console(cluster, parts, url, arguments))
         endpoints = _endpoints(arguments, url, kubeconfig, parts, manager)
         endpoints = replace(endpoints, console=console.url, console_link=console.link, console_token=console.token)
         endpoints = run.serves(replace(endpoints, name=run.name))
@@ -165,22 +168,34 @@ class ConsolePlaces:
 
 
 @asynccontextmanager
-async def _console(cluster: Cluster, parts: Parts, wanted: bool) -> AsyncIterator[ConsolePlaces]:
-    """The management service, where there is something to manage: its URL, a link that signs in once, a token's file.
+async def _console(
+    cluster: Cluster, parts: Parts, url: str, arguments: argparse.Namespace
+) -> AsyncIterator[ConsolePlaces]:
+    """The console, and the management service where there is something to manage: its URL, a link that signs in once,
+    a token's file.
 
     Browsers cannot show the certificate that is in the kubeconfig. The file is for programs like `konverge console`,
     which makes the next link.
     """
-    if not wanted or not any(operator.name == "nacos" for operator in parts.operators):
+    if not arguments.console:
         yield ConsolePlaces()
         return
     token = parts.folder / "console.token"
     sign_in = SignIn()
-    async with Service(cluster.server.transport, sign_in=sign_in).serving() as (host, port):
+    transport = cluster.server.transport
+    nacos = any(operator.name == "nacos" for operator in parts.operators)
+    service = Service(transport, sign_in=sign_in) if nacos else None
+    about = About(cluster=arguments.name or DEFAULT, server=url, simulated=True)
+    console = Console(transport, about=about, sign_in=sign_in, service=service.handle if service else None, pages=PAGES)
+    async with console.serving() as (host, port):
         write_private(token, cluster.server.token.encode())
         code = sign_in.code(cluster.server.token, seconds=None)
-        url = f"http://{host}:{port}"
-        yield ConsolePlaces(url, link(url, code), str(token.resolve()))
+        place = f"http://{host}:{port}"
+        try:
+            yield ConsolePlaces(place, link(place, code), str(token.resolve()))
+        finally:
+            if service is not None:
+                service.stop()
 
 
 def _endpoints(arguments: argparse.Namespace, url: str, kubeconfig: Path, parts: Parts, manager: Manager) -> Endpoints:

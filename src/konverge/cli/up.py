@@ -108,7 +108,7 @@ def add(commands: Any) -> None:
         "--console",
         action=argparse.BooleanOptionalAction,
         default=True,
-        help="serve the management console and its API on loopback, if the operators include Nacos",
+        help="serve the console on loopback, and the management API if the operators include Nacos",
     )
     parser.add_argument(
         "--metrics-bind-address",

@@ -51,6 +51,9 @@ class Reconnecting:
     def stream(self, request: Request) -> Coroutine[Any, Any, Stream]:
         return self._current().stream(request)
 
+    def upgrade(self, request: Request) -> Coroutine[Any, Any, Response]:
+        return self._current().upgrade(request)
+
     async def aclose(self) -> None:
         pools = [*self._retired, *([self._pool] if self._pool is not None else [])]
         for pool in pools:

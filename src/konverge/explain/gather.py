@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 from konverge import clock
 from konverge.client import Client, ClientError, Forbidden, MalformedAnswer, MethodNotAllowed, NotFound, Unauthorized
 from konverge.client.errors import UNREADABLE
+from konverge.client.options import ListOptions
 from konverge.explain.answer import Answer
 from konverge.explain.explainer import Explainer
 from konverge.explain.links import is_custom
@@ -22,6 +23,7 @@ from konverge.explain.needs import BY_KIND, EVENTS, METADATA_ONLY, NOT_IN_OVERVI
 from konverge.explain.reading import Obj, mapping
 from konverge.explain.world import World
 from konverge.objects.codec import from_json
+from konverge.objects.meta import Status
 from konverge.objects.resource import Resource
 
 MOST = 20_000
@@ -53,8 +55,10 @@ class Gatherer:
     answer = await gatherer.why(Ref("Deployment", "web", "shop", "apps"))
     """
 
-    def __init__(self, client: Client, *, most: int = MOST) -> None:
+    def __init__(self, client: Client, *, most: int = MOST, at: str = "") -> None:
+        """`at` is a resourceVersion: everything as it was then, as long as the API server still knows it."""
         self.client = client
+        self._at = at
         self.world = World([], listed=(), now=clock.now())
         self.requests = 0
         self._most = most
@@ -97,13 +101,25 @@ class Gatherer:
             answer.unread = self.unread
         return answers
 
+    async def explore(self, ref: Ref) -> Explainer:
+        """Everything that belongs to an object's tree, read. Raises NotFound, Expired, and errors about the object."""
+        await self.read(ref)
+        return await self._explore([ref], tree=True)
+
     async def read(self, ref: Ref) -> None:
         """The object itself: without it there is no answer."""
         resource = await self.resource_of(ref)
-        partly = _is_partly_read(resource)
-        raw = await self.client.get_bytes(resource, ref.name, ref.namespace, metadata_only=partly)
-        self.requests += 1
-        self._add([_decoded(raw)], resource)
+        if self._at:
+            query = Query(resource, ref.namespace, fields=f"metadata.name={ref.name}")
+            objects, _ = await self._page(query, "")
+            if not objects:
+                raise _did_not_exist(resource, ref, self._at)
+            self._add(objects, resource)
+        else:
+            partly = _is_partly_read(resource)
+            raw = await self.client.get_bytes(resource, ref.name, ref.namespace, metadata_only=partly)
+            self.requests += 1
+            self._add([_decoded(raw)], resource)
         if is_custom(ref.group):
             await self._kinds_with_status()
 
@@ -206,15 +222,16 @@ class Gatherer:
 
     async def _page(self, query: Query, token: str) -> tuple[list[Obj], str]:
         self.requests += 1
-        listing, raw = await self.client.list_bytes(
-            query.resource,
-            query.namespace,
-            metadata_only=_is_partly_read(query.resource),
-            limit=PAGE,
-            continue_token=token,
-            label_selector=query.labels,
-            field_selector=query.fields,
-        )
+        options: ListOptions = {
+            "limit": PAGE,
+            "continue_token": token,
+            "label_selector": query.labels,
+            "field_selector": query.fields,
+        }
+        if self._at and not token:  # the token of a following page has the version in it
+            options |= {"resource_version": self._at, "resource_version_match": "Exact"}
+        partly = _is_partly_read(query.resource)
+        listing, raw = await self.client.list_bytes(query.resource, query.namespace, metadata_only=partly, **options)
         return [_decoded(item) for item in raw], listing.continue_
 
     def _add(self, objects: list[Obj], resource: Resource) -> None:
@@ -258,7 +275,7 @@ class Gatherer:
     async def _add_log(self, answer: Answer) -> None:
         """The last lines of the container that is the cause: of its last run, if that has ended."""
         last = answer.chain[-1].ref
-        if not answer.container or last.kind != "Pod":
+        if not answer.container or last.kind != "Pod" or self._at:
             return
         for previous in (True, False):
             try:
@@ -289,6 +306,11 @@ def _decoded(raw: bytes) -> Obj:
         return from_json(dict[str, Any], raw)
     except UNREADABLE as error:
         raise MalformedAnswer(f"the answer is not an object: {error}") from error
+
+
+def _did_not_exist(resource: Resource, ref: Ref, at: str) -> NotFound:
+    message = f'{resource.group_resource} "{ref.name}" did not exist at resourceVersion {at}'
+    return NotFound(Status(code=404, reason="NotFound", message=message))
 
 
 def _what(query: Query) -> str:

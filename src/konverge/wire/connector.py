@@ -38,12 +38,19 @@ class Connector:
 
     async def connect(self, owner: Owner) -> Connection:
         """A new idle connection. Raises ConnectTimeout or ConnectFailed."""
+        connection = Connection(owner, self._limits, self._address.host_and_port)
+        await self.reach(connection)
+        keep_alive(connection.socket)
+        return connection
+
+    async def reach(self, connection: asyncio.Protocol | asyncio.BufferedProtocol) -> None:
+        """Connect a protocol of any sort to the server. Raises ConnectTimeout or ConnectFailed."""
         name = self._address.host_and_port
         if self._address.tls and self._context is None:
             self._context = self._made_context()
         try:
             async with asyncio.timeout(self._limits.connect):
-                return await self._open(owner)
+                await self._open(connection)
         except TimeoutError as error:
             raise ConnectTimeout(
                 f"no connection to {name}{self._via()} within {self._limits.connect or 0:g} s; "
@@ -58,22 +65,19 @@ class Connector:
                 f"cannot connect to {name}{self._via()}: {error}; check that it runs and that the address is right"
             ) from error
 
-    async def _open(self, owner: Owner) -> Connection:
-        connection = Connection(owner, self._limits, self._address.host_and_port)
+    async def _open(self, connection: asyncio.Protocol | asyncio.BufferedProtocol) -> None:
         if self._proxy is None:
             await dial(lambda: connection, self._address.host, self._address.port, self._context, self._server_name)
         elif self._proxy.socks or self._address.tls:
             await self._open_through(self._proxy, connection)
         else:
-            await self._reach(self._proxy, lambda: connection)
-        keep_alive(connection.socket)
-        return connection
+            await self._reach_proxy(self._proxy, lambda: connection)
 
-    async def _open_through(self, proxy: Proxy, connection: Connection) -> None:
+    async def _open_through(self, proxy: Proxy, connection: asyncio.Protocol | asyncio.BufferedProtocol) -> None:
         """Talk to the proxy first, then hand the connection over."""
         from konverge.wire.proxy_handshake import ProxyHandshake, ask_for_connection, ask_for_tunnel  # needed by few
 
-        transport, handshake = await self._reach(proxy, ProxyHandshake)
+        transport, handshake = await self._reach_proxy(proxy, ProxyHandshake)
         try:
             if proxy.socks:
                 await ask_for_connection(handshake, self._address.bare, self._address.port, proxy.credentials)
@@ -92,7 +96,7 @@ class Connector:
             transport.set_protocol(connection)
         connection.connection_made(inner)
 
-    async def _reach(self, proxy: Proxy, protocol: Callable[[], P]) -> tuple[asyncio.Transport, P]:
+    async def _reach_proxy(self, proxy: Proxy, protocol: Callable[[], P]) -> tuple[asyncio.Transport, P]:
         """A connection to the proxy itself."""
         if proxy.scheme == "https" and self._proxy_context is None:
             self._proxy_context = TlsOptions().context()

@@ -53,6 +53,10 @@ class Direct:
             raise _late() from error
         return self._open(request, response, deadline)
 
+    async def upgrade(self, request: Request) -> Response:
+        """Ask for an upgrade. After a 101 the answer's `upgrade` is what follows."""
+        return await self.send(request)
+
     async def aclose(self) -> None:
         """End the streams that are still open."""
         for feed in list(self._feeds):

@@ -204,3 +204,10 @@ class Transport(Protocol):
 
     async def stream(self, request: Request) -> Stream:
         """One exchange whose body is read as it comes. Reading slowly slows the sender down."""
+
+
+class UpgradingTransport(Transport, Protocol):
+    """A transport that can leave HTTP as well."""
+
+    async def upgrade(self, request: Request) -> Response:
+        """Ask for an upgrade. After a 101 the answer's `upgrade` is what follows; any other answer is whole."""

@@ -32,6 +32,7 @@ from konverge.wire.tls import TlsOptions
 
 if TYPE_CHECKING:
     from konverge.wire.proxy import Proxy
+    from konverge.wire.upgrade import Switching
 
 _REPLAYABLE = frozenset(("GET", "HEAD", "OPTIONS", "TRACE"))
 ARRIVALS = 64 * 1024
@@ -63,6 +64,7 @@ class ConnectionPool:
         self.arrivals = memoryview(bytearray(ARRIVALS))
         self._idle: list[Connection] = []
         self._all: set[Connection] = set()
+        self._upgraded: set[Switching] = set()
         self._slots = self.limits.connections
         self._waiters: deque[asyncio.Future[Connection | None]] = deque()
         self._closed = False
@@ -87,9 +89,24 @@ class ConnectionPool:
         """See `Transport`. A request's timeout covers the whole stream; the pool's total limit does not apply."""
         return cast("Coroutine[Any, Any, ResponseStream]", self._exchange(request, request.timeout, streaming=True))
 
+    async def upgrade(self, request: Request) -> Response:
+        """Ask for an upgrade, on a connection of its own. After a 101 the answer's `upgrade` is what follows."""
+        from konverge.wire.upgrade import Switching  # needed by few
+
+        if self._closed:
+            raise self._is_closed()
+        connection = Switching(self._name)
+        await self._connector.reach(connection)
+        self._upgraded.add(connection)
+        connection.closed.add_done_callback(lambda _: self._upgraded.discard(connection))
+        return await connection.ask(self._encoder.encode(request), request.body, self.limits)
+
     async def aclose(self) -> None:
         """Close every connection, also those in use, and wait until they are closed."""
         self._closed = True
+        for upgraded in list(self._upgraded):
+            upgraded.close()
+            await asyncio.shield(upgraded.closed)
         for waiter in self._waiters:
             if not waiter.done():
                 waiter.set_exception(self._is_closed())

@@ -11,6 +11,7 @@ for, so its producer is cancelled. A lost connection cancels whatever works for 
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 from typing import Protocol, cast
 
 from konverge.wire.deadline import Alarm
@@ -255,11 +256,25 @@ class ServerConnection(asyncio.BufferedProtocol):
             response = await answer(host.handler, item.request, host.refusal)
             if not self._transport.is_closing():  # as it is before we hear of its loss
                 await self._write(item, response)
+            else:
+                await self._let_go(response)
             done = True
         finally:
             if not done and not self._lost:
                 self._input_ignored = True  # the handler was cancelled by its own side: there is no answer to give
                 self._transport.abort()
+
+    async def _let_go(self, response: Response) -> None:
+        """The client went before its answer: what the handler opened for it ends as for a connection that is lost."""
+        with suppress(Exception):
+            if response.upgrade is not None:
+                tunnel = Tunnel(self._transport, paused=False)
+                tunnel.end()
+                await response.upgrade(tunnel)
+            elif response.producer is not None:
+                sink = ChunkSink(self._transport, chunked=True, paused=False)
+                sink.close()
+                await response.producer(sink)
 
     async def _write(self, item: Incoming, response: Response) -> None:
         if response.upgrade is not None:

@@ -1,0 +1,62 @@
+"""The front end's files: a fixed table, read once. No path of a request touches the disk."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from functools import cache
+from importlib.resources import files
+from importlib.resources.abc import Traversable
+
+from konverge.wire.message import Headers, Request, Response
+
+_TYPES = {
+    "html": "text/html; charset=utf-8",
+    "css": "text/css; charset=utf-8",
+    "js": "text/javascript; charset=utf-8",
+    "svg": "image/svg+xml",
+    "png": "image/png",
+    "ico": "image/x-icon",
+    "json": "application/json",
+    "webmanifest": "application/manifest+json",
+    "woff2": "font/woff2",
+    "txt": "text/plain; charset=utf-8",
+}
+_HASHED = "/assets/"
+"""Vite names these by their content: they never change."""
+
+
+@cache
+def table() -> dict[str, tuple[str, bytes, str]]:
+    """Path -> media type, content, ETag."""
+    entries = {}
+    for path, entry in _walk("", files("konverge.console").joinpath("static")):
+        media = _TYPES.get(entry.name.rpartition(".")[2])
+        if media is not None:
+            content = entry.read_bytes()
+            entries[path] = (media, content, f'"{hashlib.sha256(content).hexdigest()[:16]}"')
+    return entries
+
+
+def _walk(prefix: str, folder: Traversable) -> Iterator[tuple[str, Traversable]]:
+    if not folder.is_dir():
+        return
+    for entry in folder.iterdir():
+        path = f"{prefix}/{entry.name}"
+        if entry.is_dir():
+            yield from _walk(path, entry)
+        else:
+            yield path, entry
+
+
+def static(request: Request, path: str) -> Response | None:
+    """The answer for a file; None for an unknown path. Files without a hash in their name are revalidated each time."""
+    entry = table().get("/index.html" if path == "/" else path)
+    if entry is None:
+        return None
+    media, content, tag = entry
+    caching = "public, max-age=31536000, immutable" if path.startswith(_HASHED) else "no-cache"
+    headers = Headers.of({"Content-Type": media, "ETag": tag, "Cache-Control": caching})
+    if request.headers.get("if-none-match") == tag:
+        return Response(304, headers)
+    return Response(200, headers, content)
