@@ -10,13 +10,15 @@ import os
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from konverge.sim.kubelet import proxy_targets, proxy_upgrades
+from konverge.sim.kubelet import proxy_targets
 from konverge.sim.kubelet.proxy_links import Links
 from konverge.sim.kubelet.proxy_targets import Target, unreachable
+from konverge.wire import reverse_upgrades
 from konverge.wire.errors import WireError
 from konverge.wire.limits import ClientLimits
-from konverge.wire.message import Headers, Request, Response, Sink, Stream
+from konverge.wire.message import Headers, Request, Response, Stream
 from konverge.wire.pool import ConnectionPool
+from konverge.wire.reverse_proxy import end_to_end, of_fields, streamed, without_body
 from konverge.wire.tls import TlsOptions
 
 if TYPE_CHECKING:
@@ -24,14 +26,8 @@ if TYPE_CHECKING:
 
 PAGE_LIMIT = 4 * 1024 * 1024
 """Bytes of a page of HTML, which is held in memory while its links are rewritten; a longer one passes as it is."""
-_HOPS = frozenset(
-    (
-        *("connection", "keep-alive", "proxy-authenticate", "proxy-authorization", "proxy-connection", "te", "trailer"),
-        *("transfer-encoding", "upgrade", "content-length", "host", "accept-encoding"),
-    )
-)
-"""Of one connection, not of the message (RFC 9110, 7.6.1), and what each side writes itself."""
-_OURS = ("authorization", "impersonate-", "x-remote-", "x-forwarded-")
+_OURS = ("authorization", "impersonate-", "x-remote-", "x-forwarded-", "accept-encoding")
+"""Fields that are for this server, by their beginnings."""
 
 
 async def pass_on(call: Call) -> Response:
@@ -40,12 +36,12 @@ async def pass_on(call: Call) -> Response:
     request = call.request
     path, mark, query = request.target.partition("?")
     prefix, behind = _divided(path)
-    if proxy_upgrades.is_asked_for(request):
+    if reverse_upgrades.is_asked_for(request):
         return await _upgraded(_inner(request, (behind or "/") + mark + query, target, prefix), target, request)
     if not behind and request.method in ("GET", "HEAD"):
         return Response(301, Headers.of({"location": f"{path}/{mark}{query}"}))
     inner = _inner(request, (behind or "/") + mark + query, target, prefix)
-    limits = ClientLimits(connect=proxy_upgrades.CONNECT_TIME, body=PAGE_LIMIT)
+    limits = ClientLimits(connect=reverse_upgrades.CONNECT_TIME, body=PAGE_LIMIT)
     pool = ConnectionPool(target.url, tls=TlsOptions(insecure=True) if target.tls else None, limits=limits, gzip=False)
     try:
         stream = await pool.stream(inner)
@@ -66,9 +62,7 @@ def _divided(path: str) -> tuple[str, str]:
 
 def _inner(request: Request, target: str, at: Target, prefix: str) -> Request:
     """The request as the server behind gets it."""
-    named = {token.strip().lower() for value in request.headers.get_all("connection") for token in value.split(",")}
-    left_out = _HOPS | named
-    fields = [(name, value) for name, value in request.headers if name not in left_out and not name.startswith(_OURS)]
+    fields = [(name, value) for name, value in end_to_end(request.headers) if not name.startswith(_OURS)]
     fields += [
         ("host", request.headers.get("host") or _name(at)),
         ("x-forwarded-for", request.peer.address.rpartition(":")[0] or request.peer.address),
@@ -76,8 +70,7 @@ def _inner(request: Request, target: str, at: Target, prefix: str) -> Request:
         ("x-forwarded-proto", "https"),
         ("x-forwarded-uri", prefix + target.partition("?")[0]),
     ]
-    raw = [(name.encode("latin-1"), value.encode("latin-1")) for name, value in fields if value]
-    return Request(request.method, target, Headers(raw), request.body)
+    return Request(request.method, target, of_fields([field for field in fields if field[1]]), request.body)
 
 
 def _name(target: Target) -> str:
@@ -95,32 +88,18 @@ def _why(target: Target, error: BaseException) -> str:
 
 
 async def _answer(stream: Stream, pool: ConnectionPool, request: Request, links: Links) -> Response:
-    fields = [(name, value) for name, value in stream.headers if name not in _HOPS]
-    fields = [(name, links.outside(value) if name == "location" else value) for name, value in fields]
-    if request.method == "HEAD" and (length := stream.headers.get("content-length")):
-        fields.append(("content-length", length))
-    headers = Headers([(name.encode("latin-1"), value.encode("latin-1")) for name, value in fields])
-    if request.method == "HEAD" or stream.status in (204, 304):
-        await stream.aclose()
-        await pool.aclose()
-        return Response(stream.status, headers)
-    if _is_page(stream):
+    fields = end_to_end(stream.headers)
+    headers = of_fields([(name, links.outside(value) if name == "location" else value) for name, value in fields])
+    response = await without_body(request, stream, headers)
+    if response is None and _is_page(stream):
         page = await stream.read()
-        await pool.aclose()
         with suppress(UnicodeDecodeError):
             page = links.in_page(page.decode()).encode()
-        return Response(stream.status, headers, page)
-
-    async def produce(sink: Sink) -> None:
-        try:
-            async for block in stream:
-                sink.write(block)
-                await sink.drain()
-        finally:
-            await stream.aclose()
-            await pool.aclose()
-
-    return Response(stream.status, headers, producer=produce)
+        response = Response(stream.status, headers, page)
+    if response is None:
+        return streamed(stream, headers, pool.aclose)
+    await pool.aclose()
+    return response
 
 
 def _is_page(stream: Stream) -> bool:
@@ -131,9 +110,9 @@ def _is_page(stream: Stream) -> bool:
 
 
 async def _upgraded(inner: Request, target: Target, request: Request) -> Response:
-    inner.headers.add("connection", "Upgrade")
-    inner.headers.add("upgrade", request.headers.get("upgrade"))
+    context = TlsOptions(insecure=True).context() if target.tls else None
     try:
-        return await proxy_upgrades.pass_on(inner, target)
-    except (OSError, proxy_upgrades.BadAnswer) as error:
+        address = (target.address, target.port)
+        return await reverse_upgrades.pass_on(inner, request.headers.get("upgrade"), address, context)
+    except (OSError, reverse_upgrades.BadAnswer) as error:
         raise unreachable(_why(target, error)) from error

@@ -1,4 +1,4 @@
-"""Requests through a proxy that stop being HTTP (WebSockets and others): both connections become one.
+"""Requests that a server passes on and that stop being HTTP (WebSockets and others): both connections become one.
 
 Upstream: tryUpgrade (apimachinery/pkg/util/proxy/upgradeaware.go).
 """
@@ -6,13 +6,11 @@ Upstream: tryUpgrade (apimachinery/pkg/util/proxy/upgradeaware.go).
 from __future__ import annotations
 
 import asyncio
+import ssl
 from contextlib import suppress
 from functools import partial
 
-from konverge.sim.kubelet.proxy_targets import Target
-from konverge.sim.loop import end
 from konverge.wire.message import Duplex, Headers, Request, Response
-from konverge.wire.tls import TlsOptions
 
 CONNECT_TIME = 10.0
 ANSWER_TIME = 30.0
@@ -30,17 +28,20 @@ def is_asked_for(request: Request) -> bool:
     return "upgrade" in tokens and bool(request.headers.get("upgrade"))
 
 
-async def pass_on(request: Request, target: Target) -> Response:
+async def pass_on(
+    request: Request, upgrade: str, address: tuple[str, int], tls: ssl.SSLContext | None = None, server_name: str = ""
+) -> Response:
     """What the server behind says to a request for an upgrade. Raises OSError and BadAnswer."""
-    context = TlsOptions(insecure=True).context() if target.tls else None
+    host, port = address
+    name = server_name or host if tls is not None else None
     try:
         async with asyncio.timeout(CONNECT_TIME):
-            reader, writer = await asyncio.open_connection(target.address, target.port, ssl=context)
+            reader, writer = await asyncio.open_connection(host, port, ssl=tls, server_hostname=name)
     except TimeoutError:
         raise BadAnswer("it does not take the connection") from None
     try:
         async with asyncio.timeout(ANSWER_TIME):
-            writer.write(_head(request))
+            writer.write(_head(request, upgrade))
             status, headers = await _read_head(reader)
             if status != 101:
                 body = await _read_refusal(reader, headers)
@@ -55,9 +56,10 @@ async def pass_on(request: Request, target: Target) -> Response:
     return Response(status, headers, upgrade=partial(_bridge, reader, writer))
 
 
-def _head(request: Request) -> bytes:
+def _head(request: Request, upgrade: str) -> bytes:
     lines = [f"{request.method} {request.target} HTTP/1.1".encode("ascii")]
     lines += [name + b": " + value for name, value in request.headers.raw]
+    lines += (b"connection: Upgrade", b"upgrade: " + upgrade.encode("latin-1"))
     return b"\r\n".join(lines) + b"\r\n\r\n"
 
 
@@ -86,13 +88,15 @@ async def _read_refusal(reader: asyncio.StreamReader, headers: Headers) -> bytes
 async def _bridge(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, client: Duplex) -> None:
     """Carry bytes both ways until one side ends."""
     tasks = [
-        asyncio.create_task(_inwards(client, writer), name="proxy: to the pod"),
-        asyncio.create_task(_outwards(reader, client), name="proxy: from the pod"),
+        asyncio.create_task(_inwards(client, writer), name="proxy: inwards"),
+        asyncio.create_task(_outwards(reader, client), name="proxy: outwards"),
     ]
     try:
         await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
     finally:
-        await end(tasks)
+        for task in tasks:
+            task.cancel()
+        await asyncio.wait(tasks)
         writer.close()
 
 
