@@ -29,7 +29,7 @@ async def _run(task: Task) -> Run:
         Cluster(nodes=setup.nodes, pace=FAST, simulation=simulation_of(setup)) as cluster,
         _names(cluster, setup),
     ):
-        token = await prepare(cluster.client, setup)
+        token = await prepare(cluster, setup)
         await cluster.settle(quiet=0.1)
         child = Child(task.subject, setup, token)
         rest = RealRest(task.quiet or GENEROUS, task.limit or LIMIT, task.pauses, task.always_busy)

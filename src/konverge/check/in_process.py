@@ -19,17 +19,23 @@ from konverge.sim.outside import outside
 def run_in_process(task: Task, declaration: Declaration | Catalogued) -> Run:
     """One run, from nothing to its end. With an operator of the catalogue, what it talks to is simulated as well."""
     factory: Any = functools.partial(VirtualLoop, task.seed)
+    runs: list[Run] = []
+
+    async def played() -> None:  # the Run is not its result: asyncio.Runner makes a text of that, which costs
+        runs.append(await _run(task, declaration))
+
     with kept(), asyncio.Runner(loop_factory=factory) as runner:
         try:
-            return runner.run(_run(task, declaration))
+            runner.run(played())
         except CannotStart as error:
             return Run(plan=task.plan, seed=task.seed, steps=(), problem=str(error))
+    return runs[0]
 
 
 async def _run(task: Task, declaration: Declaration | Catalogued) -> Run:
     simulation = simulation_of(task.setup)
     async with Cluster(seed=task.seed, nodes=task.setup.nodes, simulation=simulation) as cluster:
-        token = await prepare(cluster.client, task.setup)
+        token = await prepare(cluster, task.setup)
         await cluster.settle()
         rest = VirtualRest(task.quiet or 60.0, task.limit or 1800.0)
         if not isinstance(declaration, Catalogued):

@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from konverge.check.in_process import run_in_process
+from konverge.check.inputs.samples import placed
 from konverge.check.model import Plan, Run, Setup, Step, Subject, Task
 from konverge.check.reference import Reference, reference_of
-from konverge.check.workload import basic, placed
+from konverge.check.workload import basic
 from konverge.operators.catalog import Operator, find
 
 SAMPLES = {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from konverge.check.model import Edit
+from konverge.check.model import Edit, Lag, Moment, Perturbation, TimePasses
 from konverge.check.oracles.deletions import deletions
 from tests.check.oracles.histories import History, obj, ref, reference
 
@@ -34,6 +34,27 @@ def test_what_the_reference_deletes_as_well_or_others_delete_is_no_alarm() -> No
     assert list(deletions(pods.run, sane)) == []
     by_user = created(History(perturbations=(Edit(ref(SET), None, 0),))).change("DELETED", SET, by="user")
     assert list(deletions(by_user.change("DELETED", SET, by="cluster").rest().run, sane)) == []
+
+
+OUTAGE = TimePasses(0, 90.0, away=True)
+LAGS = Lag("example.dev/things", Moment("DELETED", "example.dev/things", "default", "a"))
+
+
+@pytest.mark.spec("K-32")
+@pytest.mark.parametrize("late", [OUTAGE, LAGS])
+def test_what_is_made_for_an_owner_whose_deletion_comes_late_may_be_collected(late: Perturbation) -> None:
+    """After an outage the watches come back one after the other: the children's may be ahead of the owner's."""
+    config = "configmaps default/db"
+    sane = reference(History().change("ADDED", config).rest().change("DELETED", config, by="cluster").rest())
+
+    def history(perturbation: Perturbation, by: str = "cluster") -> History:
+        made = History(pattern="time", perturbations=(perturbation,)).change("ADDED", config).rest()
+        return made.change("DELETED", config, by="cluster").change("ADDED", config).change("DELETED", config, by=by)
+
+    assert list(deletions(history(late).rest().run, sane)) == []
+    (alarm,) = deletions(history(late, by="operator").change("DELETED", config).rest().run, sane)
+    assert (alarm.object, alarm.actual) == (config, 2)
+    assert len(list(deletions(history(TimePasses(0, 3600.0)).rest().run, sane))) == 1  # nothing was away
 
 
 @pytest.mark.spec("K-32")

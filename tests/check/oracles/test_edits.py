@@ -8,9 +8,9 @@ import pytest
 
 from konverge.check.model import Apply, Edit, Plan, Step
 from konverge.check.oracles import judge
-from konverge.check.oracles.foreign import foreign
+from konverge.check.oracles.foreign import FOREIGN, foreign
 from konverge.check.plans.edits import edits
-from tests.check.oracles.histories import KEY, STEPS, History, obj, ref, reference
+from tests.check.oracles.histories import KEY, STEPS, THING, History, obj, ref, reference
 
 CONFIG, SERVICE = "configmaps default/a", "services default/a"
 OWNER = [{"kind": "Thing", "name": "a", "uid": "uid-Thing-a"}]
@@ -44,7 +44,7 @@ def test_each_object_is_deleted_and_its_fields_that_matter_are_changed() -> None
     assert (SERVICE, {"spec": {"selector": {"app": "changed-by-others"}}}) in changes
     assert (KEY, {"metadata": {"finalizers": None}}) in changes
     assert (KEY, {"status": {"conditions": None}}) in changes
-    theirs = [plan.steps[0].actions[0] for plan in plans if plan.steps]
+    theirs = [plan.steps[0].actions[0] for plan in plans if plan.steps and plan.steps[0].name.startswith("others have")]
     assert [action.object["kind"] for action in theirs if isinstance(action, Apply)] == ["ConfigMap", "Service"]
 
 
@@ -76,7 +76,7 @@ def test_what_is_not_repaired_is_said_and_what_was_disowned_and_said_is_not() ->
 )
 def test_an_object_of_others_is_not_taken(change: dict[str, Any], severity: list[str]) -> None:
     theirs: dict[str, Any] = obj("ConfigMap", apiVersion="v1", data={"of-others": "yes"}, metadata={"uid": "1"})
-    step = Step("others", (Apply(theirs),))
+    step = Step(FOREIGN.format(kind="ConfigMap", name="a"), (Apply(theirs),))
     history = History((step, *STEPS[:1]), pattern="edits")
     history.run.plan = Plan("edits", steps=(step, *STEPS[:1]))
     run = history.rest({CONFIG: theirs}).rest({CONFIG: theirs | change}).run
@@ -86,8 +86,24 @@ def test_an_object_of_others_is_not_taken(change: dict[str, Any], severity: list
 @pytest.mark.spec("K-43")
 def test_all_is_well_is_not_true_where_others_have_the_name() -> None:
     theirs = obj("ConfigMap", apiVersion="v1", data={"of-others": "yes"})
-    step = Step("others", (Apply(theirs),))
+    step = Step(FOREIGN.format(kind="ConfigMap", name="a"), (Apply(theirs),))
     history = History((step, *STEPS[:1]), pattern="edits")
     history.run.plan = Plan("edits", steps=(step, *STEPS[:1]))
     run = history.rest({CONFIG: theirs}).rest({CONFIG: theirs, KEY: state()[KEY]}).run
     assert [(alarm.object, alarm.field) for alarm in foreign(run, SANE)] == [(KEY, "status")]
+
+
+@pytest.mark.spec("K-43")
+def test_a_custom_resource_that_does_not_need_what_others_have_may_be_well() -> None:
+    """Several samples are there at once: only the one that would own an object of this name is kept from it."""
+    other = "example.dev/things default/b"
+    both = {**state(), other: obj("Thing", "b", apiVersion="example.dev/v1", status=READY)}
+    second = Apply({**THING, "metadata": {"name": "b", "namespace": "default"}})
+    steps = (Step("create", (*STEPS[0].actions, second)),)
+    sane = reference(History(steps).change("ADDED", KEY, by="user").change("ADDED", CONFIG).rest(both))
+    theirs = obj("ConfigMap", apiVersion="v1", data={"of-others": "yes"})
+    mine = (Step(FOREIGN.format(kind="ConfigMap", name="a"), (Apply(theirs),)), *steps)
+    history = History(mine, pattern="edits")
+    history.run.plan = Plan("edits", steps=mine)
+    run = history.rest({CONFIG: theirs}).rest({CONFIG: theirs, KEY: both[KEY], other: both[other]}).run
+    assert [alarm.object for alarm in foreign(run, sane)] == [KEY]

@@ -75,6 +75,10 @@ class Keys:
         self._generating = asyncio.Lock()
         self._generated = b""
 
+    def use(self, key: Key) -> None:
+        """Sign with a key of the caller's: one is enough where many servers follow each other."""
+        self._loaded = [key]
+
     async def prepare(self) -> None:
         """Generate the key if there is none yet; to be awaited before it is used for signing or shown."""
         if not self._is_missing():
@@ -140,7 +144,7 @@ class Keys:
         if self._signing is not None:
             yield pem_keys.load(self._signing.read_bytes())
         elif self._generated or self._folder is None:
-            yield pem_keys.load(self._generated)
+            yield pem_keys.load(self._generated, made_here=True)
         else:
             yield pem_keys.load(kept_key(self._folder))
         for path in self._verifying:

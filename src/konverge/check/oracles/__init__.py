@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from konverge.check.model import SEVERITIES, Alarm, Run
+from konverge.check.oracles.company import neighbours, notes
 from konverge.check.oracles.configuration import configuration
 from konverge.check.oracles.crash import crash
 from konverge.check.oracles.deletions import deletions
@@ -35,6 +36,8 @@ ORACLES: tuple[Oracle, ...] = (
     path_dependence,
     recovery,
     foreign,
+    neighbours,
+    notes,
     leader,
     permissions,
     orphans,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from konverge.check.model import Alarm, Change, Gap, Lag, Run, Severity
+from konverge.check.model import Alarm, Change, Gap, Lag, Perturbation, Run, Severity, TimePasses
 from konverge.check.oracles.history import deleted_in, edited, identity, key, shared_steps, step_of
 from konverge.check.reference import Reference
 
@@ -45,7 +45,7 @@ def deletions(run: Run, reference: Reference) -> Iterator[Alarm]:
 
 def _counted(run: Run, steps: int) -> dict[tuple[int, str], list[Change]]:
     others = edited(run)
-    lags = any(isinstance(item, Lag) for item in run.plan.perturbations)
+    lags = any(isinstance(item, Lag) or _is_outage(item) for item in run.plan.perturbations)
     counted: dict[tuple[int, str], list[Change]] = {}
     for change in run.changes:
         if change.moment.type != "DELETED" or change.writer == "user" or change.step >= steps or change.ref in others:
@@ -54,6 +54,11 @@ def _counted(run: Run, steps: int) -> dict[tuple[int, str], list[Change]]:
             continue  # what follows from an edit, or is made for an owner whose deletion is not seen yet
         counted.setdefault((change.step, key(change)), []).append(change)
     return counted
+
+
+def _is_outage(item: Perturbation) -> bool:
+    """After which the watches come back one after the other: some lag behind the rest."""
+    return isinstance(item, TimePasses) and item.away
 
 
 def _alarm(run: Run, step: int, changes: list[Change], usual: int) -> Alarm:

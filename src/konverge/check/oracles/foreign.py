@@ -6,14 +6,17 @@ from collections.abc import Iterator
 
 from konverge.check.differences import ABSENT, differences
 from konverge.check.model import Alarm, Apply, Checkpoint, Obj, Run
-from konverge.check.oracles.history import custom_resources, identity, is_clusters, step_of
+from konverge.check.oracles.history import Identity, custom_resources, identity, is_clusters, owned_by, step_of
 from konverge.check.oracles.status import says_ready
 from konverge.check.reference import Reference
+
+FOREIGN = "others have {kind} {name}"
+"""The name of the step that makes an object of others."""
 
 
 def foreign(run: Run, reference: Reference) -> Iterator[Alarm]:
     """Of the plans that make one first: it is deleted, adopted, overwritten; or all is said to be well without it."""
-    if run.plan.pattern != "edits" or run.plan.steps is None:
+    if run.plan.steps is None or not run.checkpoints or not run.steps[0].name.startswith(FOREIGN.partition("{")[0]):
         return
     theirs = [
         action.object
@@ -21,10 +24,22 @@ def foreign(run: Run, reference: Reference) -> Iterator[Alarm]:
         if isinstance(action, Apply) and is_clusters(action.object.get("apiVersion", "v1"))
     ]
     for obj in theirs:
-        yield from _taken(run, obj)
+        yield from _taken(run, obj, _in_need(reference, obj))
 
 
-def _taken(run: Run, obj: Obj) -> Iterator[Alarm]:
+def _in_need(reference: Reference, obj: Obj) -> frozenset[Identity]:
+    """The custom resources that have an object of this name without the clash; all of them, if none owns it."""
+    mine = custom_resources(reference.run)
+    state = reference.run.checkpoints[0].state
+    owners = (
+        identity(owner)
+        for owner in state.values()
+        if identity(owner) in mine and any(identity(item) == identity(obj) for _, item in owned_by(owner, state))
+    )
+    return frozenset(owners) or mine
+
+
+def _taken(run: Run, obj: Obj, in_need: frozenset[Identity]) -> Iterator[Alarm]:
     name, before = next(
         ((key, item) for key, item in run.checkpoints[0].state.items() if identity(item) == identity(obj)), ("", obj)
     )
@@ -42,7 +57,7 @@ def _taken(run: Run, obj: Obj) -> Iterator[Alarm]:
             field = "metadata.ownerReferences" if owners else changed[0]
             yield _alarm(checkpoint, name, "medium", field, f"{name}, an object of others, {what}")
             return
-        yield from _unsaid(run, checkpoint, name)
+        yield from _unsaid(run, checkpoint, name, in_need)
 
 
 def _changed(before: Obj, after: Obj) -> list[str]:
@@ -58,12 +73,11 @@ def _changed(before: Obj, after: Obj) -> list[str]:
     ]
 
 
-def _unsaid(run: Run, checkpoint: Checkpoint, name: str) -> Iterator[Alarm]:
+def _unsaid(run: Run, checkpoint: Checkpoint, name: str, in_need: frozenset[Identity]) -> Iterator[Alarm]:
     """It is left alone, and the custom resource says that all is well all the same."""
     step = step_of(run, checkpoint)
-    mine = custom_resources(run)
     for key, obj in checkpoint.state.items():
-        if step and identity(obj) in mine and says_ready(obj):
+        if step and identity(obj) in in_need and says_ready(obj):
             yield Alarm(
                 oracle="foreign",
                 severity="medium",

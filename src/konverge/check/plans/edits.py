@@ -10,12 +10,11 @@ from collections.abc import Iterator
 
 from konverge.check.folding import folded
 from konverge.check.model import Apply, Checkpoint, Edit, Obj, Plan, Ref, Step
+from konverge.check.oracles.foreign import FOREIGN
 from konverge.check.oracles.history import custom_resources, identity, is_clusters, owned_by
+from konverge.check.plans.company import another_instance, notes
 from konverge.check.plans.foreign import stranger
 from konverge.check.reference import Reference
-
-FOREIGN = "others have {kind} {name}"
-"""The name of the step that makes an object of others."""
 
 _OTHERS = "changed-by-others"
 
@@ -35,6 +34,8 @@ def edits(reference: Reference) -> Iterator[Plan]:
             yield _plan(ref, patch)
     yield from _of_custom_resources(reference, first)
     yield from _foreign(reference, first)
+    yield from another_instance(reference)
+    yield from notes(reference, targets)
 
 
 def _plan(ref: Ref, patch: Obj | None, subresource: str = "") -> Plan:

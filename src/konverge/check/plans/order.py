@@ -44,7 +44,9 @@ def ranked(plans: Iterable[Plan]) -> list[tuple[int, Plan]]:
 
 
 def kind(plan: Plan) -> tuple[str, ...]:
-    """What a plan is a case of."""
+    """What a plan is a case of; with steps of its own and nothing that goes wrong in them, of these."""
+    if plan.steps is not None and not plan.perturbations:
+        return (plan.pattern, *(step.name for step in plan.steps[:2]))
     return (plan.pattern, *(part for item in plan.perturbations for part in _kind(item)))
 
 

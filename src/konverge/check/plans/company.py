@@ -1,0 +1,48 @@
+"""Others are beside the operator: another custom resource of its kind, and people who put notes on what it made."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from konverge.check.model import Apply, Delete, Obj, Plan, Ref, Step
+from konverge.check.oracles.company import NOTES
+from konverge.check.oracles.history import is_clusters
+from konverge.check.reference import Reference
+
+NOTE = "of-others.example/note"
+"""An annotation that no operator knows."""
+
+_HISTORY = frozenset(("Pod", "Job"))
+
+
+def another_instance(reference: Reference) -> Iterator[Plan]:
+    """A second custom resource is there first; then the first is created, changed and deleted beside it."""
+    steps = reference.run.steps
+    samples = [item.object for item in steps[0].actions if isinstance(item, Apply)]
+    sample = next((obj for obj in samples if not is_clusters(obj["apiVersion"])), None)
+    if sample is None:
+        return
+    name = f"{sample['metadata']['name']}-other"  # begins with the first one's: names are compared as a whole
+    other = {**sample, "metadata": {**sample["metadata"], "name": name}}
+    chosen = sorted({0, 1, _deletion(steps)} & set(range(len(steps))))
+    beside = Step(f"another {sample['kind']}", (Apply(other),))
+    yield Plan("edits", steps=(beside, *(steps[number] for number in chosen)))
+
+
+def _deletion(steps: Sequence[Step]) -> int:
+    """The number of the step that deletes something; behind the last, if none does."""
+    deletes = (any(isinstance(action, Delete) for action in step.actions) for step in steps)
+    return next((number for number, does in enumerate(deletes) if does), len(steps))
+
+
+def notes(reference: Reference, targets: Sequence[tuple[Ref, Obj]]) -> Iterator[Plan]:
+    """An annotation on everything at once, after the first step; then the workload goes on until the deletion."""
+    noted = tuple(Apply(_noted(obj)) for _, obj in targets if obj.get("kind") not in _HISTORY)
+    steps = reference.run.steps
+    if noted:
+        yield Plan("edits", steps=(steps[0], Step(NOTES, noted), *steps[1 : _deletion(steps)]))
+
+
+def _noted(obj: Obj) -> Obj:
+    place = {key: obj["metadata"][key] for key in ("name", "namespace") if key in obj["metadata"]}
+    return {"apiVersion": obj["apiVersion"], "kind": obj["kind"], "metadata": {**place, "annotations": {NOTE: "kept"}}}

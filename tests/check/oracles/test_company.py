@@ -1,0 +1,97 @@
+"""Others beside the operator: another custom resource, and notes on what it made. The plans, and what is said."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from konverge.check.model import Apply, Plan, Step
+from konverge.check.oracles import judge
+from konverge.check.oracles.company import NOTES, neighbours, notes
+from konverge.check.plans.company import NOTE
+from konverge.check.plans.edits import edits
+from tests.check.oracles.histories import KEY, STEPS, THING, History, obj, reference
+
+CONFIG, OTHER_CONFIG = "configmaps default/a", "configmaps default/a-other"
+OTHER = "example.dev/things default/a-other"
+SETS = "apps/statefulsets default/a-other"
+
+
+def config(name: str = "a", uid: str = "", **more: Any) -> dict[str, Any]:
+    owner = [{"kind": "Thing", "name": name, "uid": f"uid-Thing-{name}"}]
+    metadata = {"ownerReferences": owner, **({"uid": uid} if uid else {}), **more}
+    return obj("ConfigMap", name, apiVersion="v1", data={"a": "1"}, metadata=metadata)
+
+
+def thing(name: str = "a") -> dict[str, Any]:
+    return obj("Thing", name, apiVersion="example.dev/v1")
+
+
+SANE = reference(
+    History().change("ADDED", KEY, by="user").change("ADDED", CONFIG).rest({KEY: thing(), CONFIG: config()})
+)
+PLANS = [plan for plan in edits(SANE) if plan.steps is not None]
+BESIDE = next(plan for plan in PLANS if plan.steps and plan.steps[0].name == "another Thing")
+NOTED = next(plan for plan in PLANS if plan.steps and plan.steps[1].name == NOTES)
+
+
+@pytest.mark.spec("K-55")
+def test_another_custom_resource_is_there_while_the_first_is_made_and_deleted() -> None:
+    first, *rest = BESIDE.steps or ()
+    (action,) = first.actions
+    assert isinstance(action, Apply)
+    assert action.object == {**THING, "metadata": {"name": "a-other", "namespace": "default"}}
+    assert tuple(rest) == STEPS[:2]
+
+
+def history_of(plan: Plan) -> History:
+    history = History(plan.steps or (), plan.pattern)
+    history.run.plan = plan
+    return history
+
+
+def beside() -> History:
+    state = {OTHER: thing("a-other"), OTHER_CONFIG: config("a-other", uid=f"uid of {OTHER_CONFIG}")}
+    return history_of(BESIDE).rest(state)
+
+
+@pytest.mark.spec("K-55")
+def test_what_belongs_to_another_custom_resource_is_neither_deleted_nor_changed() -> None:
+    assert list(neighbours(beside().change("DELETED", CONFIG).rest().run, SANE)) == []
+    (alarm,) = neighbours(beside().change("DELETED", OTHER_CONFIG).rest().run, SANE)
+    assert (alarm.object, alarm.severity, alarm.step) == (OTHER_CONFIG, "medium", "create")
+    by_cluster = beside().change("DELETED", OTHER_CONFIG, by="cluster").rest()
+    assert list(neighbours(by_cluster.run, SANE)) == []  # what the operator led to is said of what it deleted
+    written = {**config("a-other", uid=f"uid of {OTHER_CONFIG}"), "data": {"a": "2"}}
+    (alarm,) = neighbours(beside().rest({OTHER_CONFIG: written}).run, SANE)
+    assert (alarm.object, alarm.field, alarm.severity) == (OTHER_CONFIG, "data.a", "medium")
+
+
+@pytest.mark.spec("K-55")
+def test_a_set_of_another_custom_resource_that_is_deleted_is_worse() -> None:
+    owner = [{"kind": "Thing", "name": "a-other", "uid": "uid-Thing-a-other"}]
+    sets = obj("StatefulSet", "a-other", metadata={"uid": f"uid of {SETS}", "ownerReferences": owner})
+    history = history_of(BESIDE).rest({OTHER: thing("a-other"), SETS: sets})
+    (alarm,) = judge(history.change("DELETED", SETS).rest().run, SANE)
+    assert (alarm.oracle, alarm.object, alarm.severity) == ("foreign", SETS, "high")
+
+
+@pytest.mark.spec("K-55")
+def test_notes_are_put_on_everything_and_stay() -> None:
+    assert NOTED.steps is not None
+    assert [step.name for step in NOTED.steps] == ["create", NOTES]
+    (action,) = NOTED.steps[1].actions
+    assert isinstance(action, Apply)
+    assert action.object["metadata"] == {"name": "a", "namespace": "default", "annotations": {NOTE: "kept"}}
+
+    plan = Plan("edits", steps=(*NOTED.steps, Step("change", ())))
+
+    def history(**of_config: Any) -> History:
+        made = history_of(plan).rest({CONFIG: config()})
+        return made.rest({CONFIG: config(annotations={NOTE: "kept"})}).rest({CONFIG: config(**of_config)})
+
+    assert list(notes(history(annotations={NOTE: "kept", "other": "x"}).run, SANE)) == []
+    assert list(notes(history(uid="made again").run, SANE)) == []
+    (alarm,) = notes(history().run, SANE)
+    assert (alarm.object, alarm.severity, alarm.step) == (CONFIG, "medium", "change")
