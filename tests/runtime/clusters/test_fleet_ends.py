@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 
 import pytest
 
@@ -13,6 +14,7 @@ from konverge.observe.exposition import render
 from konverge.runtime import Context, Controller, Use, Watches
 from konverge.runtime.clusters import Connection, FixedClusters, Unusable
 from konverge.runtime.clusters import fleet as loaded
+from konverge.runtime.clusters.member import Member
 from tests.runtime.clusters.places import Copying, Driven, Place, places
 from tests.runtime.clusters.test_fleet import SELECTED, controller, manager
 from tests.runtime.test_engine import settle
@@ -262,3 +264,26 @@ async def test_what_comes_and_goes_while_the_manager_ends_changes_nothing() -> N
             stopped = loop.time()
             loop.call_later(2, lambda: provider.say(b=Connection(connect, 1)))
         assert ([round(time - stopped, 1) for time in ended], connected) == ([7.0], [])
+
+
+async def test_a_cluster_that_worked_for_long_is_tried_again_soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only failures in a row make the pauses longer: 1, 2, 4, and after ten minutes of work 1 again."""
+    worked = iter([0.0, 0.0, 0.0, 600.0, 0.0, 3600.0])
+    attempts: list[float] = []
+
+    async def run(member: Member) -> None:
+        await asyncio.sleep(next(worked))
+        raise OSError("no file descriptor is left")
+
+    def connect() -> Client:
+        attempts.append(asyncio.get_running_loop().time())
+        return a.connect()
+
+    monkeypatch.setattr(Member, "run", run)
+    async with places("home", "a") as [home, a]:
+        provider = Driven()
+        provider.say(a=Connection(connect, 1))
+        async with manager(home.client, provider, controller(Copying(), "others")).running():
+            await settle(630)
+        waits = [round(later - earlier, 3) for earlier, later in itertools.pairwise(attempts)]
+        assert waits == [1.0, 2.0, 4.0, 601.0, 2.0]

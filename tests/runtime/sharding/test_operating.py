@@ -88,6 +88,38 @@ async def test_tasks_of_the_leader_run_on_one_replica_and_move_with_it(server: A
     assert running == []
 
 
+async def test_a_replica_that_fell_silent_ends_the_tasks_of_the_leader(server: ApiServer, client: Client) -> None:
+    running: list[str] = []
+
+    def add_task(process: Process) -> None:
+        async def once(ctx: TaskContext) -> None:
+            assert not running, "at two replicas at once"
+            running.append(process.name)
+            try:
+                await asyncio.Event().wait()
+            finally:
+                running.remove(process.name)
+
+        process.manager.add_task(once, leader_only=True)
+
+    processes = []
+    for name in ("first", "second"):
+        process = Process(server, name)
+        add_task(process)
+        processes.append(process)
+        await asyncio.sleep(5)
+    assert running == ["first"]
+    processes[0].wire.away = True
+    await asyncio.sleep(40)
+    assert running == ["second"]
+    processes[0].wire.away = False
+    await asyncio.sleep(40)
+    assert len(running) == 1
+    for process in processes:
+        await process.end()
+    assert running == []
+
+
 async def test_a_lease_that_is_deleted_by_hand_costs_a_moment(server: ApiServer, client: Client) -> None:
     first, second = Process(server, "first"), Process(server, "second")
     for number in range(20):

@@ -286,10 +286,13 @@ async def test_who_leads_again_waits_for_the_end_of_what_it_cancelled() -> None:
     assert not alone.running
 
 
-@pytest.mark.parametrize("ending", ["ask", "cancel"])
+@pytest.mark.parametrize("ending", ["ask", "cancel", "end"])
 async def test_nothing_is_started_by_who_ends(ending: str) -> None:
     alone = Alone()
-    getattr(alone.tasks, ending)()
+    if ending == "end":
+        await alone.tasks.end(20)
+    else:
+        getattr(alone.tasks, ending)()
     alone.tasks.start([alone.task])
     await asyncio.sleep(1)
     assert not alone.runs

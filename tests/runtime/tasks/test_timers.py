@@ -14,6 +14,7 @@ from konverge.objects.kinds.coordination_v1 import Lease
 from konverge.observe.exposition import render
 from konverge.runtime import Context, Controller, LeadershipLost, Manager, Settings, TerminalError
 from konverge.runtime.manager import LeaderElection
+from konverge.runtime.tasks import object_tasks
 from konverge.runtime.tasks.declared import Every
 from tests.runtime.objects import SPACE
 from tests.runtime.tasks.feeds import Feed, feed, install, now, respec
@@ -227,6 +228,30 @@ async def test_many_timers_are_one_heap_and_few_tasks(client: Client) -> None:
         assert tasks() == 0
 
 
+async def test_a_look_at_many_objects_lets_others_run_in_between(
+    client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(object_tasks, "PER_TURN", 4)
+    await install(client)
+    for number in range(11):
+        await client.create(feed(f"f{number}"))
+    manager, turns = Calls().manager(client, 3600), 0
+    async with manager.running():
+        await asyncio.sleep(1)
+        tasks, loop = manager.engines["feed"].object_tasks, asyncio.get_running_loop()
+        assert tasks is not None
+
+        def turn() -> None:
+            nonlocal turns
+            turns += 1
+            loop.call_soon(turn) if turns < 100 else None
+
+        loop.call_soon(turn)
+        await tasks.refresh()
+        assert turns == 2, "after four objects, and after eight"
+        turns = 100
+
+
 async def test_another_object_of_the_same_name_begins_its_own_time(client: Client) -> None:
     await install(client)
     await client.create(feed("a"))
@@ -249,8 +274,24 @@ async def test_a_function_of_the_interval_that_fails_costs_that_object_its_pace(
     async with manager.running():
         await asyncio.sleep(65)
         assert "zero" in manager.health.remarks["quarantine"]()
-    assert calls.names.count("good") == 7
-    assert calls.names.count("zero") == 2
+        assert calls.names.count("good") == 7
+        assert calls.names.count("zero") == 2
+        await respec(client, "zero", every=10)
+        await asyncio.sleep(61)
+        assert manager.health.remarks["quarantine"]() == "", "what is mended is reported no more"
+
+
+async def test_an_interval_may_be_short_and_must_be_positive(client: Client) -> None:
+    await install(client)
+    for name, every in (("short", 0.25), ("negative", -3.0)):
+        await client.create(feed(name, every=every))
+    calls = Calls()
+    async with calls.manager(client, lambda feed: feed.spec.every).running():
+        await asyncio.sleep(59.9)
+        assert calls.names.count("short") == 240
+        assert calls.names.count("negative") == 1
+        await asyncio.sleep(1)
+        assert calls.names.count("negative") == 2
 
 
 @pytest.mark.parametrize("seed", range(4))

@@ -67,7 +67,7 @@ class Member:
         self._ended = asyncio.Event()
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self.engines: dict[str, Engine[Any]] = {}
-        """The running ones, by the name of the controller."""
+        """Those that have begun, by the name of the controller."""
         self.declared: dict[str, DeclaredCaches] = {}
         self._around = around
         tracked = Tracked(self.writer)
@@ -139,7 +139,6 @@ class Member:
         finally:
             around.numbers.controllers.remove(engine.numbers)
             around.story.drop(engine.controller.name)
-            self.engines.pop(controller.name)
 
     def shut_down(self) -> None:
         """Take no new keys, and finish the queued ones."""
