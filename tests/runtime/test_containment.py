@@ -135,6 +135,16 @@ pytestmark = pytest.mark.spec("R-25")
             {"f:l": {'k:{"k":1,"p":"UDP"}': {"f:k": {}, "f:p": {}}}},
             "",
         ),
+        # one that leaves out a key that the server defaults, before and after one that does not
+        *(
+            (
+                {"l": [{"k": 1}, {"k": 1, "p": "SCTP"}][::step]},
+                {"l": [{"k": 1, "p": "TCP"}, {"k": 1, "p": "SCTP"}]},
+                {"f:l": {'k:{"k":1,"p":"SCTP"}': {"f:k": {}, "f:p": {}}, 'k:{"k":1,"p":"TCP"}': {"f:k": {}}}},
+                "",
+            )
+            for step in (1, -1)
+        ),
         ({"l": ["k"]}, {"l": ["k"]}, {"f:l": {'k:{"k":1}': {"f:k": {}}}}, '.l[{"k":1}]'),
         (
             {"l": [{"k": 2}, {"k": 1}]},

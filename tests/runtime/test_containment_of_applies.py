@@ -27,7 +27,7 @@ def port(number: int, protocol: str) -> dict[str, Any]:
 
 
 ports = st.lists(
-    st.builds(port, st.sampled_from([80, 81]), st.sampled_from(["", "TCP", "UDP"])),
+    st.builds(port, st.sampled_from([80, 81]), st.sampled_from(["", "TCP", "SCTP"])),
     max_size=2,
     unique_by=lambda entry: (entry["containerPort"], entry.get("protocol", "TCP")),
 )

@@ -166,11 +166,14 @@ def _keyed_difference(
 
 
 def _find(items: list[Any], keys: dict[str, Any]) -> dict[str, Any] | None:
-    """The element with these keys. The desired one may leave out a key that the server defaults (a port's protocol)."""
-    for item in items:
-        if isinstance(item, dict) and all(item.get(key, value) == value for key, value in keys.items()):
-            return item
-    return None
+    """The element with these keys. The desired one may leave out a key that the server defaults (a port's protocol);
+    one that names it comes first."""
+    matching = (
+        item
+        for item in items
+        if isinstance(item, dict) and all(item.get(key, value) == value for key, value in keys.items())
+    )
+    return max(matching, key=lambda item: len(keys.keys() & item.keys()), default=None)
 
 
 def _same_quantity(desired: Any, live: Any) -> bool:
