@@ -290,6 +290,22 @@ async def test_an_operator_ends_though_a_process_of_it_keeps_its_output(
 
 @pytest.mark.blocking
 @pytest.mark.spec("O-23")
+async def test_an_interrupt_of_the_terminal_reaches_the_operator_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A terminal interrupts all processes of its session's group; the operator's signal comes from `stop` alone."""
+    said: asyncio.Queue[str] = asyncio.Queue()
+    script = "trap 'echo ended' TERM; echo $$; read line"
+    monkeypatch.setattr("konverge.cli.operator_process._KONVERGE", ("/bin/sh", "-c", script))
+    process = OperatorProcess(["notes.py"], tmp_path / "kubeconfig", said.put_nowait)
+    await process.restart()
+    assert os.getsid(int((await said.get()).removeprefix("| "))) != os.getsid(0)
+    await process.stop()
+    assert await said.get() == "| ended"
+
+
+@pytest.mark.blocking
+@pytest.mark.spec("O-23")
 async def test_files_named_like_the_standard_library_harm_no_child(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -34,7 +34,7 @@ def command(commands: Any, name: str, about: str, *examples: str) -> argparse.Ar
     """The parser of a command, with examples at the end of its help."""
     if isinstance(commands, OwnCommands):
         examples = tuple(_own_example(example, commands.program) for example in examples if _OURS in example)
-        about = about.replace("operators", "the operator")
+        about = about.replace("operators with their", "the operator with its").replace("operators", "the operator")
     parser: argparse.ArgumentParser = commands.add_parser(
         name,
         help=about,

@@ -111,9 +111,16 @@ class OperatorProcess:
             self._say(f"the operator ended with exit code {code}: save a file of it to start it again")
 
     async def _spawn(self, *arguments: str, errors: int) -> Process:
-        environment = {**os.environ, **_ENVIRONMENT}
+        # A session of its own: Ctrl-C in the terminal would reach it too, and the SIGTERM that follows it would be the
+        # second signal, which ends an operator at once.
         return await asyncio.create_subprocess_exec(
-            *_KONVERGE, *arguments, stdin=PIPE, stdout=PIPE, stderr=errors, env=environment
+            *_KONVERGE,
+            *arguments,
+            stdin=PIPE,
+            stdout=PIPE,
+            stderr=errors,
+            env={**os.environ, **_ENVIRONMENT},
+            start_new_session=True,
         )
 
 

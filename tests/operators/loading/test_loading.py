@@ -230,6 +230,8 @@ def test_a_package_cannot_take_the_name_of_ours_or_of_another(installed: Callabl
         ("import nosuch", "notes", "the module notes cannot be imported (notes.py, line 15)"),
         ("x = = 1", "notes.py", "notes.py cannot be imported (notes.py, line 15): SyntaxError"),
         ("", "note.py", "the file note.py does not exist; did you mean notes.py?"),
+        ("", "project/notees.py", "the file project/notees.py does not exist; did you mean project/notes.py?"),
+        ("", "my-shop", "my-shop is not installed yet: `pip install -e .` here"),
         ("", "note:manager", "there is no module 'note' here or installed; did you mean notes?"),
         ("", "folder.py", "folder.py is a folder"),
         ("", "a/b", "'a/b' is not the name of an operator, a file that ends with .py, or module:attribute"),
@@ -238,7 +240,8 @@ def test_a_package_cannot_take_the_name_of_ours_or_of_another(installed: Callabl
 )  # fmt: skip
 def test_a_mistake_is_named_with_what_to_do(write: Write, end: str, reference: str, message: str) -> None:
     write("notes.py", DECLARED + end)
-    write("folder.py/inside", "")
+    for path in ("folder.py/inside", "project/notes.py", "src/my_shop/__init__.py"):
+        write(path, "")
     with pytest.raises(LoadError) as raised:
         load(reference)
     assert message in str(raised.value)

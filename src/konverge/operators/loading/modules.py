@@ -52,7 +52,8 @@ def module_named(name: str) -> ModuleType:
 def module_of_file(path: Path) -> ModuleType:
     """The module that a file is. Raises LoadError."""
     if not path.exists():
-        near = did_you_mean(path.name, [file.name for file in path.parent.glob("*.py")])
+        folder = str(path).removesuffix(path.name)
+        near = did_you_mean(path.name, [file.name for file in path.parent.glob("*.py")], before=folder)
         raise LoadError(f"the file {path} does not exist{near}")
     if not path.is_file():
         raise LoadError(f"{path} is a folder; name a file in it, such as {path / 'operator.py'}")

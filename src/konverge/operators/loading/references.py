@@ -76,6 +76,8 @@ def load(reference: str) -> Operator:
     if match := _FILE.fullmatch(reference):
         return _load_file(Path(match["file"]), match["attribute"] or "")
     match = _MODULE.fullmatch(reference)
+    if Path("src", reference.replace("-", "_"), "__init__.py").is_file() and not _is_module(reference):
+        raise LoadError(f"{reference} is not installed yet: `pip install -e .` here makes it known by that name")
     if match is None:
         near = did_you_mean(reference, known_names())
         raise LoadError(
