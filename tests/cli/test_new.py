@@ -36,6 +36,9 @@ def test_the_test_of_a_new_project_passes(tmp_path: Path, capsys: pytest.Capture
     )  # fmt: skip
     definition = yaml.safe_load(printed.stdout)
     assert definition["metadata"]["name"] == "myshops.shop.example.org"
+    parts = definition["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]
+    for part in ("spec", "status"):
+        assert all(field.get("description") for field in parts[part]["properties"].values()), "for `kubectl explain`"
 
 
 def test_the_commands_know_a_new_project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

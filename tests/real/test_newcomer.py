@@ -201,6 +201,7 @@ def test_each_printed_right_is_needed(
         arguments = [*pod_arguments(installed), "--kubeconfig", str(account)]
         done = newcomer.run("backup", *arguments, check=False)
         assert done.returncode == 1, (resource, verb)
+        assert "`backup rbac` prints roles that grant them" in done.stderr
         assert f"{verb} {resource}" in done.stderr.replace(".example.com", "").replace(".coordination.k8s.io", "")
         tool("replace", "-f", "-", stdin=json.dumps(whole))
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import sys
 import types
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -30,7 +31,8 @@ async def test_the_address_of_the_health_server_is_a_line(client: Client, caplog
 @pytest.mark.parametrize(
     ("file", "spec", "source"),
     [
-        ("/srv/shop/my_operator.py", None, "my_operator.py"),
+        ("/srv/shop/my_operator.py", None, "/srv/shop/my_operator.py"),
+        (str(Path.cwd() / "src/my_operator.py"), None, "src/my_operator.py"),
         ("/srv/shop/backup/__main__.py", "backup.__main__", "backup"),
         ("/srv/shop/backup/operator.py", "backup.operator", "backup.operator"),
         ("/usr/bin/backup", None, __name__),

@@ -240,15 +240,18 @@ async def test_credentials_that_are_refused_end_the_start_at_once(server: ApiSer
 # ------------------------------------------------------------------ kinds
 
 
+@pytest.mark.parametrize(
+    ("program", "command"), [("", "`konverge crd lamps.py | kubectl apply -f -`"), ("lamps", "`lamps crd | kubectl")]
+)
 async def test_a_kind_that_is_missing_is_a_line_at_once_with_the_command_to_install_it(
-    client: Client, lines: Lines
+    client: Client, lines: Lines, program: str, command: str
 ) -> None:
     manager = Manager(client).add(Controller(Lamp, nothing))
-    manager.source = "lamps.py"
+    manager.source, manager.program = "lamps.py", program
     running = asyncio.create_task(manager.serve(stop := asyncio.Event()))
     await asyncio.sleep(0.1)
     (line,) = lines("lamps.tests.konverge.dev (tests.konverge.dev/v1) is not served", logging.WARNING)
-    assert "`konverge crd lamps.py | kubectl apply -f -`" in line
+    assert command in line
     await asyncio.sleep(60)
     assert len(lines("is not served", logging.WARNING)) in (2, 3)
     await client.create(crd(Lamp))

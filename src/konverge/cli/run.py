@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
@@ -152,7 +153,10 @@ async def serve(arguments: argparse.Namespace, operators: list[Operator], settin
             await install_definitions(client, operators)
         manager = make_manager(arguments, operators, settings, client, config.namespace)
         place_webhooks(manager, arguments, config.server)
-        manager.source = " ".join(getattr(arguments, "operators", ()))
+        if "operators" in arguments:
+            manager.source = " ".join(arguments.operators)
+        elif not sys.argv[0].endswith(".py"):
+            manager.program = operators[0].start[0]
         if arguments.debug_folder is None:
             await serve_until_signal(manager)
             return

@@ -95,6 +95,7 @@ def program_source(controllers: Iterable[Controller[Any]]) -> str:
     if spec is not None and spec.name and not spec.name.startswith(("pytest", "konverge.")):
         return str(spec.name).removesuffix(".__main__")
     if file and file.endswith(".py"):
-        return Path(file).name
+        path, here = Path(file), Path.cwd()
+        return str(path.relative_to(here) if path.is_relative_to(here) else path)
     modules = [str(getattr(controller.reconciler, "__module__", "")) for controller in controllers]
     return next((module for module in modules if module), "")

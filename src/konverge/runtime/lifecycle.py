@@ -106,7 +106,7 @@ class Lifecycle:
             self._add_engine(controller, tracked, recorder)
         for informer in self.manager.caches.informers.values():
             informer.quarantine.listeners.append(partial(_report, recorder, informer.spec.resource))
-        log_problems(self.manager.caches, client.server, self.manager.controllers, self._source)
+        log_problems(self.manager.caches, client.server, self.manager.controllers, self._command("crd"))
         besides = Besides(self.manager, client, tracked, recorder, hooks)
         if shares is not None:
             besides.leading = Tracked(shares.fenced_for_leader(client))
@@ -228,7 +228,7 @@ class Lifecycle:
             webhooks = self.manager.webhooks
             if webhooks is not None and webhooks.place is not None:
                 needed += webhooks.place.permissions(webhooks)
-            await require_permissions(client, filter(required, needed), self._source)
+            await require_permissions(client, filter(required, needed), self._command("rbac"))
 
     @property
     def _home_controllers(self) -> list[Controller[Any]]:
@@ -254,9 +254,12 @@ class Lifecycle:
         fleet.recorder = recorder
         return fleet
 
-    @property
-    def _source(self) -> str:
-        return self.manager.source or program_source(self.manager.controllers)
+    def _command(self, verb: str) -> str:
+        """What a user types to print the definitions (`crd`) or roles (`rbac`) of this program; empty if unknown."""
+        if self.manager.program:
+            return f"{self.manager.program} {verb}"
+        source = self.manager.source or program_source(self.manager.controllers)
+        return f"konverge {verb} {source}" if source else ""
 
     def _elector(self, client: Client) -> LeaderElector | None:
         election = self.manager.leader_election

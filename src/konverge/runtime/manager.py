@@ -144,6 +144,8 @@ class Manager:
         """Whether this process runs nothing else: then what its caches hold is always frozen (see `bulk_load`)."""
         self.source = ""
         """What `konverge crd` takes to find its kinds, for messages; by default the program that runs."""
+        self.program = ""
+        """The program that has `crd` and `rbac` as commands of its own, for messages, if it is not `konverge`."""
         self._client = client
         self._recorder = recorder
         if leader_election is not None and sharding is not None:

@@ -123,12 +123,12 @@ class Problems:
         return _Report(cause, f"{name} is not served; waiting for it; {todo}", solved)
 
 
-def log_problems(caches: SharedCaches, server: str, controllers: Iterable[Controller[Any]], source: str) -> None:
-    """Log from now on what keeps these caches from being current."""
+def log_problems(caches: SharedCaches, server: str, controllers: Iterable[Controller[Any]], prints: str) -> None:
+    """Log from now on what keeps these caches from being current; the command `prints` prints the definitions."""
     problems = Problems(
         server,
         own=frozenset(controller.kind.resource for controller in controllers),
-        install=f"`konverge crd {source} | kubectl apply -f -`" if source else "",
+        install=f"`{prints} | kubectl apply -f -`" if prints else "",
         optional=frozenset(caches.informers.keys() - caches.needed),
     )
     for informer in caches.informers.values():

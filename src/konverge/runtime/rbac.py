@@ -147,13 +147,12 @@ def required(permission: Permission) -> bool:
     return (permission.group, permission.resource, permission.verb) != ("coordination.k8s.io", "leases", "watch")
 
 
-async def require_permissions(client: Client, needed: Iterable[Permission], source: str) -> None:
-    """Raises MissingPermissions, which says how to grant them; `konverge rbac` takes `source`."""
+async def require_permissions(client: Client, needed: Iterable[Permission], prints: str) -> None:
+    """Raises MissingPermissions, which says how to grant them: by what the command `prints` prints."""
     if missing := await missing_permissions(client, needed):
         listed = "; ".join(str(permission) for permission in missing)
-        raise MissingPermissions(
-            f"missing permissions: {listed}; `konverge rbac {source}` prints roles that grant them"
-        )
+        hint = f"; `{prints}` prints roles that grant them" if prints else ""
+        raise MissingPermissions(f"missing permissions: {listed}{hint}")
 
 
 async def missing_permissions(client: Client, needed: Iterable[Permission]) -> list[Permission]:
