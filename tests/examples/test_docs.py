@@ -77,6 +77,14 @@ def test_the_tests_of_a_page_pass(page: str, tmp_path: Path) -> None:
     assert f"{SUITES[page]} passed" in done.stdout
 
 
+def test_the_lines_of_our_examples_are_those_of_the_table() -> None:
+    shown = dict(re.findall(r"\(\.\./examples/(\w+\.py)\)[^|]*\| (\d+) \|", (DOCS / "migrating.md").read_text()))
+    examples = sorted((DOCS.parent / "examples").glob("*.py"))[1:]  # but for the first, which is on no topic of kopf's
+    for example in examples:
+        lines = [line.strip() for line in example.read_text().splitlines()]
+        assert int(shown[example.name]) == sum(bool(line) and not line.startswith("#") for line in lines), example.name
+
+
 @pytest.mark.parametrize("page", TRANSLATED)
 def test_a_translation_has_the_blocks_and_parts_of_its_page(page: str) -> None:
     def parts(name: str) -> tuple[list[str], int]:
