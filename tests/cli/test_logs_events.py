@@ -129,6 +129,17 @@ async def test_events_of_an_object_and_its_children_in_order_with_their_counts()
     assert len(warnings) < len(lines) < len(everything)
 
 
+async def test_events_of_the_same_second_are_in_the_order_of_the_server() -> None:
+    async with Cluster(nodes=0, controllers=False) as cluster:
+        for name, reason in (("z", "First"), ("m", "Second"), ("a", "Third")):
+            event = {"apiVersion": "v1", "kind": "Event", "metadata": {"name": name, "namespace": SPACE}}
+            event |= {"involvedObject": {"kind": "Pod", "name": "web", "namespace": SPACE}, "reason": reason}
+            event |= {"firstTimestamp": "2026-01-01T00:00:00Z", "lastTimestamp": "2026-01-01T00:00:00Z"}
+            await cluster.client.create(event)
+        lines = await show(cluster.client, "events")
+    assert [line.split("  ")[2] for line in lines] == ["First", "Second", "Third"]
+
+
 async def test_events_of_children_that_come_later_are_followed() -> None:
     async with Cluster(nodes=1) as cluster:
         client = cluster.client

@@ -46,6 +46,12 @@ async def stream(client: Client, arguments: argparse.Namespace, space: str, out:
     return 0
 
 
+def _order(event: Obj) -> tuple[float, int]:
+    """Times have no fractions of seconds in most events: of two at the same second, the server stored one first."""
+    version = text(mapping(event, "metadata"), "resourceVersion")
+    return last_seen(event), int(version) if version.isdecimal() else 0
+
+
 class View:
     """The events of an object and its children (or of a whole namespace), each shown once per count."""
 
@@ -67,7 +73,7 @@ class View:
             await self._members.look()
         listing = await self._client.list(EVENTS, self._space)
         self._version = listing.metadata.resource_version or ""
-        for event in sorted(listing.items, key=last_seen):
+        for event in sorted(listing.items, key=_order):
             if self._is_ours(event):
                 self._show(event)
 
