@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
+import inspect
 import io
 import signal
 import subprocess
@@ -182,4 +182,4 @@ def test_ctrl_c_cancels_what_runs_and_the_prompt_goes_on(
     assert "cancelled inside" in printed.out
     assert "still here" in printed.out
     assert "KeyboardInterrupt" in printed.err
-    assert asyncio.iscoroutinefunction(prompt.locals["wait"])
+    assert inspect.iscoroutinefunction(prompt.locals["wait"])
