@@ -20,6 +20,7 @@ from konverge.check.findings import Evidence, Findings, Group, by_cause, first_t
 from konverge.check.model import Alarm, Finding, Plan, Run, Setup, Step, Subject, Task
 from konverge.check.names import Names
 from konverge.check.oracles import judge as judge_run
+from konverge.check.oracles.unused import Used, unused
 from konverge.check.planning import OF_INPUT, Planner, faults_only
 from konverge.check.real_rest import always_busy_in, limit_after, pauses_after, quiet_after
 from konverge.check.reference import Reference, reference_of
@@ -70,6 +71,9 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     repeats: int = 1
     """How often a finding is repeated to confirm it: once on virtual time, three times on real time."""
     shrink: bool = True
+    unused_rules: bool = False
+    """Rules of the operator's roles that no run used are a note: roles that were made from declarations ask for no more
+    than those do."""
     quiet: float = 0.0
     limit: float = 0.0
 
@@ -130,6 +134,7 @@ class Campaign:
         self._options = options or Options()
         self._runner, self._judge, self._planner = runner, judge, planner
         self._listener = listener or Listener()
+        self._used = Used()
         self._base = Task(
             subject=subject,
             setup=setup,
@@ -158,6 +163,8 @@ class Campaign:
         outcome = Outcome(base=self._base, reference=reference, notes=[*notes, *_unhealthy(reference)])
         try:
             self._search(outcome, findings, budget)
+            if self._options.unused_rules and not self._options.only:
+                findings.add_reference(self._base, reference.run, reference, unused(self._base.setup, self._used))
             self._conclude(outcome, findings, names, budget)
         except KeyboardInterrupt:
             outcome.interrupted = True
@@ -199,6 +206,7 @@ class Campaign:
 
     def _undisturbed(self, task: Task) -> Run:
         run = self._runner.run(task)
+        self._used.add(run)
         reason = why_no_reference(run)
         if reason:
             raise CouldNotTest(reason, run.log)
@@ -225,6 +233,7 @@ class Campaign:
 
     def _judged(self, task: Task, run: Run, outcome: Outcome, findings: Findings, budget: Budget) -> Plan | None:
         """Notes what a run shows. What a chain of changes had behind its first alarm is left for another run."""
+        self._used.add(run)
         alarms = list(self._judge(run, outcome.reference))
         rest = None
         if task.plan.pattern in OF_INPUT:

@@ -152,7 +152,30 @@ class TimePasses(msgspec.Struct, frozen=True, tag="time"):
     away: bool = False
 
 
-Perturbation = Crash | Refuse | Stale | Lag | Gap | LateOwnWrites | Edit | ApplicationFault | LeaderLost | TimePasses
+class OperatorAway(msgspec.Struct, frozen=True, tag="operator-away"):
+    """The operator ends before a step, and starts when all of it (and of the steps after it) has been done."""
+
+    step: int
+    steps: int = 1
+
+    @property
+    def last(self) -> int:
+        return self.step + self.steps - 1
+
+
+Perturbation = (
+    Crash
+    | Refuse
+    | Stale
+    | Lag
+    | Gap
+    | LateOwnWrites
+    | Edit
+    | ApplicationFault
+    | LeaderLost
+    | TimePasses
+    | OperatorAway
+)
 
 
 # ------------------------------------------------------------------ what the user does
@@ -278,6 +301,8 @@ class Exchange(msgspec.Struct, kw_only=True):
     """The write was guarded by a resourceVersion or uid precondition."""
     error: str = ""
     """The message of a refusal, or the perturbation that hit it."""
+    served: bool = True
+    """Of a forbidden one: the API server has such a resource, so that a permission for it would be of use."""
 
 
 class Change(msgspec.Struct, kw_only=True):

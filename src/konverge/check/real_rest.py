@@ -156,7 +156,7 @@ class RealRest:
     async def wait(self, cluster: Cluster, recorder: Recorder) -> None:
         quiet = self.quiet if self._began else min(self.quiet, FIRST)
         self._began = True
-        short, says_nothing = self._short(recorder.step_name)
+        short, says_nothing = (LEAST, True) if recorder.away else self._short(recorder.step_name)
         began = recorder.now()
         activity = Activity(began)
         watch = _Watch(cluster, recorder, activity)
@@ -213,7 +213,7 @@ class _Watch:
         """Controllers of the cluster have work, or the operator is not up."""
         recorder = self._recorder
         if recorder.down:
-            return True
+            return not recorder.away
         if not recorder.asked and now - recorder.started < STARTED:
             return True
         scheduler = self._cluster.scheduler

@@ -17,6 +17,8 @@ import msgspec
 from konverge.check.differences import Masks
 from konverge.check.findings import Evidence, group_of
 from konverge.check.model import Alarm, Apply, Finding, Obj, Plan, Run, Setup, Step, Task, encode
+from konverge.check.oracles.unused import FIELD as UNUSED_RULES
+from konverge.check.oracles.unused import Used, unused
 from konverge.check.reference import Reference
 from konverge.check.shrink import Judge
 
@@ -96,6 +98,8 @@ def again(replay: Replay, runner: _Runner, judge: Judge) -> tuple[Evidence, bool
     if run.problem:
         raise ReplayError(f"the operator could not be run: {run.problem}")
     alarms = [] if run.missed else list(judge(run, reference))
+    if replay.alarm.field == UNUSED_RULES:
+        alarms += unused(task.setup, Used([run]))
     wanted = group_of(replay.alarm)
     same = [alarm for alarm in alarms if group_of(alarm) == wanted]
     return Evidence(task, run, reference, [*same[:1], *(alarm for alarm in alarms if alarm not in same)]), bool(same)

@@ -7,6 +7,7 @@ is known (`Rest`) and in who starts the operator (`konverge.check.operator.Opera
 from __future__ import annotations
 
 import asyncio
+import functools
 import os
 import time
 from contextlib import AsyncExitStack
@@ -16,7 +17,20 @@ from konverge.check.gate.core import Gate, Perturber
 from konverge.check.gate.perturbers import perturber_for
 from konverge.check.gate.recorder import RESTLESS, Recorder, writing
 from konverge.check.locks import is_lock, release
-from konverge.check.model import Change, Checkpoint, Edit, Exit, Obj, Plan, Ref, Run, Step, Task, TimePasses
+from konverge.check.model import (
+    Change,
+    Checkpoint,
+    Edit,
+    Exit,
+    Obj,
+    OperatorAway,
+    Plan,
+    Ref,
+    Run,
+    Step,
+    Task,
+    TimePasses,
+)
 from konverge.check.old_requests import OldApis
 from konverge.check.operator import CannotStart, Incarnation, Operator
 from konverge.check.user import User
@@ -103,7 +117,8 @@ class Supervisor:
     def __init__(self, operator: Operator, cluster: Cluster, gate: Gate, run: Run) -> None:
         self._operator, self._cluster, self._gate, self._run = operator, cluster, gate, run
         self._crash = asyncio.Event()
-        self._why = ""
+        self._wanted, self._gone = asyncio.Event(), asyncio.Event()
+        self._wanted.set()
         self.incarnation: Incarnation | None = None
         self.gave_up = ""
         gate.crash = self.crash
@@ -111,15 +126,30 @@ class Supervisor:
 
     def crash(self, why: str) -> None:
         """End the present incarnation, as soon as the caller waits for something."""
-        self._why = why
         self._run.hit.append(why)
         self._gate.recorder.down = True
         self._crash.set()
+
+    async def stop(self) -> None:
+        """End the operator until it is wanted again; returns when it is gone."""
+        self._wanted.clear()
+        self._gone.clear()
+        self._gate.recorder.away = True
+        self.crash("the operator is away")
+        await self._gone.wait()
+
+    def start(self) -> None:
+        """After `stop`."""
+        self._gate.recorder.away = False
+        self._wanted.set()
 
     async def serve(self) -> None:
         ends = 0
         recorder = self._gate.recorder
         while True:
+            if not self._wanted.is_set():
+                self._gone.set()
+                await self._wanted.wait()
             recorder.starts()
             self._crash.clear()
             self.incarnation = await self._operator.start(self._cluster, self._gate)
@@ -164,6 +194,7 @@ async def perform(task: Task, operator: Operator, rest: Rest, cluster: Cluster, 
     handler = OldApis(cluster.server.handle) if task.setup.old_apis else cluster.server.handle
     gate = Gate(handler, recorder, token=token)
     gate.applications = cluster.applications
+    gate.serves = functools.partial(_is_served, cluster)
     contacts = _contacts(cluster, recorder)
     perturbers = _attach(task.plan, gate)
     recorder.begin()
@@ -189,6 +220,10 @@ async def perform(task: Task, operator: Operator, rest: Rest, cluster: Cluster, 
     run.missed = any(not perturber.done for perturber in perturbers)
     run.seconds, run.cpu = time.perf_counter() - began, cpu_seconds() - used
     return run
+
+
+def _is_served(cluster: Cluster, resource: str) -> bool:
+    return any(f"{item.resource.group}/{item.resource.plural}" == resource for item in cluster.server.registry)
 
 
 def _contacts(cluster: Cluster, recorder: Recorder) -> dict[str, set[int]]:
@@ -268,6 +303,18 @@ class Scene:
             await _ended(waiting)
             self._gap = max(self._gap, self.rest.gap)
 
+    async def stop(self) -> None:
+        """The operator is away from now on."""
+        stopping = asyncio.create_task(self._supervisor.stop(), name="stops the operator")
+        try:
+            await asyncio.wait([stopping, self._serving], return_when=asyncio.FIRST_COMPLETED)
+            self._raise_if_dead()
+        finally:
+            await _ended(stopping)
+
+    def start(self) -> None:
+        self._supervisor.start()
+
     async def _hurried(self) -> bool:
         """Whether the next step comes without rest: what the operator does not see may keep it busy until then."""
         if not any(perturber.hurries for perturber in self.perturbers):
@@ -311,7 +358,7 @@ class Scene:
             state=state,
             rested=rested,
             refused=refused,
-            blind=any(perturber.holds for perturber in self.perturbers),
+            blind=self.recorder.away or any(perturber.holds for perturber in self.perturbers),
             gap=self._gap,
             noise=self.rest.noise,
             under_way=self.rest.under_way,
@@ -320,9 +367,15 @@ class Scene:
 
 async def _play(run: Run, user: User, scene: Scene) -> None:
     await scene.settle(-1)
+    away = [item for item in run.plan.perturbations if isinstance(item, OperatorAway)]
     for number, step in enumerate(run.steps):
         scene.recorder.step, scene.recorder.step_name = number, step.name
+        if any(item.step == number for item in away):
+            await scene.stop()
         refused = await _act(user, step)
+        if any(item.last == number for item in away):
+            await scene.settle(number)
+            scene.start()
         rested = await scene.settle(number, last=number == len(run.steps) - 1)
         run.checkpoints.append(scene.checkpoint(step.name, rested=rested, refused=refused))
         if not rested or scene.gave_up:

@@ -21,6 +21,7 @@ from konverge.check.model import (
     LateOwnWrites,
     LeaderLost,
     Moment,
+    OperatorAway,
     Perturbation,
     Place,
     Plan,
@@ -88,6 +89,10 @@ def _of_others(item: Perturbation, reference: Reference, names: Names) -> str:
         case TimePasses():
             away = "the API server was away for " if item.away else "nothing happened for "
             return f"after {away}{shown(item.seconds)}"
+        case OperatorAway():
+            names_of_steps = [step.name for step in reference.run.steps[item.step : item.last + 1]]
+            until = f" to “{names_of_steps[-1]}”" if item.steps > 1 else ""
+            return f"after the operator was away during “{names_of_steps[0]}”{until}"
     return ""
 
 

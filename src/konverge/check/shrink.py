@@ -12,7 +12,20 @@ import msgspec
 
 from konverge.check.budget import Budget
 from konverge.check.findings import Evidence, described, group_of
-from konverge.check.model import Alarm, Apply, Edit, Finding, Obj, Plan, Run, Step, Task, TimePasses, encode
+from konverge.check.model import (
+    Alarm,
+    Apply,
+    Edit,
+    Finding,
+    Obj,
+    OperatorAway,
+    Plan,
+    Run,
+    Step,
+    Task,
+    TimePasses,
+    encode,
+)
 from konverge.check.names import Names
 from konverge.check.reference import Reference
 
@@ -126,7 +139,7 @@ def _fewer_steps(evidence: Evidence) -> Iterator[Task]:
     if needed < len(steps):
         yield _with_steps(task, steps[:needed])
         return
-    if any(isinstance(item, Edit | TimePasses) for item in task.plan.perturbations):
+    if any(isinstance(item, Edit | TimePasses | OperatorAway) for item in task.plan.perturbations):
         return  # they name steps by number
     about = steps[needed - 1].about
     of_field = tuple(step for number, step in enumerate(steps) if number == 0 or step.about == about)

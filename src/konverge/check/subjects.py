@@ -48,6 +48,8 @@ class Checked(msgspec.Struct, kw_only=True):
     setup: Setup
     samples: tuple[Obj, ...] = ()
     notes: list[str] = []
+    roles_given: bool = False
+    """By files, and not made from declarations."""
     operator: Operator | None = None
     """Of a target."""
 
@@ -109,9 +111,16 @@ def _of_profile(made: profile.Profile) -> Checked:
             setup=setup,
             samples=made.samples,
             notes=list(made.notes),
+            roles_given=bool(made.setup.account),
             operator=operator,
         )
-    return Checked(subject=made.subject, setup=made.setup, samples=made.samples, notes=list(made.notes))
+    return Checked(
+        subject=made.subject,
+        setup=made.setup,
+        samples=made.samples,
+        notes=list(made.notes),
+        roles_given=bool(made.setup.account),
+    )
 
 
 def from_target(reference: str, samples: Sequence[str] = ()) -> Checked:

@@ -100,6 +100,7 @@ def _check(arguments: argparse.Namespace, shown: Shown) -> int:
             budget=arguments.budget or checked.budget,
             masks=_masks(arguments.mask),
             repeats=checked.repeats,
+            unused_rules=checked.roles_given,
         )
         with checked.runner(arguments.jobs) as runner:
             campaign = Campaign(

@@ -13,7 +13,7 @@ import pytest
 
 from konverge.check.accounts import granted
 from konverge.check.child_run import run_child
-from konverge.check.model import Crash, Place, Plan, Run, Setup, Task, encode
+from konverge.check.model import Crash, OperatorAway, Place, Plan, Run, Setup, Task, encode
 from konverge.check.worker import READY
 from tests.check.child.support import CREATE, DELETE, data, task, written
 
@@ -48,6 +48,17 @@ def test_a_crash_kills_the_process_after_its_write_and_another_starts() -> None:
     assert written(run) == [(1, "create", "second"), (2, "create", "third")]
     assert run.exits == []  # it did not end by itself
     assert [checkpoint.rested for checkpoint in run.checkpoints] == [True, True]
+
+
+@pytest.mark.spec("K-19")
+def test_a_step_is_done_while_the_program_is_away() -> None:
+    run = perform(task(plan=Plan("crash", (OperatorAway(0),)), steps=(CREATE, DELETE)))
+    assert written(run) == [(2, "create", "second"), (2, "create", "third")]
+    assert [checkpoint.blind for checkpoint in run.checkpoints] == [False, False]
+    assert "configmaps default/third" in run.checkpoints[0].state
+    unseen = perform(task(plan=Plan("crash", (OperatorAway(0, 2),)), steps=(CREATE, DELETE)))
+    assert written(unseen) == []
+    assert [checkpoint.blind for checkpoint in unseen.checkpoints] == [True, False]
 
 
 @pytest.mark.spec("K-05")

@@ -9,7 +9,7 @@ from konverge.check.oracles import judge
 from konverge.check.oracles.crash import crash
 from konverge.check.oracles.finalizers import finalizers, orphans
 from konverge.check.oracles.leader import leader
-from konverge.check.oracles.permissions import permissions, unused
+from konverge.check.oracles.permissions import permissions
 from konverge.check.oracles.secrets import secrets
 from tests.check.oracles.histories import KEY, History, obj, ref, reference
 
@@ -88,26 +88,6 @@ def test_what_the_account_may_not_do_is_said_once() -> None:
     assert [alarm.field for alarm in permissions(run, SANE)] == ["create services"]
     quota = History().request("create", "pods default/a", status=403, error="exceeded quota: small").rest().run
     assert list(permissions(quota, SANE)) == []
-
-
-@pytest.mark.spec("K-40")
-def test_rules_that_are_never_used_are_notes() -> None:
-    run = History().rest().run
-    run.reads = {"get /secrets": 3, "list apps/deployments": 1}
-    rules = [
-        {"apiGroups": [""], "resources": ["secrets"], "verbs": ["get", "delete"]},
-        {"apiGroups": ["apps"], "resources": ["*"], "verbs": ["*"]},
-        {"apiGroups": ["batch"], "resources": ["*"], "verbs": ["*"]},
-        {"apiGroups": [""], "resources": ["nodes"], "verbs": ["*"]},
-    ]
-    role = {"kind": "ClusterRole", "metadata": {"name": "x"}, "rules": rules}
-    notes = unused([role], [run])
-    assert {(alarm.field, *alarm.actual) for alarm in notes} == {
-        ("/secrets", "delete"),
-        ("batch/*", "everything"),
-        ("/nodes", "everything"),
-    }
-    assert {alarm.severity for alarm in notes} == {"low"}
 
 
 @pytest.mark.spec("K-41")

@@ -5,11 +5,14 @@ from __future__ import annotations
 import pytest
 
 from konverge.check.model import (
+    Apply,
     Change,
     Checkpoint,
     Crash,
+    Delete,
     Exchange,
     Moment,
+    OperatorAway,
     Place,
     Plan,
     Ref,
@@ -158,3 +161,20 @@ def test_all_but_the_first_of_a_kind_end_one_step_after_what_they_disturb() -> N
     whole, short, last = (plans[(Crash(item),)] for item in places)
     assert (whole.first, short.first, last.first) == (0, 3, 0)
     assert short.seconds < whole.seconds
+
+
+@pytest.mark.spec("K-19")
+def test_the_operator_is_away_when_something_is_deleted_first_of_all() -> None:
+    sample = {"apiVersion": "demo.dev/v1", "kind": "Thing", "metadata": {"name": "a", "namespace": "default"}}
+    delete = Delete("demo.dev/v1", "Thing", "default", "a")
+    names = ("create", "grow", "shrink", "grow more", "delete", "create again")
+    steps = tuple(Step(name, (delete,) if name == "delete" else (Apply(sample),)) for name in names)
+    run = Run(plan=Plan("reference"), seed=0, steps=steps, seconds=2.0)
+    plans = all_plans(reference_of(run, run), only=["crash"])
+    away = [(plan.perturbations[0], plan.first) for plan in plans if isinstance(plan.perturbations[0], OperatorAway)]
+    assert away[0] == (OperatorAway(4), 0)  # and the step after it, which is the last
+    several = [item for item in away if item[0].steps > 1]
+    assert several == [(OperatorAway(0, 5), 5), (OperatorAway(1, 4), 5)]
+    assert away.index(several[0]) == 1, "the first of each kind, before the second of any"
+    assert {item[0].step for item in away if item[0].steps == 1} == {0, 1, 2, 4}
+    assert all(plan.pattern == "crash" and plan.seconds > 0 for plan in plans)

@@ -77,6 +77,8 @@ class Gate:
         """The stand-ins of the cluster, for perturbations of them."""
         self.crash: Callable[[str], None] = lambda why: None
         """Ends the present incarnation, at once. Set by whoever runs it."""
+        self.serves: Callable[[str], bool] = lambda resource: True
+        """Whether the API server has a resource ("apps/statefulsets"). Set by whoever runs it."""
         self.note: Callable[[str], None] = lambda what: None
         """Says that a perturbation came to pass. Set by whoever runs it."""
         recorder.on_change.append(self._changed)
@@ -146,6 +148,8 @@ class Gate:
         exchange.status = response.status
         if response.status >= 400:
             exchange.error = exchange.error or _message(response.body)
+            if response.status == 403:
+                exchange.served = self.serves("/".join(exchange.resource.split("/")[:2]))
             if exchange.verb not in WRITES and response.status in (401, 403):
                 self.recorder.exchanges.append(exchange)
         if Ref(exchange.resource, exchange.namespace, exchange.name) in self.recorder.locks:

@@ -68,6 +68,8 @@ class Recorder:
         """Leases that it wrote."""
         self.down = False
         """There is no incarnation, but there will be one."""
+        self.away = False
+        """There is none until the check wants one: rest is that of the cluster alone."""
         self.started = 0.0
         """When the present incarnation began."""
         self.asked = False

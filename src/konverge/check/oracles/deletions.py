@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from konverge.check.model import Alarm, Change, Gap, Lag, Perturbation, Run, Severity, TimePasses
+from konverge.check.model import Alarm, Change, Gap, Lag, OperatorAway, Perturbation, Run, Severity, TimePasses
 from konverge.check.oracles.history import deleted_in, edited, identity, key, shared_steps, step_of
 from konverge.check.reference import Reference
 
@@ -30,7 +30,7 @@ DERIVED = frozenset(
 
 def deletions(run: Run, reference: Reference) -> Iterator[Alarm]:
     """More deletions of an object in a step than in the reference, or another uid after it."""
-    if run is reference.run or any(isinstance(item, Gap) for item in run.plan.perturbations):
+    if run is reference.run or any(_passes_unseen(item) for item in run.plan.perturbations):
         return  # after a deletion that passed unseen, what is left of it is deleted late, and rightly so
     steps = shared_steps(run, reference.run)
     normal, known = _counted(reference.run, steps), {key(change) for change in reference.run.changes}
@@ -41,6 +41,10 @@ def deletions(run: Run, reference: Reference) -> Iterator[Alarm]:
             said.add(name)
             yield _alarm(run, step, changes, usual)
     yield from (alarm for alarm in _recreated(run, reference, steps) if alarm.object not in said)
+
+
+def _passes_unseen(item: Perturbation) -> bool:
+    return isinstance(item, Gap) or (isinstance(item, OperatorAway) and item.steps > 1)
 
 
 def _counted(run: Run, steps: int) -> dict[tuple[int, str], list[Change]]:

@@ -1,11 +1,10 @@
-"""The operator's account may do what the operator does, and nothing else."""
+"""The operator's account may do what the operator does."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from typing import Any
+from collections.abc import Iterator
 
-from konverge.check.model import Alarm, Obj, Run
+from konverge.check.model import Alarm, Run
 from konverge.check.reference import Reference
 
 
@@ -25,62 +24,11 @@ def permissions(run: Run, reference: Reference) -> Iterator[Alarm]:
 
 
 def _forbidden(run: Run) -> Iterator[tuple[str, str, str]]:
-    """Refusals by authorization; a quota or a namespace that goes away is another matter."""
-    for exchange in run.exchanges:
-        if exchange.status == 403 and " cannot " in exchange.error:
-            yield exchange.verb, exchange.resource, exchange.error
+    """Refusals by authorization; a quota or a namespace that goes away is another matter.
 
-
-# ------------------------------------------------------------------ rules that are never used
-
-
-def unused(objects: Iterable[Obj], runs: Iterable[Run]) -> list[Alarm]:
-    """What the roles of an operator allow and no run ever did: one note per resource.
-
-    `objects` are those of the setup. Wildcards are one note each; what cannot be tried here (other API groups that are
-    not served, resource names) is left out.
+    Paths that are no resources, and kinds that are not there, are asked for to learn what a cluster is (OpenShift, a
+    certificate manager): who may not, is answered by 403 there as well, and a permission would give it a 404.
     """
-    done: set[tuple[str, str]] = set()
-    for run in runs:
-        for request in run.reads:
-            verb, _, resource = request.partition(" ")
-            done.add((verb, resource))
-    alarms: list[Alarm] = []
-    for role in objects:
-        if role.get("kind") in ("Role", "ClusterRole"):
-            alarms += _unused_rules(role, done)
-    return alarms
-
-
-def _unused_rules(role: Obj, done: set[tuple[str, str]]) -> Iterator[Alarm]:
-    name = f"{role['kind']} {role['metadata']['name']}"
-    for rule in role.get("rules") or ():
-        for resource, verbs in _idle(rule, done):
-            yield Alarm(
-                oracle="permissions",
-                severity="low",
-                object=name,
-                field=resource,
-                sentence=f"{name} allows {', '.join(verbs)} of {resource.removeprefix('/')}, which was never used",
-                actual=verbs,
-            )
-
-
-def _idle(rule: dict[str, Any], done: set[tuple[str, str]]) -> Iterator[tuple[str, list[str]]]:
-    used = {resource for _, resource in done}
-    for group in rule.get("apiGroups") or ():
-        for plural in rule.get("resources") or ():
-            resource = f"{group}/{plural}"
-            if "*" in resource:
-                if not any(_covers(group, plural, item) for item in used):
-                    yield resource, ["everything"]
-                continue
-            verbs = [verb for verb in rule.get("verbs") or () if verb != "*" and (verb, resource) not in done]
-            every = "*" in (rule.get("verbs") or ()) and resource not in used
-            if verbs or every:
-                yield resource, verbs or ["everything"]
-
-
-def _covers(group: str, plural: str, resource: str) -> bool:
-    one, _, other = resource.partition("/")
-    return group in ("*", one) and plural in ("*", other)
+    for exchange in run.exchanges:
+        if exchange.status == 403 and exchange.served and " cannot " in exchange.error:
+            yield exchange.verb, exchange.resource, exchange.error

@@ -15,7 +15,7 @@ import msgspec
 
 from konverge.check.model import Crash, Edit, Gap, Plan, Stale
 from konverge.check.plans.application import applications
-from konverge.check.plans.crash import crashes, pairs
+from konverge.check.plans.crash import pairs, restarts
 from konverge.check.plans.edits import edits
 from konverge.check.plans.errors import errors
 from konverge.check.plans.gaps import gaps, late_own_writes
@@ -29,7 +29,7 @@ from konverge.check.reference import Reference
 Generator = Callable[[Reference], Iterable[Plan]]
 
 GENERATORS: dict[str, Generator] = {
-    "crash": crashes,
+    "crash": restarts,
     "stale": stale,
     "gap": gaps,
     "own-writes": late_own_writes,

@@ -1,6 +1,7 @@
 """A crash after every write of the operator that changed something, and before the first one of every step.
 
-A crash before any other write leaves what a crash after the write before it leaves.
+A crash before any other write leaves what a crash after the write before it leaves. And an operator that is away while
+the user goes on.
 """
 
 from __future__ import annotations
@@ -8,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from konverge import clock
-from konverge.check.model import Crash, Plan
+from konverge.check.model import Crash, Delete, OperatorAway, Plan
 from konverge.check.plans.writes import distinct, effective, place_of, step_of
 from konverge.check.reference import Reference
 
@@ -16,6 +17,34 @@ PAIRS = 12
 """Pairs of crashes, at most."""
 FARTHEST = 3
 """So many writes after the first crash comes the second, at most: in the recovery, and not after it."""
+
+
+MOST_ABSENCES = 4
+"""Single steps in which the operator is away, at most."""
+
+
+def restarts(reference: Reference) -> Iterator[Plan]:
+    """Of the pattern "crash"."""
+    yield from crashes(reference)
+    yield from absences(reference)
+
+
+def absences(reference: Reference) -> Iterator[Plan]:
+    """The operator is away during a step, deletions first; and during all that becomes of a custom resource.
+
+    What it has not seen need not leave behind what the reference left behind: such a run ends with the deletion.
+    """
+    steps = reference.run.steps
+    deletions = [
+        number for number, step in enumerate(steps) if any(isinstance(action, Delete) for action in step.actions)
+    ]
+    order = sorted(range(len(steps)), key=lambda number: number not in deletions)
+    for number in order[:MOST_ABSENCES]:
+        yield Plan("crash", (OperatorAway(number),))
+    for begin in (0, 1):
+        last = next((number for number in deletions if number > begin), None)
+        if last is not None:
+            yield Plan("crash", (OperatorAway(begin, last - begin + 1),), first=last + 1)
 
 
 def crashes(reference: Reference) -> Iterator[Plan]:

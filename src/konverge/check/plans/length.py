@@ -17,6 +17,7 @@ from konverge.check.model import (
     Lag,
     LeaderLost,
     Moment,
+    OperatorAway,
     Perturbation,
     Place,
     Plan,
@@ -48,7 +49,7 @@ class Length:
         """Up to the step after the last one that it disturbs."""
         steps = [self._step(item) for item in plan.perturbations]
         known = [step for step in steps if step is not None]
-        if plan.steps is not None or not known or len(known) < len(steps):
+        if plan.steps is not None or plan.first or not known or len(known) < len(steps):
             return plan
         first = max(known) + 2
         return msgspec.structs.replace(plan, first=first) if first < len(self._run.steps) else plan
@@ -64,6 +65,8 @@ class Length:
                 return self._moments.get(item.until or item.since)
             case TimePasses() | Edit():
                 return item.step
+            case OperatorAway():
+                return item.last
         return None
 
     def estimated(self, plan: Plan) -> Plan:

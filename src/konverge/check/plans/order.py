@@ -12,6 +12,7 @@ from konverge.check.model import (
     Lag,
     LateOwnWrites,
     LeaderLost,
+    OperatorAway,
     Perturbation,
     Place,
     Plan,
@@ -66,6 +67,8 @@ def _kind(item: Perturbation) -> tuple[str, ...]:
             return (item.resource,)
         case Edit():
             return (item.ref.resource, item.subresource, "delete" if item.patch is None else ",".join(item.patch))
+        case OperatorAway():
+            return ("away", "one step" if item.steps == 1 else "several")
     return (type(item).__name__,)
 
 
@@ -89,6 +92,8 @@ def _value(item: Perturbation) -> int:
             return 0 if item.since.resource in ("/pods", "/events") else 15
         case Edit():
             return 10 if item.ref.resource in _LASTING else 0
+        case OperatorAway():
+            return 10
     return 0
 
 
