@@ -17,6 +17,7 @@ from konverge.check.budget import GRACE, Budget
 from konverge.check.conclusion import Conclusion
 from konverge.check.differences import Masks
 from konverge.check.findings import Evidence, Findings, Group, by_cause, first_turn, group_of
+from konverge.check.inputs import anew
 from konverge.check.model import Alarm, Finding, Plan, Run, Setup, Step, Subject, Task
 from konverge.check.names import Names
 from konverge.check.oracles import judge as judge_run
@@ -135,6 +136,7 @@ class Campaign:
         self._runner, self._judge, self._planner = runner, judge, planner
         self._listener = listener or Listener()
         self._used = Used()
+        self._without_effect: set[str] = set()
         self._base = Task(
             subject=subject,
             setup=setup,
@@ -222,28 +224,41 @@ class Campaign:
         try:
             for task, run in self._performed(waiting, budget):
                 done += 1
-                rest = self._judged(task, run, outcome, findings, budget)
-                if rest is not None:
-                    waiting.append(rest)
-                    total += 1
+                more = self._judged(task, run, outcome, findings, budget)
+                waiting.extendleft(reversed(more))  # what it is worth has not changed
+                total += len(more)
                 self._listener.progress(task.plan.pattern, done, total)
         finally:
             outcome.left_out = dict(Counter(plan.pattern for plan in waiting))
             outcome.searched = budget.used
 
-    def _judged(self, task: Task, run: Run, outcome: Outcome, findings: Findings, budget: Budget) -> Plan | None:
-        """Notes what a run shows. What a chain of changes had behind its first alarm is left for another run."""
+    def _judged(self, task: Task, run: Run, outcome: Outcome, findings: Findings, budget: Budget) -> list[Plan]:
+        """Notes what a run shows.
+
+        What a chain of changes had behind its first alarm is left for another run, and a change without effect is
+        tried on a new custom resource: both come back as plans.
+        """
         self._used.add(run)
         alarms = list(self._judge(run, outcome.reference))
-        rest = None
+        more: list[Plan] = []
         if task.plan.pattern in OF_INPUT:
             alarms, rest = first_turn(run, alarms)
+            more = [*self._anew(task.plan, alarms), *([rest] if rest is not None else [])]
         outcome.performed.append(_performed(run, alarms))
         for mine in by_cause(run, alarms):
             first = findings.add(task, run, outcome.reference, mine, after=budget.used)
             if first is not None:
                 self._listener.found(first)
-        return rest
+        return more
+
+    def _anew(self, plan: Plan, alarms: Iterable[Alarm]) -> Iterator[Plan]:
+        """For every field whose change had no effect and should have had one, once."""
+        for alarm in alarms:
+            if alarm.oracle == "effect" and alarm.severity != "low" and alarm.field not in self._without_effect:
+                self._without_effect.add(alarm.field)
+                made = anew(plan, alarm.step)
+                if made is not None:
+                    yield made
 
     def _performed(self, plans: deque[Plan], budget: Budget) -> Iterator[tuple[Task, Run]]:
         """Runs as they end, as many at once as there are jobs. Takes plans as long as there is time."""

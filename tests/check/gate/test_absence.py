@@ -7,7 +7,7 @@ import pytest
 from konverge.check.model import OperatorAway, Plan, Run
 from konverge.check.oracles import judge
 from tests.check.gate.test_errors import config, small
-from tests.check.small import CONFIGS, THINGS, Api, Caches, Small, create, delete, reference, run
+from tests.check.small import CLAIMS, CONFIGS, THINGS, Api, Caches, Small, create, delete, reference, run
 
 STEPS = (create("create", size=1), create("grow", size=2), delete(), create("create again", size=3))
 
@@ -37,6 +37,30 @@ def test_several_steps_pass_unseen_and_their_states_are_not_compared() -> None:
     assert "configmaps default/a" not in made.checkpoints[2].state
     assert config(made)["data"] == {"size": "3"}
     assert judge(made, reference(small, STEPS)) == []
+
+
+async def keep_claim(api: Api, caches: Caches) -> None:
+    """A claim outlives its thing, with what was asked for last."""
+    for name, item in caches[THINGS].items():
+        metadata = {"name": name, "labels": {"size": str(item["spec"]["size"])}}
+        asked = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
+        if await api.get(CLAIMS, name) is None:
+            await api.create(CLAIMS, {"metadata": metadata, "spec": asked})
+        else:
+            await api.patch(CLAIMS, name, {"metadata": metadata})
+
+
+@pytest.mark.spec("K-19")
+def test_what_outlives_a_custom_resource_need_not_have_what_was_never_seen() -> None:
+    steps = STEPS[:3]
+    sane = reference(lambda: Small(keep_claim), steps)
+    unseen = run(lambda: Small(keep_claim), steps, Plan("crash", (OperatorAway(1, 2),)))
+    labels = [
+        made.checkpoints[2].state["persistentvolumeclaims default/a"]["metadata"]["labels"]
+        for made in (sane.run, unseen)
+    ]
+    assert labels == [{"size": "2"}, {"size": "1"}]
+    assert judge(unseen, sane) == []
 
 
 async def tidy_when_seen(api: Api, caches: Caches) -> None:

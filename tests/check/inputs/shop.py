@@ -82,6 +82,7 @@ MISTAKES = (
     "waits for health",
     "keeps a part that is off",
     "ignores the color",
+    "labels what is new",
 )
 
 
@@ -148,6 +149,8 @@ class _Shop:
         present = self.caches[SERVICES].get(self.name)
         if self.mistake == "keeps labels" and present is not None:
             labels = {**(present["metadata"].get("labels") or {}), **labels}
+        if self.mistake == "labels what is new" and present is not None:
+            labels = present["metadata"].get("labels") or {}
         wanted = {
             "apiVersion": "v1",
             "kind": "Service",

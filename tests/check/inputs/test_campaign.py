@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import json
 from itertools import pairwise
 
 import pytest
 
+from konverge.check.campaign import Campaign, Options, Outcome
 from konverge.check.inputs import Admission, campaign, remainder
-from konverge.check.model import Alarm, Apply, Plan, Step
+from konverge.check.model import Alarm, Apply, Plan, Run, Setup, Step, Subject, Task
+from konverge.check.planning import Planned
+from konverge.check.workload import basic
 from konverge.operators.catalog import find
 
 from . import shop
@@ -165,6 +169,65 @@ def test_what_is_behind_an_alarm_starts_from_the_sample() -> None:
     assert [step.name for step in rest.steps or ()] == ["create", *names[position + 1 :]]
     assert remainder(plan, names[-1]) is None
     assert remainder(plan, "no such step") is None
+
+
+class Shops:
+    """Runs of the shop with a mistake."""
+
+    jobs = 1
+
+    def __init__(self, mistake: str) -> None:
+        self._mistake = mistake
+        self.plans: list[Plan] = []
+
+    def run(self, task: Task) -> Run:
+        self.plans.append(task.plan)
+        return shop.run(self._mistake, task.plan, task.seed)
+
+
+def checked(mistake: str, *plans: Plan) -> tuple[Outcome, list[list[str]]]:
+    """A check with these plans: what is found, and the steps of the runs beside the two references."""
+    runner = Shops(mistake)
+    setup = Setup(objects=(shop.DEFINITION,), nodes=1)
+    options = Options(shrink=False, repeats=0)
+    made = Campaign(
+        Subject(), setup, basic([shop.SAMPLE]), runner, options, planner=lambda *_: Planned(list(plans))
+    ).check()
+    return made, [[step.name for step in plan.steps or ()] for plan in runner.plans[2:]]
+
+
+@pytest.mark.spec("K-25")
+def test_a_change_without_effect_is_tried_on_a_new_custom_resource() -> None:
+    labels = plan_with("spec.labels: add, change, remove")
+    outcome, steps = checked("labels what is new", labels)
+    name = "spec.labels: add, change, remove"
+    assert steps[1] == ["create", name, f"{name}, deleted", f"{name}, created again"]
+    worst = outcome.findings[0].alarm
+    assert (worst.oracle, worst.severity) == ("path-dependence", "high")
+    assert (worst.object, worst.field) == ("services default/corner", "metadata.labels")
+    assert len(steps) == 2, "once for each field"
+    assert checked("", labels)[0].findings == []
+
+
+@pytest.mark.spec("K-23")
+def test_what_is_behind_an_alarm_comes_next() -> None:
+    plan, other = plan_with("spec.labels: add, change, remove"), PLANS[-1]
+    _, steps = checked("keeps labels", plan, other)
+    rest = remainder(plan, "spec.labels: add, change, remove")
+    assert rest is not None
+    assert steps[1] == [step.name for step in rest.steps or ()]
+    assert steps[-1] == [step.name for step in other.steps or ()]
+
+
+@pytest.mark.spec("K-23")
+def test_texts_that_cannot_be_read_are_among_the_first_mistakes() -> None:
+    more = {"version": {"type": "string"}, "backupImage": {"type": "string"}, "nodeSelector": shop.TEXTS}
+    spec = {**shop.SPEC, "properties": {**shop.SPEC["properties"], **more}}
+    definition = json.loads(json.dumps(shop.DEFINITION))
+    definition["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"] = spec
+    sample = {**shop.SAMPLE, "spec": {**shop.SAMPLE["spec"], "version": "1.2.3"}}
+    first = next(plan for plan in campaign([sample], [definition]) if plan.pattern == "recovery")
+    assert "spec.version: no version at all" in [step.name for step in first.steps or ()]
 
 
 def test_seeds_change_the_order_and_nothing_else() -> None:

@@ -190,6 +190,35 @@ def _on_top(current: Obj, change: ChangeOfInput, admission: Admission) -> Obj | 
     return made if made != current and not admission.errors(made, current) else None
 
 
+def anew(plan: Plan, step: str) -> Plan | None:
+    """The turn of a step once more, and then the custom resource deleted and created as the step had it.
+
+    A change that led to nothing is a mistake of the operator if a new custom resource leads to something else.
+
+    >>> sample, changed = (Apply({"kind": "A", "metadata": {"name": "a"}, "spec": n}) for n in (1, 2))
+    >>> steps = (Step("create", (sample,)), Step("x: up", (changed,)), Step("x: up, back", (sample,)))
+    >>> [step.name for step in anew(Plan("input", steps=steps), "x: up").steps]
+    ['create', 'x: up', 'x: up, deleted', 'x: up, created again']
+    """
+    steps = plan.steps or ()
+    names = [item.name for item in steps]
+    if step not in names or step.endswith(" too"):
+        return None
+    position = names.index(step)
+    begin = max(number for number in range(position) if number == 0 or names[number].endswith(_ENDS)) + 1
+    objects = [action.object for action in steps[0].actions if isinstance(action, Apply)]
+    changed = [action.object for action in steps[position].actions if isinstance(action, Apply)]
+    sample = next((obj for obj in objects if changed and _is_same(obj, changed[-1])), None)
+    if sample is None:
+        return None
+    made = (steps[0], *steps[begin : position + 1], *_anew(steps[position], objects, sample))
+    return msgspec.structs.replace(plan, steps=made)
+
+
+_ENDS = (", back", ", created again")
+"""How the last step of a turn is named."""
+
+
 def remainder(plan: Plan, step: str) -> Plan | None:
     """What a plan of the campaign had behind the turn of this step: after an alarm, it starts from the sample again.
 
@@ -202,7 +231,7 @@ def remainder(plan: Plan, step: str) -> Plan | None:
     if step not in names:
         return None
     position = names.index(step)
-    while position < len(names) - 1 and not names[position].endswith((", back", ", created again", "create")):
+    while position < len(names) - 1 and not names[position].endswith((*_ENDS, "create")):
         position += 1
     rest = steps[position + 1 :]
     return msgspec.structs.replace(plan, steps=(steps[0], *rest)) if rest else None

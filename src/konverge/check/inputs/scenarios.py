@@ -96,7 +96,7 @@ def named_texts(field: Field, value: Any) -> Iterator[Proposal]:
 
 def node_selector(field: Field, value: Any) -> Iterator[Proposal]:
     now = dict(given(value, {}))
-    yield Proposal(name="add, remove", values=({**now, "kubernetes.io/os": "linux"},), worth=72)
+    yield Proposal(name="add, remove", values=({**now, "kubernetes.io/os": "linux"},), worth=84)
     yield Proposal(
         name="a selector that no node has", values=({**now, "node-a": "missing"},), worth=82, bad=True
     )  # fmt: skip
@@ -168,7 +168,13 @@ def listed(make: Callable[[str], Obj], worth: int) -> Scenario:
     return scenario
 
 
-def fixed(*values: Any, bad: tuple[Any, ...] = (), worth: int = 60, name: str = "another value") -> Scenario:
+MALFORMED = 80
+"""What is worth a text that a program has to read and cannot: those that do not expect it end, at every start."""
+
+
+def fixed(
+    *values: Any, bad: tuple[Any, ...] = (), worth: int = 60, bad_worth: int = 0, name: str = "another value"
+) -> Scenario:
     """The same values whatever the field has; those that are objects are merged into it."""
 
     def scenario(field: Field, value: Any) -> Iterator[Proposal]:
@@ -181,7 +187,9 @@ def fixed(*values: Any, bad: tuple[Any, ...] = (), worth: int = 60, name: str = 
         if others:
             yield Proposal(name=name, values=others, worth=worth)
         for item in bad:
-            yield Proposal(name="a value that cannot work", values=(merged(item),), worth=worth // 2, bad=True)
+            yield Proposal(
+                name="a value that cannot work", values=(merged(item),), worth=bad_worth or worth // 2, bad=True
+            )
 
     return scenario
 
@@ -223,7 +231,7 @@ def version(field: Field, value: Any) -> Iterator[Proposal]:
     if isinstance(now, str) and (number := re.search(r"(\d+)(\D*)$", now)):
         newer = f"{now[: number.start()]}{int(number[1]) + 1}{number[2]}"
         yield Proposal(name="the next version", values=(newer,), worth=64)
-    yield Proposal(name="no version at all", values=("none",), worth=30, bad=True)
+    yield Proposal(name="no version at all", values=("none",), worth=MALFORMED, bad=True)
 
 
 def pointer(field: Field, value: Any) -> Iterator[Proposal]:
@@ -266,8 +274,8 @@ SCENARIOS: dict[str, Scenario] = {
     "ServiceAccount": fixed(bad=("account-a",), worth=50),
     "PriorityClass": fixed(bad=("priority-a",), worth=50),
     "PullPolicy": fixed("Always", "IfNotPresent", worth=48),
-    "Cron": fixed("*/5 * * * *", bad=("never",), worth=64),
-    "Duration": fixed("90s", "45s", bad=("-1s",), worth=55),
+    "Cron": fixed("*/5 * * * *", bad=("never",), worth=64, bad_worth=MALFORMED),
+    "Duration": fixed("90s", "45s", bad=("soon", "-1s"), worth=55, bad_worth=MALFORMED - 10),
     "Port": port,
     "Version": version,
 }

@@ -7,11 +7,13 @@ from collections.abc import Iterator
 import msgspec
 
 from konverge.check.differences import ABSENT
-from konverge.check.model import Alarm, Checkpoint, Edit, Obj, Run, Severity
+from konverge.check.model import Alarm, Checkpoint, Edit, Obj, OperatorAway, Run, Severity
 from konverge.check.normal import compared, counted, made_by_others, normal
 from konverge.check.oracles.history import custom_resources, identity
 from konverge.check.oracles.status import says_ready
 from konverge.check.reference import Reference
+
+_DELETION = "metadata.deletionTimestamp"
 
 
 def state(run: Run, reference: Reference) -> Iterator[Alarm]:
@@ -21,12 +23,15 @@ def state(run: Run, reference: Reference) -> Iterator[Alarm]:
     others = made_by_others((run, reference.run))
     said: set[tuple[str, str, str]] = set()
     before = _before_gap(run, reference)
+    unseen = any(isinstance(item, OperatorAway) and item.steps > 1 for item in run.plan.perturbations)
     for checkpoint, expected in pairs(run, reference):
         if is_disowned(run, checkpoint, expected):
             return
         for alarm in _compared(checkpoint, expected, reference, others):
             if before is not None and alarm.actual == 0 and not alarm.field and alarm.object not in before:
                 continue  # what only the state that passed unseen would have left behind
+            if unseen and alarm.field and alarm.field != _DELETION:
+                continue  # what outlives a custom resource need not have what was asked for unseen
             if run.plan.pattern == "edits" and alarm.field and alarm.severity == "high":
                 alarm = msgspec.structs.replace(alarm, severity="medium")  # others asked for it: it is not repaired
             if alarm.group not in said:
@@ -102,7 +107,7 @@ def _fields(
             oracle="state",
             severity="high",
             object=key,
-            field="metadata.deletionTimestamp",
+            field=_DELETION,
             sentence=f"{key} is {'not ' if one['metadata'].get('deletionTimestamp') else ''}being deleted, for ever",
             step=checkpoint.step,
         )
