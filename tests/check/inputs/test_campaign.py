@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from itertools import pairwise
+from typing import Any
 
 import pytest
 
@@ -219,15 +220,40 @@ def test_what_is_behind_an_alarm_comes_next() -> None:
     assert steps[-1] == [step.name for step in other.steps or ()]
 
 
-@pytest.mark.spec("K-23")
-def test_texts_that_cannot_be_read_are_among_the_first_mistakes() -> None:
-    more = {"version": {"type": "string"}, "backupImage": {"type": "string"}, "nodeSelector": shop.TEXTS}
-    spec = {**shop.SPEC, "properties": {**shop.SPEC["properties"], **more}}
+def with_more(properties: dict[str, Any], **given: Any) -> list[Plan]:
+    """Plans for a shop with more fields, of which the sample has some."""
+    spec = {**shop.SPEC, "properties": {**shop.SPEC["properties"], **properties}}
     definition = json.loads(json.dumps(shop.DEFINITION))
     definition["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"] = spec
-    sample = {**shop.SAMPLE, "spec": {**shop.SAMPLE["spec"], "version": "1.2.3"}}
-    first = next(plan for plan in campaign([sample], [definition]) if plan.pattern == "recovery")
+    sample = {**shop.SAMPLE, "spec": {**shop.SAMPLE["spec"], **given}}
+    return list(campaign([sample], [definition]))
+
+
+def versioned() -> list[Plan]:
+    """With a version, and with more fields to make mistakes with."""
+    more = {"version": {"type": "string"}, "backupImage": {"type": "string"}, "nodeSelector": shop.TEXTS}
+    return with_more(more, version="1.2.3")
+
+
+@pytest.mark.spec("K-23")
+def test_parts_that_the_sample_has_come_before_parts_that_it_has_not() -> None:
+    part = {"type": "object", "properties": {"annotations": shop.TEXTS}}
+    plans = with_more({"backup": part, "web": part}, web={})
+    names = [step.name for plan in plans for step in plan.steps or ()]
+    change = "annotations: add, change, remove"
+    assert names.index(f"spec.web.{change}") < names.index(f"spec.backup.{change}")
+
+
+@pytest.mark.spec("K-23")
+def test_texts_that_cannot_be_read_are_among_the_first_mistakes() -> None:
+    first = next(plan for plan in versioned() if plan.pattern == "recovery")
     assert "spec.version: no version at all" in [step.name for step in first.steps or ()]
+
+
+@pytest.mark.spec("K-23")
+def test_a_mistake_with_a_field_does_not_put_off_what_users_do_with_it() -> None:
+    names = [step.name for plan in versioned() for step in plan.steps or ()]
+    assert names.index("spec.version: the next version") < names.index("spec.greeting: remove")
 
 
 def test_seeds_change_the_order_and_nothing_else() -> None:

@@ -112,11 +112,14 @@ def _turn_of_reference(name: str, there: Action, back: Action, bad: bool) -> Tur
 
 
 def _ranked(turns: Iterable[Turn], chance: Random | None) -> list[Turn]:
-    """By worth; the second change of a field and the second of a kind are worth less than the first of others."""
+    """By worth; the second change of a field and the second of a kind are worth less than the first of others.
+
+    Mistakes are counted for themselves: they have chains of their own.
+    """
     seen: Counter[object] = Counter()
     ranked = []
     for turn in sorted(turns, key=lambda item: _remote(item) - item.worth):
-        same_field = turn.change.field if turn.change is not None else turn.kind
+        same_field = (turn.change.field if turn.change is not None else turn.kind, turn.bad)
         remote = _remote(turn) / (1 if seen[turn.kind] else _FIRST)
         worth = turn.worth - remote - _AGAIN * (seen[turn.kind] + seen[same_field])
         worth += chance.uniform(-5, 5) if chance is not None else 0.0

@@ -37,7 +37,8 @@ class ChangeOfInput(msgspec.Struct, frozen=True, kw_only=True):
     lasting: bool = False
     worth: int = 0
     remote: int = 0
-    """What it is worth less for being far from the root, or inside a type that operators mostly carry over."""
+    """What it is worth less for being far from the root, inside a type that operators mostly carry over, or in a part
+    that the sample does not have."""
     objects: tuple[Obj, ...] = ()
     """What has to be created before."""
 
@@ -92,9 +93,19 @@ def _change(field: Field, proposal: Proposal, sample: Obj, admission: Admission)
         bad=proposal.bad,
         lasting=lasting,
         worth=proposal.worth + (8 if field.given else 0),
-        remote=4 * max(0, field.depth - 2) + (12 if field.inside else 0),
+        remote=4 * max(0, field.depth - 2)
+        + (12 if field.inside else 0)
+        + (0 if _is_in_use(field, sample) else _UNUSED),
         objects=proposal.objects,
     )
+
+
+_UNUSED = 16
+"""What a field is worth less in a part of the custom resource that the sample does not have: most likely it is off."""
+
+
+def _is_in_use(field: Field, sample: Obj) -> bool:
+    return paths.get(sample, field.path[:-1]) is not ABSENT
 
 
 def accepted(base: Obj, last: Obj, field: Field, value: Any, admission: Admission) -> Obj | None:
