@@ -153,29 +153,16 @@ class TimePasses(msgspec.Struct, frozen=True, tag="time"):
 
 
 class OperatorAway(msgspec.Struct, frozen=True, tag="operator-away"):
-    """The operator ends before a step, and starts when all of it (and of the steps after it) has been done."""
+    """The operator ends before a step, and starts when all has been done up to the last of some steps."""
 
     step: int
-    steps: int = 1
-
-    @property
-    def last(self) -> int:
-        return self.step + self.steps - 1
+    last: int
 
 
 Perturbation = (
-    Crash
-    | Refuse
-    | Stale
-    | Lag
-    | Gap
-    | LateOwnWrites
-    | Edit
-    | ApplicationFault
-    | LeaderLost
-    | TimePasses
-    | OperatorAway
-)
+    Crash | Refuse | Stale | Lag | Gap | LateOwnWrites | Edit | ApplicationFault
+    | LeaderLost | TimePasses | OperatorAway
+)  # fmt: skip
 
 
 # ------------------------------------------------------------------ what the user does

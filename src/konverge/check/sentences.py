@@ -91,7 +91,7 @@ def _of_others(item: Perturbation, reference: Reference, names: Names) -> str:
             return f"after {away}{shown(item.seconds)}"
         case OperatorAway():
             names_of_steps = [step.name for step in reference.run.steps[item.step : item.last + 1]]
-            until = f" to “{names_of_steps[-1]}”" if item.steps > 1 else ""
+            until = f" to “{names_of_steps[-1]}”" if item.last > item.step else ""
             return f"after the operator was away during “{names_of_steps[0]}”{until}"
     return ""
 

@@ -105,8 +105,8 @@ STATEFUL = Ref("apps/statefulsets", "default", "rabbit-server")
             "“RabbitmqCluster rabbit was deleted”",
         ),
         (TimePasses(0, 3600.0, away=True), "after the API server was away for 60 min"),
-        (OperatorAway(0), "after the operator was away during “grow”"),
-        (OperatorAway(0, 2), "after the operator was away during “grow” to “delete”"),
+        (OperatorAway(0, 0), "after the operator was away during “grow”"),
+        (OperatorAway(0, 1), "after the operator was away during “grow” to “delete”"),
     ],
 )
 def test_a_perturbation_in_words(perturbation: Perturbation, said: str) -> None:

@@ -52,11 +52,11 @@ def test_a_crash_kills_the_process_after_its_write_and_another_starts() -> None:
 
 @pytest.mark.spec("K-19")
 def test_a_step_is_done_while_the_program_is_away() -> None:
-    run = perform(task(plan=Plan("crash", (OperatorAway(0),)), steps=(CREATE, DELETE)))
+    run = perform(task(plan=Plan("crash", (OperatorAway(0, 0),)), steps=(CREATE, DELETE)))
     assert written(run) == [(2, "create", "second"), (2, "create", "third")]
     assert [checkpoint.blind for checkpoint in run.checkpoints] == [False, False]
     assert "configmaps default/third" in run.checkpoints[0].state
-    unseen = perform(task(plan=Plan("crash", (OperatorAway(0, 2),)), steps=(CREATE, DELETE)))
+    unseen = perform(task(plan=Plan("crash", (OperatorAway(0, 1),)), steps=(CREATE, DELETE)))
     assert written(unseen) == []
     assert [checkpoint.blind for checkpoint in unseen.checkpoints] == [True, False]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 
 from konverge.check.model import (
@@ -169,12 +170,13 @@ def test_the_operator_is_away_when_something_is_deleted_first_of_all() -> None:
     delete = Delete("demo.dev/v1", "Thing", "default", "a")
     names = ("create", "grow", "shrink", "grow more", "delete", "create again")
     steps = tuple(Step(name, (delete,) if name == "delete" else (Apply(sample),)) for name in names)
-    run = Run(plan=Plan("reference"), seed=0, steps=steps, seconds=2.0)
+    rests = [Checkpoint(step=name, revision=1, time=1.0, state={}) for name in names]
+    run = msgspec.structs.replace(written(CREATE).run, steps=steps, checkpoints=rests)
     plans = all_plans(reference_of(run, run), only=["crash"])
     away = [(plan.perturbations[0], plan.first) for plan in plans if isinstance(plan.perturbations[0], OperatorAway)]
-    assert away[0] == (OperatorAway(4), 0)  # and the step after it, which is the last
-    several = [item for item in away if item[0].steps > 1]
-    assert several == [(OperatorAway(0, 5), 5), (OperatorAway(1, 4), 5)]
+    assert away[0] == (OperatorAway(4, 4), 0)  # and the step after it, which is the last
+    several = [item for item in away if item[0].last > item[0].step]
+    assert several == [(OperatorAway(0, 4), 5), (OperatorAway(1, 4), 5)]
     assert away.index(several[0]) == 1, "the first of each kind, before the second of any"
-    assert {item[0].step for item in away if item[0].steps == 1} == {0, 1, 2, 4}
+    assert {item[0].step for item in away if item[0].last == item[0].step} == {0, 1, 2, 4}
     assert all(plan.pattern == "crash" and plan.seconds > 0 for plan in plans)

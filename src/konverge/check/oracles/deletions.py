@@ -44,7 +44,7 @@ def deletions(run: Run, reference: Reference) -> Iterator[Alarm]:
 
 
 def _passes_unseen(item: Perturbation) -> bool:
-    return isinstance(item, Gap) or (isinstance(item, OperatorAway) and item.steps > 1)
+    return isinstance(item, Gap) or (isinstance(item, OperatorAway) and item.last > item.step)
 
 
 def _counted(run: Run, steps: int) -> dict[tuple[int, str], list[Change]]:

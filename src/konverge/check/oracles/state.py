@@ -23,7 +23,7 @@ def state(run: Run, reference: Reference) -> Iterator[Alarm]:
     others = made_by_others((run, reference.run))
     said: set[tuple[str, str, str]] = set()
     before = _before_gap(run, reference)
-    unseen = any(isinstance(item, OperatorAway) and item.steps > 1 for item in run.plan.perturbations)
+    unseen = any(isinstance(item, OperatorAway) and item.last > item.step for item in run.plan.perturbations)
     for checkpoint, expected in pairs(run, reference):
         if is_disowned(run, checkpoint, expected):
             return

@@ -34,17 +34,20 @@ def absences(reference: Reference) -> Iterator[Plan]:
 
     What it has not seen need not leave behind what the reference left behind: such a run ends with the deletion.
     """
-    steps = reference.run.steps
+    run = reference.run
+    if not any(effective(reference)):
+        return
+    steps = [step for step, checkpoint in zip(run.steps, run.checkpoints, strict=False) if checkpoint.rested]
     deletions = [
         number for number, step in enumerate(steps) if any(isinstance(action, Delete) for action in step.actions)
     ]
     order = sorted(range(len(steps)), key=lambda number: number not in deletions)
     for number in order[:MOST_ABSENCES]:
-        yield Plan("crash", (OperatorAway(number),))
+        yield Plan("crash", (OperatorAway(number, number),))
     for begin in (0, 1):
         last = next((number for number in deletions if number > begin), None)
         if last is not None:
-            yield Plan("crash", (OperatorAway(begin, last - begin + 1),), first=last + 1)
+            yield Plan("crash", (OperatorAway(begin, last),), first=last + 1)
 
 
 def crashes(reference: Reference) -> Iterator[Plan]:

@@ -68,7 +68,7 @@ def _kind(item: Perturbation) -> tuple[str, ...]:
         case Edit():
             return (item.ref.resource, item.subresource, "delete" if item.patch is None else ",".join(item.patch))
         case OperatorAway():
-            return ("away", "one step" if item.steps == 1 else "several")
+            return ("away", "one step" if item.last == item.step else "several")
     return (type(item).__name__,)
 
 
