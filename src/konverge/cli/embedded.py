@@ -27,16 +27,13 @@ from konverge.cli.live import PlainView, View, on_screen, watching
 from konverge.cli.operator_stories import announced
 from konverge.cli.progress import Progress
 from konverge.cli.terminal import is_terminal
+from konverge.cli.up_console import Shown, console_of
 from konverge.cli.user_kubeconfig import user_kubeconfigs
 from konverge.client import Client
-from konverge.console import About, Console
-from konverge.console.operators import PAGES
 from konverge.objects.kinds import core_v1
 from konverge.objects.kinds.apps_v1 import Deployment, StatefulSet
 from konverge.operators.catalog import Operator
 from konverge.runtime import Manager
-from konverge.service import Service
-from konverge.service.sign_in import SignIn, link
 from konverge.sim.applications import Simulation
 from konverge.sim.cluster import Cluster
 from konverge.sim.kubelet.behaviour import Rule
@@ -87,7 +84,8 @@ async def serve(arguments: argparse.Namespace, parts: Parts, run: Lifetime, stop
         manager = await stack.enter_async_context(_at_work(cluster, parts.operators, arguments))
         listed = run.folder.path if run.folder is not None else None
         await stack.enter_async_context(announced(manager, listed, "konverge"))
-        console = await stack.enter_async_context(_console(cluster, parts, url, arguments))
+        shown = Shown(cluster, manager, parts.operators, url, arguments.name or DEFAULT)
+        console = await stack.enter_async_context(console_of(shown, parts.folder, arguments.console))
         endpoints = _endpoints(arguments, url, kubeconfig, parts, manager)
         endpoints = replace(endpoints, console=console.url, console_link=console.link, console_token=console.token)
         endpoints = run.serves(replace(endpoints, name=run.name))
@@ -156,46 +154,6 @@ async def _at_work(
         manager.webhooks = manager.webhooks and replace(manager.webhooks, place=cluster.webhook_place())
         async with manager.running():
             yield manager
-
-
-@dataclass(frozen=True, slots=True)
-class ConsolePlaces:
-    """Where the console is, a link that signs in once, and the file with a token. Empty: there is none."""
-
-    url: str = ""
-    link: str = ""
-    token: str = ""
-
-
-@asynccontextmanager
-async def _console(
-    cluster: Cluster, parts: Parts, url: str, arguments: argparse.Namespace
-) -> AsyncIterator[ConsolePlaces]:
-    """The console, and the management service where there is something to manage: its URL, a link that signs in once,
-    a token's file.
-
-    Browsers cannot show the certificate that is in the kubeconfig. The file is for programs like `konverge console`,
-    which makes the next link.
-    """
-    if not arguments.console:
-        yield ConsolePlaces()
-        return
-    token = parts.folder / "console.token"
-    sign_in = SignIn()
-    transport = cluster.server.transport
-    nacos = any(operator.name == "nacos" for operator in parts.operators)
-    service = Service(transport, sign_in=sign_in) if nacos else None
-    about = About(cluster=arguments.name or DEFAULT, server=url, simulated=True)
-    console = Console(transport, about=about, sign_in=sign_in, service=service.handle if service else None, pages=PAGES)
-    async with console.serving() as (host, port):
-        write_private(token, cluster.server.token.encode())
-        code = sign_in.code(cluster.server.token, seconds=None)
-        place = f"http://{host}:{port}"
-        try:
-            yield ConsolePlaces(place, link(place, code), str(token.resolve()))
-        finally:
-            if service is not None:
-                service.stop()
 
 
 def _endpoints(arguments: argparse.Namespace, url: str, kubeconfig: Path, parts: Parts, manager: Manager) -> Endpoints:

@@ -59,8 +59,8 @@ async def announced(manager: Manager, folder: Path | None, name: str) -> AsyncIt
         file.unlink(missing_ok=True)
 
 
-def places_of(server: str) -> list[StoryPlace]:
-    """Where the operators of a local cluster are asked; none for any other cluster."""
+def places_of(server: str, without: str = "") -> list[StoryPlace]:
+    """Where the operators of a local cluster are asked, but for one by its name; none for any other cluster."""
     from konverge.cli.cluster_folders import known_clusters
 
     places = []
@@ -69,6 +69,8 @@ def places_of(server: str) -> list[StoryPlace]:
         if record is None or not record.url or record.url.rstrip("/") != server.rstrip("/"):
             continue
         for file in sorted((folder.path / FOLDER).glob("*.json")):
+            if file.stem == without:
+                continue
             with suppress(OSError, msgspec.MsgspecError):
                 places.append(msgspec.json.decode(file.read_bytes(), type=StoryPlace))
     return places

@@ -25,6 +25,7 @@ from konverge.console.overview import overview
 from konverge.console.pages import Page
 from konverge.console.proxy import PREFIX, Proxy
 from konverge.console.sessions import Owner, Session, Sessions, user_of
+from konverge.console.story.telling import Teller
 from konverge.console.tree import tree, why
 from konverge.service.problems import Problem
 from konverge.service.sign_in import CODES, SignIn
@@ -72,12 +73,13 @@ class Console:
         sign_in: SignIn | None = None,
         service: Handler | None = None,
         pages: Sequence[Page] = (),
+        teller: Teller | None = None,
         secure: bool = False,
         anywhere: bool = False,
     ) -> None:
         """`owner` has credentials that are no token; with `sign_in`, links with a code sign browsers in; `service`
-        answers what the console does not, such as `/api/` and `/docs`; `secure`: browsers reach it by https;
-        `anywhere`: under other names than those of this machine.
+        answers what the console does not, such as `/api/` and `/docs`; `teller` knows a history; `secure`: browsers
+        reach it by https; `anywhere`: under other names than those of this machine.
         """
         self.about = about or About()
         self.sessions = Sessions(transport, owner, secure=secure)
@@ -86,11 +88,14 @@ class Console:
         self._pages = list(pages)
         self._anywhere = anywhere
         self._proxy = Proxy()
+        self._teller = teller or Teller()
         self._answers: dict[tuple[str, str], Answerer] = {
             ("GET", "session"): self._session,
             ("GET", "overview"): overview,
-            ("GET", "tree"): tree,
+            ("GET", "tree"): self._tree,
             ("GET", "why"): why,
+            ("GET", "story"): self._teller.story,
+            ("GET", "story/stream"): self._teller.stream,
             ("GET", "pages"): self._own_pages,
         }
 
@@ -203,6 +208,9 @@ class Console:
             "pages": self._pages,
         }
         return json_answer(known)
+
+    async def _tree(self, call: Call) -> Response:
+        return await tree(call, self._teller.revisions)
 
     async def _own_pages(self, call: Call) -> Response:
         return json_answer(self._pages)

@@ -16,7 +16,7 @@ from konverge.client.discovery import Served
 from konverge.console.answers import json_answer
 from konverge.console.call import Call
 from konverge.console.views import HEALTHS, Kinds, View, explained
-from konverge.explain import Explainer, Gatherer, Health, grouped
+from konverge.explain import Answer, Explainer, Gatherer, Health, World, grouped
 from konverge.explain.needs import NOT_IN_OVERVIEWS
 from konverge.wire.message import Response
 
@@ -62,9 +62,17 @@ async def _read(client: Client) -> View:
     return {
         "namespaces": sorted(ref.name for ref in gatherer.world.of_kind("Namespace")),
         "kinds": [_kind(entry, counts, healths) for entry in served],
-        "problems": [{**await explained(first, kinds), "others": len(members) - 1} for first, members in groups],
+        "problems": [
+            {**await explained(first, kinds), "others": _others(members, gatherer.world)} for first, members in groups
+        ],
         "unread": gatherer.unread,
     }
+
+
+def _others(members: list[Answer], world: World) -> int:
+    """How many more objects have the same cause; what another of them owns does not count."""
+    refs = {answer.ref for answer in members}
+    return sum(refs.isdisjoint(world.owners(ref)) for ref in refs) - 1
 
 
 async def _listed(client: Client) -> list[Served]:

@@ -15,6 +15,7 @@ from contextlib import aclosing, asynccontextmanager
 from urllib.parse import unquote
 
 from konverge.client.credentials import Credential
+from konverge.console.bounds import Bound
 from konverge.console.messages import Ended, in_messages, lines
 from konverge.console.sessions import AGENT, Identity, Session
 from konverge.service.problems import Problem
@@ -47,7 +48,7 @@ class Proxy:
     """The proxy of one console."""
 
     def __init__(self) -> None:
-        self._under_way: dict[int, int] = {}
+        self._bound = Bound(STREAMS, "requests")
 
     async def answer(self, request: Request, session: Session) -> Response:
         """The API server's answer. Raises Problem and WireError."""
@@ -61,7 +62,7 @@ class Proxy:
         return await self._in_messages(request, session, target)
 
     async def _streamed(self, request: Request, session: Session, target: str) -> Response:
-        count = self._enter(session)
+        count = self._bound.enter(session)
         try:
             stream = await _open(request, session.identity, target)
             if request.method == "HEAD" or stream.status in (204, 304):  # such answers have no body
@@ -90,39 +91,13 @@ class Proxy:
 
         @asynccontextmanager
         async def pieces() -> AsyncIterator[AsyncIterator[bytes]]:
-            with self._enter(session):
+            with self._bound.enter(session):
                 async with aclosing(await _open(inner, session.identity, target)) as stream:
                     if stream.status >= 300:
                         raise Ended(stream.status, await stream.read())
                     yield lines(stream) if is_watch else aiter(stream)
 
         return in_messages(request, pieces)
-
-    def _enter(self, session: Session) -> _Count:
-        if self._under_way.get(id(session), 0) >= STREAMS:
-            raise Problem(429, f"{STREAMS} requests of yours are under way already; close some pages")
-        return _Count(self._under_way, id(session))
-
-
-class _Count:
-    """One answer that is under way."""
-
-    def __init__(self, counts: dict[int, int], key: int) -> None:
-        self._counts, self._key, self._left = counts, key, False
-        counts[key] = counts.get(key, 0) + 1
-
-    def __enter__(self) -> None:
-        """It counts since it was made."""
-
-    def __exit__(self, *_: object) -> None:
-        self.leave()
-
-    def leave(self) -> None:
-        if not self._left:
-            self._left = True
-            self._counts[self._key] -= 1
-            if not self._counts[self._key]:
-                del self._counts[self._key]
 
 
 def target_of(request: Request) -> str:

@@ -30,13 +30,13 @@ async def why(call: Call) -> Response:
     return json_answer(await explained(answer, Kinds(gatherer)))
 
 
-async def tree(call: Call) -> Response:
+async def tree(call: Call, revisions: dict[str, int] | None) -> Response:
     """An object with its owners, and with what it owns and uses; as it was at a resourceVersion, if one is named."""
     at = str(call.number("at") or "")
     reader = GraphReader(Gatherer(call.client, at=at))
     shown = await reader.read(call.ref)
     view = await tree_view(shown, reader.explainer, Kinds(reader.gatherer))
-    return json_answer({"at": at or None, **view, "unread": reader.gatherer.unread, "history": None})
+    return json_answer({"at": at or None, **view, "unread": reader.gatherer.unread, "history": revisions})
 
 
 async def tree_view(shown: Graph, explainer: Explainer, kinds: Kinds) -> View:

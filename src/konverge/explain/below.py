@@ -24,9 +24,9 @@ DOWN = frozenset(("owns", "selects", "leads to", "scales", "is served by", "prot
 _WITHIN = frozenset((*WORKLOADS, "Pod", "Service", "EndpointSlice"))
 
 
-async def read_below(client: Client, ref: Ref) -> World:
+async def read_below(client: Client, ref: Ref, *, managed_fields: bool = False) -> World:
     """The world of an object with everything that it is made of. Raises NotFound."""
-    gatherer = Gatherer(client)
+    gatherer = Gatherer(client, managed_fields=managed_fields)
     await gatherer.read(ref)
     for _ in range(PASSES):
         before = len(gatherer.world)

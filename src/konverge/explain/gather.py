@@ -55,10 +55,13 @@ class Gatherer:
     answer = await gatherer.why(Ref("Deployment", "web", "shop", "apps"))
     """
 
-    def __init__(self, client: Client, *, most: int = MOST, at: str = "") -> None:
-        """`at` is a resourceVersion: everything as it was then, as long as the API server still knows it."""
+    def __init__(self, client: Client, *, most: int = MOST, at: str = "", managed_fields: bool = False) -> None:
+        """`at` is a resourceVersion: everything as it was then, as long as the API server still knows it. With
+        `managed_fields` objects keep them: they are large, and say who wrote what.
+        """
         self.client = client
         self._at = at
+        self._managed_fields = managed_fields
         self.world = World([], listed=(), now=clock.now())
         self.requests = 0
         self._most = most
@@ -237,7 +240,7 @@ class Gatherer:
     def _add(self, objects: list[Obj], resource: Resource) -> None:
         for obj in objects:
             obj["apiVersion"], obj["kind"] = resource.api_version, resource.kind
-            _slim(obj, resource)
+            _slim(obj, resource, managed_fields=self._managed_fields)
         self.world.add(objects)
 
     def _unresolved(self, explainer: Explainer, reached: list[Ref]) -> list[Ref]:
@@ -322,10 +325,10 @@ def _is_inside(ref: Ref, namespace: str) -> bool:
     return not namespace or ref.namespace in ("", namespace)
 
 
-def _slim(obj: Obj, resource: Resource) -> None:
+def _slim(obj: Obj, resource: Resource, *, managed_fields: bool) -> None:
     """Without what no rule reads and what makes up most of a large cluster."""
     meta = obj.get("metadata")
-    if isinstance(meta, dict) and not is_custom(resource.group):
+    if isinstance(meta, dict) and not is_custom(resource.group) and not managed_fields:
         meta.pop("managedFields", None)
     if resource.kind == "Node":
         mapping(obj, "status").pop("images", None)

@@ -1,0 +1,79 @@
+"""The console of a cluster of `konverge up`: with its history, its reconciles, and the service of Nacos."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from konverge.apiserver.private_files import write_private
+from konverge.cli.console_sources import StoreHistory, reconciles_of
+from konverge.cli.operator_stories import places_of
+from konverge.console import About, Console
+from konverge.console.operators import PAGES
+from konverge.console.story.telling import Teller
+from konverge.operators.catalog import Operator
+from konverge.runtime import Manager
+from konverge.service import Service
+from konverge.service.sign_in import SignIn, link
+from konverge.sim.cluster import Cluster
+
+
+@dataclass(frozen=True, slots=True)
+class ConsolePlaces:
+    """Where the console is, a link that signs in once, and the file with a token. Empty: there is none."""
+
+    url: str = ""
+    link: str = ""
+    token: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """What the console shows."""
+
+    cluster: Cluster
+    manager: Manager
+    operators: Sequence[Operator]
+    url: str
+    name: str
+
+
+@asynccontextmanager
+async def console_of(shown: Shown, folder: Path, wanted: bool) -> AsyncIterator[ConsolePlaces]:
+    """The console on loopback, inside the block.
+
+    Browsers cannot show the certificate that is in the kubeconfig. The file is for programs like `konverge console`,
+    which makes the next link.
+    """
+    if not wanted:
+        yield ConsolePlaces()
+        return
+    server = shown.cluster.server
+    file = folder / "console.token"
+    sign_in = SignIn()
+    service = None
+    if any(operator.name == "nacos" for operator in shown.operators):
+        service = Service(server.transport, sign_in=sign_in)
+    console = Console(
+        server.transport,
+        about=About(cluster=shown.name, server=shown.url, simulated=True),
+        sign_in=sign_in,
+        service=service.handle if service is not None else None,
+        pages=PAGES,
+        teller=_teller(shown),
+    )
+    async with console.serving() as (host, port):
+        write_private(file, server.token.encode())
+        place = f"http://{host}:{port}"
+        try:
+            yield ConsolePlaces(place, link(place, sign_in.code(server.token, seconds=None)), str(file.resolve()))
+        finally:
+            if service is not None:
+                service.stop()
+
+
+def _teller(shown: Shown) -> Teller:
+    reconciles = reconciles_of(lambda: (shown.manager, shown.cluster.manager), lambda: places_of(shown.url, "konverge"))
+    return Teller(StoreHistory(shown.cluster.server.store), reconciles)

@@ -1,0 +1,109 @@
+"""Operators' own pages: data only, and about fields that exist."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+
+from konverge.console import Action, Card, Column, Input, Page
+from konverge.console.operators import NACOS, PAGES, WEBAPP, WUKONG
+from konverge.objects import Object, crd
+from konverge.objects.codec import to_dict
+from konverge.operators.nacos.resource import Nacos
+from konverge.operators.webapp.kind import WebApp
+from konverge.operators.wukong.resource import Wukong
+from tests.console.office import API, an_office
+
+pytestmark = pytest.mark.spec("C-11")
+
+KINDS: list[tuple[Page, type[Object]]] = [(NACOS, Nacos), (WEBAPP, WebApp), (WUKONG, Wukong)]
+
+
+def schema_of(kind: type[Object]) -> dict[str, Any]:
+    definition = to_dict(crd(kind))  # type: ignore[arg-type]
+    schema: dict[str, Any] = definition["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
+    return schema
+
+
+def follow(schema: dict[str, Any], path: str) -> dict[str, Any] | None:
+    """The schema at a path; None where there is none."""
+    for step in re.sub(r"\[\*\]", "", path).split("."):
+        schema = schema.get("items", schema)
+        if step in schema.get("properties", {}):
+            schema = schema["properties"][step]
+        elif isinstance(schema.get("additionalProperties"), dict):
+            schema = schema["additionalProperties"]
+        else:
+            return None
+    return schema
+
+
+def patched(patch: dict[str, Any], path: str = "") -> list[str]:
+    """The paths that a patch sets."""
+    paths = []
+    for key, value in patch.items():
+        here = f"{path}.{key}" if path else key
+        is_tree = isinstance(value, dict) and not any(name.startswith("$") for name in value)
+        paths += patched(value, here) if is_tree else [here]
+    return paths
+
+
+@pytest.mark.parametrize(("page", "kind"), KINDS, ids=lambda part: getattr(part, "__name__", ""))
+def test_every_path_is_a_field_of_the_kind(page: Page, kind: type[Object]) -> None:
+    schema = schema_of(kind)
+    assert (page.kind, page.api_version, page.resource) == (
+        kind.resource.kind,
+        kind.resource.api_version,
+        kind.resource.plural,
+    )
+    paths = [column.path for column in page.columns] + [card.path for card in page.cards]
+    paths += [path for action in page.actions for path in patched(action.patch)]
+    paths += [field.path for action in page.actions for field in action.form]
+    for path in paths:
+        assert follow(schema, path) is not None, path
+    for card in page.cards:
+        inside = follow(schema, card.path) or {}
+        for column in card.columns:
+            assert follow(inside, column.path) is not None, (card.title, column.path)
+
+
+@pytest.mark.parametrize(("page", "kind"), KINDS, ids=lambda part: getattr(part, "__name__", ""))
+async def test_the_sample_of_a_form_is_accepted_by_the_api_server(page: Page, kind: type[Object]) -> None:
+    async with an_office() as office:
+        await office.admin.create(crd(kind))  # type: ignore[arg-type]
+        assert page.sample is not None
+        body = {"apiVersion": page.api_version, "kind": page.kind, **page.sample}
+        path = f"/k8s/apis/{page.api_version}/namespaces/default/{page.resource}?dryRun=All&fieldValidation=Strict"
+        answer = await office.send("POST", path, body)
+        assert answer.status == 201, answer.body
+
+
+def test_what_a_form_fills_in_is_asked_for() -> None:
+    for page in PAGES:
+        for action in page.actions:
+            named = {field.name for field in action.form}
+            assert set(re.findall(r"\$form': '(\w+)'", str(action.patch))) == named
+            assert bool(action.patch) != bool(action.href)
+
+
+async def test_pages_reach_the_browser_in_the_form_that_it_knows() -> None:
+    page = Page(
+        name="backups",
+        title="Backups",
+        kind="Backup",
+        api_version="example.com/v1",
+        resource="backups",
+        columns=[Column("Taken", "status.takenAt", "time")],
+        cards=[Card("Files", "status.files", "table", columns=[Column("Name", "name")])],
+        actions=[Action("now", "Take one", patch={"spec": {"at": {"$now": True}}}, form=[Input("n", "N")])],
+    )
+    async with an_office(pages=[page]) as office:
+        (shown,) = await office.get(f"{API}/pages")
+        assert (shown["name"], shown["apiVersion"], shown["resource"]) == ("backups", "example.com/v1", "backups")
+        assert shown["columns"] == [{"title": "Taken", "path": "status.takenAt", "type": "time"}]
+        assert shown["cards"][0]["type"] == "table"
+        assert shown["cards"][0]["columns"] == [{"title": "Name", "path": "name", "type": "text"}]
+        assert shown["actions"][0]["patch"] == {"spec": {"at": {"$now": True}}}
+        assert (await office.get(f"{API}/session"))["pages"] == [shown]

@@ -1,0 +1,293 @@
+"""Stories: of the history of a server in this process, of what any server says, and as they happen."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+
+from konverge.cli.console_sources import StoreHistory, reconciles_of
+from konverge.client import Client
+from konverge.console.story.entries import Named, of_change, of_event, of_managers, writers
+from konverge.console.story.family import Family
+from konverge.console.story.following import follow
+from konverge.console.story.telling import STREAMS, Teller
+from konverge.sim.cluster import Cluster
+from tests.console.office import API, SPACE, Office, decoded, in_front_of
+from tests.explain.samples import create, deployment, obj, ref
+
+pytestmark = [pytest.mark.virtual, pytest.mark.spec("C-09")]
+
+DEPLOYMENT = {"kind": "apps/v1/Deployment", "namespace": SPACE, "name": "web"}
+PATH = f"/k8s/apis/apps/v1/namespaces/{SPACE}/deployments/web"
+STREAM = f"{API}/story/stream?kind=apps/v1/Deployment&namespace={SPACE}&name=web"
+MERGE = "application/merge-patch+json"
+NAMED = Named("v1", "Secret", "secrets", SPACE, "s")
+
+
+@asynccontextmanager
+async def a_web(*, history: bool = True) -> AsyncIterator[tuple[Cluster, Office]]:
+    """A Deployment that runs, and a console that knows the history or does not."""
+    async with Cluster(nodes=1) as cluster:
+        kept = StoreHistory(cluster.server.store) if history else None
+        teller = Teller(kept, reconciles_of(lambda: [cluster.manager], list)) if history else Teller()
+        async with in_front_of(cluster.server, cluster.client, teller=teller) as office:
+            await create(cluster.client, deployment("web", replicas=1))
+            await cluster.settle()
+            yield cluster, office
+
+
+async def scale(office: Office, replicas: int, who: str = "jane") -> int:
+    body = {"spec": {"replicas": replicas}}
+    answer = await office.send("PATCH", f"{PATH}?fieldManager={who}", body, content_type=MERGE)
+    return int(decoded(answer)["metadata"]["resourceVersion"])
+
+
+def about(story: dict[str, Any], **wanted: Any) -> list[dict[str, Any]]:
+    return [entry for entry in story["entries"] if all(entry.get(key) == value for key, value in wanted.items())]
+
+
+async def test_a_write_has_who_made_it_when_and_what_it_changed() -> None:
+    async with a_web() as (cluster, office):
+        revision = await scale(office, 2)
+        await cluster.settle()
+        story = await office.get(f"{API}/story", **DEPLOYMENT)
+        (entry,) = about(story, revision=revision)
+        assert (entry["type"], entry["who"], entry["object"]["kind"]) == ("changed", "jane", "Deployment")
+        assert entry["difference"] == [{"path": "spec.replicas", "old": 1, "new": 2}]
+        assert entry["sentence"] == "jane changed spec.replicas 1 → 2"
+        times = [entry["at"] for entry in story["entries"]]
+        assert times == sorted(times)
+
+
+async def test_the_children_belong_to_the_story_also_when_they_are_gone_and_nothing_else_does() -> None:
+    async with a_web() as (cluster, office):
+        await create(cluster.client, deployment("other"))
+        await scale(office, 2)
+        await cluster.settle()
+        await scale(office, 0)
+        await cluster.settle()
+        story = await office.get(f"{API}/story", **DEPLOYMENT)
+        pods = [entry for entry in story["entries"] if entry["object"]["kind"] == "Pod"]
+        assert len({entry["object"]["name"] for entry in pods if entry["type"] == "created"}) == 2
+        assert len({entry["object"]["name"] for entry in pods if entry["type"] == "deleted"}) == 2
+        assert {"event", "changed"} <= {entry["type"] for entry in pods}
+        assert not [entry for entry in story["entries"] if entry["object"]["name"].startswith("other")]
+
+
+async def test_reconciles_have_their_reason_and_duration_and_there_are_plots() -> None:
+    async with a_web() as (cluster, office):
+        await scale(office, 3)
+        await cluster.settle()
+        story = await office.get(f"{API}/story", **DEPLOYMENT)
+        reconciles = about(story, type="reconcile")
+        assert any("spec.replicas" in entry["sentence"] for entry in reconciles)
+        assert all(entry["duration"] >= 0 and entry["who"] == "deployment" for entry in reconciles)
+        plots = {plot["name"]: plot["points"] for plot in story["series"]}
+        assert [value for _, value in plots["replicas wanted"]][-1] == 3
+        assert [value for _, value in plots["replicas ready"]][-1] == 3
+        assert [value for _, value in plots["pods ready"]][-1] == 3
+        assert plots["pods ready"][0][1] == 0 or plots["pods ready"][0][1] == 1
+        assert len(plots["reconcile duration"]) == len(reconciles)
+        for points in plots.values():
+            assert [then for then, _ in points] == sorted(then for then, _ in points)
+
+
+async def test_an_object_that_is_gone_still_has_its_story() -> None:
+    async with a_web() as (cluster, office):
+        await office.send("DELETE", PATH)
+        await cluster.settle()
+        story = await office.get(f"{API}/story", **DEPLOYMENT)
+        assert {entry["type"] for entry in story["entries"] if entry["object"]["name"] == "web"} >= {
+            "created",
+            "deleted",
+        }
+        never = await office.send("GET", f"{API}/story?kind=apps/v1/Deployment&namespace={SPACE}&name=never")
+        assert (never.status, decoded(never)["reason"]) == (404, "NotFound")
+
+
+async def test_since_a_revision_there_is_only_what_came_after() -> None:
+    async with a_web() as (cluster, office):
+        await scale(office, 2)
+        await cluster.settle()
+        revision = await scale(office, 3)
+        await cluster.settle()
+        story = await office.get(f"{API}/story", **DEPLOYMENT, since=str(revision - 1))
+        assert min(entry["revision"] for entry in story["entries"] if "revision" in entry) == revision
+        assert story["revisions"]["oldest"] < revision < story["revisions"]["newest"]
+
+
+@pytest.mark.spec("C-10")
+async def test_the_history_shows_a_caller_only_what_they_may_watch() -> None:
+    async with a_web() as (cluster, office):
+        await scale(office, 2)
+        await cluster.settle()
+        reader = office.another()
+        token = await office.account("jane", "get", "list", "watch")
+        await reader.sign_in(token=token)
+        pod = (await cluster.client.list("pods", SPACE)).items[0]
+        story = await reader.get(f"{API}/story", kind="v1/Pod", namespace=SPACE, name=pod["metadata"]["name"])
+        assert {entry["object"]["kind"] for entry in story["entries"] if entry["type"] != "event"} == {"Pod"}
+        refused = await reader.send("GET", f"{API}/story?kind=apps/v1/Deployment&namespace={SPACE}&name=web")
+        assert refused.status == 403
+        lister = office.another()
+        await lister.sign_in(token=await office.account("joe", "get", "list"))
+        story = await lister.get(f"{API}/story", kind="v1/Pod", namespace=SPACE, name=pod["metadata"]["name"])
+        assert not [entry for entry in story["entries"] if entry.get("difference")]
+
+
+@pytest.mark.spec("C-10")
+async def test_the_content_of_a_secret_is_in_no_story() -> None:
+    async with a_web() as (_, office):
+        path = f"/k8s/api/v1/namespaces/{SPACE}/secrets"
+        await office.send("POST", path, obj("Secret", "s", stringData={"password": "hunter2"}))
+        query = {"kind": "v1/Secret", "namespace": SPACE, "name": "s"}
+        stream = await office.stream(f"{API}/story/stream?kind=v1/Secret&namespace={SPACE}&name=s")
+        chunks = aiter(stream)
+        await anext(chunks)
+        await asyncio.sleep(1)
+        body = {"stringData": {"password": "correct-horse"}, "metadata": {"labels": {"a": "b"}}}
+        await office.send("PATCH", f"{path}/s", body, content_type=MERGE)
+        live = await anext(chunks)
+        await stream.aclose()
+        story = await office.get(f"{API}/story", **query)
+        (entry,) = [entry for entry in about(story, type="changed") if entry.get("difference")]
+        assert {change["path"] for change in entry["difference"]} == {"data.password", "metadata.labels.a"}
+        assert {"path": "data.password", "hidden": True} in entry["difference"]
+        for text in (json.dumps(story), live.decode()):
+            for secret in ("hunter2", "correct-horse", "aHVudGVyMg", "Y29ycmVjdC1ob3JzZQ"):
+                assert secret not in text
+
+
+async def test_without_a_history_objects_speak_for_themselves() -> None:
+    async with a_web(history=False) as (cluster, office):
+        await asyncio.sleep(5)
+        await scale(office, 2)
+        await cluster.settle()
+        story = await office.get(f"{API}/story", **DEPLOYMENT)
+        assert story["revisions"] is None
+        (entry,) = about(story, who="jane")
+        assert (entry["type"], entry["sentence"]) == ("changed", "jane last wrote spec.replicas")
+        assert about(story, type="created")
+        assert any(entry["sentence"].startswith("ScalingReplicaSet: ") for entry in about(story, type="event"))
+
+
+async def entries_of(stream: Any, count: int) -> list[dict[str, Any]]:
+    received: list[dict[str, Any]] = []
+    rest = b""
+    async for chunk in stream:
+        *blocks, rest = (rest + chunk).split(b"\n\n")
+        received += [json.loads(block[6:]) for block in blocks if block.startswith(b"data: ")]
+        if len(received) >= count:
+            break
+    return received
+
+
+@pytest.mark.parametrize("history", [True, False])
+async def test_a_stream_says_what_happens_and_what_it_said_is_remembered(history: bool) -> None:
+    async with a_web(history=history) as (_, office):
+        stream = await office.stream(STREAM)
+        assert stream.headers.get("content-type") == "text/event-stream"
+        reading = asyncio.create_task(entries_of(stream, 6))
+        await asyncio.sleep(1)
+        revision = await scale(office, 2)
+        entries = await reading
+        await stream.aclose()
+        changed = next(entry for entry in entries if entry.get("revision") == revision)
+        assert (changed["who"], changed["difference"]) == ("jane", [{"path": "spec.replicas", "old": 1, "new": 2}])
+        assert {"Pod", "ReplicaSet"} & {entry["object"]["kind"] for entry in entries}
+        story = await office.get(f"{API}/story", **DEPLOYMENT)
+        assert len(about(story, revision=revision)) == 1
+        assert about(story, revision=revision)[0]["difference"] == changed["difference"]
+
+
+async def test_nothing_is_watched_when_no_page_looks() -> None:
+    async with a_web() as (cluster, office):
+        before = len(cluster.server.streams)
+        stream = await office.stream(STREAM)
+        await asyncio.sleep(1)
+        assert len(cluster.server.streams) > before
+        await stream.aclose()
+        await asyncio.sleep(1)
+        assert len(cluster.server.streams) == before
+
+
+async def test_stories_that_one_caller_follows_are_bounded() -> None:
+    async with a_web() as (_, office):
+        streams = [await office.stream(STREAM) for _ in range(STREAMS)]
+        await asyncio.sleep(1)
+        further = await office.stream(STREAM)
+        with pytest.raises(ConnectionError):
+            await entries_of(further, 1)
+        for stream in (*streams, further):
+            await stream.aclose()
+
+
+async def test_what_a_watch_missed_is_found_by_the_next_list() -> None:
+    async with Cluster(nodes=1) as cluster:
+        client: Client = cluster.client
+        await create(client, deployment("web"))
+        await cluster.settle()
+        family = await Family.read(client, ref("Deployment", "web"))
+        followed = follow(client, family)
+        first = asyncio.ensure_future(anext(followed))
+        await asyncio.sleep(1)
+        store = cluster.server.store
+        for stream in list(cluster.server.streams):
+            stream.end()
+        await client.delete("deployments", "web", SPACE, propagation="Background")
+        store.compact(store.revision)
+        seen = [await first]
+        while not any(entry.type == "deleted" and entry.object.kind == "Deployment" for entry in seen):
+            seen.append(await anext(followed))
+        await followed.aclose()
+
+
+# ------------------------------------------------------------------ entries
+
+
+def managed(*entries: tuple[str, str, str], **spec: Any) -> dict[str, Any]:
+    """An object with managers, times and subresources."""
+    fields = [
+        {"manager": manager, "time": time, "fieldsV1": {"f:x": {}}, **({"subresource": part} if part else {})}
+        for manager, time, part in entries
+    ]
+    return {"kind": "Pod", "metadata": {"name": "a", "managedFields": fields}, "spec": spec}
+
+
+def test_who_wrote_is_whose_entry_is_new_not_who_lost_a_field() -> None:
+    old = managed(("ann", "2026-01-01T00:00:00Z", ""))
+    new = managed(("ann", "2026-01-01T00:00:00Z", ""), ("bob", "2026-01-01T00:00:05Z", ""))
+    new["metadata"]["managedFields"][0]["fieldsV1"] = {}
+    assert writers(old, new) == "bob"
+
+
+def test_within_a_second_the_part_of_the_object_tells() -> None:
+    both = (("ann", "2026-01-01T00:00:00Z", ""), ("kubelet", "2026-01-01T00:00:00Z", "status"))
+    assert writers(managed(*both), managed(*both), status=True) == "kubelet"
+    assert writers(managed(*both), managed(*both), status=False) == "ann"
+    assert writers(managed(*both), None) == ""
+
+
+def test_a_write_that_people_cannot_see_is_no_entry() -> None:
+    old, new = managed(("a", "2026-01-01T00:00:00Z", "")), managed(("a", "2026-01-01T00:00:09Z", ""))
+    assert of_change(NAMED, old, new, 5, 0.0) is None
+
+
+def test_hostile_texts_are_shortened_to_one_line() -> None:
+    event = {"reason": "X", "message": "a\n" * 5000, "involvedObject": {"kind": "Pod", "name": "a"}, "count": 3}
+    entry = of_event(event)
+    assert len(entry.sentence) < 300
+    assert "\n" not in entry.sentence
+    assert (entry.count, entry.object.kind) == (3, "Pod")
+
+
+@pytest.mark.parametrize("strange", [{}, {"metadata": []}, {"metadata": {"managedFields": [7, {"fieldsV1": "x"}]}}])
+def test_an_object_may_be_anything(strange: Any) -> None:
+    assert [entry.type for entry in of_managers(NAMED, strange)] == []
+    assert of_change(NAMED, None, strange, 1, 0.0) is not None
+    assert of_event(strange).type == "event"
