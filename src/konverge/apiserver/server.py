@@ -15,14 +15,15 @@ from typing import TYPE_CHECKING, Any, Self
 from konverge import clock
 from konverge.apiserver import bootstrap
 from konverge.apiserver.admission.chain import chain
+from konverge.apiserver.aggregation.registered import Aggregation
 from konverge.apiserver.auth.gate import Gate
 from konverge.apiserver.auth.token_keys import kept_key
 from konverge.apiserver.certificates import Certificates, kept
 from konverge.apiserver.config import Config
 from konverge.apiserver.crd.serving.manager import Manager
 from konverge.apiserver.event_ttl import Expiry
+from konverge.apiserver.flow_schemas import FlowSchemaConditions
 from konverge.apiserver.http.pipeline import handle, refusal
-from konverge.apiserver.internal_controllers import InternalControllers
 from konverge.apiserver.object_access import Objects
 from konverge.apiserver.private_files import read_text, write_private
 from konverge.apiserver.registry import Registry
@@ -88,6 +89,7 @@ class ApiServer:
         self.definitions = Manager(self.store, self.registry, self._call_webhook)
         self.tables: TableMaker = Tables(self.definitions)
         self.extensions = Extensions()
+        self.aggregation = Aggregation(self.store, self.objects, self._resolve_service, data_dir)
         self.gate = Gate(self.config.auth, self.store, self.objects, admin_token=self.token, data_dir=self.data_dir)
         self.admission: Admission = chain(self, self.gate.authorization, lambda: self.webhooks)
         self.streams: set[Stream] = set()
@@ -134,6 +136,9 @@ class ApiServer:
 
         return WebhookClient(self.objects)
 
+    def _resolve_service(self, namespace: str, name: str, port: int) -> str:
+        return self.webhooks.resolve(namespace, name, port)
+
     async def _call_webhook(self, config: dict[str, Any], body: bytes, seconds: int) -> bytes:
         return await self.webhooks.call(config, body, seconds)
 
@@ -154,7 +159,8 @@ class ApiServer:
         bootstrap.create_policy(self.objects)
         self.definitions.start()
         self.extensions.after[("apiextensions.k8s.io", "customresourcedefinitions")] = self.definitions.caught_up
-        InternalControllers(self.store, self.objects).start()
+        FlowSchemaConditions(self.store, self.objects).start()
+        self.aggregation.start()
         self._expiry.start()
         try:
             await self.store.settled(self.store.revision)  # the first client finds namespaces and roles
@@ -209,6 +215,7 @@ class ApiServer:
             self._listener = None
         await self.transport.aclose()
         await self._all_answered()
+        await self.aggregation.stop()
         if "webhooks" in self.__dict__:
             await self.webhooks.aclose()
         await self.store.close()

@@ -9,10 +9,12 @@ from weakref import WeakKeyDictionary
 import msgspec
 
 from konverge.apiserver import status
+from konverge.apiserver.aggregation.documents import aggregated_group, by_group, group_entry, ordered
+from konverge.apiserver.aggregation.registered import Aggregation
 from konverge.apiserver.http import negotiate, respond
 from konverge.apiserver.http.negotiate import BUILTIN_TYPES, JSON, YAML
 from konverge.apiserver.http.routes import PATHS
-from konverge.apiserver.http.routing import PageNotFound
+from konverge.apiserver.http.routing import PageNotFound, aggregated
 from konverge.apiserver.registry import Registry, Served
 from konverge.apiserver.strategy import Obj
 from konverge.wire.message import Response
@@ -44,7 +46,7 @@ async def apis(call: Call) -> Response:
     if media:
         return _aggregated(call, "apis", media)
     _negotiate(call)
-    return respond.answer(call, 200, group_list(call.server.registry))
+    return respond.answer(call, 200, group_list(call.server.registry, call.server.aggregation))
 
 
 async def core_version(call: Call) -> Response:
@@ -55,11 +57,14 @@ async def core_version(call: Call) -> Response:
 async def group_or_version(call: Call) -> Response:
     """`/apis/GROUP` and `/apis/GROUP/VERSION`."""
     _, group, *rest = call.info.path.strip("/").split("/")
+    remote = call.server.aggregation.find(group, rest[0]) if rest else None
+    if remote is not None:
+        return await aggregated(call, remote)(call)
     return _version(call, group, rest[0]) if rest else _one_group(call, group)
 
 
 def _one_group(call: Call, group: str) -> Response:
-    document = group_document(call.server.registry, group)
+    document = group_document(call.server.registry, group, call.server.aggregation)
     if document is None:
         raise PageNotFound
     _negotiate(call)
@@ -83,7 +88,7 @@ def _version(call: Call, group: str, version: str) -> Response:
 async def root(call: Call) -> Response:
     """Every path of the server, always indented. Upstream: apiserver/pkg/server/routes/index.go."""
     others = [path for path in PATHS if path != "/" and not path.endswith("/")]
-    document = all_paths(call.server.registry, [*others, *_UNLISTED])
+    document = all_paths(call.server.registry, [*others, *_UNLISTED], call.server.aggregation)
     body = msgspec.json.format(msgspec.json.encode(document), indent=2)
     return respond.whole(call, 200, body)
 
@@ -125,23 +130,24 @@ def _aggregated_media(call: Call) -> str:
 
 # --- aggregated discovery
 
-_Cache = dict[str, tuple[int, bytes, str]]
+_Cache = dict[str, tuple[tuple[int, int], bytes, str]]
 _cached: WeakKeyDictionary[Registry, _Cache] = WeakKeyDictionary()
-"""For each registry and path: the document as JSON and its ETag, as of a generation of the registry."""
+"""For each registry and path: the document as JSON and its ETag, as of a generation of registry and aggregation."""
 
 
-def _document(registry: Registry, path: str) -> tuple[bytes, str]:
+def _document(registry: Registry, aggregation: Aggregation, path: str) -> tuple[bytes, str]:
     cache = _cached.setdefault(registry, {})
     entry = cache.get(path)
-    if entry is None or entry[0] != registry.generation:
-        groups = [""] if path == "api" else named_groups(registry)
-        body = msgspec.json.encode(aggregated_document(registry, groups))
-        entry = cache[path] = (registry.generation, body, respond.etag_of(body))
+    generation = (registry.generation, aggregation.generation)
+    if entry is None or entry[0] != generation:
+        groups = [""] if path == "api" else named_groups(registry, aggregation)
+        body = msgspec.json.encode(aggregated_document(registry, groups, aggregation))
+        entry = cache[path] = (generation, body, respond.etag_of(body))
     return entry[1], entry[2]
 
 
 def _aggregated(call: Call, path: str, media: str) -> Response:
-    body, etag = _document(call.server.registry, path)
+    body, etag = _document(call.server.registry, call.server.aggregation, path)
     parameters = ";".join(f"{key}={value}" for key, value in _AGGREGATED.items())
     fields = {"cache-control": "public", "vary": "Accept"}
     return respond.answer_cacheable(call, _in_form(call, body, media), f"{media};{parameters}", etag, fields)
@@ -175,23 +181,26 @@ def api_versions(registry: Registry, address: str) -> Obj:
     }
 
 
-def named_groups(registry: Registry) -> list[str]:
+def named_groups(registry: Registry, aggregation: Aggregation) -> list[str]:
     """The groups with a name: the built-in ones by their rank, then the custom ones by name."""
     groups = [group for group in registry.groups() if group]
-    builtin = [group for group in groups if registry.is_builtin(group)]
-    return builtin + sorted(group for group in groups if not registry.is_builtin(group))
+    return ordered(by_group(aggregation), groups, registry.is_builtin)
 
 
-def group_list(registry: Registry) -> Obj:
+def group_list(registry: Registry, aggregation: Aggregation) -> Obj:
     """`/apis`."""
-    return {"kind": "APIGroupList", "apiVersion": "v1", "groups": [_group(registry, g) for g in named_groups(registry)]}
+    groups = [group_document(registry, group, aggregation) for group in named_groups(registry, aggregation)]
+    entries = [{key: group[key] for key in ("name", "versions", "preferredVersion")} for group in groups if group]
+    return {"kind": "APIGroupList", "apiVersion": "v1", "groups": entries}
 
 
-def group_document(registry: Registry, name: str) -> Obj | None:
+def group_document(registry: Registry, name: str, aggregation: Aggregation) -> Obj | None:
     """`/apis/GROUP`."""
-    if not name or name not in registry.groups():
+    own = _group(registry, name) if name and name in registry.groups() else None
+    remotes = by_group(aggregation).get(name)
+    if own is None and not remotes:
         return None
-    return {"kind": "APIGroup", "apiVersion": "v1", **_group(registry, name)}
+    return {"kind": "APIGroup", "apiVersion": "v1", **(group_entry(name, remotes, own) if remotes else own or {})}
 
 
 def _group(registry: Registry, name: str) -> Obj:
@@ -213,13 +222,19 @@ def resource_list(registry: Registry, group: str, version: str) -> Obj | None:
     return document
 
 
-def aggregated_document(registry: Registry, groups: Iterable[str]) -> Obj:
+def aggregated_document(registry: Registry, groups: Iterable[str], aggregation: Aggregation) -> Obj:
     """Everything of some groups in one document."""
+    others = by_group(aggregation)
+    items = []
+    for group in groups:
+        own = _aggregated_group(registry, group) if group in registry.groups() else None
+        remotes = others.get(group)
+        items.append(aggregated_group(aggregation, group, remotes, own) if remotes or own is None else own)
     return {
         "kind": "APIGroupDiscoveryList",
         "apiVersion": "apidiscovery.k8s.io/v2",
         "metadata": {},
-        "items": [_aggregated_group(registry, group) for group in groups],
+        "items": items,
     }
 
 
@@ -262,11 +277,13 @@ def _response_kind(served: Served, entry: Obj) -> dict[str, Any]:
     return {"group": group, "version": version, "kind": entry["kind"]}
 
 
-def all_paths(registry: Registry, others: Iterable[str]) -> Obj:
+def all_paths(registry: Registry, others: Iterable[str], aggregation: Aggregation) -> Obj:
     """`/`: everything that can be asked for."""
     paths = set(others)
     for group in registry.groups():
         if group:
             paths.add(f"/apis/{group}")
         paths |= {f"/apis/{group}/{version}" if group else f"/api/{version}" for version in registry.versions(group)}
+    for remote in aggregation.all():
+        paths |= {f"/apis/{remote.group}", remote.path}
     return {"paths": sorted(paths)}

@@ -9,6 +9,7 @@ from __future__ import annotations
 from functools import partial
 
 from konverge.apiserver import status
+from konverge.apiserver.aggregation.registered import Remote
 from konverge.apiserver.http.routes import CONNECTS, PARTS, PATHS, SCALE, SPECIALS, VERBS, load
 from konverge.apiserver.registry import Served, Subresource
 from konverge.apiserver.request.call import Call
@@ -35,6 +36,9 @@ def route(call: Call) -> Handler:
     registry = call.server.registry
     served = registry.find(info.group, info.version, info.plural)
     if served is None:
+        remote = call.server.aggregation.find(info.group, info.version)
+        if remote is not None:
+            return aggregated(call, remote)
         if registry.is_builtin(info.group) and (info.prefix == "api") is not bool(info.group):
             raise status.no_such_resource()
         raise PageNotFound
@@ -48,6 +52,13 @@ def route(call: Call) -> Handler:
     if served.warning:  # not with the 404 of what it does not have
         call.warn(served.warning)
     return handler
+
+
+def aggregated(call: Call, remote: Remote) -> Handler:
+    """The handler of what another server answers."""
+    from konverge.apiserver.aggregation.passing_on import pass_on  # few servers have such groups
+
+    return partial(pass_on, call.server.aggregation.connections, remote)
 
 
 def require_served(call: Call, served: Served) -> None:

@@ -17,6 +17,7 @@ import msgspec
 
 from konverge import clock
 from konverge.apiserver.http import negotiate, respond
+from konverge.apiserver.http.routing import aggregated
 from konverge.apiserver.openapi import builtin, gnostic
 from konverge.apiserver.openapi.documents import Document, Documents, index
 from konverge.wire.message import Headers, Response
@@ -73,11 +74,18 @@ async def v3_index(call: Call) -> Response:
         return _nothing(call, 404)
     hashes = index(await _documents(call).custom())
     paths = {name: {"serverRelativeURL": f"/openapi/v3/{name}?hash={etag}"} for name, etag in hashes.items()}
+    for remote in call.server.aggregation.all():
+        name = remote.path.removeprefix("/")
+        paths[name] = {"serverRelativeURL": f"/openapi/v3/{name}"}
     return respond.answer_text(call, 200, msgspec.json.encode({"paths": paths}).decode())
 
 
 async def v3_document(call: Call) -> Response:
     name = call.info.path.removeprefix("/openapi/v3/")
+    _, _, group_version = name.partition("apis/")
+    remote = call.server.aggregation.find(*group_version.rpartition("/")[::2])
+    if remote is not None:
+        return await aggregated(call, remote)(call)
     document = await _document(call, name)
     if document is None:
         return _nothing(call, 404)

@@ -12,6 +12,7 @@ from konverge.apiserver.strategy import Obj
 from konverge.wire.message import Producer, Response
 
 if TYPE_CHECKING:
+    from konverge.apiserver.aggregation.registered import Aggregation
     from konverge.apiserver.auth.gate import Gate
     from konverge.apiserver.config import Config
     from konverge.apiserver.kinds.core.service.allocation import Allocators
@@ -95,4 +96,6 @@ class Backend(Protocol):
 
     @property
     def extensions(self) -> Extensions: ...
+    @property
+    def aggregation(self) -> Aggregation: ...
     def next_audit_id(self) -> str: ...

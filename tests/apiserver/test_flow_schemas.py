@@ -1,4 +1,4 @@
-"""The controllers inside the server."""
+"""The conditions of FlowSchemas."""
 
 from __future__ import annotations
 
@@ -28,18 +28,3 @@ async def test_a_flow_schema_knows_whether_its_level_exists(api: Api) -> None:
     before = api.server.store.revision
     await asyncio.sleep(0)
     assert api.server.store.revision == before  # settled
-
-
-async def test_an_api_service_without_a_service_is_not_available(api: Api) -> None:
-    path = "/apis/apiregistration.k8s.io/v1/apiservices"
-    spec = {
-        "group": "x.example.com",
-        "version": "v1",
-        "groupPriorityMinimum": 100,
-        "versionPriority": 10,
-        "service": {"namespace": "none", "name": "none"},
-        "insecureSkipTLSVerify": True,
-    }
-    await api.call("POST", path, {"metadata": {"name": "v1.x.example.com"}, "spec": spec})
-    available = await condition(api, f"{path}/v1.x.example.com")
-    assert available["reason"] == "ServiceNotFound"

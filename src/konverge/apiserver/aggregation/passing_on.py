@@ -1,0 +1,61 @@
+"""Requests to groups that another server answers. They were authenticated and authorized here, as all are.
+
+Upstream: proxyHandler (kube-aggregator/pkg/apiserver/handler_proxy.go).
+"""
+
+from __future__ import annotations
+
+import ssl
+
+from konverge.apiserver.aggregation.connections import Connections, identified
+from konverge.apiserver.aggregation.registered import Remote
+from konverge.apiserver.go.http import transport_failure
+from konverge.apiserver.http import respond
+from konverge.apiserver.request.call import Call
+from konverge.wire import reverse_upgrades
+from konverge.wire.address import Address
+from konverge.wire.errors import WireError
+from konverge.wire.message import Request, Response
+from konverge.wire.reverse_proxy import end_to_end, of_fields, streamed, without_body
+
+_OURS = ("authorization", "impersonate-", "x-remote-", "accept-encoding")
+"""Fields that are for this server, by their beginnings: nobody says for themselves who they are."""
+
+
+async def pass_on(connections: Connections, remote: Remote, call: Call) -> Response:
+    """The answer of the server behind, as it comes."""
+    if not remote.available:
+        return _unavailable(call, "service unavailable")
+    request = call.request
+    fields = [field for field in end_to_end(request.headers) if not field[0].startswith(_OURS)]
+    fields += identified(call.user)
+    fields.append(("x-forwarded-for", request.peer.address.rpartition(":")[0] or request.peer.address))
+    try:
+        address = connections.address(remote)
+    except LookupError:
+        return _unavailable(call, "service unavailable")
+    fields.append(("host", address))
+    inner = Request(request.method, request.target, of_fields(fields), request.body)
+    try:
+        if reverse_upgrades.is_asked_for(request):
+            return await _upgraded(connections, remote, inner, request.headers.get("upgrade"), address)
+        stream = await (await connections.pool(remote)).stream(inner)
+    except (WireError, OSError, ssl.SSLError, reverse_upgrades.BadAnswer) as error:
+        why = transport_failure(error, address, remote.server_name)
+        return _unavailable(call, f"error trying to reach service: {why}")
+    headers = of_fields(end_to_end(stream.headers))
+    return await without_body(request, stream, headers) or streamed(stream, headers, _kept_open)
+
+
+async def _upgraded(connections: Connections, remote: Remote, request: Request, upgrade: str, address: str) -> Response:
+    at = Address.parse(f"https://{address}")
+    context = connections.tls(remote).context()
+    return await reverse_upgrades.pass_on(request, upgrade, (at.host, at.port), context, remote.server_name)
+
+
+async def _kept_open() -> None:
+    """The connection goes back to its pool by itself."""
+
+
+def _unavailable(call: Call, text: str) -> Response:
+    return respond.answer_text(call, 503, f"{text}\n")

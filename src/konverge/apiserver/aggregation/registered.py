@@ -1,0 +1,144 @@
+"""Which groups and versions other servers answer. Almost always none: nothing else is imported or begun before one is.
+
+Upstream: APIAggregator (kube-aggregator/pkg/apiserver/apiserver.go).
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from konverge.apiserver.object_access import Objects
+from konverge.apiserver.storage import Event, Store
+from konverge.apiserver.strategy import Obj
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from konverge.apiserver.aggregation.availability import Availability
+    from konverge.apiserver.aggregation.connections import Connections
+
+GROUP, PLURAL = "apiregistration.k8s.io", "apiservices"
+
+
+@dataclass(frozen=True, slots=True)
+class Remote:
+    """One APIService: a group and version, and the Service that answers it."""
+
+    name: str
+    group: str
+    version: str
+    namespace: str
+    service: str
+    port: int
+    ca: bytes
+    insecure: bool
+    group_priority: int
+    version_priority: int
+    available: bool
+
+    @property
+    def path(self) -> str:
+        return f"/apis/{self.group}/{self.version}"
+
+    @property
+    def server_name(self) -> str:
+        return f"{self.service}.{self.namespace}.svc"
+
+
+def remote(obj: Obj) -> Remote | None:
+    """What an APIService says; None for those that this server answers itself."""
+    spec = obj["spec"]
+    target = spec.get("service")
+    if target is None or not spec.get("group"):
+        return None
+    conditions = (obj.get("status") or {}).get("conditions") or ()
+    try:
+        ca = base64.b64decode(spec.get("caBundle") or "")
+    except binascii.Error:
+        ca = b""
+    return Remote(
+        name=obj["metadata"]["name"],
+        group=spec["group"],
+        version=spec["version"],
+        namespace=target["namespace"],
+        service=target["name"],
+        port=target.get("port") or 443,
+        ca=ca,
+        insecure=bool(spec.get("insecureSkipTLSVerify")),
+        group_priority=spec.get("groupPriorityMinimum") or 0,
+        version_priority=spec.get("versionPriority") or 0,
+        available=any(entry["type"] == "Available" and entry["status"] == "True" for entry in conditions),
+    )
+
+
+class Aggregation:
+    """The APIServices of other servers, as they are stored."""
+
+    def __init__(
+        self, store: Store, objects: Objects, resolve: Callable[[str, str, int], str], data_dir: Path | None
+    ) -> None:
+        self._store = store
+        self._objects = objects
+        self._resolve = resolve
+        self._data_dir = data_dir
+        self._remotes: dict[tuple[str, str], Remote] = {}
+        self._keys: dict[str, tuple[str, str]] = {}
+        self._running: tuple[Connections, Availability] | None = None
+        self.generation = 0
+        """Changes with whatever discovery shows."""
+
+    def start(self) -> None:
+        self._store.subscribe(f"{GROUP}/{PLURAL}", self._changed)
+        for record in self._objects.records(GROUP, PLURAL):
+            self._take(record.name, record.decode())
+
+    async def stop(self) -> None:
+        if self._running is not None:
+            connections, availability = self._running
+            await availability.stop()
+            await connections.aclose()
+
+    def find(self, group: str, version: str) -> Remote | None:
+        return self._remotes.get((group, version))
+
+    def all(self) -> Iterable[Remote]:
+        return self._remotes.values()
+
+    @property
+    def connections(self) -> Connections:
+        return self._run()[0]
+
+    def resources(self, remote: Remote) -> list[Obj] | None:
+        """What a server said that it serves when it was last asked; None before its first answer."""
+        return self._run()[1].resources.get(remote.name)
+
+    def _changed(self, event: Event) -> None:
+        self._take(event.key, event.record.decode() if event.record is not None else None)
+
+    def _take(self, name: str, obj: Obj | None) -> None:
+        new = remote(obj) if obj is not None else None
+        old = self._keys.pop(name, None)
+        if old is not None:
+            del self._remotes[old]
+        if new is not None:
+            self._keys[name] = (new.group, new.version)
+            self._remotes[new.group, new.version] = new
+        if old is not None or new is not None:
+            self.generation += 1
+            self._run()[1].look_at(name)
+
+    def _run(self) -> tuple[Connections, Availability]:
+        if self._running is None:
+            from konverge.apiserver.aggregation.availability import Availability
+            from konverge.apiserver.aggregation.connections import Connections
+
+            connections = Connections(self._objects, self._resolve, self._data_dir)
+            availability = Availability(self._store, self._objects, self, connections)
+            availability.start()
+            self._running = connections, availability
+        return self._running

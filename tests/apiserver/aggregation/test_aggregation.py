@@ -1,0 +1,389 @@
+"""Groups that other API servers answer: an extension server over TLS, as kube-aggregator would meet it."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import json
+from collections.abc import AsyncIterator, Callable
+from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+from cryptography import x509 as certificates
+
+from konverge.apiserver import ApiServer
+from konverge.apiserver.aggregation import availability
+from konverge.apiserver.config import Config
+from konverge.wire import websocket, x509
+from konverge.wire.message import Headers, Request, Response, Sink
+from konverge.wire.server import Server
+from konverge.wire.tls import server_context
+from konverge.wire.websocket import WebSocket
+from tests.apiserver.api import Api
+from tests.wire.websocket_client import talking
+
+pytestmark = pytest.mark.spec("S-27")
+
+GROUP, NAMESPACE, NAME = "wardrobe.example.com", "default", "wardrobe"
+SERVICES = "/apis/apiregistration.k8s.io/v1/apiservices"
+REGISTERED = f"{SERVICES}/v1.{GROUP}"
+RESOURCES = [
+    {"name": "coats", "singularName": "coat", "namespaced": True, "kind": "Coat", "verbs": ["get", "list"],
+     "shortNames": ["ct"]},
+    {"name": "coats/brush", "singularName": "", "namespaced": True, "kind": "Brush", "verbs": ["create"]},
+]  # fmt: skip
+AGGREGATED = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
+AUTHORITY = x509.authority("wardrobe-ca")
+CONFIG = Config(loopback_backends=True)
+
+
+@pytest.fixture
+async def api() -> AsyncIterator[Api]:
+    async with ApiServer(config=CONFIG) as server:
+        yield Api(server)
+
+
+class Extension:
+    """An extension API server. It notes what it is asked, and by whom."""
+
+    def __init__(self) -> None:
+        self.seen: list[Request] = []
+        self.discovery = 200
+        self.resources = RESOURCES
+
+    async def handle(self, request: Request) -> Response:
+        path = request.target.partition("?")[0]
+        if path == f"/apis/{GROUP}/v1":
+            document = {"kind": "APIResourceList", "groupVersion": f"{GROUP}/v1", "resources": self.resources}
+            return _json(self.discovery, document)
+        self.seen.append(request)
+        if path.endswith("/brush"):
+
+            async def talk(socket: WebSocket) -> None:
+                while (data := await socket.receive()) is not None:
+                    await socket.send(data.upper())
+
+            return websocket.accept(request, "", talk)
+        if "watch=true" in request.target:
+
+            async def produce(sink: Sink) -> None:
+                for number in range(3):
+                    sink.write(json.dumps({"type": "ADDED", "object": {"number": number}}).encode() + b"\n")
+                    await sink.drain()
+
+            return Response(200, Headers.of({"content-type": "application/json"}), producer=produce)
+        return _json(202, {"kind": "Coat", "path": path})
+
+    def headers(self) -> dict[str, list[str]]:
+        """Of the last request."""
+        last = self.seen[-1].headers
+        return {name: last.get_all(name) for name, _ in last}
+
+
+def _json(status: int, document: dict[str, Any]) -> Response:
+    return Response(status, Headers.of({"content-type": "application/json"}), json.dumps(document).encode())
+
+
+@asynccontextmanager
+async def extension(server: ApiServer, host: str = f"{NAME}.{NAMESPACE}.svc") -> AsyncIterator[tuple[Extension, int]]:
+    """An extension server that trusts the front proxy of an API server; it listens on 127.0.0.1."""
+    own = x509.issue(AUTHORITY, NAME, x509.FOR_SERVERS, hosts=(host,))
+    trusted = server.aggregation.connections.identity()[0]
+    made = Extension()
+    async with Server(made.handle) as listener:
+        await listener.start("127.0.0.1", ssl=server_context(*own.pem, client_ca=trusted))
+        yield made, listener.port
+
+
+def api_service(**spec: Any) -> dict[str, Any]:
+    whole = {
+        "group": GROUP,
+        "version": "v1",
+        "groupPriorityMinimum": 2000,
+        "versionPriority": 10,
+        "service": {"namespace": NAMESPACE, "name": NAME},
+        "caBundle": base64.b64encode(AUTHORITY.pem[0]).decode(),
+        **spec,
+    }
+    whole = {key: value for key, value in whole.items() if value is not None}
+    return {"metadata": {"name": f"v1.{GROUP}"}, "spec": whole}
+
+
+async def publish(api: Api, port: int) -> None:
+    """The Service of the extension server, and its endpoints."""
+    spec = {"ports": [{"name": "https", "port": 443, "targetPort": port}]}
+    await api.create(NAME, f"/api/v1/namespaces/{NAMESPACE}/services", spec=spec)
+    endpoints = [{"addresses": ["127.0.0.1"], "conditions": {"ready": True}}]
+    path = f"/apis/discovery.k8s.io/v1/namespaces/{NAMESPACE}/endpointslices"
+    labels = {"kubernetes.io/service-name": NAME}
+    ports = [{"name": "https", "port": port}]
+    await api.create(NAME, path, labels=labels, addressType="IPv4", endpoints=endpoints, ports=ports)
+
+
+async def condition(api: Api, accepted: Callable[[dict[str, Any]], bool]) -> dict[str, Any]:
+    """The condition of the APIService once it is accepted, told by a watch."""
+    listed = await api.call("GET", SERVICES)
+    found = [item for item in listed["items"] if item["metadata"]["name"] == f"v1.{GROUP}"]
+    async with api.watch(SERVICES, resourceVersion=listed["metadata"]["resourceVersion"]) as watch:
+        while True:
+            for entry in (found[-1].get("status") or {}).get("conditions") or () if found else ():
+                if accepted(entry):
+                    return dict(entry)
+            event = await watch.next()
+            if event["object"]["metadata"]["name"] == f"v1.{GROUP}":
+                found = [event["object"]]
+
+
+async def reason(api: Api, expected: str) -> str:
+    return str((await condition(api, lambda entry: entry["reason"] == expected))["message"])
+
+
+@asynccontextmanager
+async def available(api: Api, **spec: Any) -> AsyncIterator[Extension]:
+    async with extension(api.server) as (made, port):
+        await publish(api, port)
+        await api.call("POST", SERVICES, api_service(**spec))
+        assert await reason(api, "Passed") == "all checks passed"
+        yield made
+
+
+async def test_requests_reach_the_server_under_the_name_of_their_user(api: Api) -> None:
+    async with available(api) as made:
+        path = f"/apis/{GROUP}/v1/namespaces/a/coats/b%20c"
+        headers = {"x_remote_user": "root", "x_remote_group": "system:masters", "x_mine": "1"}
+        response = await api.send("PUT", path, {"size": 4}, query={"dryRun": "All"}, **headers)
+        assert (response.status, json.loads(response.body)) == (202, {"kind": "Coat", "path": path})
+        last = made.seen[-1]
+        assert (last.method, last.target, json.loads(last.body)) == ("PUT", f"{path}?dryRun=All", {"size": 4})
+        sent = made.headers()
+        assert sent["x-remote-user"] == ["admin"]
+        assert sent["x-remote-group"] == ["system:masters", "system:authenticated"]
+        assert sent["x-mine"] == ["1"]
+        assert "authorization" not in sent
+
+
+async def test_an_impersonated_user_is_who_asks(api: Api) -> None:
+    async with available(api) as made:
+        rules = [{"apiGroups": [GROUP], "resources": ["coats"], "verbs": ["get"]}]
+        rbac = "/apis/rbac.authorization.k8s.io/v1"
+        await api.create("coats", f"{rbac}/clusterroles", rules=rules)
+        subject = {"kind": "User", "name": "jane", "apiGroup": "rbac.authorization.k8s.io"}
+        role = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "coats"}
+        await api.create("coats", f"{rbac}/clusterrolebindings", subjects=[subject], roleRef=role)
+        jane = {"impersonate_user": "jane", "impersonate_extra_team%2fa": "x"}
+        assert (await api.send("GET", f"/apis/{GROUP}/v1/namespaces/a/coats/b", **jane)).status == 202
+        sent = made.headers()
+        assert sent["x-remote-user"] == ["jane"]
+        assert sent["x-remote-extra-team%2fa"] == ["x"]
+        assert not [name for name in sent if name.startswith("impersonate")]
+        asked = len(made.seen)
+        refused = await api.call("DELETE", f"/apis/{GROUP}/v1/namespaces/a/coats/b", expect=403, **jane)
+        assert "jane" in refused["message"]
+        assert len(made.seen) == asked
+
+
+async def test_the_server_can_tell_us_from_users(api: Api) -> None:
+    async with available(api) as made:
+        await api.send("GET", f"/apis/{GROUP}/v1/coats")
+        peer = made.seen[-1].peer.certificate
+        assert peer is not None
+        shown = certificates.load_der_x509_certificate(peer)
+        path = "/api/v1/namespaces/kube-system/configmaps/extension-apiserver-authentication"
+        data = (await api.call("GET", path))["data"]
+        assert shown.subject.rfc4514_string() == "CN=front-proxy-client"
+        assert json.loads(data["requestheader-allowed-names"]) == ["front-proxy-client"]
+        authority = certificates.load_pem_x509_certificate(data["requestheader-client-ca-file"].encode())
+        shown.verify_directly_issued_by(authority)
+        users = certificates.load_pem_x509_certificate(api.server.certificates("localhost").authority)
+        assert users.public_key() != authority.public_key()
+
+
+async def test_watches_stream_and_connections_are_upgraded(api: Api) -> None:
+    async with available(api):
+        async with api.watch(f"/apis/{GROUP}/v1/coats") as watch:
+            assert [(await watch.next())["object"]["number"] for _ in range(3)] == [0, 1, 2]
+        url = urlsplit(await api.server.listen())
+        token = f"authorization: Bearer {api.server.token}\r\n"
+        target = f"/apis/{GROUP}/v1/namespaces/a/coats/b/brush"
+        async with talking(url.port or 0, target, extra=token) as talker:
+            assert talker.status == 101
+            talker.send(b"soft")
+            assert (await talker.receive())[1] == b"SOFT"
+
+
+async def test_discovery_shows_what_the_server_serves(api: Api) -> None:
+    async with available(api):
+        listed = await api.call("GET", "/apis")
+        names = [group["name"] for group in listed["groups"]]
+        assert names[-1] == GROUP
+        version = {"groupVersion": f"{GROUP}/v1", "version": "v1"}
+        entry = {"name": GROUP, "versions": [version], "preferredVersion": version}
+        assert listed["groups"][-1] == entry
+        assert (await api.call("GET", f"/apis/{GROUP}")) == {"kind": "APIGroup", "apiVersion": "v1", **entry}
+        assert (await api.call("GET", f"/apis/{GROUP}/v1"))["resources"] == RESOURCES
+        assert f"/apis/{GROUP}/v1" in (await api.call("GET", "/"))["paths"]
+        documents = await api.call("GET", "/apis", accept=AGGREGATED)
+        (group,) = [item for item in documents["items"] if item["metadata"]["name"] == GROUP]
+        assert group["versions"] == [
+            {
+                "version": "v1",
+                "resources": [
+                    {
+                        "resource": "coats",
+                        "responseKind": {"group": GROUP, "version": "v1", "kind": "Coat"},
+                        "scope": "Namespaced",
+                        "singularResource": "coat",
+                        "verbs": ["get", "list"],
+                        "shortNames": ["ct"],
+                        "subresources": [
+                            {
+                                "subresource": "brush",
+                                "responseKind": {"group": GROUP, "version": "v1", "kind": "Brush"},
+                                "verbs": ["create"],
+                            }
+                        ],
+                    }
+                ],
+                "freshness": "Current",
+            }
+        ]
+        await api.call("DELETE", REGISTERED)
+        assert GROUP not in [group["name"] for group in (await api.call("GET", "/apis"))["groups"]]
+        assert (await api.send("GET", f"/apis/{GROUP}/v1/coats")).status == 404
+
+
+async def test_the_order_of_groups_is_that_of_their_priorities(api: Api) -> None:
+    names = {"plural": "hats", "kind": "Hat"}
+    versions = [{"name": "v1", "served": True, "storage": True}]
+    versions[0]["schema"] = {"openAPIV3Schema": {"type": "object"}}  # type: ignore[assignment]
+    spec = {"group": "aaa.example.com", "scope": "Namespaced", "names": names, "versions": versions}
+    path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+    await api.create("hats.aaa.example.com", path, spec=spec)
+    async with available(api):
+        assert [group["name"] for group in (await api.call("GET", "/apis"))["groups"]][-2:] == [GROUP, spec["group"]]
+
+
+async def test_the_openapi_of_the_server_is_passed_on(api: Api) -> None:
+    async with available(api) as made:
+        paths = json.loads((await api.send("GET", "/openapi/v3")).body)["paths"]
+        url = paths[f"apis/{GROUP}/v1"]["serverRelativeURL"]
+        assert (await api.send("GET", url)).status == 202
+        assert made.seen[-1].target == url
+
+
+@pytest.mark.parametrize(
+    ("spec", "why", "message"),
+    [
+        ({"caBundle": None, "insecureSkipTLSVerify": True}, "Passed", "all checks passed"),
+        (
+            {"caBundle": base64.b64encode(x509.authority("other").pem[0]).decode()},
+            "FailedDiscoveryCheck",
+            "tls: failed to verify certificate: x509: certificate signed by unknown authority",
+        ),
+        (
+            {"service": {"namespace": NAMESPACE, "name": NAME, "port": 8443}},
+            "ServicePortError",
+            f'service/{NAME} in "{NAMESPACE}" is not listening on port 8443',
+        ),
+        (
+            {"service": {"namespace": NAMESPACE, "name": "none"}},
+            "ServiceNotFound",
+            f'service/none in "{NAMESPACE}" is not present',
+        ),
+    ],
+)
+async def test_why_a_server_is_not_available(api: Api, spec: dict[str, Any], why: str, message: str) -> None:
+    async with extension(api.server) as (made, port):
+        await publish(api, port)
+        await api.call("POST", SERVICES, api_service(**spec))
+        assert message in await reason(api, why)
+        response = await api.send("GET", f"/apis/{GROUP}/v1/coats")
+        if why == "Passed":
+            assert response.status == 202
+            return
+        assert (response.status, response.body) == (503, b"service unavailable\n")
+        assert not made.seen
+        documents = await api.call("GET", "/apis", accept=AGGREGATED)
+        (group,) = [item for item in documents["items"] if item["metadata"]["name"] == GROUP]
+        assert group["versions"] == [{"version": "v1", "freshness": "Stale"}]
+
+
+async def test_a_certificate_for_another_service_is_refused(api: Api) -> None:
+    async with extension(api.server, "other.default.svc") as (_, port):
+        await publish(api, port)
+        await api.call("POST", SERVICES, api_service())
+        message = await reason(api, "FailedDiscoveryCheck")
+        assert f"wanted to match {NAME}.{NAMESPACE}.svc" in message
+
+
+async def test_endpoints_that_come_and_go_are_followed(api: Api) -> None:
+    slices = f"/apis/discovery.k8s.io/v1/namespaces/{NAMESPACE}/endpointslices"
+    async with available(api):
+        await api.call("DELETE", f"{slices}/{NAME}")
+        missing = f'cannot find endpointslices for service/{NAME} in "{NAMESPACE}"'
+        assert await reason(api, "EndpointsNotFound") == missing
+        labels = {"kubernetes.io/service-name": NAME}
+        gone = [{"addresses": ["127.0.0.1"], "conditions": {"ready": False}}]
+        await api.create(
+            "b", slices, labels=labels, addressType="IPv4", endpoints=gone, ports=[{"name": "https", "port": 1}]
+        )
+        message = f'endpointslices for service/{NAME} in "{NAMESPACE}" have no addresses with port name "https"'
+        assert await reason(api, "MissingEndpoints") == message
+
+
+async def test_a_server_that_fails_is_asked_again(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(availability, "FIRST_RETRY", 0.01)
+    monkeypatch.setattr(availability, "EVERY", 0.02)
+    async with available(api) as made:
+        made.discovery = 500
+        assert "bad status from" in await reason(api, "FailedDiscoveryCheck")
+        made.discovery, made.resources = 200, []
+        await reason(api, "Passed")
+
+
+async def test_a_server_that_is_gone_is_an_answer(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with available(api):
+        pass
+    response = await api.send("GET", f"/apis/{GROUP}/v1/coats")
+    assert response.status == 503
+    assert b"error trying to reach service: dial tcp 127.0.0.1:" in response.body
+    assert b"connection refused" in response.body
+
+
+async def test_a_discovery_that_cannot_be_read_shows_nothing(api: Api) -> None:
+    async with extension(api.server) as (made, port):
+        made.resources = [{"name": 5}]
+        await publish(api, port)
+        await api.call("POST", SERVICES, api_service())
+        await reason(api, "Passed")
+        documents = await api.call("GET", "/apis", accept=AGGREGATED)
+        (group,) = [item for item in documents["items"] if item["metadata"]["name"] == GROUP]
+        assert group["versions"] == [{"version": "v1", "freshness": "Current"}]
+        assert (await api.send("GET", f"/apis/{GROUP}/v1/coats")).status == 202
+
+
+async def test_a_server_that_starts_again_knows_its_apis_and_its_identity(tmp_path: Path) -> None:
+    async with AsyncExitStack() as stack:
+        async with ApiServer(config=CONFIG, data_dir=tmp_path) as server:
+            made, port = await stack.enter_async_context(extension(server))
+            api = Api(server)
+            await publish(api, port)
+            await api.call("POST", SERVICES, api_service())
+            await reason(api, "Passed")
+            await api.send("GET", f"/apis/{GROUP}/v1/coats")
+        assert {path.stat().st_mode & 0o777 for path in (tmp_path / "pki").glob("front_proxy*")} == {0o600}
+        async with ApiServer(config=CONFIG, data_dir=tmp_path) as server:
+            assert (await Api(server).send("GET", f"/apis/{GROUP}/v1/coats")).status == 202
+    first, second = (request.peer.certificate for request in made.seen)
+    assert first == second
+    assert first is not None
+
+
+async def test_a_server_without_any_begins_nothing(api: Api) -> None:
+    await asyncio.sleep(0)
+    assert not [task for task in asyncio.all_tasks() if task.get_name().startswith("availability")]
+    config = await api.call("GET", "/api/v1/namespaces/kube-system/configmaps/extension-apiserver-authentication")
+    assert config["data"]["requestheader-client-ca-file"] == ""
