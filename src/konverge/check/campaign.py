@@ -13,6 +13,7 @@ from typing import Protocol
 
 import msgspec
 
+from konverge.check.beginnings import Beginnings
 from konverge.check.budget import GRACE, Budget
 from konverge.check.conclusion import Conclusion
 from konverge.check.differences import Masks
@@ -137,6 +138,8 @@ class Campaign:
         self._listener = listener or Listener()
         self._used = Used()
         self._without_effect: set[str] = set()
+        self._beginnings: Beginnings | None = None
+        """Where runs can begin later than with the first step."""
         self._base = Task(
             subject=subject,
             setup=setup,
@@ -158,7 +161,12 @@ class Campaign:
             self._add_reference(findings, reference)
             notes.append(f"left out of all other runs: {last_step(reference.run)!r}, after which nothing goes on")
             self._base = msgspec.structs.replace(
-                self._base, steps=steps, quiet=self._options.quiet, pauses={}, always_busy=()
+                self._base,
+                steps=steps,
+                quiet=self._options.quiet,
+                limit=self._options.limit,
+                pauses={},
+                always_busy=(),
             )
             reference = self._reference()
         self._add_reference(findings, reference)
@@ -207,7 +215,7 @@ class Campaign:
             )
 
     def _undisturbed(self, task: Task) -> Run:
-        run = self._runner.run(task)
+        run = self._runner.run(msgspec.structs.replace(task, snapshots=bool(task.subject.command)))
         self._used.add(run)
         reason = why_no_reference(run)
         if reason:
@@ -218,6 +226,9 @@ class Campaign:
 
     def _search(self, outcome: Outcome, findings: Findings, budget: Budget) -> None:
         planned = self._planner(outcome.reference, self._options.only, self._options.seed)
+        if outcome.reference.run.snapshots and planned.plans:
+            self._beginnings = Beginnings(self._runner, outcome.reference)
+            self._beginnings.try_out(self._base, self._judge)
         outcome.notes += [f"left out: {sentence}" for sentence in planned.left_out]
         waiting = deque(planned.plans)
         done, total = 0, len(waiting)
@@ -265,7 +276,7 @@ class Campaign:
         if self._runner.jobs <= 1:
             while plans and budget.searching:
                 task = self._task(plans.popleft())
-                yield task, self._runner.run(task)
+                yield task, self._run(task)
             return
         pool = ThreadPoolExecutor(self._runner.jobs, "check")
         running: dict[Future[Run], Task] = {}
@@ -273,7 +284,7 @@ class Campaign:
             while True:
                 while plans and budget.searching and len(running) < self._runner.jobs:
                     task = self._task(plans.popleft())
-                    running[pool.submit(self._runner.run, task)] = task
+                    running[pool.submit(self._run, task)] = task
                 if not running:
                     return
                 ended, _ = wait(running, max(budget.left, 0.0) + GRACE, FIRST_COMPLETED)
@@ -286,7 +297,12 @@ class Campaign:
             pool.shutdown(wait=False, cancel_futures=True)
 
     def _task(self, plan: Plan) -> Task:
+        if self._beginnings is not None:
+            plan = self._beginnings.plan(plan)
         return msgspec.structs.replace(self._base, plan=plan)
+
+    def _run(self, task: Task) -> Run:
+        return (self._beginnings or self._runner).run(task)
 
     # -------------------------------------------------------------- what is known in the end
 

@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
+from konverge.check.accounts import token_of
 from konverge.check.child import Child, home_namespace
 from konverge.check.isolation import OWN_RESOLV_CONF, RESOLVER, is_isolated
-from konverge.check.model import Run, Setup, Task
+from konverge.check.locks import release
+from konverge.check.model import Ref, Run, Setup, Task
 from konverge.check.operator import CannotStart
 from konverge.check.prepare import prepare, simulation_of
 from konverge.check.real_rest import GENEROUS, LIMIT, RealRest
 from konverge.check.run import perform
+from konverge.check.snapshot import put_back
 from konverge.sim import FAST, Cluster
 
 
@@ -24,15 +27,20 @@ async def run_child(task: Task) -> Run:
 
 
 async def _run(task: Task) -> Run:
-    setup = task.setup
-    async with (
-        Cluster(nodes=setup.nodes, pace=FAST, simulation=simulation_of(setup)) as cluster,
-        _names(cluster, setup),
-    ):
-        token = await prepare(cluster, setup)
+    setup, restored = task.setup, task.restored
+    cluster = Cluster(nodes=setup.nodes, pace=FAST, simulation=simulation_of(setup))
+    if restored is not None:
+        put_back(cluster, restored)
+    async with cluster, _names(cluster, setup):
+        if restored is None:
+            token = await prepare(cluster, setup)
+        else:
+            token = await token_of(cluster.client, setup.account)
+            await release(cluster, (Ref(*parts) for parts in restored.counted.locks))
         await cluster.settle(quiet=0.1)
         child = Child(task.subject, setup, token)
         rest = RealRest(task.quiet or GENEROUS, task.limit or LIMIT, task.pauses, task.always_busy)
+        rest.began = restored is not None
         return await perform(task, child, rest, cluster, token or cluster.server.token)
 
 

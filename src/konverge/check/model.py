@@ -11,6 +11,8 @@ from typing import Any, Literal
 
 import msgspec
 
+from konverge.check.snapshot import Snapshot
+
 Obj = dict[str, Any]
 
 
@@ -265,6 +267,10 @@ class Task(msgspec.Struct, frozen=True, kw_only=True):
     """Steps at whose rest objects say so in the reference as well: there it means nothing."""
     limit: float = 0.0
     """Seconds after which a step that has not come to rest is given up; 0: what is usual."""
+    snapshots: bool = False
+    """The run has the state of every rest, for others to begin with."""
+    restored: Snapshot | None = None
+    """Where it begins: the plan's `begin` says with which step."""
 
 
 class Exchange(msgspec.Struct, kw_only=True):
@@ -382,6 +388,7 @@ class Run(msgspec.Struct, kw_only=True):
     """The steps in which stand-ins were connected to, by the name of the server."""
     violations: list[str] = []
     """Of what must always hold of the simulated cluster (`konverge.sim.invariants`): defects of Konverge."""
+    snapshots: list[Snapshot] = []
     seconds: float = 0.0
     cpu: float = 0.0
 

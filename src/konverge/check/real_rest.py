@@ -35,7 +35,7 @@ LONGER = 4
 """So many times what the longest step of the reference took is the limit of a step of any other run."""
 BUSY = 3
 """So many limits on the clock at the wall are the end even of a step in which the operator never stopped working."""
-TICK = 0.05
+TICK = 0.1
 STARTED = 30.0
 """Seconds until a program that has asked for nothing is taken to be one that asks for nothing."""
 CYCLE = 5
@@ -151,11 +151,12 @@ class RealRest:
         self.gap = 0.0
         """The longest pause of the last wait."""
         self.noise: dict[str, int] = {}
-        self._began = False
+        self.began = False
+        """There is something that the operator could be at work on."""
 
     async def wait(self, cluster: Cluster, recorder: Recorder) -> None:
-        quiet = self.quiet if self._began else min(self.quiet, FIRST)
-        self._began = True
+        quiet = self.quiet if self.began else min(self.quiet, FIRST)
+        self.began = True
         short, says_nothing = (LEAST, True) if recorder.away else self._short(recorder.step_name)
         began = recorder.now()
         activity = Activity(began)

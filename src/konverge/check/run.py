@@ -33,6 +33,7 @@ from konverge.check.model import (
 )
 from konverge.check.old_requests import OldApis
 from konverge.check.operator import CannotStart, Incarnation, Operator
+from konverge.check.snapshot import taken
 from konverge.check.user import User
 from konverge.client import ClientError
 from konverge.sim.cluster import Cluster, Unsettled
@@ -198,16 +199,17 @@ async def perform(task: Task, operator: Operator, rest: Rest, cluster: Cluster, 
     contacts = _contacts(cluster, recorder)
     perturbers = _attach(task.plan, gate)
     recorder.begin()
+    if task.restored is not None:
+        recorder.resume(task.restored.counted)
     invariants = Invariants(cluster, rollouts=False)  # an operator may delete any pod
     invariants.follow()
-    first = cluster.server.store.revision
     supervisor = Supervisor(operator, cluster, gate, run)
     serving = asyncio.create_task(supervisor.serve(), name="supervisor")
     async with AsyncExitStack() as stack:
         stack.push_async_callback(operator.aclose)
         stack.push_async_callback(_ended, serving)
         try:
-            await _play(run, User(cluster), Scene(cluster, recorder, rest, perturbers, first, serving, supervisor))
+            await _play(task, run, User(cluster), Scene(cluster, recorder, rest, perturbers, serving, supervisor))
         except CannotStart as error:
             run.problem = str(error)
     if supervisor.gave_up and not recorder.reads:
@@ -266,13 +268,11 @@ class Scene:
         recorder: Recorder,
         rest: Rest,
         perturbers: list[Perturber],
-        first: int,
         serving: asyncio.Task[None],
         supervisor: Supervisor,
     ) -> None:
         self.cluster, self.recorder, self.rest = cluster, recorder, rest
         self.perturbers = perturbers
-        self._first = first
         self._serving = serving
         self._supervisor = supervisor
         self._gap = 0.0
@@ -344,7 +344,7 @@ class Scene:
             if table.name in RESTLESS:
                 continue
             for record in table.records.values():
-                if record.revision > self._first and not is_lock(table.name, record):
+                if record.revision > self.recorder.first and not is_lock(table.name, record):
                     obj = record.decode()
                     obj["metadata"].pop("managedFields", None)
                     if table.name in kinds:
@@ -365,10 +365,12 @@ class Scene:
         )
 
 
-async def _play(run: Run, user: User, scene: Scene) -> None:
-    await scene.settle(-1)
+async def _play(task: Task, run: Run, user: User, scene: Scene) -> None:
+    begin = task.plan.begin if task.restored is not None else 0
+    if not await _begun(run, user, scene, begin):
+        return
     away = [item for item in run.plan.perturbations if isinstance(item, OperatorAway)]
-    for number, step in enumerate(run.steps):
+    for number, step in enumerate(run.steps[begin:], begin):
         scene.recorder.step, scene.recorder.step_name = number, step.name
         if any(item.step == number for item in away):
             await scene.stop()
@@ -380,11 +382,31 @@ async def _play(run: Run, user: User, scene: Scene) -> None:
         run.checkpoints.append(scene.checkpoint(step.name, rested=rested, refused=refused))
         if not rested or scene.gave_up:
             return
-        if await _between(run, user, scene, number):
-            rested = await scene.settle(number)
-            run.checkpoints.append(scene.checkpoint(f"{step.name}, then", rested=rested, refused=""))
-            if not rested:
-                return
+        if task.snapshots:
+            run.snapshots.append(taken(scene.cluster, number, scene.recorder.counted()))
+        if not await _disturbed(run, user, scene, number):
+            return
+
+
+async def _begun(run: Run, user: User, scene: Scene, begin: int) -> bool:
+    """Until the operator is at rest before the first step, which is in another state if it does not begin with it."""
+    recorder = scene.recorder
+    if begin:
+        recorder.step, recorder.step_name = begin - 1, run.steps[begin - 1].name
+    rested = await scene.settle(-1)
+    if not begin:
+        return True
+    run.checkpoints.append(scene.checkpoint(recorder.step_name, rested=rested, refused=""))
+    return rested and not scene.gave_up and await _disturbed(run, user, scene, begin - 1)
+
+
+async def _disturbed(run: Run, user: User, scene: Scene, number: int) -> bool:
+    """What goes wrong at rest after a step. Whether the cluster came to rest after it."""
+    if not await _between(run, user, scene, number):
+        return True
+    rested = await scene.settle(number)
+    run.checkpoints.append(scene.checkpoint(f"{run.steps[number].name}, then", rested=rested, refused=""))
+    return rested
 
 
 async def _act(user: User, step: Step) -> str:

@@ -14,12 +14,15 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any, Literal
 
+import msgspec
+
 from konverge.apiserver.storage import Event, HistoryLimits, Record, Store
 from konverge.apiserver.storage.table import Table
 from konverge.check.differences import changed_paths, differences
 from konverge.check.folding import folded
 from konverge.check.locks import LEASES, is_lock
 from konverge.check.model import Change, Delivery, Exchange, Moment, Obj, Place, Ref
+from konverge.check.snapshot import Counted
 
 RESTLESS = frozenset(("coordination.k8s.io/leases", "/events", "events.k8s.io/events"))
 """Written for ever, or only to inform: no part of a state."""
@@ -89,6 +92,28 @@ class Recorder:
         self.first = self._store.revision
         self._store.observers.append(self._changed)
         self._store.keep_history(EVERYTHING)
+
+    def resume(self, counted: Counted) -> None:
+        """After `begin`: go on counting where another recorder was."""
+        self._began -= counted.time
+        self.first, self.incarnation, self.requests = counted.first, counted.incarnation, counted.requests
+        self._places.update({_as_place(parts): count for parts, count in counted.places})
+        self._moments.update({_as_moment(parts): count for parts, count in counted.moments})
+        for parts in counted.locks:
+            ref = Ref(*parts)
+            (self.leases if ref.resource == LEASES else self.locks).add(ref)
+
+    def counted(self) -> Counted:
+        """So far."""
+        return Counted(
+            first=self.first,
+            time=self.now(),
+            incarnation=self.incarnation,
+            requests=self.requests,
+            places=tuple((_place_parts(place), count) for place, count in self._places.items()),
+            moments=tuple(((moment.type, *_parts(moment)), count) for moment, count in self._moments.items()),
+            locks=tuple((ref.resource, ref.namespace, ref.name) for ref in sorted({*self.locks, *self.leases})),
+        )
 
     def end(self) -> None:
         self._store.observers.remove(self._changed)
@@ -186,6 +211,14 @@ def _moment(table: str, event: Event) -> tuple[Moment, list[tuple[str, Any, Any]
         return Moment("ADDED", table, shown.namespace, name), []
     found = list(differences(event.old.decode(), event.record.decode()))
     return Moment("MODIFIED", table, shown.namespace, name, changed_paths(found)), found
+
+
+def _as_place(parts: tuple[str, ...]) -> Place:
+    return msgspec.convert(dict(zip(Place.__struct_fields__, parts, strict=False)), Place)
+
+
+def _as_moment(parts: tuple[str, ...]) -> Moment:
+    return msgspec.convert(dict(zip(Moment.__struct_fields__, parts, strict=False)), Moment)
 
 
 def _parts(moment: Moment) -> tuple[str, str, str, str]:

@@ -11,6 +11,7 @@ import msgspec
 
 from konverge.check.causes import History
 from konverge.check.model import (
+    ApplicationFault,
     Crash,
     Edit,
     Gap,
@@ -68,6 +69,28 @@ class Length:
             case OperatorAway():
                 return item.last
         return None
+
+    def beginning(self, plan: Plan) -> int:
+        """The last step with which a run of this plan can begin: nothing that it disturbs is before."""
+        steps = self._run.steps
+        if plan.steps is not None:
+            own = plan.steps
+            alike = next((n for n in range(min(len(own), len(steps))) if own[n] != steps[n]), min(len(own), len(steps)))
+            return min(alike, len(own) - 1) if not plan.perturbations else 0
+        first = [self._first_step(item) for item in plan.perturbations]
+        known = [step for step in first if step is not None]
+        return min(known) if known and len(known) == len(first) else 0
+
+    def _first_step(self, item: Perturbation) -> int | None:
+        """The first step that a perturbation touches, after whose predecessor all is as in the reference."""
+        match item:
+            case Stale() | Gap() | Lag():
+                return self._moments.get(item.since)
+            case TimePasses() | Edit():
+                return item.step + 1  # at rest after this step: right after the beginning
+            case ApplicationFault():
+                return item.step
+        return self._step(item)
 
     def estimated(self, plan: Plan) -> Plan:
         """A run with a perturbation takes what the reference took, and some time to recover."""
