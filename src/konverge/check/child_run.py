@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from konverge.check.accounts import token_of
 from konverge.check.child import Child, home_namespace
 from konverge.check.isolation import OWN_RESOLV_CONF, RESOLVER, is_isolated
 from konverge.check.locks import release
 from konverge.check.model import Ref, Run, Setup, Task
 from konverge.check.operator import CannotStart
-from konverge.check.prepare import prepare, simulation_of
+from konverge.check.prepare import account_token, prepare, simulation_of
 from konverge.check.real_rest import GENEROUS, LIMIT, RealRest
 from konverge.check.run import perform
 from konverge.check.snapshot import put_back
@@ -35,7 +34,7 @@ async def _run(task: Task) -> Run:
         if restored is None:
             token = await prepare(cluster, setup)
         else:
-            token = await token_of(cluster.client, setup.account)
+            token = await account_token(cluster, setup)
             await release(cluster, (Ref(*parts) for parts in restored.counted.locks))
         await cluster.settle(quiet=0.1)
         child = Child(task.subject, setup, token)

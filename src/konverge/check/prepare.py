@@ -28,9 +28,14 @@ async def prepare(cluster: Cluster, setup: Setup) -> str:
         except ClientError as error:
             what = f"{obj.get('kind')} {obj.get('metadata', {}).get('name')}"
             raise CannotStart(f"the API server refused {what} of the setup: {error}") from error
+    return await account_token(cluster, setup)
+
+
+async def account_token(cluster: Cluster, setup: Setup) -> str:
+    """The token of the operator's account; empty if it has none."""
     if setup.account:
         cluster.server.gate.keys.use(_signing_key())
-    return await token_of(client, setup.account)
+    return await token_of(cluster.client, setup.account)
 
 
 @functools.cache
