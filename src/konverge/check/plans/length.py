@@ -88,7 +88,7 @@ class Length:
                 return self._moments.get(item.since)
             case TimePasses() | Edit():
                 return item.step + 1  # at rest after this step: right after the beginning
-            case ApplicationFault():
+            case ApplicationFault() | OperatorAway():
                 return item.step
         return self._step(item)
 
