@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Container
 
-from konverge.wire.message import Headers, Request, Response, Sink, Stream
+from konverge.wire.message import Duplex, Headers, Request, Response, Sink, Stream, UpgradingTransport
 
 HOPS = frozenset(
     (
@@ -49,3 +49,31 @@ async def without_body(request: Request, stream: Stream, headers: Headers) -> Re
         headers.add("content-length", length)
     await stream.aclose()
     return Response(stream.status, headers)
+
+
+def is_upgrade(request: Request) -> bool:
+    """Whether a request asks that its connection becomes something else, such as a WebSocket."""
+    tokens = [token.strip().lower() for value in request.headers.get_all("connection") for token in value.split(",")]
+    return "upgrade" in tokens and bool(request.headers.get("upgrade"))
+
+
+async def upgraded(
+    transport: UpgradingTransport, inner: Request, request: Request, closed: Callable[[], Awaitable[None]]
+) -> Response:
+    """The answer to a request for an upgrade; `inner` is the request as the other server gets it."""
+    inner.headers.add("connection", "Upgrade")
+    inner.headers.add("upgrade", request.headers.get("upgrade"))
+    response = await transport.upgrade(inner)
+    goes_on = response.upgrade
+    fields = [(name, text) for name, text in response.headers if name not in HOPS or name == "upgrade"]
+    if goes_on is None:
+        await closed()
+        return Response(response.status, of_fields(fields), response.body)
+
+    async def upgrade(connection: Duplex) -> None:
+        try:
+            await goes_on(connection)
+        finally:
+            await closed()
+
+    return Response(response.status, of_fields(fields), upgrade=upgrade)

@@ -12,11 +12,9 @@ from konverge.apiserver.aggregation.registered import Remote
 from konverge.apiserver.go.http import transport_failure
 from konverge.apiserver.http import respond
 from konverge.apiserver.request.call import Call
-from konverge.wire import reverse_upgrades
-from konverge.wire.address import Address
 from konverge.wire.errors import WireError
 from konverge.wire.message import Request, Response
-from konverge.wire.reverse_proxy import end_to_end, of_fields, streamed, without_body
+from konverge.wire.reverse_proxy import end_to_end, is_upgrade, of_fields, streamed, upgraded, without_body
 
 _OURS = ("authorization", "impersonate-", "x-remote-", "accept-encoding")
 """Fields that are for this server, by their beginnings: nobody says for themselves who they are."""
@@ -37,20 +35,15 @@ async def pass_on(connections: Connections, remote: Remote, call: Call) -> Respo
     fields.append(("host", address))
     inner = Request(request.method, request.target, of_fields(fields), request.body)
     try:
-        if reverse_upgrades.is_asked_for(request):
-            return await _upgraded(connections, remote, inner, request.headers.get("upgrade"), address)
-        stream = await (await connections.pool(remote)).stream(inner)
-    except (WireError, OSError, ssl.SSLError, reverse_upgrades.BadAnswer) as error:
+        pool = await connections.pool(remote)
+        if is_upgrade(request):
+            return await upgraded(pool, inner, request, _kept_open)
+        stream = await pool.stream(inner)
+    except (WireError, OSError, ssl.SSLError) as error:
         why = transport_failure(error, address, remote.server_name)
         return _unavailable(call, f"error trying to reach service: {why}")
     headers = of_fields(end_to_end(stream.headers))
     return await without_body(request, stream, headers) or streamed(stream, headers, _kept_open)
-
-
-async def _upgraded(connections: Connections, remote: Remote, request: Request, upgrade: str, address: str) -> Response:
-    at = Address.parse(f"https://{address}")
-    context = connections.tls(remote).context()
-    return await reverse_upgrades.pass_on(request, upgrade, (at.host, at.port), context, remote.server_name)
 
 
 async def _kept_open() -> None:

@@ -13,12 +13,11 @@ from typing import TYPE_CHECKING
 from konverge.sim.kubelet import proxy_targets
 from konverge.sim.kubelet.proxy_links import Links
 from konverge.sim.kubelet.proxy_targets import Target, unreachable
-from konverge.wire import reverse_upgrades
 from konverge.wire.errors import WireError
 from konverge.wire.limits import ClientLimits
 from konverge.wire.message import Headers, Request, Response, Stream
 from konverge.wire.pool import ConnectionPool
-from konverge.wire.reverse_proxy import end_to_end, of_fields, streamed, without_body
+from konverge.wire.reverse_proxy import end_to_end, is_upgrade, of_fields, streamed, upgraded, without_body
 from konverge.wire.tls import TlsOptions
 
 if TYPE_CHECKING:
@@ -36,14 +35,15 @@ async def pass_on(call: Call) -> Response:
     request = call.request
     path, mark, query = request.target.partition("?")
     prefix, behind = _divided(path)
-    if reverse_upgrades.is_asked_for(request):
-        return await _upgraded(_inner(request, (behind or "/") + mark + query, target, prefix), target, request)
-    if not behind and request.method in ("GET", "HEAD"):
+    upgrading = is_upgrade(request)
+    if not behind and not upgrading and request.method in ("GET", "HEAD"):
         return Response(301, Headers.of({"location": f"{path}/{mark}{query}"}))
     inner = _inner(request, (behind or "/") + mark + query, target, prefix)
-    limits = ClientLimits(connect=reverse_upgrades.CONNECT_TIME, body=PAGE_LIMIT)
+    limits = ClientLimits(body=PAGE_LIMIT)
     pool = ConnectionPool(target.url, tls=TlsOptions(insecure=True) if target.tls else None, limits=limits, gzip=False)
     try:
+        if upgrading:
+            return await upgraded(pool, inner, request, pool.aclose)
         stream = await pool.stream(inner)
         return await _answer(stream, pool, request, Links(prefix, request.headers.get("host"), "https", _name(target)))
     except (OSError, WireError) as error:
@@ -107,12 +107,3 @@ def _is_page(stream: Stream) -> bool:
     if headers.get("content-type").partition(";")[0].strip() != "text/html" or "location" in headers:
         return False
     return "content-encoding" not in headers and int(headers.get("content-length", "0")) <= PAGE_LIMIT
-
-
-async def _upgraded(inner: Request, target: Target, request: Request) -> Response:
-    context = TlsOptions(insecure=True).context() if target.tls else None
-    try:
-        address = (target.address, target.port)
-        return await reverse_upgrades.pass_on(inner, request.headers.get("upgrade"), address, context)
-    except (OSError, reverse_upgrades.BadAnswer) as error:
-        raise unreachable(_why(target, error)) from error
