@@ -1,0 +1,56 @@
+// The cards that an operator declares for its objects: values, tables, conditions, links.
+
+import type { PageCard } from "../api/console";
+import type { KubeObject } from "../api/object";
+import { fieldAt, itemsOf, textOf } from "../pure/fields";
+import { wordHealth } from "../pure/health";
+import { Conditions, conditionsOf } from "../tabs/summary";
+import { t } from "../texts";
+import { Age, Status } from "./basics";
+
+export function Value({ value, type = "" }: { value: unknown; type?: string }) {
+  const text = textOf(value);
+  if (!text) return <span class="quiet">–</span>;
+  if (type === "age" || type === "date" || type === "time") return <Age from={text} />;
+  if (type === "boolean" || typeof value === "boolean") return <>{value ? "✓" : "✗"}</>;
+  const health = type === "state" || type === "status" || type === "phase" || type === "health" ? wordHealth(text) : null;
+  return health ? <Status health={health}>{text}</Status> : <>{text}</>;
+}
+
+/** Only addresses of the web become links: a page's data never runs anything. */
+export const isWebAddress = (text: string): boolean => /^https?:\/\/[^\s]+$/i.test(text);
+
+export function Cards({ cards, object }: { cards: PageCard[]; object: KubeObject }) {
+  const values = cards.filter((card) => card.type === "value");
+  return (
+    <>
+      {values.length > 0 && <ul class="tiles">{values.map((card) => <li key={card.title}><span>{card.title}</span><strong><Value value={fieldAt(object, card.path)} type="state" /></strong></li>)}</ul>}
+      {cards.filter((card) => card.type !== "value").map((card) => <Card key={card.title} card={card} object={object} />)}
+    </>
+  );
+}
+
+function Card({ card, object }: { card: PageCard; object: KubeObject }) {
+  if (card.type === "conditions") {
+    const conditions = card.path ? itemsOf(fieldAt(object, card.path)) : conditionsOf(object);
+    return conditions.length ? <Conditions conditions={conditions as never} /> : null;
+  }
+  const items = itemsOf(fieldAt(object, card.path));
+  if (card.type === "links") {
+    return <section><h2>{card.title}</h2><ul>{items.map((item, index) => {
+      const text = textOf(item);
+      return <li key={index}>{isWebAddress(text) ? <a href={text} target="_blank" rel="noreferrer noopener">{text}</a> : <code>{text}</code>}</li>;
+    })}</ul></section>;
+  }
+  const columns = card.columns ?? [];
+  return (
+    <section><h2>{card.title}</h2>
+      {items.length ? (
+        <div class="scroll" tabIndex={0} role="group" aria-label={card.title}><table class="plain-table" aria-label={card.title}>
+          <thead><tr>{columns.map((column) => <th scope="col" key={column.title}>{column.title}</th>)}</tr></thead>
+          <tbody>{items.map((item, index) => <tr key={index}>{columns.map((column) => <td key={column.title}><Value value={fieldAt(item, column.path)} type={column.type} /></td>)}</tr>)}</tbody>
+        </table></div>
+      ) : <p class="quiet">{t("page.nothing")}</p>}
+    </section>
+  );
+}

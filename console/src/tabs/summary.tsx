@@ -1,0 +1,104 @@
+// What the object is, at a glance: facts, the operator's own cards, conditions, containers.
+
+import { kindByName } from "../api/kinds";
+import type { Condition, KubeObject } from "../api/object";
+import { Age, Pairs, Status } from "../parts/basics";
+import { Cards } from "../parts/cards";
+import { ObjectLink } from "../parts/chain";
+import type { TabProps } from "../pages/object";
+import { wordHealth } from "../pure/health";
+import { kindAddress } from "../pure/routes";
+import { operatorPages } from "../state";
+import { t } from "../texts";
+
+export function Summary({ kind, object }: TabProps) {
+  const page = operatorPages.value.find((entry) => entry.resource === kind.resource && entry.apiVersion.split("/")[0] === kind.apiVersion.split("/")[0]);
+  const { metadata } = object;
+  const conditions = conditionsOf(object);
+  return (
+    <div class="summary">
+      <Pairs items={[
+        [t("object.created"), <Age from={metadata.creationTimestamp} />],
+        [t("object.owner"), metadata.ownerReferences?.length ? <Owners object={object} /> : null],
+        ...facts(object),
+        [t("object.labels"), metadata.labels ? <Labels labels={metadata.labels} kind={kind} namespace={metadata.namespace} /> : null],
+      ]} />
+      {page && <Cards cards={page.cards} object={object} />}
+      {object.kind === "Pod" && <Containers pod={object} />}
+      {conditions.length > 0 && !page?.cards.some((card) => card.type === "conditions") && <Conditions conditions={conditions} />}
+    </div>
+  );
+}
+
+export function conditionsOf(object: KubeObject): Condition[] {
+  const status = object.status ?? {};
+  const list = Array.isArray(status.conditions) ? status.conditions : Array.isArray(status.kubeConditions) ? status.kubeConditions : [];
+  return list.filter((condition: unknown): condition is Condition => condition !== null && typeof condition === "object" && "status" in condition && "type" in condition);
+}
+
+function facts(object: KubeObject): [string, string][] {
+  const spec = object.spec ?? {};
+  const status = object.status ?? {};
+  const pairs: [string, unknown][] = [
+    ["Phase", status.phase], ["Replicas", typeof spec.replicas === "number" ? `${status.readyReplicas ?? 0} / ${spec.replicas}` : undefined],
+    ["Node", spec.nodeName], ["Pod IP", status.podIP], ["Cluster IP", spec.clusterIP], ["Storage class", spec.storageClassName],
+    ["Volume", spec.volumeName], ["Service account", spec.serviceAccountName], ["Service", spec.serviceName],
+  ];
+  return pairs.filter(([, value]) => value !== undefined && value !== null && value !== "").map(([name, value]) => [name, String(value)]);
+}
+
+function Owners({ object }: { object: KubeObject }) {
+  return <>{object.metadata.ownerReferences!.map((owner) => {
+    const kind = kindByName(owner.apiVersion, owner.kind);
+    const namespace = kind?.namespaced ? object.metadata.namespace : "";
+    return <ObjectLink key={owner.name} target={{ ...owner, resource: kind?.resource, namespace }} />;
+  })}</>;
+}
+
+function Labels({ labels, kind, namespace }: { labels: Record<string, string>; kind: TabProps["kind"]; namespace?: string }) {
+  return <ul class="labels">{Object.entries(labels).map(([key, value]) => <li key={key}><a href={kindAddress(kind, namespace, `${key}=${value}`)}>{key}<b>{value}</b></a></li>)}</ul>;
+}
+
+export function Conditions({ conditions }: { conditions: Condition[] }) {
+  return (
+    <section><h2>{t("object.conditions")}</h2><div class="scroll" tabIndex={0} role="group" aria-label={t("object.conditions")}><table class="plain-table" aria-label={t("object.conditions")}>
+      <thead><tr><th scope="col">{t("object.type")}</th><th scope="col">{t("object.status")}</th><th scope="col">{t("object.reason")}</th><th scope="col">{t("object.message")}</th><th scope="col">{t("object.since")}</th></tr></thead>
+      <tbody>{conditions.map((condition) => (
+        <tr key={condition.type}><td>{condition.type}</td><td>{condition.status}</td><td>{condition.reason}</td><td class="wrap">{condition.message}</td><td><Age from={condition.lastTransitionTime} /></td></tr>
+      ))}</tbody>
+    </table></div></section>
+  );
+}
+
+interface ContainerState { waiting?: { reason?: string; message?: string }; terminated?: { reason?: string; exitCode?: number; message?: string }; running?: unknown }
+interface ContainerStatus { name: string; ready: boolean; restartCount: number; state?: ContainerState; lastState?: ContainerState }
+
+function stateOf(status: ContainerStatus | undefined): string {
+  const { waiting, terminated, running } = status?.state ?? {};
+  if (waiting) return waiting.reason ?? "Waiting";
+  if (terminated) return terminated.reason ?? `exit ${terminated.exitCode}`;
+  return running ? "Running" : "";
+}
+
+function Containers({ pod }: { pod: KubeObject }) {
+  const statuses: ContainerStatus[] = [...(pod.status?.initContainerStatuses ?? []), ...(pod.status?.containerStatuses ?? [])];
+  const containers: { name: string; image: string; ports?: { containerPort: number; name?: string }[] }[] = [...(pod.spec?.initContainers ?? []), ...(pod.spec?.containers ?? [])];
+  return (
+    <section><h2>{t("logs.container")}</h2><div class="scroll" tabIndex={0} role="group" aria-label={t("logs.container")}><table class="plain-table" aria-label={t("logs.container")}>
+      <thead><tr><th scope="col">{t("table.name")}</th><th scope="col">{t("object.status")}</th><th scope="col">↻</th><th scope="col">Image</th><th scope="col">Ports</th></tr></thead>
+      <tbody>{containers.map((container) => {
+        const status = statuses.find((entry) => entry.name === container.name);
+        const state = stateOf(status);
+        const health = wordHealth(state);
+        const message = status?.state?.waiting?.message ?? status?.state?.terminated?.message ?? "";
+        return (
+          <tr key={container.name}>
+            <td>{container.name}</td><td title={message}>{health ? <Status health={health}>{state}</Status> : state}</td>
+            <td class="numeric">{status?.restartCount ?? 0}</td><td class="wrap"><code>{container.image}</code></td>
+            <td>{container.ports?.map((port) => port.containerPort).join(", ")}</td>
+          </tr>
+        );
+      })}</tbody>
+    </table></div></section>
+  );
+}

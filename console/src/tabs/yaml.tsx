@@ -1,0 +1,91 @@
+// The object as YAML: read it, edit it with the schema's help, see what the server would change, apply it.
+
+import { useEffect, useMemo, useState } from "preact/hooks";
+import { ApiError } from "../api/http";
+import { replaceWith } from "../api/object";
+import { openApi } from "../api/openapi";
+import { notify, Problem } from "../parts/basics";
+import { Difference } from "../parts/differences";
+import { Dialog } from "../parts/dialog";
+import { Editor } from "../parts/editor";
+import { offersAt, schemaAt, schemaOfKind, typeText, type OpenApi } from "../pure/schema";
+import { forPeople, toYaml } from "../pure/yaml";
+import type { TabProps } from "../pages/object";
+import { t } from "../texts";
+
+export function YamlTab({ kind, object }: TabProps) {
+  const [editing, setEditing] = useState<{ base: string; text: string } | null>(null);
+  const [managed, setManaged] = useState(false);
+  const [path, setPath] = useState<string[]>([]);
+  const [error, setError] = useState<unknown>(null);
+  const [proposal, setProposal] = useState<string | null>(null);
+  const [schemas, setSchemas] = useState<OpenApi>({});
+  const current = useMemo(() => toYaml(managed ? object : forPeople(object)), [object, managed]);
+  const place = { group: kind.group, version: kind.version, resource: kind.resource, namespace: object.metadata.namespace, name: object.metadata.name };
+  useEffect(() => { openApi(kind.apiVersion).then(setSchemas, () => setSchemas({})); }, [kind]);
+  const root = useMemo(() => schemaOfKind(schemas, kind.group, kind.version, kind.kind), [schemas, kind]);
+
+  const attempt = async (work: () => Promise<void>) => {
+    setError(null);
+    try {
+      await work();
+    } catch (problem) {
+      setError(problem instanceof ApiError && problem.code === 409 && problem.reason === "Conflict" ? new ApiError(409, t("yaml.conflict"), "Conflict") : problem);
+      setProposal(null);
+    }
+  };
+  const check = () => attempt(async () => setProposal(toYaml(forPeople(await replaceWith(place, editing!.text, true)))));
+  const apply = () => attempt(async () => {
+    await replaceWith(place, editing!.text, false);
+    setProposal(null);
+    setEditing(null);
+    notify(t("yaml.applied"));
+  });
+  const isConflict = error instanceof ApiError && error.reason === "Conflict";
+  const reload = () => {
+    // Only the version moves on: the text stays, and the difference shows what would be overwritten.
+    const text = editing!.text.replace(/^( {2}resourceVersion: ).*$/m, (_, head: string) => head + JSON.stringify(object.metadata.resourceVersion));
+    setEditing({ base: current, text });
+    setError(null);
+  };
+  return (
+    <div class="yaml-tab">
+      <div class="bar">
+        {editing ? (
+          <>
+            <button type="button" class="main" onClick={check}>{t("yaml.check")}</button>
+            <button type="button" onClick={() => { setEditing(null); setError(null); }}>{t("yaml.discard")}</button>
+            {isConflict && <button type="button" onClick={reload}>{t("yaml.reload")}</button>}
+          </>
+        ) : (
+          <>
+            {kind.verbs.includes("update") && <button type="button" onClick={() => { setManaged(false); const text = toYaml(forPeople(object)); setEditing({ base: text, text }); }}>{t("yaml.edit")}</button>}
+            <label class="tick"><input type="checkbox" checked={managed} onChange={(event) => setManaged(event.currentTarget.checked)} /> {t("yaml.managed")}</label>
+          </>
+        )}
+      </div>
+      <Problem error={error} />
+      <Editor value={editing ? editing.text : current} readOnly={!editing} label={t("yaml.editor", { name: object.metadata.name })}
+        changed={(text) => setEditing((old) => old && { ...old, text })} at={setPath} offers={(where) => offersAt(schemas, root, where)} />
+      <FieldHelp schemas={schemas} path={path} schema={schemaAt(schemas, root, path)} />
+      {proposal !== null && (
+        <Dialog title={t("yaml.difference")} close={() => setProposal(null)} wide>
+          <Difference before={toYaml(forPeople(object))} after={proposal} />
+          <footer>
+            <button type="button" onClick={() => setProposal(null)}>{t("app.cancel")}</button>
+            <button type="button" class="main" data-first onClick={apply}>{t("yaml.apply")}</button>
+          </footer>
+        </Dialog>
+      )}
+    </div>
+  );
+}
+
+function FieldHelp({ schemas, path, schema }: { schemas: OpenApi; path: string[]; schema?: ReturnType<typeof schemaAt> }) {
+  return (
+    <aside class="field-help" aria-label={t("yaml.help")}>
+      {path.length > 0 && <p><code>{path.join(".").replaceAll(".[]", "[]")}</code> {schema && <span class="quiet">{typeText(schemas, schema)}</span>}</p>}
+      <p>{path.length > 0 ? schema?.description || t("yaml.noHelp") : t("yaml.help")}</p>
+    </aside>
+  );
+}
