@@ -18,7 +18,7 @@ DIST ?= dist
 # The suites start many small processes: those must not compile everything each time.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help venv up test seeds real mutants mutants-changed lint bench bench-venv bench-peers docs lock dist sbom audit clean
+.PHONY: help venv up test seeds real mutants mutants-changed lint console console-test bench bench-venv bench-peers docs lock dist sbom audit clean
 
 help: ## list the commands
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -65,6 +65,18 @@ lint: venv ## format, lint, types, layers
 	$(BIN)/mypy
 	$(BIN)/mypy bench/*.py tools/*.py tools/mutants/*.py tools/site/*.py deploy/*.py examples/*.py
 	$(BIN)/lint-imports --no-cache
+
+console: console/node_modules/.ready ## build the console's front end into src/konverge/console/static (needs node 20 or newer)
+	cd console && npm run --silent build
+
+console/node_modules/.ready: console/package.json console/package-lock.json
+	@command -v npm >/dev/null || { echo "node 20 or newer is needed to build the console: https://nodejs.org"; exit 1; }
+	cd console && npm ci --no-audit --no-fund
+	@touch $@
+
+console-test: ## the tests of the console's front end that need no browser; says so where there is no node
+	@if command -v npm >/dev/null; then $(MAKE) --no-print-directory console/node_modules/.ready && cd console && npm run --silent test; \
+	else echo "no node here: the tests of the console's front end are skipped"; fi
 
 bench-venv: $(BENCH_VENV)/.ready ## install the peers that the benchmarks compare with
 

@@ -9,15 +9,15 @@ export interface Session {
   pages?: { name: string; title: string }[];
 }
 export interface Step extends Ref { sentence: string; health?: Health }
-export interface Why { sentence: string; health: Health; chain: Step[]; advice: string | null; log?: string[]; container?: string }
-export interface Problem extends Why { }
+export interface Why { sentence: string; health: Health; chain: Step[]; advice: string | null; log?: string[]; container?: string; unread?: string[] }
+export interface Problem extends Why { others?: number }
 export interface KindCount { apiVersion: string; kind: string; resource: string; namespaced: boolean; group: string; count: number; broken: number; waiting: number }
 export interface Overview { namespaces: string[]; kinds: KindCount[]; problems: Problem[] }
 export interface TreeNode extends Ref {
   id: string; uid?: string; health: Health; sentence: string; ready: string | null; created?: string; deleting: boolean;
 }
 export interface TreeEdge { from: string; to: string; relation: string; sentence?: string }
-export interface Tree { at?: string | number | null; nodes: TreeNode[]; edges: TreeEdge[]; history: { oldest: number; newest: number } | null }
+export interface Tree { at?: string | number | null; nodes: TreeNode[]; edges: TreeEdge[]; history: { oldest: number; newest: number } | null; root?: string; cut?: number }
 export interface Change { path: string; old?: unknown; new?: unknown }
 export interface StoryEntry {
   at: string; revision?: number | string | null; object: { kind: string; namespace?: string | null; name: string };
@@ -33,12 +33,12 @@ export interface Simulation {
   faults: Fault[]; recording: { active: boolean; steps: number | unknown[] };
 }
 export interface PageColumn { title: string; path: string; type?: string }
-export interface PageCard { title: string; type: "value" | "table" | "conditions" | "links"; path: string; columns?: PageColumn[] }
+export interface PageCard { title: string; type?: "value" | "table" | "conditions" | "links"; path: string; columns?: PageColumn[] }
 export interface PageField { name: string; title?: string; type?: string; path?: string; values?: string[]; default?: unknown; required?: boolean }
-export interface PageAction { name: string; title: string; patch?: unknown; href?: string; confirm?: string | boolean; form?: PageField[] | string }
+export interface PageAction { name: string; title: string; patch?: unknown; subresource?: string; href?: string; confirm?: string; form?: PageField[] }
 export interface OperatorPage {
   name: string; title: string; kind: string; apiVersion: string; resource: string;
-  columns: PageColumn[]; cards: PageCard[]; actions: PageAction[];
+  columns: PageColumn[]; cards: PageCard[]; actions: PageAction[]; sample?: unknown;
   create?: { form: string; versions?: { version: string; image?: string; default?: boolean }[] } | null;
 }
 

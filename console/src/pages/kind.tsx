@@ -33,14 +33,14 @@ function columnsOf(state: Rows, kind: Kind, everywhere: boolean, wide: boolean):
     columns.push({
       id: String(index), title: column.name, description: column.description, width: isAge ? "5rem" : isState ? "minmax(6rem, 1fr)" : "minmax(4.5rem, 1fr)",
       narrow: isState, numeric: column.type === "integer" || column.type === "number",
-      cell: (row) => (isAge && row.created ? <Age from={row.created} /> : isState ? <StateCell text={String(row.cells[index] ?? "")} /> : String(row.cells[index] ?? "")),
+      cell: (row) => (isAge && row.created ? <Age from={row.created} /> : isState ? <StateCell text={String(row.cells[index] ?? "")} well={rowHealth(state.columns, row.cells, row.deleting) === "ok"} /> : String(row.cells[index] ?? "")),
     });
   });
   return columns;
 }
 
-function StateCell({ text }: { text: string }) {
-  const health = wordHealth(text);
+function StateCell({ text, well }: { text: string; well: boolean }) {
+  const health = well ? null : wordHealth(text);
   return health && health !== "ok" ? <Status health={health}>{text}</Status> : <>{text}</>;
 }
 

@@ -11,6 +11,14 @@ import { t } from "../texts";
 
 const worst = (kind: api.KindCount): Health => (kind.broken ? "broken" : kind.waiting ? "waiting" : "ok");
 
+const isCustom = (kind: api.KindCount): boolean => kind.group.includes(".") && !kind.group.endsWith(".k8s.io");
+
+/** The sickest first, then what operators brought, then the rest. Kinds without an object are left out. */
+export function ordered(kinds: api.KindCount[]): api.KindCount[] {
+  return kinds.filter((kind) => kind.count > 0).sort((a, b) =>
+    severity(worst(b)) - severity(worst(a)) || Number(isCustom(b)) - Number(isCustom(a)) || a.kind.localeCompare(b.kind));
+}
+
 export function Overview() {
   const [known, setKnown] = useState<api.Overview | null>(null);
   const [error, setError] = useState<unknown>(null);
@@ -36,7 +44,7 @@ export function Overview() {
       <section aria-label={t("over.kinds")}>
         <h2>{t("over.kinds")}</h2>
         <ul class="kinds">
-          {[...known.kinds].sort((a, b) => severity(worst(b)) - severity(worst(a)) || a.kind.localeCompare(b.kind)).map((kind) => (
+          {ordered(known.kinds).map((kind) => (
             <li key={kind.apiVersion + kind.kind}>
               <a href={kindAddress(kind)}>
                 <Mark health={worst(kind)} />
@@ -58,7 +66,7 @@ export function Overview() {
 
 const addressOf = (problem: api.Why): string => (problem.chain[0] ? objectAddress(problem.chain[0], "why") : problem.sentence);
 
-function Card({ problem }: { problem: api.Why }) {
+function Card({ problem }: { problem: api.Problem }) {
   const first = problem.chain[0];
   return (
     <li class={`card ${problem.health}`}>
@@ -66,6 +74,7 @@ function Card({ problem }: { problem: api.Why }) {
       <div>
         <p class="sentence">{first ? <a href={objectAddress(first, "why")}>{problem.sentence}</a> : problem.sentence}</p>
         {problem.chain.length > 1 && <Chain steps={problem.chain} />}
+        {problem.others ? <p class="quiet small">{t("over.affects", { count: problem.others })}</p> : null}
         {problem.advice && <p class="advice"><strong>{t("why.advice")}</strong> {problem.advice}</p>}
       </div>
     </li>

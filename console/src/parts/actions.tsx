@@ -26,8 +26,8 @@ export function Actions({ kind, object }: Props) {
   const name = object.metadata.name;
   return (
     <div class="actions" role="group" aria-label={t("object.actions")}>
-      {own.map((action) => <button key={action.name} type="button" onClick={() => setOpen(action)}>{action.title}</button>)}
-      {kind.subresources.includes("scale") && <button type="button" onClick={() => setOpen("scale")}>{t("action.scale")}</button>}
+      {own.map((action) => <button key={action.name} type="button" onClick={() => setOpen(action)}>{action.title}…</button>)}
+      {kind.subresources.includes("scale") && !own.some((action) => action.name === "scale") && <button type="button" onClick={() => setOpen("scale")}>{t("action.scale")}</button>}
       {RESTARTABLE.has(kind.kind) && kind.group === "apps" && <button type="button" onClick={() => setOpen("restart")}>{t("action.restart")}</button>}
       {isNode && <button type="button" onClick={() => void cordon(name, !isCordoned).then(() => notify(t("action.done")), (error: Error) => notify(error.message))}>{isCordoned ? t("action.uncordon") : t("action.cordon")}</button>}
       {isNode && <button type="button" onClick={() => setOpen("drain")}>{t("action.drain")}</button>}

@@ -2,7 +2,7 @@
 
 import type { PageCard } from "../api/console";
 import type { KubeObject } from "../api/object";
-import { fieldAt, itemsOf, textOf } from "../pure/fields";
+import { fieldAt, isWebAddress, itemsOf, textOf } from "../pure/fields";
 import { wordHealth } from "../pure/health";
 import { Conditions, conditionsOf } from "../tabs/summary";
 import { t } from "../texts";
@@ -12,20 +12,18 @@ export function Value({ value, type = "" }: { value: unknown; type?: string }) {
   const text = textOf(value);
   if (!text) return <span class="quiet">–</span>;
   if (type === "age" || type === "date" || type === "time") return <Age from={text} />;
-  if (type === "boolean" || typeof value === "boolean") return <>{value ? "✓" : "✗"}</>;
+  if (type === "bool" || typeof value === "boolean") return <>{value ? "✓" : "✗"}</>;
   const health = type === "state" || type === "status" || type === "phase" || type === "health" ? wordHealth(text) : null;
   return health ? <Status health={health}>{text}</Status> : <>{text}</>;
 }
 
-/** Only addresses of the web become links: a page's data never runs anything. */
-export const isWebAddress = (text: string): boolean => /^https?:\/\/[^\s]+$/i.test(text);
-
 export function Cards({ cards, object }: { cards: PageCard[]; object: KubeObject }) {
-  const values = cards.filter((card) => card.type === "value");
+  const isValue = (card: PageCard) => (card.type ?? "value") === "value";
+  const values = cards.filter(isValue);
   return (
     <>
       {values.length > 0 && <ul class="tiles">{values.map((card) => <li key={card.title}><span>{card.title}</span><strong><Value value={fieldAt(object, card.path)} type="state" /></strong></li>)}</ul>}
-      {cards.filter((card) => card.type !== "value").map((card) => <Card key={card.title} card={card} object={object} />)}
+      {cards.filter((card) => !isValue(card)).map((card) => <Card key={card.title} card={card} object={object} />)}
     </>
   );
 }
@@ -43,12 +41,13 @@ function Card({ card, object }: { card: PageCard; object: KubeObject }) {
     })}</ul></section>;
   }
   const columns = card.columns ?? [];
+  const rows = items.filter((item) => !columns.length || textOf(fieldAt(item, columns[0].path))); // a list may hold other things too
   return (
     <section><h2>{card.title}</h2>
-      {items.length ? (
+      {rows.length ? (
         <div class="scroll" tabIndex={0} role="group" aria-label={card.title}><table class="plain-table" aria-label={card.title}>
           <thead><tr>{columns.map((column) => <th scope="col" key={column.title}>{column.title}</th>)}</tr></thead>
-          <tbody>{items.map((item, index) => <tr key={index}>{columns.map((column) => <td key={column.title}><Value value={fieldAt(item, column.path)} type={column.type} /></td>)}</tr>)}</tbody>
+          <tbody>{rows.map((item, index) => <tr key={index}>{columns.map((column) => <td key={column.title}><Value value={fieldAt(item, column.path)} type={column.type} /></td>)}</tr>)}</tbody>
         </table></div>
       ) : <p class="quiet">{t("page.nothing")}</p>}
     </section>

@@ -25,7 +25,7 @@ const look = EditorView.theme({
   "&": { height: "100%", fontSize: "13px", backgroundColor: "var(--ground)", color: "var(--text)" },
   ".cm-scroller": { fontFamily: "var(--mono)", lineHeight: "1.5" },
   ".cm-content": { caretColor: "var(--text)" },
-  "&.cm-focused": { outline: "2px solid var(--accent)", outlineOffset: "-2px" },
+  "&.cm-focused": { outline: "none" }, // the frame around the shadow root shows the focus
   ".cm-gutters": { backgroundColor: "var(--ground)", color: "var(--quiet)", border: "none" },
   ".cm-activeLine": { backgroundColor: "var(--hover)" },
   ".cm-cursor": { borderLeftColor: "var(--text)" },
@@ -83,7 +83,7 @@ export function Editor(props: Props) {
         extensions: [
           lineNumbers(), foldGutter(), history(), drawSelection(), bracketMatching(), highlightActiveLine(), highlightSelectionMatches(), search({ top: true }),
           yaml(), indentUnit.of("  "), syntaxHighlighting(colours), look, EditorView.lineWrapping,
-          EditorView.contentAttributes.of({ "aria-label": props.label }),
+          EditorView.contentAttributes.of({ "aria-label": props.label, tabindex: "0" }),
           autocompletion({ override: [completions((path) => latest.current.offers?.(path) ?? [])], activateOnTyping: true }),
           keymap.of([...completionKeymap, ...indentation, ...defaultKeymap, ...historyKeymap, ...searchKeymap, ...foldKeymap]),
           changeable.current.of(mode(props.readOnly)),

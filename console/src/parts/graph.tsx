@@ -2,25 +2,10 @@
 
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import type { Tree, TreeNode } from "../api/console";
-import { HEIGHT, neighbour, place, WIDTH } from "../pure/graph";
+import { curve, HEIGHT, neighbour, place, WIDTH } from "../pure/graph";
 import { objectAddress } from "../pure/routes";
 import { t } from "../texts";
 import { healthText, Mark } from "./basics";
-
-const curve = (points: { x: number; y: number }[]): string => {
-  if (points.length < 2) return "";
-  const [first, last] = [points[0], points[points.length - 1]];
-  if (points.length <= 3) {
-    const middle = (first.x + last.x) / 2;
-    return `M${first.x} ${first.y}C${middle} ${first.y} ${middle} ${last.y} ${last.x} ${last.y}`;
-  }
-  const steps = points.slice(1, -1).map((point, index) => {
-    const next = points[index + 2];
-    const end = index === points.length - 3 ? next : { x: (point.x + next.x) / 2, y: (point.y + next.y) / 2 };
-    return `Q${point.x} ${point.y} ${end.x} ${end.y}`;
-  });
-  return `M${first.x} ${first.y}${steps.join("")}`;
-};
 
 export function Graph({ tree, name }: { tree: Tree; name: string }) {
   const shape = tree.nodes.map((node) => node.id).join("|") + tree.edges.map((edge) => `${edge.from}>${edge.to}`).join("|");
@@ -42,6 +27,7 @@ export function Graph({ tree, name }: { tree: Tree; name: string }) {
     const link = [...box.current!.querySelectorAll<HTMLElement>("a[data-node]")].find((element) => element.dataset.node === next);
     link?.focus();
   };
+  const boxes = new Map(drawing.boxes.map((entry) => [entry.id, entry]));
   const nodes = new Map(tree.nodes.map((node) => [node.id, node]));
   return (
     <div class="graph-frame">
@@ -54,7 +40,7 @@ export function Graph({ tree, name }: { tree: Tree; name: string }) {
         <div class="graph-area" style={{ width: `${drawing.width * scale}px`, height: `${drawing.height * scale}px` }}>
           <div class="graph-plane" style={{ width: `${drawing.width}px`, height: `${drawing.height}px`, transform: `scale(${scale})` }}>
             <svg width={drawing.width} height={drawing.height} aria-hidden="true">
-              {drawing.lines.map((line, index) => <path key={index} class={`edge ${tree.edges.find((edge) => edge.from === line.from && edge.to === line.to)?.relation.replace(" ", "-") ?? ""}`} d={curve(line.points)} />)}
+              {drawing.lines.map((line, index) => <path key={index} class={`edge ${tree.edges.find((edge) => edge.from === line.from && edge.to === line.to)?.relation.replace(" ", "-") ?? ""}`} d={curve(boxes.get(line.from)!, boxes.get(line.to)!, line.points)} />)}
             </svg>
             {drawing.boxes.map((entry) => <NodeBox key={entry.id} node={nodes.get(entry.id)!} x={entry.x} y={entry.y} active={entry.id === active} focus={() => setChosen(entry.id)} />)}
           </div>

@@ -46,3 +46,16 @@ export function itemsOf(value: unknown): unknown[] {
   }
   return [];
 }
+
+/** Only addresses of the web become links: a page's data never runs anything. */
+export const isWebAddress = (text: string): boolean => /^https?:\/\/[^\s]+$/i.test(text);
+
+/** The patch as it is sent: `{"$form": "replicas"}` is what was entered into that field, `{"$now": true}` the time. */
+export function filledPatch(patch: unknown, values: Record<string, unknown>, now: string): unknown {
+  if (Array.isArray(patch)) return patch.map((item) => filledPatch(item, values, now));
+  if (patch === null || typeof patch !== "object") return patch;
+  const entries = Object.entries(patch);
+  if (entries.length === 1 && entries[0][0] === "$form") return values[String(entries[0][1])] ?? null;
+  if (entries.length === 1 && entries[0][0] === "$now") return now;
+  return Object.fromEntries(entries.map(([key, item]) => [key, filledPatch(item, values, now)]));
+}

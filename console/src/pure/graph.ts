@@ -28,6 +28,16 @@ export function place(ids: string[], edges: { from: string; to: string; relation
   return { boxes, lines, width: Math.max(1, size.width ?? 1), height: Math.max(1, size.height ?? 1) };
 }
 
+/** A line as an SVG path: from the right side of a box to the left side of the next, around what stands between. */
+export function curve(from: Box, to: Box, points: { x: number; y: number }[]): string {
+  const stops = [{ x: from.x + WIDTH, y: from.y + HEIGHT / 2 }, ...(points.length > 3 ? points.slice(1, -1) : []), { x: to.x, y: to.y + HEIGHT / 2 }];
+  return stops.slice(1).reduce((path, stop, index) => {
+    const before = stops[index];
+    const bend = Math.max(12, (stop.x - before.x) / 2);
+    return `${path}C${before.x + bend} ${before.y} ${stop.x - bend} ${stop.y} ${stop.x} ${stop.y}`;
+  }, `M${stops[0].x} ${stops[0].y}`);
+}
+
 /** The order in which the keyboard moves: by layer, then from top to bottom. */
 export function neighbour(boxes: Box[], id: string, key: string): string {
   const from = boxes.find((box) => box.id === id);

@@ -15,7 +15,7 @@ export interface KindGroup { id: string; custom: boolean; kinds: Kind[] }
 
 const isBuiltIn = (kind: Kind) => !kind.group.includes(".") || kind.group.endsWith(".k8s.io");
 
-/** Custom kinds first: they are what people come for. Kinds that two groups serve (events) are shown once. */
+/** The common groups, then those of operators, then what is left. Kinds that two groups serve (events) are shown once. */
 export function groupKinds(kinds: Kind[]): KindGroup[] {
   const custom = new Map<string, Kind[]>();
   const places = new Map<string, Kind[]>(PLACES.map(([id]) => [id, []]));
@@ -31,11 +31,12 @@ export function groupKinds(kinds: Kind[]): KindGroup[] {
     const place = PLACES.find(([, names]) => names.includes(kind.kind));
     (place ? places.get(place[0])! : other).push(kind);
   }
-  const groups: KindGroup[] = [...custom].map(([id, entries]) => ({ id, custom: true, kinds: entries }));
+  const groups: KindGroup[] = [];
   for (const [id, names] of PLACES) {
     const entries = places.get(id)!.sort((a, b) => names.indexOf(a.kind) - names.indexOf(b.kind));
     groups.push({ id, custom: false, kinds: entries });
   }
+  groups.push(...[...custom].map(([id, entries]) => ({ id, custom: true, kinds: entries })));
   groups.push({ id: "other", custom: false, kinds: other });
   return groups.filter((group) => group.kinds.length);
 }

@@ -41,6 +41,7 @@ export function TreeTab({ target }: TabProps) {
     <div class="tree-tab">
       <div class="bar">
         {tree.history && <Past history={tree.history} at={at} choose={setAt} />}
+        {tree.cut ? <span class="quiet">{t("tree.cut", { count: tree.cut })}</span> : null}
         <span class="gap" />
         <button type="button" aria-pressed={asList} onClick={() => setAsList(!asList)}>{asList ? t("tree.graph") : t("tree.list")}</button>
       </div>

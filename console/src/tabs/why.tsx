@@ -25,6 +25,7 @@ export function WhyTab({ why, whyError }: TabProps) {
         </>
       )}
       {why.advice && <section class="advice-box"><h2>{t("why.advice")}</h2><p>{why.advice}</p></section>}
+      {why.unread && why.unread.length > 0 && <section class="quiet"><p>{t("why.unread")}</p><ul>{why.unread.map((text) => <li key={text}>{text}</li>)}</ul></section>}
       {why.log && why.log.length > 0 && <section><h2>{t("why.log", { container: why.container ?? "" })}</h2><pre class="log" tabIndex={0}>{why.log.join("\n")}</pre></section>}
     </div>
   );
