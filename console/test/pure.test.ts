@@ -7,7 +7,7 @@ import { rowHealth, wordHealth } from "../src/pure/health";
 import { visibleText } from "../src/pure/logText";
 import { EMPTY_FORM, inputOf, nacosOf } from "../src/pure/nacosForm";
 import { formatRoute, kindAddress, objectAddress, parseRoute, type Route } from "../src/pure/routes";
-import { offersAt, schemaAt, schemaOfKind, typeText } from "../src/pure/schema";
+import { helpAt, offersAt, schemaAt, schemaOfKind, typeText } from "../src/pure/schema";
 import { dataOf, isAfter, merged, seconds } from "../src/pure/story";
 import { age } from "../src/pure/times";
 import { kindsOf } from "../src/api/kinds";
@@ -88,6 +88,11 @@ describe("a schema", () => {
     expect(schemaAt(document, root, ["spec", "nodeSelector", "any"])?.description).toBe("a value");
     expect(schemaAt(document, root, ["spec", "nothing", "below"])).toBeUndefined();
     expect(schemaAt(document, undefined, ["spec"])).toBeUndefined();
+  });
+  it("helps with the nearest description above a field", () => {
+    expect(helpAt(document, root, ["spec", "a"])).toMatchObject({ path: ["spec"], schema: { description: "own" } });
+    expect(helpAt(document, root, ["spec", "nodeSelector", "k"])?.path).toEqual(["spec", "nodeSelector", "k"]);
+    expect(helpAt(document, root, ["none"])).toBeNull();
   });
   it("offers keys, required ones first", () => {
     expect(offersAt(document, root, ["spec"]).map((offer) => [offer.key, offer.required, offer.collection])).toEqual([["containers", true, true], ["a", false, false], ["nodeSelector", false, true]]);

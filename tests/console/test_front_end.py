@@ -65,7 +65,14 @@ def test_nothing_is_inline_or_from_another_host() -> None:
 def test_no_source_parses_markup() -> None:
     for path in (SOURCES / "src").rglob("*.ts*"):
         text = path.read_text()
-        for name in ("innerHTML", "outerHTML", "insertAdjacentHTML", "dangerouslySetInnerHTML", "document.write", "eval("):
+        for name in (
+            "innerHTML",
+            "outerHTML",
+            "insertAdjacentHTML",
+            "dangerouslySetInnerHTML",
+            "document.write",
+            "eval(",
+        ):
             assert name not in text, path
 
 

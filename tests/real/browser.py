@@ -1,7 +1,7 @@
 """A real browser, driven by its own protocol over two pipes: no driver program, no port, no library.
 
 `Page` has what the tests of the console do as people do it: open a page, press keys, read what is shown. Waiting is
-done in the page, by its own observers, so nothing here polls.
+done in the page, by its own observers.
 """
 
 from __future__ import annotations
@@ -113,11 +113,15 @@ class Page:
         return reply["result"].get("value")
 
     async def until(self, condition: str) -> Any:
-        """Wait until an expression is true, evaluated whenever the page changes; its value."""
+        """Wait until an expression is true, evaluated whenever the page changes; its value.
+
+        And now and then: an editor lives in a shadow root, whose changes are not those of the page.
+        """
         return await self.run(
             "new Promise((done) => { const look = () => { let value = null; "
             f"try {{ value = {condition}; }} catch (error) {{ value = null; }} "
-            "if (value) { observer.disconnect(); done(value); } }; const observer = new MutationObserver(look); "
+            "if (value) { observer.disconnect(); clearInterval(timer); done(value); } }; "
+            "const observer = new MutationObserver(look); const timer = setInterval(look, 100); "
             "observer.observe(document, {subtree: true, childList: true, attributes: true, characterData: true}); "
             "look(); })"
         )

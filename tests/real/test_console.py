@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
-import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -83,60 +81,6 @@ async def choose(page: Page, label: str, value: str) -> None:
 async def button(page: Page, text: str) -> None:
     await page.tab_to(f"element.tagName === 'BUTTON' && element.innerText === {json.dumps(text)}")
     await page.press("Enter")
-
-
-async def test_a_cluster_is_created_watched_scaled_and_deleted_by_keyboard_alone(tmp_path: Path) -> None:
-    process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "konverge.cli.main", "up", "--operators", "nacos", "--no-samples", "--output", "json"),
-        stdout=asyncio.subprocess.PIPE,
-    )
-    try:
-        assert process.stdout is not None
-        places = json.loads(await process.stdout.readline())
-        async with a_browser(tmp_path) as browser:
-            page = await Page.open(browser)
-            await page.loaded(places["console_link"], "!document.querySelector('#out').hidden")
-            assert await page.run("location.href") == places["console"] + "/"  # the code has left the address
-            await page.until("document.querySelector('main').innerText.includes('There is no instance here yet.')")
-            await page.tab_to("element.innerText === 'Create an instance'")
-            await page.press("Enter")
-            await page.until("document.querySelectorAll('main select option').length > 9")
-            await fill(page, "Name", "shop")
-            await choose(page, "Type", "cluster")
-            await fill(page, "Volume size", "10Gi")
-            await button(page, "Create")
-            await page.until("location.hash === '#/default/shop'")
-            await page.until("document.querySelector('main').innerText.includes('3 of 3')")
-            await page.until("document.querySelector('.phase.good')?.innerText === 'Running'")
-            await page.until("document.querySelectorAll('table[aria-label=Servers] tbody tr').length === 3")
-            servers = await page.text("table[aria-label=Servers]")
-            assert (servers.count("leader"), servers.count("follower")) == (1, 2)
-            await page.until("document.querySelectorAll('table[aria-label=Events] tbody tr').length > 0")
-            await fill(page, "Servers", "5")
-            await button(page, "Scale")
-            await page.until("document.querySelector('main').innerText.includes('5 of 5')")
-            await page.tab_to("element.tagName === 'SUMMARY'")
-            await page.press("Enter")
-            await page.until("document.querySelector('main pre').innerText.includes('replicas: 5')")
-            await page.press("Tab", shift=True)
-            await button(page, "Delete…")
-            await page.until("document.querySelector('dialog[open]')")
-            await page.press("Escape")
-            await page.until("!document.querySelector('dialog')")
-            assert await page.run("document.activeElement.innerText") == "Delete…"
-            await page.press("Enter")
-            await page.until("document.querySelector('dialog[open] button[disabled]')")
-            await page.type("shop")
-            await page.until("document.querySelector('dialog[open] button:not([disabled]).danger')")
-            await page.press("Enter")
-            await page.until("document.querySelector('main').innerText.includes('This instance is gone.')")
-            await page.run("location.hash = '#/'")
-            await page.until("document.querySelector('main').innerText.includes('There is no instance here yet.')")
-            assert console_errors(browser) == []
-            assert addresses(browser) == {places["console"].removeprefix("http://")}
-    finally:
-        process.terminate()
-        await process.wait()
 
 
 async def test_the_list_is_live_and_markup_in_messages_is_text(tmp_path: Path) -> None:

@@ -78,12 +78,13 @@ function Listing({ at, kind }: { at: At; kind: Kind }) {
         <span class="gap" />
         {form && <a class="button main" href={formatRoute({ page: "create", form })}>{t("table.create")}</a>}
       </header>
-      <form class="filters" role="search" onSubmit={(event) => { event.preventDefault(); change({ labels: labels.trim() }); }}>
+      <form class="filters" role="search" onSubmit={(event) => event.preventDefault()}>
         {kind.namespaced && <NamespacePicker chosen={at.namespace} choose={(namespace) => change({ namespace })} />}
         <label class="field"><span>{t("table.search")}</span>
           <input type="search" value={search} spellcheck={false} onInput={(event) => { setSearch(event.currentTarget.value); change({ search: event.currentTarget.value }); }} /></label>
         <label class="field"><span>{t("table.labels")}</span>
-          <input type="text" value={labels} placeholder={t("table.labelsHint")} spellcheck={false} onInput={(event) => setLabels(event.currentTarget.value)} onBlur={() => change({ labels: labels.trim() })} /></label>
+          <input type="text" value={labels} placeholder={t("table.labelsHint")} spellcheck={false} onInput={(event) => setLabels(event.currentTarget.value)}
+            onKeyDown={(event) => { if (event.key === "Enter") change({ labels: labels.trim() }); }} onBlur={() => change({ labels: labels.trim() })} /></label>
         <label class="tick"><input type="checkbox" checked={wide} onChange={(event) => setWide(event.currentTarget.checked)} /> {t("table.wide")}</label>
       </form>
       {error ? <Problem error={error} /> : (

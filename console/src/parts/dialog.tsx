@@ -1,14 +1,14 @@
 // Dialogs: the browser's own, which keep the focus inside and give it back to what opened them.
 
 import type { ComponentChildren } from "preact";
-import { useEffect, useId, useRef, useState } from "preact/hooks";
+import { useId, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { t } from "../texts";
 import { Problem } from "./basics";
 
 export function Dialog({ title, close, children, wide = false }: { title: string; close: () => void; children: ComponentChildren; wide?: boolean }) {
   const element = useRef<HTMLDialogElement>(null);
   const heading = useId();
-  useEffect(() => {
+  useLayoutEffect(() => { // before the next key: it must not reach the page below
     const opener = document.activeElement as HTMLElement | null;
     const dialog = element.current!;
     if (!dialog.open) dialog.showModal();

@@ -46,6 +46,15 @@ export function schemaAt(document: OpenApi, root: Schema | undefined, path: stri
   return current;
 }
 
+/** What is known of the field at a path: its own schema, or the nearest above it that is described (a map's, for a key). */
+export function helpAt(document: OpenApi, root: Schema | undefined, path: string[]): { path: string[]; schema: Schema } | null {
+  for (let length = path.length; length > 0; length--) {
+    const schema = schemaAt(document, root, path.slice(0, length));
+    if (schema?.description) return { path: path.slice(0, length), schema };
+  }
+  return null;
+}
+
 export function typeText(document: OpenApi, schema: Schema): string {
   if (schema.type === "array") {
     const items = resolve(document, schema.items);

@@ -8,7 +8,7 @@ import { notify, Problem } from "../parts/basics";
 import { Difference } from "../parts/differences";
 import { Dialog } from "../parts/dialog";
 import { Editor } from "../parts/editor";
-import { offersAt, schemaAt, schemaOfKind, typeText, type OpenApi } from "../pure/schema";
+import { helpAt, offersAt, schemaOfKind, typeText, type OpenApi } from "../pure/schema";
 import { forPeople, toYaml } from "../pure/yaml";
 import type { TabProps } from "../pages/object";
 import { t } from "../texts";
@@ -67,7 +67,7 @@ export function YamlTab({ kind, object }: TabProps) {
       <Problem error={error} />
       <Editor value={editing ? editing.text : current} readOnly={!editing} label={t("yaml.editor", { name: object.metadata.name })}
         changed={(text) => setEditing((old) => old && { ...old, text })} at={setPath} offers={(where) => offersAt(schemas, root, where)} />
-      <FieldHelp schemas={schemas} path={path} schema={schemaAt(schemas, root, path)} />
+      <FieldHelp schemas={schemas} path={path} help={helpAt(schemas, root, path)} />
       {proposal !== null && (
         <Dialog title={t("yaml.difference")} close={() => setProposal(null)} wide>
           <Difference before={toYaml(forPeople(object))} after={proposal} />
@@ -81,11 +81,13 @@ export function YamlTab({ kind, object }: TabProps) {
   );
 }
 
-function FieldHelp({ schemas, path, schema }: { schemas: OpenApi; path: string[]; schema?: ReturnType<typeof schemaAt> }) {
+const pathText = (path: string[]): string => path.join(".").replaceAll(".[]", "[]");
+
+function FieldHelp({ schemas, path, help }: { schemas: OpenApi; path: string[]; help: ReturnType<typeof helpAt> }) {
   return (
     <aside class="field-help" aria-label={t("yaml.help")}>
-      {path.length > 0 && <p><code>{path.join(".").replaceAll(".[]", "[]")}</code> {schema && <span class="quiet">{typeText(schemas, schema)}</span>}</p>}
-      <p>{path.length > 0 ? schema?.description || t("yaml.noHelp") : t("yaml.help")}</p>
+      {path.length > 0 && <p><code>{pathText(help?.path ?? path)}</code> {help && <span class="quiet">{typeText(schemas, help.schema)}</span>}</p>}
+      <p>{path.length > 0 ? help?.schema.description ?? t("yaml.noHelp") : t("yaml.help")}</p>
     </aside>
   );
 }

@@ -5,10 +5,11 @@ The kinds come from the operators' own classes, and a test compares every path w
 
 from __future__ import annotations
 
-from konverge.console.pages import Action, Card, Column, Input, Page
+from konverge.console.pages import Action, Card, Column, Form, Input, Page, Version
 from konverge.operators.nacos.resource import Nacos
 from konverge.operators.webapp.kind import WebApp
 from konverge.operators.wukong.resource import Wukong
+from konverge.service.options import Catalogue
 
 _REPLICAS = Input("replicas", "Replicas", "number", path="spec.replicas", required=True)
 
@@ -104,6 +105,7 @@ NACOS = Page.of(
             "volume": {"enabled": True, "requests": {"storage": "1Gi"}},
         },
     },
+    create=Form("nacos", [Version(offer.version, offer.image, offer.default) for offer in Catalogue().offers()]),
 )
 
 WUKONG = Page.of(

@@ -76,6 +76,22 @@ class Input(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
     required: bool = False
 
 
+class Version(msgspec.Struct, frozen=True):
+    """A version that a form offers, and the image that it stands for."""
+
+    version: str
+    image: str
+    default: bool = False
+
+
+class Form(msgspec.Struct, frozen=True, rename="camel"):
+    """A form of the console for new objects of a kind; without one, they are created as YAML, from the sample."""
+
+    form: str
+    """Its name, which the front end knows: `nacos`."""
+    versions: list[Version] = []
+
+
 class Page(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """The page of a kind."""
 
@@ -89,6 +105,7 @@ class Page(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     actions: list[Action] = []
     sample: dict[str, Any] | None = None
     """What a form to create one begins with."""
+    create: Form | None = None
 
     @classmethod
     def of(
@@ -100,6 +117,7 @@ class Page(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
         cards: list[Card],
         actions: list[Action],
         sample: dict[str, Any] | None = None,
+        create: Form | None = None,
     ) -> Page:
         """The page of a class of objects, which says where they are served."""
         resource = kind.resource
@@ -113,4 +131,5 @@ class Page(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
             cards=cards,
             actions=actions,
             sample=sample,
+            create=create,
         )

@@ -1,0 +1,126 @@
+"""A Nacos cluster from its form to its end, by keyboard alone, on `konverge up` in a real browser."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from konverge.cli.install_objects import install_definitions
+from konverge.console.operators import PAGES
+from konverge.operators.catalog import find
+from konverge.operators.nacos.resource import Nacos
+from tests.real.browser import Page, a_browser, program
+from tests.real.console_pages import (
+    a_console,
+    addresses,
+    choose,
+    console_errors,
+    fill,
+    press_button,
+    shows,
+    signed_in,
+    visit,
+)
+
+pytestmark = [pytest.mark.spec("N-23"), pytest.mark.blocking("a browser beside us"), pytest.mark.limit(240)]
+
+SHOP = "#/o/nacos.io/v1alpha1/nacos/default/shop"
+
+
+@pytest.fixture(autouse=True)
+def _browser_is_there() -> None:
+    program()
+
+
+@asynccontextmanager
+async def up(*options: str) -> AsyncIterator[dict[str, Any]]:
+    """`konverge up`, and what it says about itself."""
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "konverge.cli.main", "up", "--output", "json", *options),
+        stdout=asyncio.subprocess.PIPE,
+    )
+    try:
+        assert process.stdout is not None
+        yield json.loads(await process.stdout.readline())
+    finally:
+        process.terminate()
+        await process.wait()
+
+
+async def test_a_cluster_is_created_watched_scaled_and_deleted_by_keyboard_alone(tmp_path: Path) -> None:
+    async with up("--operators", "nacos", "--no-samples") as places, a_browser(tmp_path) as browser:
+        page = await Page.open(browser)
+        await page.loaded(places["console_link"], "document.querySelector('#out')")
+        assert await page.run("location.href") == places["console"] + "/"  # the code has left the address
+        await page.until("document.querySelector('nav a[href=\"#/p/nacos\"]')")
+        await page.tab_to("element.innerText === 'Nacos'")
+        await page.press("Enter")
+        await page.until(shows("There is nothing of this kind yet."))
+        await page.run("document.querySelector('main').focus()")  # as the skip link does
+        await page.tab_to("element.innerText === 'Create'")
+        await page.press("Enter")
+        await page.until("document.querySelectorAll('main select option').length > 9")
+        await fill(page, "Name", "shop")
+        await choose(page, "Type", "cluster")
+        await fill(page, "Volume size", "10Gi")
+        await press_button(page, "Create")
+        await page.until(f"location.hash === {json.dumps(SHOP)}")
+        await page.until(shows("3 / 3"))
+        await page.until("document.querySelector('.page-head .status.ok')")
+        await page.until("document.querySelectorAll('table[aria-label=Members] tbody tr').length === 3")
+        members = await page.text("table[aria-label=Members]")
+        assert (members.count("leader"), members.count("follower")) == (1, 2)
+        await page.run("document.querySelector('main').focus()")
+        await press_button(page, "Scale…")
+        await fill(page, "Replicas", "5")
+        await page.press("Enter")
+        await page.until(shows("5 / 5"))
+        await page.run("document.querySelector('#tab-summary').focus()")
+        await page.do("Input.dispatchKeyEvent", type="keyDown", key="End", code="End", windowsVirtualKeyCode=35)
+        await page.until("document.querySelectorAll('table[aria-label=Events] tbody tr').length > 0")
+        await visit(page, f"{SHOP}?tab=tree", "document.querySelectorAll('.node').length > 8")
+        assert "StatefulSet" in await page.text(".graph")
+        await page.run("document.querySelector('main').focus()")
+        await press_button(page, "Delete…")
+        await page.until("document.querySelector('dialog button.danger[disabled]')")
+        await fill(page, "Type shop to confirm", "shop")
+        await page.until("document.querySelector('dialog button.danger:not([disabled])')")
+        await page.press("Enter")
+        await page.until(shows("This object is gone."))
+        await visit(page, "#/p/nacos", shows("There is nothing of this kind yet."))
+        assert console_errors(browser) == []
+        assert addresses(browser) == {places["console"].removeprefix("http://")}
+
+
+async def test_the_form_shows_each_error_at_its_field(tmp_path: Path) -> None:
+    async with a_console(tmp_path, pages=PAGES) as (office, browser, url):
+        await install_definitions(office.admin, [find("nacos")])
+        page = await signed_in(browser, url, office.server.token)
+        await visit(page, "#/create/nacos", "document.querySelectorAll('main select option').length > 9")
+        await page.run("document.querySelector('main').focus()")
+        await fill(page, "Name", "shop")
+        await choose(page, "Type", "cluster")
+        await fill(page, "Servers", "2")
+        await choose(page, "Database", "mysql")
+        await press_button(page, "Create")
+        await page.until("document.querySelectorAll('.wrong').length === 3")
+        wrong = await page.run("[...document.querySelectorAll('[aria-invalid=true]')].map((element) => element.id)")
+        assert wrong == ["nacos-replicas", "nacos-host", "nacos-secret"]
+        await page.until("document.activeElement.id === 'nacos-replicas'")
+        described = "document.getElementById(document.activeElement.getAttribute('aria-describedby')).innerText"
+        assert "at least 3 replicas" in await page.run(described)
+        await fill(page, "Servers", "3")
+        await fill(page, "Host", "mysql.default.svc")
+        await fill(page, "Secret with username and password", "db")
+        await press_button(page, "Create")
+        await page.until(f"location.hash === {json.dumps(SHOP)}")
+        made = await office.admin.get(Nacos, "shop", "default")
+        assert (made.spec.replicas, made.spec.database.mysql_host) == (3, "mysql.default.svc")
+        assert console_errors(browser) == []

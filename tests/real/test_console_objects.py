@@ -1,0 +1,232 @@
+"""The page of an object in the console, in a real browser: YAML with a dry run, actions, hostile content."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from konverge.client import MergePatch
+from konverge.objects.kinds.apps_v1 import Deployment
+from konverge.objects.kinds.core_v1 import ConfigMap, Node, ServiceAccount
+from konverge.objects.meta import ObjectMeta
+from tests.real.browser import Page, program
+from tests.real.console_pages import (
+    a_console,
+    choose,
+    console_errors,
+    fill,
+    press_button,
+    shows,
+    signed_in,
+    visit,
+)
+
+pytestmark = [pytest.mark.spec("C-22"), pytest.mark.blocking("a browser beside us"), pytest.mark.limit(240)]
+
+SETTINGS = "#/o/-/v1/configmaps/default/settings"
+WEB = "#/o/apps/v1/deployments/default/web"
+EDITOR = "document.querySelector('.editor')?.shadowRoot?.querySelector('.cm-content')"
+
+
+@pytest.fixture(autouse=True)
+def _browser_is_there() -> None:
+    program()
+
+
+def settings() -> ConfigMap:
+    return ConfigMap(metadata=ObjectMeta(name="settings", namespace="default"), data={"color": "red", "size": "10"})
+
+
+def web() -> dict[str, Any]:
+    template = {
+        "metadata": {"labels": {"app": "web"}},
+        "spec": {"containers": [{"name": "web", "image": "nginx"}]},
+    }
+    spec = {"replicas": 2, "selector": {"matchLabels": {"app": "web"}}, "template": template}
+    meta = {"name": "web", "namespace": "default"}
+    return {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": meta, "spec": spec}
+
+
+async def replace_in_editor(page: Page, old: str, new: str) -> None:
+    """Select a text in the editor as a mouse would, and type another."""
+    await page.run(f"""(() => {{
+      const content = {EDITOR};
+      content.focus();
+      const lines = [...content.querySelectorAll('.cm-line')];
+      const line = lines.find((entry) => entry.innerText.includes({json.dumps(old)}));
+      const walker = document.createTreeWalker(line, NodeFilter.SHOW_TEXT);
+      let node;
+      while ((node = walker.nextNode())) {{
+        const at = node.data.indexOf({json.dumps(old)});
+        if (at >= 0) {{ getSelection().setBaseAndExtent(node, at, node, at + {len(old)}); return; }}
+      }}
+      throw new Error('no such text');
+    }})()""")
+    await page.run("new Promise((done) => requestAnimationFrame(() => setTimeout(done)))")
+    await page.type(new)
+
+
+async def test_yaml_is_edited_checked_by_a_dry_run_and_applied(tmp_path: Path) -> None:
+    async with a_console(tmp_path) as (office, browser, url):
+        await office.admin.create(settings())
+        page = await signed_in(browser, url, office.server.token)
+        await visit(page, f"{SETTINGS}?tab=yaml", f"{EDITOR}?.innerText.includes('color: red')")
+        assert "managedFields" not in await page.run(f"{EDITOR}.innerText")
+        await press_button(page, "Edit")
+        await replace_in_editor(page, "red", "blue")
+        await page.until(f"{EDITOR}.innerText.includes('color: blue')")
+        await page.until(shows("Data contains the configuration data", ".field-help"))  # the schema's help
+        await page.run(
+            "[...document.querySelectorAll('.bar button')].find((entry) => entry.innerText.startsWith('Check')).click()"
+        )
+        await page.until("document.querySelector('dialog .difference')")
+        difference = await page.text("dialog .difference")
+        assert "-   color: red" in difference
+        assert "+   color: blue" in difference
+        assert (await office.admin.get(ConfigMap, "settings", "default")).data["color"] == "red"  # a dry run only
+        await press_button(page, "Apply")
+        await page.until("!document.querySelector('dialog')")
+        assert (await office.admin.get(ConfigMap, "settings", "default")).data == {"color": "blue", "size": "10"}
+        await page.until(f"{EDITOR}.innerText.includes('color: blue')")
+        assert console_errors(browser) == []
+
+
+async def test_an_edit_of_what_others_changed_meanwhile_is_refused_and_kept(tmp_path: Path) -> None:
+    async with a_console(tmp_path) as (office, browser, url):
+        await office.admin.create(settings())
+        page = await signed_in(browser, url, office.server.token)
+        await visit(page, f"{SETTINGS}?tab=yaml", f"{EDITOR}?.innerText.includes('color: red')")
+        await press_button(page, "Edit")
+        await replace_in_editor(page, "red", "blue")
+        await office.admin.patch(ConfigMap, "settings", MergePatch({"data": {"size": "20"}}), "default")
+        check = (
+            "[...document.querySelectorAll('.bar button')].find((entry) => entry.innerText.startsWith('Check')).click()"
+        )
+        await page.run(check)
+        await page.until(shows("was changed meanwhile"))
+        assert "color: blue" in await page.run(f"{EDITOR}.innerText")
+        assert (await office.admin.get(ConfigMap, "settings", "default")).data == {"color": "red", "size": "20"}
+        await page.until(
+            "[...document.querySelectorAll('.bar button')].some((entry) => entry.innerText === 'Load it again')"
+        )
+        await page.run(
+            "[...document.querySelectorAll('.bar button')].find((entry) => entry.innerText === 'Load it again').click()"
+        )
+        await page.run(check)
+        await page.until("document.querySelector('dialog .difference')")
+        assert '-   size: "20"' in await page.text("dialog .difference")  # what would be overwritten is seen
+
+
+@pytest.mark.spec("C-23")
+async def test_a_deployment_is_scaled_restarted_and_deleted_with_what_it_owns(tmp_path: Path) -> None:
+    async with a_console(tmp_path) as (office, browser, url):
+        await office.send("POST", "/k8s/apis/apps/v1/namespaces/default/deployments", web())
+        page = await signed_in(browser, url, office.server.token)
+        await visit(page, WEB, shows("web", "h1"))
+        await press_button(page, "Scale…")
+        await page.until("document.querySelector('dialog input')?.value === '2'")
+        await fill(page, "Replicas", "5")
+        await page.press("Enter")
+        await page.until("!document.querySelector('dialog')")
+        assert (await office.admin.get(Deployment, "web", "default")).spec.replicas == 5
+        assert await page.run("document.activeElement.innerText") == "Scale…"  # the focus is given back
+        await press_button(page, "Restart…")
+        await press_button(page, "Restart")
+        await page.until("!document.querySelector('dialog')")
+        template = (await office.admin.get(Deployment, "web", "default")).spec.template
+        assert "kubectl.kubernetes.io/restartedAt" in template.metadata.annotations
+        await press_button(page, "Delete…")
+        await page.until("document.querySelector('dialog button.danger[disabled]')")
+        await page.press("Escape")
+        await page.until("!document.querySelector('dialog')")
+        await press_button(page, "Delete…")
+        await choose(page, "What it owns", "Foreground")
+        await fill(page, "Type web to confirm", "web")
+        await page.until("document.querySelector('dialog button.danger:not([disabled])')")
+        await page.press("Enter")
+        await page.until(shows("It is being deleted."))
+        gone = await office.admin.get(Deployment, "web", "default")
+        assert "foregroundDeletion" in gone.metadata.finalizers
+        assert console_errors(browser) == []
+
+
+@pytest.mark.spec("C-23")
+async def test_a_refused_action_says_so_and_changes_nothing(tmp_path: Path) -> None:
+    async with a_console(tmp_path) as (office, browser, url):
+        await office.admin.create(settings())
+        reader = await office.account("reader", "get", "list", "watch", resources=("configmaps",))
+        page = await signed_in(browser, url, reader)
+        await visit(page, SETTINGS, shows("settings", "h1"))
+        await press_button(page, "Delete…")
+        await fill(page, "Type settings to confirm", "settings")
+        await page.press("Enter")
+        await page.until(shows("cannot delete", "dialog"))
+        assert (await office.admin.get(ConfigMap, "settings", "default")).data["color"] == "red"
+
+
+@pytest.mark.spec("C-23")
+async def test_a_node_is_cordoned_and_drained(tmp_path: Path) -> None:
+    async with a_console(tmp_path) as (office, browser, url):
+        await office.admin.create(Node(metadata=ObjectMeta(name="one")))
+        await office.admin.create(ServiceAccount(metadata=ObjectMeta(name="default", namespace="default")))
+        for name, owner in (("plain", None), ("daemon", "DaemonSet")):
+            owners = (
+                [{"apiVersion": "apps/v1", "kind": owner, "name": "d", "uid": "u", "controller": True}] if owner else []
+            )
+            meta = {"name": name, "namespace": "default", "ownerReferences": owners}
+            spec = {"nodeName": "one", "containers": [{"name": "c", "image": "i"}]}
+            body = {"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": spec}
+            assert (await office.send("POST", "/k8s/api/v1/namespaces/default/pods", body)).status == 201
+        page = await signed_in(browser, url, office.server.token)
+        await visit(page, "#/o/-/v1/nodes/-/one", shows("one", "h1"))
+        await press_button(page, "Cordon")
+        await page.until(
+            "[...document.querySelectorAll('.actions button')].some((entry) => entry.innerText === 'Uncordon')"
+        )
+        assert (await office.admin.get(Node, "one")).spec.unschedulable is True
+        await press_button(page, "Uncordon")
+        await page.until(
+            "[...document.querySelectorAll('.actions button')].some((entry) => entry.innerText === 'Cordon')"
+        )
+        await press_button(page, "Drain…")
+        await press_button(page, "Drain")
+        await page.until(shows("1 pods were evicted; 1 stay.", ".notice"))
+        left = await office.get("/k8s/api/v1/namespaces/default/pods")
+        alive = [pod["metadata"]["name"] for pod in left["items"] if "deletionTimestamp" not in pod["metadata"]]
+        assert alive == ["daemon"]
+
+
+@pytest.mark.spec("C-24")
+async def test_script_in_an_object_is_text_on_every_page(tmp_path: Path) -> None:
+    evil = "<img src=x onerror=\"document.title='owned'\"><b>bold</b>"
+    async with a_console(tmp_path) as (office, browser, url):
+        made = settings()
+        made.data = {"page": evil, "more": "{{constructor.constructor('document.title=1')()}}"}
+        made.metadata.annotations = {"note": evil}
+        await office.admin.create(made)
+        meta = {"name": "event", "namespace": "default"}
+        uid = (await office.admin.get(ConfigMap, "settings", "default")).metadata.uid
+        about = {"kind": "ConfigMap", "name": "settings", "namespace": "default", "uid": uid}
+        event = {"apiVersion": "v1", "kind": "Event", "metadata": meta, "involvedObject": about}
+        event |= {"reason": "<script>1</script>", "message": evil, "type": "Warning"}
+        assert (await office.send("POST", "/k8s/api/v1/namespaces/default/events", event)).status == 201
+        page = await signed_in(browser, url, office.server.token)
+        await visit(page, f"{SETTINGS}?tab=yaml", f"{EDITOR}?.innerText.includes('onerror')")
+        await visit(page, f"{SETTINGS}?tab=events", shows("onerror"))
+        assert evil in await page.text()
+        assert "<script>1</script>" in await page.text()
+        await visit(page, "#/k/-/v1/events", shows("onerror"))
+        for fragment in (f"{SETTINGS}?tab=why", f"{SETTINGS}?tab=tree", SETTINGS, "#/"):
+            await visit(page, fragment, "document.querySelector('h1')")
+        await visit(
+            page,
+            "#/o/-/v1/configmaps/default/%3Cimg%20src%3Dx%20onerror%3D%22document.title%3D1%22%3E",
+            "document.querySelector('h1')",
+        )
+        assert "<img" in await page.text("h1")
+        assert await page.run("document.querySelectorAll('main img, main b:not(.labels b), main script').length") == 0
+        assert "owned" not in await page.run("document.title")
+        assert console_errors(browser) == []
