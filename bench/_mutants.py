@@ -21,7 +21,7 @@ from konverge.check.in_process import run_in_process
 from konverge.check.inputs.samples import placed
 from konverge.check.model import Alarm, Plan, Run, Setup, Step, Subject, Task
 from konverge.check.oracles import judge
-from konverge.check.plans import all_plans
+from konverge.check.planning import planner_for
 from konverge.check.reference import Reference, reference_of
 from konverge.check.workload import default
 from konverge.operators.catalog import find
@@ -38,6 +38,10 @@ CPU = 60.0
 """Seconds that a mutant may cost."""
 
 
+Patch = AbstractContextManager[None] | tuple[AbstractContextManager[None], ...]
+"""What puts a mistake in, for as long as it is entered."""
+
+
 @dataclass(frozen=True)
 class Mutant:
     """One mistake."""
@@ -45,7 +49,7 @@ class Mutant:
     name: str
     about: str
     """What is wrong, in one sentence."""
-    patch: Callable[[], AbstractContextManager[None]]
+    patch: Callable[[], Patch]
 
 
 @dataclass(frozen=True)
@@ -72,6 +76,20 @@ def replaced(owner: Any, **values: Any) -> Iterator[None]:
     finally:
         for name, value in before.items():
             setattr(owner, name, value)
+
+
+def returning(value: Any) -> Callable[..., Any]:
+    """A function with this one answer, whatever it is asked."""
+    return lambda *arguments, **more: value
+
+
+def answering(value: Any) -> Callable[..., Any]:
+    """The same, awaited."""
+
+    async def answer(*arguments: Any, **more: Any) -> Any:
+        return value
+
+    return answer
 
 
 def mutants(operator: str) -> list[Mutant]:
@@ -109,7 +127,9 @@ def attempt(operator: str, mutant: Mutant) -> Result:
     began = time.process_time()
     runs = Runs(operator)
     with ExitStack() as stack:
-        stack.enter_context(mutant.patch())
+        patches = mutant.patch()
+        for patch in patches if isinstance(patches, tuple) else (patches,):
+            stack.enter_context(patch)
         plan, alarm = Plan("reference"), None
         try:
             reference = runs.reference()
@@ -117,7 +137,7 @@ def attempt(operator: str, mutant: Mutant) -> Result:
             broken = Alarm(oracle="reference", severity="high", object="operator", sentence=str(error))
             return Result(mutant.name, mutant.about, broken, plan, 0, time.process_time() - began)
         alarm = worst(judge(reference.run, reference))
-        plans = all_plans(reference) if alarm is None else []
+        plans = runs.planner(reference, (), 0).plans if alarm is None else []
         done = 0
         for plan in plans:
             done += 1
@@ -158,6 +178,7 @@ class Runs:
         before = [placed(item, "default") for item in samples if item not in mine]
         self.setup = Setup(objects=(*self.operator.definitions(), *before))
         self.steps: tuple[Step, ...] = default(mine, self.operator.definitions(), budget=STEPS[operator])
+        self.planner = planner_for(mine, self.operator.definitions(), "default")
 
     def run(self, plan: Plan, seed: int | None = None) -> Run:
         task = Task(

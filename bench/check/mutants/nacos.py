@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
-from bench._mutants import Mutant, replaced
+from bench._mutants import Mutant, Patch, answering, replaced, returning
 from konverge.client import ClientError
 from konverge.objects.kinds.apps_v1 import StatefulSet
 from konverge.objects.kinds.core_v1 import Service
@@ -16,7 +14,6 @@ from konverge.operators.nacos.steps.outcome import CONTINUE
 from konverge.operators.nacos.steps.state import ReconcileState
 from konverge.runtime import base_context
 
-Patch = AbstractContextManager[None]
 _ensure = ReconcileState.ensure
 
 
@@ -44,28 +41,15 @@ def services_only_with_the_set() -> Patch:
 
 
 def running_without_asking() -> Patch:
-    async def well(state: Any) -> Any:
-        return CONTINUE
-
+    well = answering(CONTINUE)
     chosen = tuple(well if step.__name__ == "check_and_make_heal" else step for step in steps.STEPS)
     return replaced(operator, STEPS=chosen)
 
 
 def taken_by_name() -> Patch:
     """What is there under a child's name is taken, whoever made it."""
-
-    async def nothing(state: Any) -> Any:
-        return CONTINUE
-
-    def anything(*arguments: Any, **more: Any) -> None:
-        return None
-
-    @contextmanager
-    def both() -> Iterator[None]:
-        with replaced(phase, refuse_foreign=nothing), replaced(base_context, require_ownership=anything):
-            yield
-
-    return both()
+    unasked = replaced(base_context, require_ownership=returning(None))
+    return replaced(phase, refuse_foreign=answering(CONTINUE)), unasked
 
 
 def error_swallowed() -> Patch:

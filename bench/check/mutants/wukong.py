@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager
 from typing import Any
 
-from bench._mutants import Mutant, replaced
+from bench._mutants import Mutant, Patch, replaced
 from konverge.objects.kinds.core_v1 import Secret
 from konverge.operators.wukong import deletion, reconciler
 from konverge.operators.wukong.kinds import VirtualMachine
@@ -13,7 +12,6 @@ from konverge.operators.wukong.steps import conclude as concluding
 from konverge.operators.wukong.steps.state import ReconcileState
 from konverge.runtime import Result
 
-Patch = AbstractContextManager[None]
 _make = ReconcileState.make
 _conclude = concluding.conclude
 

@@ -50,6 +50,26 @@ def test_a_deleted_resource_that_stays_is_said_and_not_twice() -> None:
     assert [(alarm.oracle, alarm.step) for alarm in judge(run, sane)] == [("finalizers", "delete")]
 
 
+@pytest.mark.spec("K-37")
+@pytest.mark.parametrize(
+    ("spec", "said"), [({"deletionProtection": True}, 0), ({"deletionProtection": False}, 1), ({"protect": True}, 1)]
+)
+def test_what_the_user_protects_from_deletion_may_stay(spec: dict[str, bool], said: int) -> None:
+    held = obj("Thing", metadata={"finalizers": ["example.dev/x"]}, spec=spec)
+    sane = reference(History().rest({KEY: held}).rest({KEY: held}))
+    assert len(list(finalizers(sane.run, sane))) == said
+
+
+@pytest.mark.spec("K-38")
+@pytest.mark.parametrize(("policy", "severity"), [("Retain", "low"), ("Delete", "medium")])
+def test_what_the_user_asks_to_keep_is_a_note(policy: str, severity: str) -> None:
+    thing = obj("Thing", spec={"disks": [{"name": "a", "deletePolicy": policy}]})
+    volume = "cdi.example/volumes default/a"
+    history = History().change("ADDED", KEY, by="user").change("ADDED", volume).rest({KEY: thing})
+    sane = reference(history.rest({volume: {"kind": "Volume", "metadata": {"name": "a", "uid": f"uid of {volume}"}}}))
+    assert [alarm.severity for alarm in orphans(sane.run, sane)] == [severity]
+
+
 @pytest.mark.spec("K-38")
 def test_what_outlives_the_resource_without_an_owner_is_said() -> None:
     def left(kind: str, key: str, *, owner: str = "", by: str = "operator") -> list[tuple[str, str]]:

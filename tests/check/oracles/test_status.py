@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
+from konverge.check.model import Apply, Step
 from konverge.check.oracles.status import status
-from tests.check.oracles.histories import KEY, History, obj, reference
+from tests.check.oracles.histories import KEY, STEPS, THING, History, obj, reference
 
 SET = "apps/statefulsets default/db"
 READY = {"conditions": [{"type": "Ready", "status": "True"}]}
@@ -40,6 +41,18 @@ def test_ready_at_rest_while_its_pods_are_not(shown: dict[str, Any]) -> None:
 
 
 @pytest.mark.spec("K-35")
+@pytest.mark.parametrize(
+    ("spec", "annotations", "said"),
+    [({"paused": True}, {}, 0), ({}, {"example.dev/pause": "true"}, 0), ({"paused": False, "cause": True}, {}, 2)],
+)
+def test_what_is_paused_need_not_follow(spec: dict[str, Any], annotations: dict[str, str], said: int) -> None:
+    shown = state({"observedGeneration": 1, **READY}, ready=1, generation=2, annotations=annotations)
+    shown[KEY]["spec"] = spec
+    sane = reference(History().rest(shown))
+    assert len(list(status(sane.run, sane))) == said
+
+
+@pytest.mark.spec("K-35")
 def test_ready_before_any_pod_was_is_said() -> None:
     ready = ("status.conditions[Ready].status", "False", "True")
     pods = ("status.readyReplicas", "<absent>", 3)
@@ -49,6 +62,20 @@ def test_ready_before_any_pod_was_is_said() -> None:
     ]
     right = History().change("ADDED", SET).change("MODIFIED", SET, pods, by="cluster").change("MODIFIED", KEY, ready)
     assert list(status(right.rest(state(READY)).run, reference(History().rest()))) == []
+
+
+@pytest.mark.spec("K-35")
+def test_a_custom_resource_does_not_wait_for_the_pods_of_another() -> None:
+    """Two samples are made in one step: the smaller one is ready first."""
+    other = "example.dev/things default/b"
+    second = Apply({**THING, "metadata": {"name": "b", "namespace": "default"}})
+    steps = (Step("create", (*STEPS[0].actions, second)),)
+    ready = ("status.conditions[Ready].status", "False", "True")
+    both = {**state(READY), other: obj("Thing", "b", status=READY)}
+    early = History(steps).change("ADDED", SET).change("MODIFIED", other, ready).rest(both).run
+    assert list(status(early, reference(History(steps).rest()))) == []
+    lying = History(steps).change("ADDED", SET).change("MODIFIED", KEY, ready).rest(both).run
+    assert [alarm.object for alarm in status(lying, reference(History(steps).rest()))] == [KEY]
 
 
 @pytest.mark.spec("K-35")

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 
 from konverge.check.model import Alarm, Exit, Run
+from konverge.check.oracles.history import news
 from konverge.check.reference import Reference
 
 PANIC = re.compile(
@@ -26,11 +27,7 @@ _ON_PURPOSE = re.compile(r"leader election lost|leadership was lost|lost leaders
 
 def crash(run: Run, reference: Reference) -> Iterator[Alarm]:
     """One alarm per way to end, and per panic that was caught."""
-    known = set() if run is reference.run else {alarm.field for alarm in _crashes(reference.run)}
-    for alarm in _crashes(run):
-        if alarm.field not in known:
-            known.add(alarm.field)
-            yield alarm
+    return news(_crashes, run, reference)
 
 
 def _crashes(run: Run) -> Iterator[Alarm]:

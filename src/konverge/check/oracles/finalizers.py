@@ -6,17 +6,25 @@ from collections.abc import Iterator
 
 from konverge.check.folding import folded
 from konverge.check.model import Alarm, Run, Severity
-from konverge.check.oracles.history import custom_resources, deleted_in, first_request, identity, shared_steps, step_of
+from konverge.check.oracles.asked_for import is_protected, leaves_something
+from konverge.check.oracles.history import (
+    custom_resources,
+    deleted_in,
+    first_request,
+    identity,
+    news,
+    resources_at,
+    shared_steps,
+    step_of,
+)
 from konverge.check.oracles.state import is_disowned, pairs
 from konverge.check.reference import Reference
 
 
 def finalizers(run: Run, reference: Reference) -> Iterator[Alarm]:
-    """A deleted custom resource that is still there at rest."""
-    known = set() if run is reference.run else {alarm.object for alarm in _held(reference.run)}
-    if any(is_disowned(run, *pair) for pair in pairs(run, reference)):
-        return
-    yield from (alarm for alarm in _held(run) if alarm.object not in known)
+    """A deleted custom resource that is still there at rest, although the user did not ask to protect it."""
+    if not any(is_disowned(run, *pair) for pair in pairs(run, reference)):
+        yield from news(_held, run, reference)
 
 
 def _held(run: Run) -> Iterator[Alarm]:
@@ -26,7 +34,7 @@ def _held(run: Run) -> Iterator[Alarm]:
             continue
         gone = deleted_in(run, step) & custom_resources(run)
         for name, obj in checkpoint.state.items():
-            if identity(obj) not in gone:
+            if identity(obj) not in gone or is_protected(obj):
                 continue
             held = ", ".join(obj["metadata"].get("finalizers") or ()) or "nothing"
             yield Alarm(
@@ -51,18 +59,17 @@ def orphans(run: Run, reference: Reference) -> Iterator[Alarm]:
     """
     if run is not reference.run and shared_steps(run, reference.run) == len(run.steps):
         return
-    known = set() if run is reference.run else {alarm.object for alarm in _left(reference.run)}
-    yield from (alarm for alarm in _left(run) if alarm.object not in known)
+    yield from news(_left, run, reference)
 
 
 def _left(run: Run) -> Iterator[Alarm]:
     first, mine = first_request(run), custom_resources(run)
+    kept = any(leaves_something(obj) for item in run.checkpoints for _, obj in resources_at(run, item))
     made = {
         str(change.ref): change.uid
         for change in run.changes
         if change.moment.type == "ADDED" and change.writer == "operator" and change.revision > first
     }
-    said: set[str] = set()
     for checkpoint in run.checkpoints:
         living = {obj["metadata"].get("uid") for obj in checkpoint.state.values()}
         if any(identity(obj) in mine for obj in checkpoint.state.values()) or not checkpoint.rested or checkpoint.blind:
@@ -70,10 +77,9 @@ def _left(run: Run) -> Iterator[Alarm]:
         for name, obj in checkpoint.state.items():
             metadata = obj["metadata"]
             owned = any(owner.get("uid") in living for owner in metadata.get("ownerReferences") or ())
-            if made.get(name) != metadata.get("uid") or owned or folded(name) in said:
+            if made.get(name) != metadata.get("uid") or owned:
                 continue
-            said.add(folded(name))
-            severity: Severity = "low" if obj.get("kind") in NOTED else "medium"
+            severity: Severity = "low" if kept or obj.get("kind") in NOTED else "medium"
             yield Alarm(
                 oracle="orphans",
                 severity=severity,

@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from konverge.check.folding import folded
-from konverge.check.model import Apply, Change, Checkpoint, Delete, Edit, Obj, Ref, Run
+from konverge.check.model import Alarm, Apply, Change, Checkpoint, Delete, Edit, Obj, Ref, Run
+from konverge.check.reference import Reference
 
 Identity = tuple[str, str, str]
 """Kind, namespace and name."""
+
+
+def news(say: Callable[[Run], Iterable[Alarm]], run: Run, reference: Reference) -> Iterator[Alarm]:
+    """What is said of a run and not of the reference as well, each group once. Of the reference itself: all."""
+    known = set() if run is reference.run else {alarm.group for alarm in say(reference.run)}
+    for alarm in say(run):
+        if alarm.group not in known:
+            known.add(alarm.group)
+            yield alarm
 
 
 def is_clusters(api_version: str) -> bool:
@@ -30,6 +40,12 @@ def custom_resources(run: Run) -> frozenset[Identity]:
         for action in step.actions
         if isinstance(action, Apply) and not is_clusters(action.object.get("apiVersion", "v1"))
     )
+
+
+def resources_at(run: Run, checkpoint: Checkpoint) -> Iterator[tuple[str, Obj]]:
+    """The custom resources of the user that are there."""
+    mine = custom_resources(run)
+    return ((name, obj) for name, obj in checkpoint.state.items() if identity(obj) in mine)
 
 
 def deleted_in(run: Run, step: int) -> frozenset[Identity]:

@@ -7,7 +7,8 @@ from typing import Any
 
 from konverge.check.folding import folded
 from konverge.check.model import Alarm, Change, Checkpoint, Obj, Run
-from konverge.check.oracles.history import custom_resources, identity, key, owned_by, step_of
+from konverge.check.oracles.asked_for import is_paused
+from konverge.check.oracles.history import key, news, owned_by, resources_at, step_of
 from konverge.check.reference import Reference
 
 READY = frozenset(("Ready", "Available", "AllReplicasReady", "ClusterAvailable"))
@@ -17,23 +18,31 @@ WORKLOADS = frozenset(("Deployment", "StatefulSet", "DaemonSet"))
 
 def status(run: Run, reference: Reference) -> Iterator[Alarm]:
     """What the reference says as well is said of the reference alone."""
-    known = set() if run is reference.run else {alarm.group for alarm in _lies(reference.run)}
-    for alarm in _lies(run):
-        if alarm.group not in known:
-            known.add(alarm.group)
-            yield alarm
+    return news(_lies, run, reference)
 
 
 def _lies(run: Run) -> Iterator[Alarm]:
-    mine = custom_resources(run)
     for checkpoint in run.checkpoints:
         if not checkpoint.rested or checkpoint.blind:
             continue
-        for name, obj in checkpoint.state.items():
-            if identity(obj) in mine and not obj["metadata"].get("deletionTimestamp"):
+        for name, obj in resources_at(run, checkpoint):
+            if not obj["metadata"].get("deletionTimestamp") and not is_paused(obj):
                 yield from _behind(checkpoint, name, obj)
                 yield from _not_ready(checkpoint, name, obj)
     yield from _before_looking(run)
+
+
+def _lie(checkpoint: Checkpoint, name: str, field: str, sentence: str, expected: int, actual: int) -> Alarm:
+    return Alarm(
+        oracle="status",
+        severity="medium",
+        object=folded(name),
+        field=field,
+        sentence=sentence,
+        step=checkpoint.step,
+        expected=expected,
+        actual=actual,
+    )
 
 
 def _behind(checkpoint: Checkpoint, name: str, obj: Obj) -> Iterator[Alarm]:
@@ -42,16 +51,8 @@ def _behind(checkpoint: Checkpoint, name: str, obj: Obj) -> Iterator[Alarm]:
         return
     observed = shown.get("observedGeneration")
     if isinstance(observed, int) and isinstance(generation, int) and 0 <= observed < generation:
-        yield Alarm(
-            oracle="status",
-            severity="medium",
-            object=folded(name),
-            field="status.observedGeneration",
-            sentence=f"status.observedGeneration of {name} stays {observed} at generation {generation}",
-            step=checkpoint.step,
-            expected=generation,
-            actual=observed,
-        )
+        sentence = f"status.observedGeneration of {name} stays {observed} at generation {generation}"
+        yield _lie(checkpoint, name, "status.observedGeneration", sentence, generation, observed)
 
 
 def says_ready(obj: Obj) -> str:
@@ -80,16 +81,8 @@ def _not_ready(checkpoint: Checkpoint, name: str, obj: Obj) -> Iterator[Alarm]:
     for item, owned in owned_by(obj, checkpoint.state):
         wanted, ready = _pods(owned)
         if owned.get("kind") in WORKLOADS and ready < wanted:
-            yield Alarm(
-                oracle="status",
-                severity="medium",
-                object=folded(name),
-                field="status",
-                sentence=f"{name} says {says} while {item} has {ready} of {wanted} pods ready",
-                step=checkpoint.step,
-                expected=wanted,
-                actual=ready,
-            )
+            sentence = f"{name} says {says} while {item} has {ready} of {wanted} pods ready"
+            yield _lie(checkpoint, name, "status", sentence, wanted, ready)
 
 
 def _pods(workload: Obj) -> tuple[int, int]:
@@ -103,21 +96,20 @@ def _pods(workload: Obj) -> tuple[int, int]:
 
 
 def _before_looking(run: Run) -> Iterator[Alarm]:
-    """Ready is said in a step that made workloads, before any of their pods was ready."""
+    """Ready is said in a step that made workloads of the custom resource, before any of their pods was ready."""
     wanted = _wanted(run)
-    mine = custom_resources(run)
     fresh: dict[str, int] = {}
     for change in run.changes:
         name = str(change.ref)
-        if change.moment.type == "ADDED" and wanted.get((change.step, name)):
+        if change.moment.type == "ADDED":
             fresh[name] = 0
         elif change.moment.type == "DELETED":
             fresh.pop(name, None)
         for path, _, value in change.differences:
             if path in ("status.readyReplicas", "status.numberReady") and name in fresh and isinstance(value, int):
                 fresh[name] = max(fresh[name], value)
-        waiting = [item for item, ready in fresh.items() if ready == 0 and wanted.get((change.step, item))]
-        if waiting and (change.ref.namespace, change.ref.name) in {item[1:] for item in mine} and _turns_ready(change):
+        waiting = [item for item in wanted.get((change.step, name), ()) if fresh.get(item) == 0]
+        if waiting and _turns_ready(change):
             yield Alarm(
                 oracle="status",
                 severity="medium",
@@ -128,16 +120,16 @@ def _before_looking(run: Run) -> Iterator[Alarm]:
             )
 
 
-def _wanted(run: Run) -> dict[tuple[int, str], int]:
-    """The pods that workloads of custom resources want, by step and name: as at the rest after it."""
-    mine = custom_resources(run)
+def _wanted(run: Run) -> dict[tuple[int, str], list[str]]:
+    """The workloads of every custom resource that want pods, by step: as at the rest after it."""
     return {
-        (step_of(run, checkpoint), name): _pods(owned)[0]
+        (step_of(run, checkpoint), name): [
+            item
+            for item, owned in owned_by(obj, checkpoint.state)
+            if owned.get("kind") in WORKLOADS and _pods(owned)[0]
+        ]
         for checkpoint in run.checkpoints
-        for obj in checkpoint.state.values()
-        if identity(obj) in mine
-        for name, owned in owned_by(obj, checkpoint.state)
-        if owned.get("kind") in WORKLOADS
+        for name, obj in resources_at(run, checkpoint)
     }
 
 
