@@ -112,3 +112,28 @@ def test_what_varies_between_two_references_is_masked_and_said() -> None:
     lonely = reference_of(run({KEY: stateful_set(1)}), run({}))
     assert lonely.unsteady == {KEY}
     assert list(state(run({}, seed=1), lonely)) == []
+
+
+@pytest.mark.spec("K-31", "K-14")
+def test_after_states_that_passed_unseen_a_field_may_be_as_it_was_before_them() -> None:
+    """Scaled up and down, and the operator cannot scale down: who has seen neither is where it was."""
+    thing = {"kind": "Thing", "metadata": {"name": "a"}}
+
+    def gone_by(last: int, *, blind: bool, size: int = 0) -> Run:
+        wanted = ("create", {**thing, "spec": 0}), ("grow", {**thing, "spec": 1}), ("shrink", {**thing, "spec": size})
+        steps = tuple(Step(name, (Apply(obj),)) for name, obj in wanted)
+        made = run({KEY: stateful_set(1)}, {KEY: stateful_set(1 if blind else 3)}, seed=1)
+        made.steps = steps
+        made.checkpoints[1].blind = blind
+        made.checkpoints.append(
+            Checkpoint(step="shrink", revision=9, time=0.0, state={KEY: stateful_set(last, generation=1)})
+        )
+        return made
+
+    sane = Reference(run=gone_by(3, blind=False), masks=reference().masks)
+    assert list(state(gone_by(1, blind=True), sane)) == []
+    assert [alarm.field for alarm in state(gone_by(2, blind=True), sane)] == ["spec.replicas"]
+    assert [alarm.field for alarm in state(gone_by(1, blind=False), sane)] == ["spec.replicas"]
+    other = Reference(run=gone_by(3, blind=False, size=2), masks=sane.masks)
+    shown = state(gone_by(1, blind=True, size=2), other)
+    assert [alarm.field for alarm in shown] == ["spec.replicas"], "the user asks for something else"

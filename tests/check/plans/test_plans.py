@@ -19,11 +19,13 @@ from konverge.check.model import (
     Ref,
     Refuse,
     Run,
+    Stale,
     Step,
 )
 from konverge.check.plans import all_plans, derive
 from konverge.check.plans.crash import crashes
 from konverge.check.plans.errors import errors
+from konverge.check.plans.order import ranked
 from konverge.check.reference import Reference, reference_of
 
 
@@ -180,3 +182,13 @@ def test_the_operator_is_away_when_something_is_deleted_first_of_all() -> None:
     assert away.index(several[0]) == 1, "the first of each kind, before the second of any"
     assert {item[0].step for item in away if item[0].last == item[0].step} == {0, 1, 2, 4}
     assert all(plan.pattern == "crash" and plan.seconds > 0 for plan in plans)
+
+
+@pytest.mark.spec("K-11")
+def test_old_views_of_different_changes_are_of_different_kinds() -> None:
+    """A view from before a deletion is tried before the second of a change of the size, whatever comes back."""
+    back = Moment("ADDED", "apps/statefulsets", "default", "db", occurrence=2)
+    sizes = [Moment("MODIFIED", "demo.dev/things", "default", "a", "spec.size", number) for number in (1, 2)]
+    deletion = Moment("MODIFIED", "demo.dev/things", "default", "a", "metadata.deletionTimestamp")
+    plans = [Plan("stale", (Stale("demo.dev/things", since, back),)) for since in (*sizes, deletion)]
+    assert [(rank, plans.index(plan)) for rank, plan in ranked(plans)] == [(1, 0), (1, 2), (2, 1)]

@@ -9,9 +9,10 @@ import msgspec
 from konverge.check.differences import ABSENT
 from konverge.check.model import Alarm, Checkpoint, Edit, Obj, OperatorAway, Run, Severity
 from konverge.check.normal import compared, counted, made_by_others, normal
+from konverge.check.oracles.desired import rests
 from konverge.check.oracles.history import custom_resources, identity
 from konverge.check.oracles.status import says_ready
-from konverge.check.reference import Reference
+from konverge.check.reference import Reference, base_step
 
 _DELETION = "metadata.deletionTimestamp"
 
@@ -22,14 +23,14 @@ def state(run: Run, reference: Reference) -> Iterator[Alarm]:
         return
     others = made_by_others((run, reference.run))
     said: set[tuple[str, str, str]] = set()
-    before = _before_gap(run, reference)
+    gap = _Gap.of(run, reference)
     unseen = any(isinstance(item, OperatorAway) and item.last > item.step for item in run.plan.perturbations)
     for checkpoint, expected in pairs(run, reference):
         if is_disowned(run, checkpoint, expected):
             return
         for alarm in _compared(checkpoint, expected, reference, others):
-            if before is not None and alarm.actual == 0 and not alarm.field and alarm.object not in before:
-                continue  # what only the state that passed unseen would have left behind
+            if gap is not None and gap.explains(checkpoint, alarm):
+                continue
             if unseen and alarm.field and alarm.field != _DELETION:
                 continue  # what outlives a custom resource need not have what was asked for unseen
             if run.plan.pattern == "edits" and alarm.field and alarm.severity == "high":
@@ -39,13 +40,37 @@ def state(run: Run, reference: Reference) -> Iterator[Alarm]:
                 yield alarm
 
 
-def _before_gap(run: Run, reference: Reference) -> set[str] | None:
-    """What the reference had before the states that passed unseen in this run; None if none did."""
-    first = next((number for number, checkpoint in enumerate(run.checkpoints) if checkpoint.blind), None)
-    if first is None:
-        return None
-    earlier = reference.beside(run, run.checkpoints[first - 1]) if first else None
-    return set(normal(earlier.state)) if earlier is not None else set()
+class _Gap:
+    """States that passed unseen: who never saw them may be where it was before."""
+
+    def __init__(self, run: Run, reference: Reference, before: Checkpoint | None) -> None:
+        self._before = normal(before.state) if before is not None else {}
+        self._masks = reference.masks
+        self._desired = {item.step.name: item.desired for item in rests(run)}
+        self._asked = self._desired.get(before.step) if before is not None else None
+
+    @classmethod
+    def of(cls, run: Run, reference: Reference) -> _Gap | None:
+        first = next((number for number, checkpoint in enumerate(run.checkpoints) if checkpoint.blind), None)
+        if first is None:
+            return None
+        return cls(run, reference, reference.beside(run, run.checkpoints[first - 1]) if first else None)
+
+    def explains(self, checkpoint: Checkpoint, alarm: Alarm) -> bool:
+        """What only the unseen states would have left behind is missing; or, where the user asks for the same again as
+        before them, a field is as it was then."""
+        if not alarm.field:
+            return alarm.actual == 0 and alarm.object not in self._before
+        ours, theirs = self._before.get(alarm.object, []), normal(checkpoint.state).get(alarm.object, [])
+        if alarm.field == _DELETION or not ours or len(ours) != len(theirs):
+            return False
+        if self._asked != self._desired.get(base_step(checkpoint)):
+            return False
+        changed = (
+            compared(alarm.object, one, other, self._masks, derived=False)
+            for one, other in zip(ours, theirs, strict=True)
+        )
+        return not any(path == alarm.field for paths in changed for path, _, _ in paths)
 
 
 def pairs(run: Run, reference: Reference) -> Iterator[tuple[Checkpoint, Checkpoint]]:

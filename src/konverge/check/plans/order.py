@@ -60,7 +60,7 @@ def _kind(item: Perturbation) -> tuple[str, ...]:
         case LeaderLost():
             return (item.place.verb, item.place.resource)
         case Stale():
-            return (item.resource, item.until.type, item.until.resource)
+            return (item.resource, item.since.type, item.since.change, item.until.type, item.until.resource)
         case Gap() | Lag():
             return (item.resource, item.since.type, item.since.change)
         case LateOwnWrites():
