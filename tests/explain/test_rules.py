@@ -244,6 +244,7 @@ def test_updates_of_stateful_and_daemon_sets() -> None:
         (conditions(Degraded=("False", ""), Available=("True", "")), Health.READY, "is available"),
         (conditions(Reconciling=("True", "step 2")), Health.PROGRESSING, "is reconciling: step 2"),
         ({"phase": "Running"}, Health.READY, "is running"),
+        ({"phase": "Deployed"}, Health.READY, "is deployed"),
         ({"phase": "Failed", "message": "no"}, Health.FAILED, "is in the phase Failed: no"),
         ({"phase": "Provisioning"}, Health.PROGRESSING, "is in the phase Provisioning"),
         ({"readyReplicas": 1}, Health.PROGRESSING, "has 1 of 3 replicas ready"),

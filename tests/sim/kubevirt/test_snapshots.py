@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from konverge.client import Invalid
+from konverge.explain import Gatherer
 from konverge.objects.kinds.core_v1 import PersistentVolumeClaim
 from konverge.objects.resource import Resource
 from konverge.sim.kubevirt.faults import ANNOTATION
@@ -65,6 +66,9 @@ async def test_a_snapshot_keeps_the_machine_and_its_volumes() -> None:
         assert result["snapshotVolumes"] == {"includedVolumes": ["root"], "excludedVolumes": []}
         kept = await play.get(CONTENT, result["virtualMachineSnapshotContentName"])
         assert kept["spec"]["source"]["virtualMachine"]["spec"]["runStrategy"] == "Always"
+        assert kept["status"]["readyToUse"] is True
+        await play.after(120)
+        assert await Gatherer(play.client).sick() == []
         assert "snapshotInProgress" not in await play.status(VM)
         await play.client.delete(SNAPSHOT, "snap", SPACE)
         await play.after(5)

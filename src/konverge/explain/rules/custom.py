@@ -28,6 +28,7 @@ READY_PHASES = frozenset(
         "healthy",
         "available",
         "online",
+        "deployed",
         "ok",
     )
 )

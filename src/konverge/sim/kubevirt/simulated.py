@@ -26,7 +26,7 @@ from konverge.sim.kubevirt.controller import KindController, Pace, Timings
 from konverge.sim.kubevirt.crds import PARTS, definitions
 from konverge.sim.kubevirt.datavolumes import DataVolumes
 from konverge.sim.kubevirt.instances import Instances
-from konverge.sim.kubevirt.kinds import KubeVirt
+from konverge.sim.kubevirt.kinds import KubeVirt, Obj, set_condition
 from konverge.sim.kubevirt.machines import Machines
 from konverge.sim.kubevirt.migrations import Migrations
 from konverge.sim.kubevirt.nodenetworks import NodeNetworks
@@ -138,11 +138,20 @@ class SimulatedKubeVirt:
         made = KubeVirt(
             metadata=ObjectMeta(name="kubevirt", namespace=NAMESPACE),
             spec={"configuration": configuration},
-            status={"phase": "Deployed", "observedKubeVirtVersion": "v1.8.0"},
+            status={"phase": "Deployed", "observedKubeVirtVersion": "v1.8.0", "conditions": _deployed()},
         )
         with suppress(AlreadyExists):
             await self._client.create(made)
         await self._client.apply(made, subresource="status", field_manager=_MANAGER, force=True)
+
+
+def _deployed() -> list[Obj]:
+    """The conditions of a KubeVirt that runs. Upstream: pkg/virt-operator/util/conditions.go of KubeVirt."""
+    status: Obj = {}
+    set_condition(status, "Available", True, "AllComponentsReady", "All components are ready.")
+    set_condition(status, "Progressing", False, "AllComponentsReady", "All components are ready.")
+    set_condition(status, "Degraded", False, "AllComponentsReady", "All components are ready.")
+    return list(status["conditions"])
 
 
 def _manager(client: Client, part: str, controllers: list[Controller[Any]]) -> Manager:

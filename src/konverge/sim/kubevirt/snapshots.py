@@ -9,7 +9,7 @@ from __future__ import annotations
 from math import inf
 from typing import Any
 
-from konverge.client import AlreadyExists
+from konverge.client import AlreadyExists, MergePatch
 from konverge.objects import times
 from konverge.objects.codec import to_dict
 from konverge.objects.durations import duration_seconds
@@ -154,6 +154,8 @@ class Snapshots(PhaseController[Snapshot]):
             await ctx.client.create(body, resource=SnapshotContent.resource)
         except AlreadyExists:
             ctx.log.debug("%s is there already", content)
+        ready = MergePatch({"status": {"readyToUse": True, "creationTime": times.now()}})
+        await ctx.client.patch(SnapshotContent, content, ready, snapshot.metadata.namespace, subresource="status")
         names = [backup["volumeName"] for backup in backups]
         others = [volume["name"] for volume in template.get("volumes", []) if volume["name"] not in names]
         status |= {
