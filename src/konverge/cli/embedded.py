@@ -142,7 +142,8 @@ async def _at_work(
     cluster: Cluster, operators: list[Operator], arguments: argparse.Namespace
 ) -> AsyncIterator[Manager]:
     metrics = arguments.metrics_bind_address if operators else None
-    manager = Manager(cluster.client, name="konverge", health_address=metrics, debug=True)
+    client = cluster.connect("konverge")  # so that the console can disturb the operators, and nothing else
+    manager = Manager(client, name="konverge", health_address=metrics, debug=True)
     manager.debug_token = secrets.token_urlsafe()
     async with with_simulators(cluster, operators, arguments.database) as controllers:
         for controller in controllers:

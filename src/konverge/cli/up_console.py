@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from konverge.apiserver.private_files import write_private
+from konverge.cli.console_simulation import UpSimulation
 from konverge.cli.console_sources import StoreHistory, reconciles_of
 from konverge.cli.operator_stories import places_of
 from konverge.console import About, Console
@@ -56,6 +57,7 @@ async def console_of(shown: Shown, folder: Path, wanted: bool) -> AsyncIterator[
     service = None
     if any(operator.name == "nacos" for operator in shown.operators):
         service = Service(server.transport, sign_in=sign_in)
+    simulation = UpSimulation(shown.cluster, [operator.name for operator in shown.operators])
     console = Console(
         server.transport,
         about=About(cluster=shown.name, server=shown.url, simulated=True),
@@ -63,6 +65,7 @@ async def console_of(shown: Shown, folder: Path, wanted: bool) -> AsyncIterator[
         service=service.handle if service is not None else None,
         pages=PAGES,
         teller=_teller(shown),
+        simulation=simulation,
     )
     async with console.serving() as (host, port):
         write_private(file, server.token.encode())
@@ -70,6 +73,7 @@ async def console_of(shown: Shown, folder: Path, wanted: bool) -> AsyncIterator[
         try:
             yield ConsolePlaces(place, link(place, sign_in.code(server.token, seconds=None)), str(file.resolve()))
         finally:
+            await simulation.close()
             if service is not None:
                 service.stop()
 

@@ -25,6 +25,7 @@ from konverge.console.overview import overview
 from konverge.console.pages import Page
 from konverge.console.proxy import PREFIX, Proxy
 from konverge.console.sessions import Owner, Session, Sessions, user_of
+from konverge.console.simulation import FAULTS, Simulation, Simulator
 from konverge.console.story.telling import Teller
 from konverge.console.tree import tree, why
 from konverge.service.problems import Problem
@@ -74,12 +75,14 @@ class Console:
         service: Handler | None = None,
         pages: Sequence[Page] = (),
         teller: Teller | None = None,
+        simulation: Simulation | None = None,
         secure: bool = False,
         anywhere: bool = False,
     ) -> None:
         """`owner` has credentials that are no token; with `sign_in`, links with a code sign browsers in; `service`
-        answers what the console does not, such as `/api/` and `/docs`; `teller` knows a history; `secure`: browsers
-        reach it by https; `anywhere`: under other names than those of this machine.
+        answers what the console does not, such as `/api/` and `/docs`; `teller` knows a history; `simulation` is what
+        is behind the cluster; `secure`: browsers reach it by https; `anywhere`: under other names than those of this
+        machine.
         """
         self.about = about or About()
         self.sessions = Sessions(transport, owner, secure=secure)
@@ -87,7 +90,8 @@ class Console:
         self._service = service
         self._pages = list(pages)
         self._anywhere = anywhere
-        self._proxy = Proxy()
+        self._simulator = Simulator(simulation) if simulation is not None else None
+        self._proxy = Proxy(self._simulator.recording if self._simulator is not None else None)
         self._teller = teller or Teller()
         self._answers: dict[tuple[str, str], Answerer] = {
             ("GET", "session"): self._session,
@@ -97,6 +101,7 @@ class Console:
             ("GET", "story"): self._teller.story,
             ("GET", "story/stream"): self._teller.stream,
             ("GET", "pages"): self._own_pages,
+            **(self._simulator.answers() if self._simulator is not None else {}),
         }
 
     @asynccontextmanager
@@ -146,6 +151,9 @@ class Console:
         raise Problem(404, "there is no such page", reason="NotFound")
 
     async def _call(self, request: Request, name: str) -> Response:
+        if self._simulator is not None and request.method == "POST" and name.startswith(FAULTS):
+            call = Call(request, self.sessions.find(request))
+            return await self._simulator.inflict(call, name.removeprefix(FAULTS))
         answerer = self._answers.get((request.method.replace("HEAD", "GET"), name))
         if answerer is None:
             allowed = ", ".join(method for method, known in self._answers if known == name)

@@ -17,6 +17,7 @@ from urllib.parse import unquote
 from konverge.client.credentials import Credential
 from konverge.console.bounds import Bound
 from konverge.console.messages import Ended, in_messages, lines
+from konverge.console.recording import Recording
 from konverge.console.sessions import AGENT, Identity, Session
 from konverge.service.problems import Problem
 from konverge.wire import websocket
@@ -45,9 +46,10 @@ _PLAIN_TARGET = re.compile(r"[!-~]*")
 
 
 class Proxy:
-    """The proxy of one console."""
+    """The proxy of one console; `recording` notes what is written."""
 
-    def __init__(self) -> None:
+    def __init__(self, recording: Recording | None = None) -> None:
+        self._recording = recording
         self._bound = Bound(STREAMS, "requests")
 
     async def answer(self, request: Request, session: Session) -> Response:
@@ -56,10 +58,21 @@ class Proxy:
         if request.method not in METHODS:
             raise Problem(405, "the Kubernetes API knows GET, POST, PUT, PATCH and DELETE", reason="MethodNotAllowed")
         if not websocket.is_asked_for(request):
-            return await self._streamed(request, session, target)
+            return await self._recorded(request, session, target)
         if target.partition("?")[0].rpartition("/")[2] in _TUNNELS:
             return await _tunnelled(request, session.identity, target)
         return await self._in_messages(request, session, target)
+
+    async def _recorded(self, request: Request, session: Session, target: str) -> Response:
+        recording = self._recording
+        if recording is None or not recording.active or request.method in ("GET", "HEAD"):
+            return await self._streamed(request, session, target)
+        write = Request(request.method, target, request.headers, request.body)
+        await recording.before(write, session.client)
+        response = await self._streamed(request, session, target)
+        if response.status < 300:
+            await recording.after(write, session.client)
+        return response
 
     async def _streamed(self, request: Request, session: Session, target: str) -> Response:
         count = self._bound.enter(session)

@@ -24,11 +24,13 @@ from typing import TYPE_CHECKING, Any, Self
 from konverge.apiserver import ApiServer
 from konverge.apiserver.certificates import Certificates
 from konverge.apiserver.config import Config
+from konverge.apiserver.http.pipeline import refusal
 from konverge.apiserver.storage import Store
 from konverge.client import Client, Static
 from konverge.objects.kinds.core_v1 import Node, Pod
 from konverge.runtime import Manager
 from konverge.sim import metrics
+from konverge.sim.disturbed import Disturbed
 from konverge.sim.faults import Chaos, Faulty, Plan
 from konverge.sim.kubelet import sessions
 from konverge.sim.kubelet.agent import Kubelet
@@ -151,6 +153,7 @@ class Cluster:
         self.nodes = self._parts.nodes
         self.scheduler = self._parts.scheduler
         self.faulty = Faulty(self.server.transport, faults.faults) if faults is not None else None
+        self._disturbed = Disturbed(self.server.handle, refusal=refusal)
         self.observations = Observations() if faults is not None else None
         """What controllers saw, where faults make that differ from what is."""
         self.chaos = Chaos(self, self.faulty, faults) if self.faulty is not None and faults is not None else None
@@ -169,6 +172,7 @@ class Cluster:
             loop.rng.seed(self._seed)
         async with AsyncExitStack() as stack:
             await stack.enter_async_context(self.server)
+            stack.push_async_callback(self._disturbed.aclose)
             self.client = await stack.enter_async_context(self._connect(self.server.transport, "konverge"))
             await self._start(stack, self._connect(self.faulty or self.server.transport, MANAGER))
             self._stack = stack.pop_all()
@@ -220,7 +224,7 @@ class Cluster:
 
     def connect(self, agent: str) -> Client:
         """A client for a program of this name, which meets the faults of the cluster, if there are any."""
-        return self._connect(self.faulty or self.server.transport, agent)
+        return self._connect(self.faulty or self._disturbed, agent)
 
     def webhook_place(self) -> InProcess:
         """Where the webhooks of an operator on this cluster are served: in this process, without sockets."""
@@ -300,6 +304,20 @@ class Cluster:
         if name not in engines:
             raise LookupError(f"there is no controller {name!r}; there are: {', '.join(sorted(engines))}")
         return engines[name].queue
+
+    # -------------------------------------------------------------- disturbances
+
+    async def cut_api(self, seconds: float) -> None:
+        """For programs that came by `connect`, the API server is away for so long. Returns when it is back."""
+        await self._disturbed.cut(seconds)
+
+    def delay_watches(self, seconds: float) -> None:
+        """For programs that came by `connect`, events are late by so much; 0 ends it."""
+        self._disturbed.late = seconds
+
+    def crash_pod(self, name: str, namespace: str = "default", container: str = "") -> list[str]:
+        """The simulated containers of a pod that run (or one of them) end with code 137. Their names."""
+        return self.kubelet.crash(name, namespace, container)
 
     # -------------------------------------------------------------- nodes
 

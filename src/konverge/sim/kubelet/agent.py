@@ -172,6 +172,15 @@ class Kubelet:
             self._again.put_nowait(request)
         self.look_again(lambda pod: pod.spec.node_name == name)
 
+    def crash(self, name: str, namespace: str, container: str = "") -> list[str]:
+        """The simulated containers of a pod that run (or one of them) end as if they were killed. Their names."""
+        for machine in self.machines.values():
+            meta = machine.pod.metadata
+            if (meta.name, meta.namespace) == (name, namespace):
+                self.look_at(machine.pod)
+                return machine.crash(self.now(), container)
+        return []
+
     def look_at(self, pod: Pod) -> None:
         """Something has happened to a pod's processes."""
         self._again.put_nowait(Request(pod.metadata.namespace, pod.metadata.name))

@@ -171,6 +171,15 @@ class PodMachine:
         grace = self._shortened(grace)
         self._stop_all(max(self.ending + grace - now, 0.0))
 
+    def crash(self, now: float, container: str = "") -> list[str]:
+        """Scripted containers that run end at once, as if they were killed; what runs for real is not ours to end."""
+        crashed = []
+        for state in self._all():
+            if state.mode is Mode.RUNNING and state.name not in self._live and container in ("", state.name):
+                state.code, state.killed, state.exits = 137, True, now
+                crashed.append(state.name)
+        return crashed
+
     def _stop_all(self, grace: float) -> None:
         for container in self._all():
             self.notes += container.stop(self.time, grace, self.script(container))
