@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import os
 import re
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -48,6 +49,8 @@ class Replay(msgspec.Struct, kw_only=True):
 
 
 class _Runner(Protocol):
+    jobs: int
+
     def run(self, task: Task) -> Run: ...
 
 
@@ -90,19 +93,30 @@ def read(path: Path) -> Replay:
 def again(replay: Replay, runner: _Runner, judge: Judge) -> tuple[Evidence, bool]:
     """The finding's run, beside a reference of its own; whether the alarm came again."""
     task = with_environment(replay.task)
-    undisturbed = runner.run(msgspec.structs.replace(task, plan=Plan("reference")))
-    if undisturbed.problem:
-        raise ReplayError(f"the operator could not be run: {undisturbed.problem}")
+    undisturbed, run = _both(task, runner)
+    for made in (undisturbed, run):
+        if made.problem:
+            raise ReplayError(f"the operator could not be run: {made.problem}")
     reference = Reference(run=undisturbed, masks=replay.masks)
-    run = undisturbed if task.plan.pattern == "reference" else runner.run(task)
-    if run.problem:
-        raise ReplayError(f"the operator could not be run: {run.problem}")
     alarms = [] if run.missed else list(judge(run, reference))
     if replay.alarm.field == UNUSED_RULES:
         alarms += unused(task.setup, Used([run]))
     wanted = group_of(replay.alarm)
     same = [alarm for alarm in alarms if group_of(alarm) == wanted]
     return Evidence(task, run, reference, [*same[:1], *(alarm for alarm in alarms if alarm not in same)]), bool(same)
+
+
+def _both(task: Task, runner: _Runner) -> tuple[Run, Run]:
+    """The reference, which ends where the other ends, and the run: at once, if the runner can."""
+    first = msgspec.structs.replace(task, plan=Plan("reference", first=task.plan.first))
+    if task.plan.pattern == "reference":
+        run = runner.run(first)
+        return run, run
+    if runner.jobs <= 1:
+        return runner.run(first), runner.run(task)
+    with ThreadPoolExecutor(2, "replay") as pool:
+        undisturbed, run = pool.map(runner.run, (first, task))
+    return undisturbed, run
 
 
 # ------------------------------------------------------------------ what is secret

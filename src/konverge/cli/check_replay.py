@@ -20,7 +20,7 @@ def replay(path: Path, shown: Shown) -> int:
         finding = replays.read(path)
         checked = of_task(finding.task)
         shown.progress("the finding runs again")
-        with checked.runner(1) as runner:
+        with checked.runner(2 if checked.subject.command else 1) as runner:  # programs mostly wait
             evidence, same = replays.again(finding, runner, judge)
     except replays.ReplayError as error:
         raise UsageError(str(error)) from error

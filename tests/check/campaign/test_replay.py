@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import threading
 from pathlib import Path
 
 import pytest
 
 from konverge.check import replay
-from konverge.check.model import Alarm, Apply, Plan, Setup, Step, Subject, Task, encode
+from konverge.check.model import Alarm, Apply, Crash, Place, Plan, Run, Setup, Step, Subject, Task, encode
 
 SECRET = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s"}, "data": {"password": "aHVudGVyMg=="}}
 PLAIN = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "p"}, "stringData": {"password": "hunter2"}}
@@ -49,3 +50,34 @@ def test_a_file_that_is_something_else_is_refused_with_its_name(tmp_path: Path) 
             replay.read(tmp_path / name)
     with pytest.raises(replay.ReplayError, match="absent"):
         replay.read(tmp_path / "absent.json")
+
+
+class Meeting:
+    """Two runs at once, or none: each waits for the other."""
+
+    def __init__(self, jobs: int) -> None:
+        self.jobs = jobs
+        self._both = threading.Barrier(jobs)
+        self.plans: list[Plan] = []
+
+    def run(self, task: Task) -> Run:
+        self._both.wait(60)
+        self.plans.append(task.plan)
+        return Run(plan=task.plan, seed=0, steps=task.steps)
+
+
+@pytest.mark.spec("K-48")
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_the_run_and_its_reference_end_with_the_same_step_and_run_at_once_if_they_can(jobs: int) -> None:
+    alarm = Alarm(oracle="state", severity="high", object="x", sentence="")
+    plan = Plan("crash", (Crash(Place("create", "/pods", "default", "a")),), first=2)
+    steps = tuple(Step(name, ()) for name in "abc")
+    task = Task(subject=Subject(command=("./manager",)), setup=Setup(), steps=steps, plan=plan)
+    runner = Meeting(jobs)
+    evidence, same = replay.again(
+        replay.Replay(sentence="", task=task, alarm=alarm), runner, lambda run, _: [alarm] if run.plan == plan else []
+    )
+    assert same
+    assert evidence.run.plan == plan
+    assert evidence.reference.run.plan == Plan("reference", first=2)
+    assert sorted(runner.plans, key=lambda item: item.pattern) == [plan, Plan("reference", first=2)]
