@@ -36,7 +36,7 @@ class Bug:
 
 
 _SET_DELETED = r"^deletion apps/statefulsets "
-_CLAIM_DELETED = r"^(deletion|state) persistentvolumeclaims \S+ $"
+_CLAIM_DELETED = r"^(deletion|state) persistentvolumeclaims \S+ (metadata\.(uid|deletionTimestamp))?$"
 _RESIZE_LOST = r"^state (apps/statefulsets \S+ $|persistentvolumeclaims \S+ spec\.resources\.requests)"
 _NIL = r"^crash operator .*(nil pointer|invalid memory address)"
 _POD_CONFIGURATION = r"^configuration configmaps "

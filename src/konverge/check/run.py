@@ -42,6 +42,8 @@ from konverge.sim.loop import VirtualLoop
 
 RESTARTS = 3
 """How often an operator that ends by itself is started again."""
+REVIVALS = 2
+"""How often one that has ended for good in a step is started once more, in the next: users take settings back."""
 PAUSES = (0.25, 0.5, 1.0)
 """Seconds before an operator that ended by itself is started again; the last of them from then on."""
 
@@ -120,8 +122,10 @@ class Supervisor:
         self._crash = asyncio.Event()
         self._wanted, self._gone = asyncio.Event(), asyncio.Event()
         self._wanted.set()
+        self._revival = asyncio.Event()
         self.incarnation: Incarnation | None = None
         self.gave_up = ""
+        self.revivals = 0
         gate.crash = self.crash
         gate.note = run.hit.append
 
@@ -143,6 +147,12 @@ class Supervisor:
         """After `stop`."""
         self._gate.recorder.away = False
         self._wanted.set()
+
+    def revive(self) -> None:
+        """Start an operator that has ended for good once more."""
+        self.revivals += 1
+        self._gate.recorder.down = True
+        self._revival.set()
 
     async def serve(self) -> None:
         ends = 0
@@ -170,11 +180,24 @@ class Supervisor:
                 continue
             self._note_end(ended.result(), self.incarnation.exit_code)
             if ends >= RESTARTS:
-                self.gave_up = f"it ended {ends + 1} times: {ended.result()}"
-                recorder.down = False
-                return
+                await self._give_up(f"it ended {ends + 1} times: {ended.result()}")
+                ends = 0
+                continue
             await asyncio.sleep(PAUSES[min(ends, len(PAUSES) - 1)])
             ends += 1
+
+    async def _give_up(self, why: str) -> None:
+        """Until it is revived; a crash that a plan asks for does the same."""
+        self.gave_up = why
+        self._gate.recorder.down = False
+        self._revival.clear()
+        events = [asyncio.create_task(event.wait()) for event in (self._revival, self._crash)]
+        try:
+            await asyncio.wait(events, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for event in events:
+                event.cancel()
+        self.gave_up = ""
 
     async def _bury(self, incarnation: Incarnation) -> None:
         await incarnation.kill()
@@ -336,6 +359,15 @@ class Scene:
     def gave_up(self) -> str:
         return self._supervisor.gave_up
 
+    @property
+    def may_be_revived(self) -> bool:
+        return self._supervisor.revivals < REVIVALS
+
+    def revive(self) -> None:
+        """A container that ends again and again is started for ever: here, once the user has done something."""
+        if self.gave_up and self.may_be_revived and self.recorder.step > 0:
+            self._supervisor.revive()
+
     def checkpoint(self, name: str, *, rested: bool, refused: str) -> Checkpoint:
         store = self.cluster.server.store
         kinds = {served.table: served.resource for served in self.cluster.server.registry}
@@ -378,9 +410,10 @@ async def _play(task: Task, run: Run, user: User, scene: Scene) -> None:
         if any(item.last == number for item in away):
             await scene.settle(number)
             scene.start()
+        scene.revive()
         rested = await scene.settle(number, last=number == len(run.steps) - 1)
         run.checkpoints.append(scene.checkpoint(step.name, rested=rested, refused=refused))
-        if not rested or scene.gave_up:
+        if not rested or (scene.gave_up and (not number or not scene.may_be_revived)):
             return
         if task.snapshots:
             run.snapshots.append(taken(scene.cluster, number, scene.recorder.counted()))

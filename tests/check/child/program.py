@@ -79,12 +79,17 @@ async def main() -> None:
         if SETTING == "elected":
             await lead(client)
         while True:
-            names = [item.metadata.name for item in (await client.list(ConfigMap, "default")).items]
-            if "first" in names:
-                if SETTING == "panic":
+            present = {item.metadata.name: item.data or {} for item in (await client.list(ConfigMap, "default")).items}
+            if "first" in present:
+                asked = present["first"]
+                if SETTING == "panic" or (SETTING == "panic if asked" and asked.get("mistake")):
+                    raise RuntimeError("the program has a mistake")
+                if SETTING == "panic later" and "number" in asked:
                     raise RuntimeError("the program has a mistake")
                 await ensure(client, "second", facts())
                 await ensure(client, "third", {"of": "first"})
+                if "also" in asked:
+                    await ensure(client, asked["also"], {"of": "first"})
             await asyncio.sleep(0.05)
 
 

@@ -8,14 +8,16 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from konverge.check.accounts import granted
 from konverge.check.child_run import run_child
-from konverge.check.model import Crash, OperatorAway, Place, Plan, Run, Setup, Task, encode
+from konverge.check.model import Apply, Crash, OperatorAway, Place, Plan, Run, Setup, Step, Task, encode
+from konverge.check.run import REVIVALS
 from konverge.check.worker import READY
-from tests.check.child.support import CREATE, DELETE, data, task, written
+from tests.check.child.support import CREATE, DELETE, FIRST, data, task, written
 
 SECOND = Place("create", "/configmaps", "default", "second")
 
@@ -68,6 +70,26 @@ def test_a_program_that_ends_by_itself_is_started_again_and_its_traceback_kept()
     assert {item.code for item in run.exits} == {1}
     assert all("RuntimeError: the program has a mistake" in item.error for item in run.exits)
     assert "1: Traceback (most recent call last):" in run.log
+
+
+@pytest.mark.spec("K-56")
+def test_a_program_that_ends_again_and_again_goes_on_when_the_user_takes_it_back() -> None:
+    broken: dict[str, Any] = {**FIRST, "data": {"mistake": "yes"}}
+    changed = Step("break", (Apply(broken),), about="data.mistake")
+    back = Step("break, back", (Apply({**FIRST, "data": {"also": "fourth"}}),), about="data.mistake")
+    run = perform(task("panic if asked", steps=(CREATE, changed, back, DELETE)))
+    assert [checkpoint.step for checkpoint in run.checkpoints] == ["create", "break", "break, back", "delete"]
+    assert [item.step for item in run.exits] == [1, 1, 1, 1]
+    assert all(checkpoint.rested for checkpoint in run.checkpoints)
+    assert (5, "create", "fourth") in written(run), "it was started once more, and did what it had to do"
+
+
+@pytest.mark.spec("K-56")
+def test_a_program_that_ends_with_every_setting_is_given_up() -> None:
+    changes = [Step(f"again {number}", (Apply({**FIRST, "data": {"number": str(number)}}),)) for number in range(6)]
+    run = perform(task("panic later", steps=(CREATE, *changes)))
+    assert len(run.exits) == 4 * (1 + REVIVALS)
+    assert len(run.checkpoints) == 2 + REVIVALS
 
 
 @pytest.mark.spec("K-05")

@@ -111,8 +111,9 @@ def test_a_folder_that_somebody_reads_again_is_fine() -> None:
             run.changes.append(pod_change)
         assert said(run) == [], server
     run = run_of(MOUNTED, folder)
-    run.applications = {"app": (0,)}  # in another step
-    assert said(run) == ALARM
+    for steps in ((0,), (0, 1)):  # in another step, or all the time
+        run.applications = {"app": steps}
+        assert said(run) == ALARM
 
 
 @pytest.mark.spec("K-55")

@@ -133,8 +133,9 @@ def _shows(source: Obj, changed: set[str]) -> bool:
 def _is_talked_to(run: Run, before: Checkpoint, now: Checkpoint) -> bool:
     """Whether the operator has spoken with its application in a step: it may have told it."""
     step = step_of(run, now)
-    if any(step in steps for steps in run.applications.values()):
-        return True
+    everywhere = {step_of(run, checkpoint) for checkpoint in run.checkpoints}
+    if any(step in steps and not everywhere.issubset(steps) for steps in run.applications.values()):
+        return True  # who looks at it in every step says nothing new by that
     if any(f"get {resource}" in run.reads for resource in _TALKS):  # over WebSockets; when is not known
         return True
     return any(item.resource in _TALKS and before.time < item.began <= now.time for item in run.exchanges)
