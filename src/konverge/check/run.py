@@ -16,12 +16,11 @@ from typing import Any, Protocol
 from konverge.check.gate.core import Gate, Perturber
 from konverge.check.gate.perturbers import perturber_for
 from konverge.check.gate.recorder import RESTLESS, Recorder, writing
-from konverge.check.locks import is_lock, release
+from konverge.check.locks import is_lock
 from konverge.check.model import (
     Change,
     Checkpoint,
     Edit,
-    Exit,
     Obj,
     OperatorAway,
     Plan,
@@ -32,20 +31,14 @@ from konverge.check.model import (
     TimePasses,
 )
 from konverge.check.old_requests import OldApis
-from konverge.check.operator import CannotStart, Incarnation, Operator
+from konverge.check.operator import CannotStart, Operator
 from konverge.check.snapshot import taken
+from konverge.check.supervisor import REVIVALS, Supervisor
 from konverge.check.user import User
 from konverge.client import ClientError
 from konverge.sim.cluster import Cluster, Unsettled
 from konverge.sim.invariants import Invariants
 from konverge.sim.loop import VirtualLoop
-
-RESTARTS = 3
-"""How often an operator that ends by itself is started again."""
-REVIVALS = 2
-"""How often one that has ended for good in a step is started once more, in the next: users take settings back."""
-PAUSES = (0.25, 0.5, 1.0)
-"""Seconds before an operator that ended by itself is started again; the last of them from then on."""
 
 PAUSE = 2.0
 """Seconds between two steps of which the second ends what is held back."""
@@ -112,102 +105,6 @@ class VirtualRest:
             recorder.on_change.remove(counted)
             await _ended(settling)
             await _ended(watching)
-
-
-class Supervisor:
-    """Runs the operator, one incarnation after the other, and remembers how each ended."""
-
-    def __init__(self, operator: Operator, cluster: Cluster, gate: Gate, run: Run) -> None:
-        self._operator, self._cluster, self._gate, self._run = operator, cluster, gate, run
-        self._crash = asyncio.Event()
-        self._wanted, self._gone = asyncio.Event(), asyncio.Event()
-        self._wanted.set()
-        self._revival = asyncio.Event()
-        self.incarnation: Incarnation | None = None
-        self.gave_up = ""
-        self.revivals = 0
-        gate.crash = self.crash
-        gate.note = run.hit.append
-
-    def crash(self, why: str) -> None:
-        """End the present incarnation, as soon as the caller waits for something."""
-        self._run.hit.append(why)
-        self._gate.recorder.down = True
-        self._crash.set()
-
-    async def stop(self) -> None:
-        """End the operator until it is wanted again; returns when it is gone."""
-        self._wanted.clear()
-        self._gone.clear()
-        self._gate.recorder.away = True
-        self.crash("the operator is away")
-        await self._gone.wait()
-
-    def start(self) -> None:
-        """After `stop`."""
-        self._gate.recorder.away = False
-        self._wanted.set()
-
-    def revive(self) -> None:
-        """Start an operator that has ended for good once more."""
-        self.revivals += 1
-        self._gate.recorder.down = True
-        self._revival.set()
-
-    async def serve(self) -> None:
-        ends = 0
-        recorder = self._gate.recorder
-        while True:
-            if not self._wanted.is_set():
-                self._gone.set()
-                await self._wanted.wait()
-            recorder.starts()
-            self._crash.clear()
-            self.incarnation = await self._operator.start(self._cluster, self._gate)
-            recorder.down = False
-            ended = asyncio.create_task(self.incarnation.ended())
-            crashed = asyncio.create_task(self._crash.wait())
-            try:
-                await asyncio.wait([ended, crashed], return_when=asyncio.FIRST_COMPLETED)
-            finally:
-                recorder.down = True
-                crashed.cancel()
-                if not ended.done():
-                    ended.cancel()
-                await self._bury(self.incarnation)
-            await release(self._cluster, [*recorder.locks, *recorder.leases])
-            if self._crash.is_set():
-                continue
-            self._note_end(ended.result(), self.incarnation.exit_code)
-            if ends >= RESTARTS:
-                await self._give_up(f"it ended {ends + 1} times: {ended.result()}")
-                ends = 0
-                continue
-            await asyncio.sleep(PAUSES[min(ends, len(PAUSES) - 1)])
-            ends += 1
-
-    async def _give_up(self, why: str) -> None:
-        """Until it is revived; a crash that a plan asks for does the same."""
-        self.gave_up = why
-        self._gate.recorder.down = False
-        self._revival.clear()
-        events = [asyncio.create_task(event.wait()) for event in (self._revival, self._crash)]
-        try:
-            await asyncio.wait(events, return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            for event in events:
-                event.cancel()
-        self.gave_up = ""
-
-    async def _bury(self, incarnation: Incarnation) -> None:
-        await incarnation.kill()
-        number = self._gate.recorder.incarnation
-        self._run.log += [f"{number}: {line}" for line in incarnation.log()]
-
-    def _note_end(self, why: str, code: int | None) -> None:
-        recorder = self._gate.recorder
-        number, step = recorder.incarnation, recorder.step
-        self._run.exits.append(Exit(incarnation=number, step=step, time=recorder.now(), code=code, error=why))
 
 
 async def perform(task: Task, operator: Operator, rest: Rest, cluster: Cluster, token: str = "") -> Run:

@@ -15,7 +15,7 @@ import pytest
 from konverge.check.accounts import granted
 from konverge.check.child_run import run_child
 from konverge.check.model import Apply, Crash, OperatorAway, Place, Plan, Run, Setup, Step, Task, encode
-from konverge.check.run import REVIVALS
+from konverge.check.supervisor import REVIVALS
 from konverge.check.worker import READY
 from tests.check.child.support import CREATE, DELETE, FIRST, data, task, written
 
