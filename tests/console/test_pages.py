@@ -70,6 +70,7 @@ def test_every_path_is_a_field_of_the_kind(page: Page, kind: type[Object]) -> No
 
 
 @pytest.mark.parametrize(("page", "kind"), KINDS, ids=lambda part: getattr(part, "__name__", ""))
+@pytest.mark.spec("N-23")
 async def test_the_sample_of_a_form_is_accepted_by_the_api_server(page: Page, kind: type[Object]) -> None:
     async with an_office() as office:
         await office.admin.create(crd(kind))  # type: ignore[arg-type]

@@ -180,3 +180,27 @@ async def test_a_body_that_cannot_be_read_is_refused(body: bytes) -> None:
     async with an_office() as office:
         answer = await office.send("POST", f"{API}/session", body)
         assert answer.status in (400, 401)
+
+
+async def test_replicas_know_a_session_of_each_other() -> None:
+    async with an_office(stateless=True, secure=True) as one:
+        other = Browser(Console(one.server.transport, stateless=True, secure=True))
+        other.cookie = one.cookie
+        assert (await other.send("GET", PODS)).status == 200
+        assert decoded(await other.send("GET", f"{API}/session"))["user"] == "admin"
+        other.cookie = one.cookie.partition("=")[0] + "=wrong"
+        assert (await other.send("GET", PODS)).status == 401
+        assert (await other.send("GET", f"{API}/session")).status == 401
+        for value in ("", "two words", "a" * 4000):
+            other.cookie = f"{one.console.sessions.cookie}={value}"
+            assert (await other.send("GET", f"{API}/session")).status == 401
+        assert (await other.sign_in(token="a" * 3900)).status in (400, 401)
+
+
+async def test_a_code_is_made_for_whoever_has_a_token() -> None:
+    async with an_office() as office:
+        fields = Headers.of({"authorization": f"Bearer {office.server.token}"})
+        made = await Direct(office.console.handle).send(Request("POST", "/sign-in/codes", fields))
+        assert made.status == 201
+        assert (await office.another().sign_in(code=decoded(made)["code"])).status == 200
+        assert (await Direct(office.console.handle).send(Request("POST", "/sign-in/codes"))).status == 401

@@ -1,4 +1,4 @@
-"""`konverge service`: the management service of the Nacos operator in front of any cluster."""
+"""`konverge service`: the management service of the Nacos operator and the console, in front of any cluster."""
 
 from __future__ import annotations
 
@@ -61,7 +61,8 @@ def run(arguments: argparse.Namespace) -> int:
     config = _cluster(arguments)
     log = load_configuration().log
     logs.set_up(arguments.log_level or log.level, arguments.log_format or log.form)
-    run_until_signal(lambda stopping: serve(arguments.bind_address, config, offered, tls, stopping))
+    secure = tls is not None or arguments.behind_proxy
+    run_until_signal(lambda stopping: serve(arguments.bind_address, config, offered, tls, stopping, secure=secure))
     return 0
 
 
@@ -90,23 +91,38 @@ async def serve(
     offered: Catalogue,
     tls: Certificate | None,
     stopping: asyncio.Event,
+    *,
+    secure: bool,
 ) -> None:
+    """Until `stopping` is set. `secure`: browsers come by https, here or at a proxy in front."""
     import asyncio
     from contextlib import aclosing
 
     from konverge.client.connection import Reconnecting
+    from konverge.console import About, Console
+    from konverge.console.operators import PAGES
     from konverge.service import Service, ServiceOptions
     from konverge.service.access import own_nothing
 
     async with aclosing(Reconnecting(own_nothing(config))) as transport:
         service = Service(transport, ServiceOptions(catalogue=offered))
+        console = Console(
+            transport,
+            about=About(cluster=config.server, server=config.server),
+            service=service.handle,
+            pages=PAGES,
+            secure=secure,
+            anywhere=not _is_loopback(where[0]),
+            stateless=True,
+        )
         async with (
-            service.serving(*where, tls=tls.context if tls else None) as (host, port),
+            console.serving(*where, tls=tls.context if tls else None) as (host, port),
             asyncio.TaskGroup() as group,
         ):
             following = group.create_task(tls.follow(), name="konverge.service.certificate") if tls else None
             print(f"ready {'https' if tls else 'http'}://{_bracketed(host)}:{port}", flush=True)
             await stopping.wait()
+            service.stop()
             if following is not None:
                 following.cancel()
 

@@ -56,7 +56,7 @@ async def console_of(shown: Shown, folder: Path, wanted: bool) -> AsyncIterator[
     sign_in = SignIn()
     service = None
     if any(operator.name == "nacos" for operator in shown.operators):
-        service = Service(server.transport, sign_in=sign_in)
+        service = Service(server.transport)
     simulation = UpSimulation(shown.cluster, [operator.name for operator in shown.operators])
     console = Console(
         server.transport,

@@ -16,8 +16,8 @@ from konverge.wire.message import Headers, Response
 
 JSON = "application/json"
 POLICY = (
-    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; font-src 'self'; "
-    "connect-src 'self'; form-action 'none'; base-uri 'none'; frame-ancestors 'none'"
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
+    "form-action 'none'; base-uri 'none'; frame-ancestors 'none'"
 )
 """For the pages of the console itself: nothing inline, nothing from other hosts."""
 INERT = "default-src 'none'; frame-ancestors 'none'; sandbox"

@@ -78,14 +78,15 @@ class Console:
         simulation: Simulation | None = None,
         secure: bool = False,
         anywhere: bool = False,
+        stateless: bool = False,
     ) -> None:
         """`owner` has credentials that are no token; with `sign_in`, links with a code sign browsers in; `service`
         answers what the console does not, such as `/api/` and `/docs`; `teller` knows a history; `simulation` is what
         is behind the cluster; `secure`: browsers reach it by https; `anywhere`: under other names than those of this
-        machine.
+        machine; `stateless`: several replicas answer.
         """
         self.about = about or About()
-        self.sessions = Sessions(transport, owner, secure=secure)
+        self.sessions = Sessions(transport, owner, secure=secure, stateless=stateless)
         self._sign_in = sign_in
         self._service = service
         self._pages = list(pages)
@@ -141,9 +142,7 @@ class Console:
             self._check_origin(request)
             return await self._call(request, path.removeprefix(ROOT))
         if path == CODES and self._sign_in is not None:
-            answer = self._sign_in.answer(request, path)
-            assert answer is not None
-            return answer
+            return self._sign_in.answer(request)
         if request.method in _SAFE and (file := static_files.static(request, path)) is not None:
             return guarded(file, POLICY)
         if self._service is not None:

@@ -1,7 +1,9 @@
 """Who asks: sessions of browsers by a cookie, programs by their bearer token, and a client that acts as the caller.
 
-A session keeps the caller's token here, in memory; the browser has a random id, which no script of a page can read. The
-console has no rights of its own that a request could borrow: see `konverge.service.access`.
+A session keeps the caller's token here, in memory; the browser has a random id in a cookie, which no script of a page
+can read. Where several replicas answer (`stateless`), the cookie is the token itself: then nothing is kept, and a host
+name of the console's own and https protect it. The console has no rights of its own that a request could borrow: see
+`konverge.service.access`.
 
 `konverge console` serves one person with the credentials of a kubeconfig, which may be a certificate. For that a key
 made at the start stands in for the token: who has the key (by the link that is printed) acts as the kubeconfig says.
@@ -11,6 +13,7 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+import re
 import secrets
 from collections import OrderedDict
 from dataclasses import dataclass, field
@@ -33,6 +36,9 @@ LIFE = 12 * 3600.0
 """Seconds without a request after which a session ends."""
 MOST = 1000
 """Sessions that are kept at a time; the one that was used longest ago goes first."""
+COOKIE = 3800
+"""Characters of a token in a cookie: browsers keep 4096 bytes of one."""
+_TOKEN = re.compile(r"[A-Za-z0-9._~+/=-]{1,3800}")
 _RETRIES = RetryPolicy(retries=2, budget=3.0)
 """Few: a person waits for the answer, and can repeat the request."""
 
@@ -94,15 +100,24 @@ class Sessions:
     sessions.find(request)
     """
 
-    def __init__(self, transport: UpgradingTransport, owner: Owner | None = None, *, secure: bool = False) -> None:
+    def __init__(
+        self,
+        transport: UpgradingTransport,
+        owner: Owner | None = None,
+        *,
+        secure: bool = False,
+        stateless: bool = False,
+    ) -> None:
         """`transport` must have no credentials of its own; `secure` is for consoles that are reached by https."""
         self._transport = transport
+        self._stateless = stateless
         self._owner = owner
         self._secure = secure
         self._sessions: OrderedDict[str, Session] = OrderedDict()
         self._programs: OrderedDict[bytes, Session] = OrderedDict()
-        # Cookies do not know ports: two consoles on one machine must not overwrite each other's.
-        self.cookie = f"{'__Host-' if secure else ''}konverge-console-{secrets.token_hex(4)}"
+        # Cookies do not know ports: two consoles on one machine must not overwrite each other's; replicas have to.
+        own = "" if stateless else f"-{secrets.token_hex(4)}"
+        self.cookie = f"{'__Host-' if secure else ''}konverge-console{own}"
 
     def __len__(self) -> int:
         return len(self._sessions)
@@ -118,6 +133,11 @@ class Sessions:
         headers = Headers.of({"authorization": f"Bearer {token}"}) if token.isascii() else Headers()
         identity = self.identity_of(access.bearer(headers))
         session = Session(identity, await _user(identity.client), secrets.token_urlsafe(32), clock.monotonic())
+        if self._stateless:
+            if len(token) > COOKIE:
+                raise Problem(400, "this token is too long for a cookie; ask for one with fewer claims")
+            session.id = token
+            return session
         while len(self._sessions) >= MOST:
             self._sessions.popitem(last=False)
         self._sessions[session.id] = session
@@ -130,6 +150,8 @@ class Sessions:
         """Whose request it is. Raises a 401."""
         if "authorization" in request.headers:
             return self._program(access.bearer(request.headers))
+        if self._stateless and _TOKEN.fullmatch(self._id(request)):
+            return self._program(self._id(request))
         session = self._sessions.get(self._id(request))
         now = clock.monotonic()
         if session is None or now - session.used > LIFE:

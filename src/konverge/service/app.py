@@ -24,7 +24,6 @@ from konverge.service.call import Call
 from konverge.service.openapi import document
 from konverge.service.options import ServiceOptions
 from konverge.service.problems import Problem, from_client
-from konverge.service.sign_in import SignIn
 from konverge.service.watching import Streams
 from konverge.wire.limits import ServerLimits
 from konverge.wire.message import Headers, Request, Response, Transport
@@ -58,12 +57,8 @@ class Service:
     async with service.serving("127.0.0.1", 8082) as (host, port): ...
     """
 
-    def __init__(
-        self, transport: Transport, options: ServiceOptions | None = None, *, sign_in: SignIn | None = None
-    ) -> None:
-        """With `sign_in`, links with a code sign browsers in."""
+    def __init__(self, transport: Transport, options: ServiceOptions | None = None) -> None:
         self.options = options or ServiceOptions()
-        self._sign_in = sign_in
         self._transport = transport
         self._streams = Streams()
         self._routes = api.routes(self._streams.watch)
@@ -108,8 +103,6 @@ class Service:
     async def _answer(self, request: Request, path: str) -> Response:
         if path.startswith(api.ROOT):
             return await self._call(request, path)
-        if self._sign_in is not None and (answer := self._sign_in.answer(request, path)) is not None:
-            return answer
         if request.method not in ("GET", "HEAD"):
             raise Problem(405, "only GET is answered here", headers={"Allow": "GET, HEAD"})
         if path in ("/healthz", "/livez"):
@@ -134,8 +127,8 @@ class Service:
         return await match.route.handler(call)
 
     def _file(self, request: Request, path: str) -> Response:
-        name = "index.html" if path == "/" else path.removeprefix("/static/")
-        response = pages.static(request, name) if path == "/" or path.startswith("/static/") else None
+        name = path.removeprefix("/static/")
+        response = pages.static(request, name) if name != path else None
         if response is None:
             raise Problem(404, "there is no such page; /docs has the API", reason="NotFound")
         return response

@@ -1,4 +1,4 @@
-"""Pages for people: the reference of the API, built from the OpenAPI document, and the files of the console.
+"""The page for people: the reference of the API, built from the OpenAPI document, and the files that it names.
 
 The reference has no script and loads nothing from other hosts. The files are a fixed table: no path of a request
 touches the disk.
@@ -122,12 +122,7 @@ def _type(schema: Schema) -> str:
     return str(schema.get("type") or ("integer or string" if "anyOf" in schema else "anything"))
 
 
-_TYPES = {
-    "html": "text/html; charset=utf-8",
-    "css": "text/css; charset=utf-8",
-    "js": "text/javascript; charset=utf-8",
-    "svg": "image/svg+xml",
-}
+_TYPES = {"css": "text/css; charset=utf-8", "svg": "image/svg+xml"}
 
 
 @cache

@@ -1,7 +1,7 @@
 """Links that sign a browser in, each of them once.
 
-A link has a code in its fragment, which browsers never send; the page exchanges it for the token that it stands for. So
-no token is typed, and none is in an address, a history or a log.
+A link has a code in its fragment, which browsers never send; the page exchanges it for a session of the token that it
+stands for. So no token is typed, and none is in an address, a history, a log or a page.
 """
 
 from __future__ import annotations
@@ -18,15 +18,10 @@ from konverge.service.problems import Problem
 from konverge.wire.message import Headers, Request, Response
 
 CODES = "/sign-in/codes"
-EXCHANGE = "/sign-in"
 VALID = 600.0
 """Seconds for which a code that was asked for can be used."""
 MOST = 100
 """Codes that are kept at a time; the oldest go first."""
-
-
-class _Given(msgspec.Struct):
-    code: str
 
 
 class SignIn:
@@ -53,19 +48,11 @@ class SignIn:
             )
         return token
 
-    def answer(self, request: Request, path: str) -> Response | None:
-        """The answer, if a request is about signing in. Raises Problem."""
-        if path not in (CODES, EXCHANGE):
-            return None
+    def answer(self, request: Request) -> Response:
+        """A new code for whoever has a token. Raises Problem."""
         if request.method != "POST":
             raise Problem(405, "only POST is answered here", headers={"Allow": "POST"})
-        if path == CODES:
-            return _json(201, {"code": self.code(bearer(request.headers))})
-        try:
-            given = msgspec.json.decode(request.body, type=_Given)
-        except msgspec.DecodeError as error:
-            raise Problem(400, 'send {"code": "…"}') from error
-        return _json(200, {"token": self.exchange(given.code)})
+        return _json(201, {"code": self.code(bearer(request.headers))})
 
 
 def link(url: str, code: str) -> str:
