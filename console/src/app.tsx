@@ -31,7 +31,7 @@ function Page({ at }: { at: Route }) {
     case "simulation": return <Simulation />;
     case "operator": return <OperatorPage key={at.name} name={at.name} />;
     case "create": return <CreateNacos />;
-    case "missing": return <p>{t("app.missing")}</p>;
+    case "missing": return <h1>{t("app.missing")}</h1>;
   }
 }
 

@@ -47,7 +47,7 @@ async def signed_in(browser: Browser, url: str, token: str, *, dark: bool = Fals
 async def visit(page: Page, fragment: str, condition: str) -> None:
     """Go to an address of the console and wait for a condition."""
     await page.run(f"location.hash = {json.dumps(fragment)}")
-    await page.until(condition)
+    await page.until(f"Boolean({condition})")
 
 
 def shows(text: str, selector: str = "main") -> str:

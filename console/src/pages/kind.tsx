@@ -17,7 +17,7 @@ type At = Extract<Route, { page: "kind" }>;
 
 export function KindPage({ at }: { at: At }) {
   const kind = findKind(at.group, at.version, at.resource);
-  if (!kind) return <p>{t("app.missing")}</p>;
+  if (!kind) return <h1>{t("app.missing")}</h1>;
   return <Listing at={at} kind={kind} />;
 }
 
@@ -25,7 +25,7 @@ function columnsOf(state: Rows, kind: Kind, everywhere: boolean, wide: boolean):
   const columns: GridColumn<Row>[] = [];
   const nameAt = state.columns.findIndex((column) => column.format === "name" || column.name === "Name");
   columns.push({ id: String(nameAt), title: t("table.name"), width: "minmax(11rem, 2.2fr)", narrow: true, cell: (row) => row.name });
-  if (kind.namespaced && everywhere) columns.push({ id: "-1", title: t("table.namespace"), width: "minmax(6rem, 1fr)", narrow: true, cell: (row) => row.namespace });
+  if (kind.namespaced && everywhere) columns.push({ id: "-1", title: t("table.namespace"), width: "minmax(6rem, 1fr)", cell: (row) => row.namespace });
   state.columns.forEach((column, index) => {
     if (index === nameAt || (column.priority > 0 && !wide)) return;
     const isAge = column.name === "Age" || column.name === "Created At";

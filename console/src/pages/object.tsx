@@ -29,7 +29,7 @@ export interface TabProps { kind: Kind; target: api.Ref; object: KubeObject; why
 
 export function ObjectPage({ at }: { at: At }) {
   const kind = findKind(at.group, at.version, at.resource);
-  if (!kind) return <p>{t("app.missing")}</p>;
+  if (!kind) return <h1>{t("app.missing")}</h1>;
   return <Shown at={at} kind={kind} />;
 }
 
@@ -80,7 +80,7 @@ function Shown({ at, kind }: { at: At; kind: Kind }) {
       </header>
       {why && why.health !== "ok" && !gone && tab !== "why" && <p class={`why-line ${why.health}`}><Mark health={why.health} /><a href={formatRoute({ ...at, tab: "why" })}>{why.sentence}</a></p>}
       <Tabs label={t("object.tabs")} chosen={tab} choose={choose} tabs={ids.map((id) => ({ id, title: t(`object.${id}` as Key) }))} />
-      <div role="tabpanel" id="panel" class={`panel ${tab}`} aria-labelledby={`tab-${tab}`} tabIndex={tab === "terminal" || tab === "yaml" ? -1 : 0}>
+      <div role="tabpanel" id="panel" class="panel" aria-labelledby={`tab-${tab}`} tabIndex={tab === "terminal" || tab === "yaml" ? -1 : 0}>
         {tab === "summary" && <Summary {...props} />}
         {tab === "tree" && <TreeTab {...props} />}
         {tab === "why" && <WhyTab {...props} />}

@@ -15,7 +15,7 @@ import { t } from "../texts";
 
 export function OperatorPage({ name }: { name: string }) {
   const page = operatorPages.value.find((entry) => entry.name === name);
-  return page ? <Shown page={page} /> : <p>{t("app.missing")}</p>;
+  return page ? <Shown page={page} /> : <h1>{t("app.missing")}</h1>;
 }
 
 function Shown({ page }: { page: Declaration }) {

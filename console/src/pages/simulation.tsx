@@ -22,7 +22,7 @@ export function Simulation() {
     }
   }), [turn]);
   if (!known) {
-    if (error instanceof ApiError && error.code === 404) return <p>{t("sim.none")}</p>;
+    if (error instanceof ApiError && error.code === 404) return <><h1>{t("sim.title")}</h1><p>{t("sim.none")}</p></>;
     return error ? <Problem error={error} /> : <Loading />;
   }
   const again = () => setTurn((count) => count + 1);

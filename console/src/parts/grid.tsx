@@ -1,7 +1,7 @@
 // A table that draws only the rows that can be seen: ten thousand objects cost as much as forty.
 
 import type { ComponentChildren } from "preact";
-import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
+import { useLayoutEffect, useRef, useState } from "preact/hooks";
 import { t } from "../texts";
 import { Mark, healthText } from "./basics";
 import type { Health } from "../pure/health";
@@ -47,7 +47,7 @@ export function Grid<R>(props: Props<R>) {
     measure();
     return () => observer.disconnect();
   }, []);
-  useEffect(() => {
+  useLayoutEffect(() => { // at once: the row that had the focus may be gone from the page
     if (!wantsFocus.current) return;
     wantsFocus.current = false;
     box.current?.querySelector<HTMLElement>(`a[data-row="${active}"]`)?.focus({ preventScroll: true });

@@ -4,6 +4,7 @@ import { useEffect, useRef } from "preact/hooks";
 import uPlot from "uplot";
 import "uplot/dist/uPlot.min.css";
 import type { Series } from "../api/console";
+import { language } from "../texts";
 
 const colour = (name: string): string => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 
@@ -17,7 +18,7 @@ export function Plot({ series }: { series: Series }) {
     const made = new uPlot({
       width: Math.max(200, element.clientWidth), height: 130, legend: { show: false }, cursor: { y: false },
       series: [{}, { label: series.name, stroke: colour("--accent"), width: 2, fill: colour("--accent-soft"), points: { show: series.points.length < 40, size: 5 } }],
-      axes: [{ ...axis, size: 26 }, { ...axis, size: 46 }],
+      axes: [{ ...axis, size: 26, space: 70, values: (_, times) => times.map(clockOf) }, { ...axis, size: 46 }],
     }, dataOf(series), element);
     plot.current = made;
     const observer = new ResizeObserver(() => made.setSize({ width: Math.max(200, element.clientWidth), height: 130 }));
@@ -35,5 +36,7 @@ export function Plot({ series }: { series: Series }) {
     </figure>
   );
 }
+
+const clockOf = (seconds: number): string => new Date(seconds * 1000).toLocaleTimeString(language.value, { hour12: false });
 
 const dataOf = (series: Series): uPlot.AlignedData => [series.points.map((point) => point[0]), series.points.map((point) => point[1])];

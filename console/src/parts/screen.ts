@@ -1,20 +1,20 @@
 // xterm.js under a strict content security policy. It makes elements of inline style, which the policy forbids; here it
-// gets a document whose style elements are hidden ones, and their texts become a style sheet made by script.
+// gets hidden elements in their place, and their texts become a style sheet made by script, which the policy allows.
 
 import { FitAddon } from "@xterm/addon-fit";
 import { Terminal } from "@xterm/xterm";
 import sheetText from "@xterm/xterm/css/xterm.css?inline";
 
-function documentWithoutStyles(): Document {
-  return new Proxy(document, {
-    get(target, name) {
-      if (name === "createElement") {
-        return (tag: string, options?: ElementCreationOptions) => target.createElement(tag === "style" ? "konverge-style" : tag, options);
-      }
-      const value = Reflect.get(target, name, target) as unknown;
-      return typeof value === "function" ? (value as (...args: unknown[]) => unknown).bind(target) : value;
-    },
-  });
+/** Run what makes style elements, with others in their place. */
+function withoutStyles(work: () => void): void {
+  const create = Document.prototype.createElement;
+  document.createElement = ((tag: string, options?: ElementCreationOptions) =>
+    create.call(document, tag === "style" ? "konverge-style" : tag, options)) as typeof document.createElement;
+  try {
+    work();
+  } finally {
+    delete (document as { createElement?: unknown }).createElement; // the prototype's shows again
+  }
 }
 
 export interface Screen { terminal: Terminal; fit: FitAddon; dispose: () => void }
@@ -30,7 +30,7 @@ export function openScreen(host: HTMLElement): Screen {
   root.replaceChildren(place);
   const colour = (name: string) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
   const terminal = new Terminal({
-    documentOverride: documentWithoutStyles(), fontSize: 13, fontFamily: "ui-monospace, Menlo, Consolas, monospace", cursorBlink: false, scrollback: 5000, screenReaderMode: true,
+    fontSize: 13, fontFamily: "ui-monospace, Menlo, Consolas, monospace", cursorBlink: false, scrollback: 5000, screenReaderMode: true,
     theme: { background: colour("--terminal"), foreground: colour("--terminal-text"), cursor: colour("--terminal-text") },
   });
   const fit = new FitAddon();
@@ -41,7 +41,7 @@ export function openScreen(host: HTMLElement): Screen {
     if (records.some((record) => isStyle(record.target) || [...record.addedNodes].some(isStyle))) copy();
   });
   observer.observe(root, { subtree: true, childList: true, characterData: true });
-  terminal.open(place);
+  withoutStyles(() => terminal.open(place));
   copy();
   fit.fit();
   return {

@@ -1,7 +1,7 @@
 // A terminal in a container, by the API server's own exec.
 
 import { useEffect, useRef, useState } from "preact/hooks";
-import { withQuery } from "../api/http";
+import { send } from "../api/http";
 import { apiPath } from "../api/kinds";
 import { openScreen, type Screen } from "../parts/screen";
 import type { TabProps } from "../pages/object";
@@ -44,13 +44,23 @@ export function TerminalTab({ object }: TabProps) {
   );
 }
 
+/** Browsers do not show why a WebSocket was refused: the same request without one says it. */
+async function refusalOf(address: string): Promise<string> {
+  try {
+    return (await send(address)).statusText;
+  } catch (error) {
+    return error instanceof Error ? error.message : String(error);
+  }
+}
+
 interface Listener { opened: () => void; closed: (reason: string) => void; left: () => void }
 
 function connect(namespace: string, name: string, container: string, command: string, screen: Screen, listener: Listener): WebSocket {
   const path = apiPath({ group: "", version: "v1", resource: "pods", namespace, name }, "exec");
   const query = new URLSearchParams({ container, stdin: "true", stdout: "true", tty: "true" });
   for (const word of command.trim().split(/\s+/)) query.append("command", word);
-  const socket = new WebSocket(`${withQuery(path, {})}?${query.toString()}`.replace(/^/, location.origin.replace(/^http/, "ws")), ["v5.channel.k8s.io", "v4.channel.k8s.io"]);
+  const address = `${path}?${query.toString()}`;
+  const socket = new WebSocket(location.origin.replace(/^http/, "ws") + address, ["v5.channel.k8s.io", "v4.channel.k8s.io"]);
   socket.binaryType = "arraybuffer";
   const { terminal, fit } = screen;
   let reason = "";
@@ -67,7 +77,7 @@ function connect(namespace: string, name: string, container: string, command: st
     if (bytes[0] === STDOUT || bytes[0] === STDERR) terminal.write(bytes.subarray(1));
     else if (bytes[0] === ERROR) reason = endOf(new TextDecoder().decode(bytes.subarray(1)));
   };
-  socket.onclose = (event) => listener.closed(reason || (opened ? "" : event.reason || `${event.code}`));
+  socket.onclose = async () => listener.closed(opened ? reason : await refusalOf(address));
   terminal.onData((text) => write(textFrame(STDIN, text)));
   terminal.onResize(({ cols, rows }) => write(resizeFrame(cols, rows)));
   terminal.attachCustomKeyEventHandler((event) => {
