@@ -128,7 +128,9 @@ async def test_the_server_away_is_a_banner_that_goes_and_nothing_is_missed(tmp_p
         await office.admin.delete(ConfigMap, "settings", "default")
         async with office.console.serving(host, port):
             await page.until("!document.querySelector('.banner')")
-            await page.until("[...document.querySelectorAll('.grid-body a')].map((a) => a.innerText).join() === 'later'")
+            await page.until(
+                "[...document.querySelectorAll('.grid-body a')].map((a) => a.innerText).join() === 'later'"
+            )
             await page.until("Boolean(document.querySelector('.connection.live'))")
             assert console_errors(browser) == []
             await page.do("Page.close")
