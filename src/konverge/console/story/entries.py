@@ -202,15 +202,16 @@ def of_event(event: Obj) -> Entry:
 def of_reconcile(story: ReconcileStory, resource: Resource, shown: Collection[tuple[str, str]]) -> Entry:
     """One reconcile of a controller; `shown` are the apiVersions and kinds whose changes the reader may see."""
     reasons = "; ".join(shorten(cause.text, 80) for cause in story.reasons[:2]) or "no reason is known"
-    writes = f", and wrote {len(story.writes)} times" if story.writes else ""
+    count = len(story.writes)
+    writes = f", {count} write{'s' if count > 1 else ''}" if count else ""
     end = f"failed: {story.error_type}: {shorten(story.error)}" if story.error else _ENDS.get(story.outcome, "done")
     if story.requeue_after and not story.error:
-        end = f"comes back after {story.requeue_after:g} s"
+        end = f"comes back after {story.requeue_after:.3g} s"
     return Entry(
         at=story.began,
         type="reconcile",
         object=Named.of(resource, story.namespace, story.name),
-        sentence=f"{story.controller} reconciled because of {reasons}{writes}: {end}",
+        sentence=f"{story.controller} reconciled ({reasons}){writes}: {end}",
         who=story.controller,
         duration=story.seconds,
         result="error" if story.error else story.outcome,
