@@ -40,6 +40,12 @@ _CLAIM_DELETED = r"^(deletion|state) persistentvolumeclaims \S+ (metadata\.(uid|
 _RESIZE_LOST = r"^state (apps/statefulsets \S+ $|persistentvolumeclaims \S+ spec\.resources\.requests)"
 _NIL = r"^crash operator .*(nil pointer|invalid memory address)"
 _POD_CONFIGURATION = r"^configuration configmaps "
+_MALFORMED = r"^crash operator .*[Mm]alformed version"
+_NOT_UPDATED = (
+    r"^(effect pxc\.percona\.com/perconaxtradbclusters \S+ spec\.(pxc|haproxy)\.nodeSelector$"
+    r"|path-dependence apps/statefulsets \S+ spec\.template\.spec\.nodeSelector)"
+)
+_ANNOTATIONS_STAY = r"^path-dependence apps/statefulsets \S+ spec\.template\.metadata\.annotations"
 _SERVICE_ANNOTATIONS = r"^effect databases\.spotahome\.com/redisfailovers \S+ spec\.redis\.serviceAnnotations$"
 
 BUGS = (
@@ -52,8 +58,8 @@ BUGS = (
     Bug("zookeeper/check-0.2.14.toml", "zookeeper #454", _POD_CONFIGURATION),
     Bug("mongodb/check.toml", "mongodb-community #1054", _NIL),
     Bug("redis/check.toml", "spotahome redis #400", _SERVICE_ANNOTATIONS),
-    Bug("xtradb/check.toml", "percona xtradb #1060"),
-    Bug("xtradb/check.toml", "percona xtradb #1067"),
-    Bug("psmdb/check.toml", "percona mongodb #696"),
+    Bug("xtradb/check.toml", "percona xtradb #1060", _MALFORMED),
+    Bug("xtradb/check.toml", "percona xtradb #1067", _NOT_UPDATED),
+    Bug("psmdb/check.toml", "percona mongodb #696", _ANNOTATIONS_STAY),
     Bug("cass/check.toml", "cass K8SSAND-559", _CLAIM_DELETED),
 )

@@ -22,8 +22,9 @@ PLANS = tuple(campaign([shop.SAMPLE], [shop.DEFINITION]))
 
 
 def plan_with(text: str) -> Plan:
-    """The first plan that has a step of this name."""
-    return next(plan for plan in PLANS if any(text in step.name for step in plan.steps or ()))
+    """The first plan that has a step of this name, and its way back."""
+    turns = (plan for plan in PLANS if not any(" too" in step.name for step in plan.steps or ()))
+    return next(plan for plan in turns if any(text in step.name for step in plan.steps or ()))
 
 
 def said(mistake: str, plan: Plan) -> set[tuple[str, str, str, str]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from typing import Any
 
 import pytest
@@ -140,10 +141,10 @@ def test_a_refusal_in_the_status_makes_it_low() -> None:
     behind = ("high", "apps/statefulsets default/corner", "spec.image", "change, back")
     for condition in conditions:  # readiness alone is no refusal
         condition["type"] = "Ready"
-    assert behind in said(path_dependence, run)
+    assert behind in said(path_dependence, copy.deepcopy(run))  # states of one run are remembered
     for condition in conditions:  # nor is a hint that something is left to do
         condition |= {"type": "RestartRequired", "status": "True" if condition["status"] == "False" else "False"}
-    assert behind in said(path_dependence, run)
+    assert behind in said(path_dependence, copy.deepcopy(run))
 
 
 @pytest.mark.spec("K-24")

@@ -41,6 +41,16 @@ def test_an_end_on_purpose_is_none_and_a_panic_that_was_caught_is_one() -> None:
     assert len(list(crash(run, SANE))) == 1
 
 
+@pytest.mark.spec("K-36")
+def test_a_panic_that_ends_a_program_and_is_in_its_log_is_said_once() -> None:
+    run = History().rest().run
+    said = "panic: Malformed version: none"
+    run.exits = [Exit(incarnation=1, step=0, time=0.0, code=2, error=f"it ended with exit code 2: {said}")]
+    run.log = [f"1: {said} [recovered]", f"1: \t{said}"]
+    [alarm] = crash(run, SANE)
+    assert (alarm.severity, alarm.field, alarm.step) == ("high", said, "create")
+
+
 @pytest.mark.spec("K-37")
 def test_a_deleted_resource_that_stays_is_said_and_not_twice() -> None:
     sane = reference(History().rest({KEY: obj("Thing")}).rest())

@@ -24,8 +24,8 @@ from konverge.check.inputs.references import references
 from konverge.check.inputs.samples import deletion, placed, subjects, version_of
 from konverge.check.model import Action, Apply, Obj, Pattern, Plan, Step
 
-LENGTH = {"input": 5, "recovery": 3}
-"""Turns of a chain, by pattern: mistakes take longer to recover from."""
+LENGTH = {"input": 3, "recovery": 2}
+"""Turns of a chain, by pattern: what is behind the first alarm of a run says nothing, and mistakes often raise one."""
 TOGETHER = 8
 """Changes that are made one on top of the other before the custom resource is deleted and created as it then is."""
 _AGAIN = 12

@@ -68,10 +68,15 @@ def _panics(log: list[str]) -> Iterator[str]:
 
 
 def _cause(error: str) -> str:
-    lines = [line.strip() for line in error.splitlines() if line.strip()]
+    """As the log says it: the same panic is said once."""
+    lines = [line.strip() for line in _ENDED.sub("", error).splitlines() if line.strip()]
     return next((line for line in lines if PANIC.fullmatch(line)), lines[-1] if lines else "")[:200]
+
+
+_ENDED = re.compile(r"^it ended with exit code -?\d+: ")
+"""What a child process adds in front of what its log says."""
 
 
 def _common(text: str) -> str:
     """A cause without what differs from run to run."""
-    return re.sub(r"0x[0-9a-f]+|\d+", "#", text)[:100]
+    return re.sub(r"0x[0-9a-f]+|\d+", "#", text.replace(" [recovered]", ""))[:100]

@@ -74,14 +74,16 @@ def _is_order(between: list[Step]) -> bool:
 def _alarm(difference: Difference, now: Rested, between: list[Step], *, held: bool) -> Alarm:
     """`held`: the operator says that it does not change this of an object that is there, or the field is an order."""
     about = next((step.about for step in reversed(between) if step.about), "")
-    again = _is_again(between) or not about
-    past = "the custom resource is the same as before" if again else f"{about} was changed back"
+    past = f"{about} was changed back" if about else "the custom resource is the same as before"
+    text = f"{sentence(difference)}, although {past}"
+    if _is_again(between):
+        text = f"{_once_new(difference)} once the same custom resource was created again"
     return Alarm(
         oracle="path-dependence",
         severity="low" if held else severity(difference, now.step, about),
         object=difference.key,
         field=difference.path,
-        sentence=f"{sentence(difference)}, although {past}",
+        sentence=text,
         step=now.step.name,
         expected=difference.expected,
         actual=difference.actual,
@@ -96,6 +98,15 @@ def sentence(difference: Difference) -> str:
         )
     shown = "is absent" if actual == ABSENT else f"stays {_short(actual)}"
     return f"{path} of {key} {shown} (before: {'absent' if expected == ABSENT else _short(expected)})"
+
+
+def _once_new(difference: Difference) -> str:
+    """What a new custom resource leads to: the same had led to something else when it was reached by a change."""
+    key, path, expected, actual = difference
+    if not path:
+        return sentence(difference)
+    shown, before = ("absent" if value == ABSENT else _short(value) for value in (actual, expected))
+    return f"{path} of {key} is {shown} (before: {before})"
 
 
 def _short(value: object) -> str:
