@@ -76,11 +76,12 @@ def _is_disturbed(evidence: Evidence) -> bool:
     return evidence.task.plan.pattern != "reference"
 
 
-def rank(finding: Finding, evidence: Evidence) -> tuple[bool, int, bool, float, int]:
+def rank(finding: Finding, evidence: Evidence) -> tuple[bool, int, bool, float, int, bool]:
     """Findings in the order of what they are worth to a reader.
 
     What never showed again is last; then the severity counts; then what needs no fault at all, since every user meets
-    it; then what always shows again; then in how many runs it was seen.
+    it; then what always shows again; then in how many runs it was seen. Labels and annotations are behind what they
+    are about.
     """
     shown, tried = finding.confirmed
     return (
@@ -89,4 +90,5 @@ def rank(finding: Finding, evidence: Evidence) -> tuple[bool, int, bool, float, 
         _is_disturbed(evidence),
         -shown / tried if tried else -0.5,
         -finding.runs,
+        "metadata." in finding.alarm.field,
     )

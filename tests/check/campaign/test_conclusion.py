@@ -8,7 +8,7 @@ import pytest
 
 from konverge.check import conclusion as module
 from konverge.check.budget import Budget
-from konverge.check.conclusion import Conclusion
+from konverge.check.conclusion import Conclusion, rank
 from konverge.check.findings import Findings
 from konverge.check.model import Alarm, Crash, Finding, Place, Plan, Run, Severity, Task
 from konverge.check.names import Names
@@ -98,6 +98,16 @@ def test_what_several_plans_have_shown_is_repeated_until_one_shows_it() -> None:
     }
     [several] = [finding for finding in findings if finding.runs == 2]
     assert _name(several.task.plan) == "a2", "its file shows what showed again"
+
+
+@pytest.mark.spec("K-45")
+def test_labels_and_annotations_come_behind_what_they_are_about() -> None:
+    findings = Findings(Names())
+    for name, field in (("a", "spec.template.metadata.labels.x"), ("b", "spec.template.spec.nodeSelector")):
+        plan = crash(name)
+        findings.add(task_of(plan), run_of(plan), REFERENCE, [alarm(f"services default/{name}", field=field)])
+    known = [(findings.finding(group), findings.evidence(group)[0]) for group in findings.groups]
+    assert names([item[0] for item in sorted(known, key=lambda item: rank(*item))]) == ["b", "a"]
 
 
 @pytest.mark.spec("K-46")

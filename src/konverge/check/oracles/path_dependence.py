@@ -127,9 +127,7 @@ def severity(difference: Difference, step: Step, about: str = "") -> Severity:
         return "medium"
     if not path and resource == "secrets":
         return "low"  # often kept on purpose: what it holds was given to others
-    if (path.startswith("metadata.annotations") and (not named or named not in path)) or (
-        not path and resource == "configmaps"
-    ):
+    if ("metadata.annotations" in path and (not named or named not in path)) or (not path and resource == "configmaps"):
         return "medium"
     return "high"
 
