@@ -61,6 +61,12 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 			return ctrl.Result{}, err
 		}
 	}
+	if mutant == "waits-for-health" && generation != 0 && generation != box.GetGeneration() {
+		set := &appsv1.StatefulSet{}
+		if err := r.Get(ctx, req.NamespacedName, set); err == nil && set.Status.ReadyReplicas < *set.Spec.Replicas {
+			return ctrl.Result{RequeueAfter: time.Second}, nil // a change is taken up when the last one has come to a good end
+		}
+	}
 	if err := r.register(ctx, box); err != nil {
 		return ctrl.Result{}, err
 	}
@@ -91,6 +97,13 @@ func (r *reconciler) finalize(ctx context.Context, box *unstructured.Unstructure
 	record := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: box.GetNamespace(), Name: box.GetName() + "-register"}}
 	switch mutant {
 	case "cleanup-skipped":
+	case "all-of-the-kind": // as if no other Box were in the namespace
+		if err := r.DeleteAllOf(ctx, &corev1.ConfigMap{}, client.InNamespace(box.GetNamespace()), client.HasLabels{"box"}); err != nil {
+			return err
+		}
+		if err := r.Delete(ctx, record); client.IgnoreNotFound(err) != nil {
+			return err
+		}
 	case "delete-not-idempotent":
 		if err := r.Delete(ctx, record); err != nil {
 			return err // also when it is gone: the finalizer stays for ever
@@ -181,6 +194,9 @@ func (r *reconciler) update(ctx context.Context, box *unstructured.Unstructured,
 		}
 	case *appsv1.StatefulSet:
 		new := wanted.(*appsv1.StatefulSet)
+		if mutant == "scale-ignored" && *old.Spec.Replicas > *new.Spec.Replicas {
+			new.Spec.Replicas = old.Spec.Replicas // pods are only added
+		}
 		if *old.Spec.Replicas != *new.Spec.Replicas || old.Spec.Template.Spec.Containers[0].Image != new.Spec.Template.Spec.Containers[0].Image {
 			old.Spec.Replicas = new.Spec.Replicas
 			old.Spec.Template.Spec.Containers[0].Image = new.Spec.Template.Spec.Containers[0].Image
@@ -189,6 +205,9 @@ func (r *reconciler) update(ctx context.Context, box *unstructured.Unstructured,
 	}
 	if !changed {
 		return nil
+	}
+	if mutant == "whole-object" { // with what others wrote in it
+		live.SetAnnotations(nil)
 	}
 	return r.Update(ctx, live)
 }
@@ -242,7 +261,9 @@ func (r *reconciler) set(box *unstructured.Unstructured) client.Object {
 	pod := corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels}, Spec: corev1.PodSpec{
 		Containers: []corev1.Container{{Name: "box", Image: text(box, "image")}}}}
 	return &appsv1.StatefulSet{ObjectMeta: meta(box, ""), Spec: appsv1.StatefulSetSpec{
-		Replicas: &replicas, ServiceName: box.GetName(), Selector: &metav1.LabelSelector{MatchLabels: labels}, Template: pod}}
+		// In order, one pod that never gets ready keeps the others from being replaced, also by what would cure it.
+		PodManagementPolicy: appsv1.ParallelPodManagement,
+		Replicas:            &replicas, ServiceName: box.GetName(), Selector: &metav1.LabelSelector{MatchLabels: labels}, Template: pod}}
 }
 
 func main() {
@@ -252,9 +273,12 @@ func main() {
 		panic(err)
 	}
 	box := newBox()
-	err = ctrl.NewControllerManagedBy(manager).Named("box").For(box).
-		Owns(&corev1.Secret{}).Owns(&corev1.ConfigMap{}).Owns(&corev1.Service{}).Owns(&appsv1.StatefulSet{}).
-		Complete(&reconciler{Client: manager.GetClient(), made: map[string]bool{}})
+	builder := ctrl.NewControllerManagedBy(manager).Named("box").For(box).
+		Owns(&corev1.Secret{}).Owns(&corev1.ConfigMap{}).Owns(&appsv1.StatefulSet{})
+	if mutant != "service-unwatched" {
+		builder = builder.Owns(&corev1.Service{})
+	}
+	err = builder.Complete(&reconciler{Client: manager.GetClient(), made: map[string]bool{}})
 	if err != nil {
 		panic(err)
 	}

@@ -7,7 +7,7 @@ from typing import Any
 from bench._mutants import Mutant, Patch, answering, replaced, returning
 from konverge.client import ClientError
 from konverge.objects.kinds.apps_v1 import StatefulSet
-from konverge.objects.kinds.core_v1 import Service
+from konverge.objects.kinds.core_v1 import ConfigMap, Service
 from konverge.operators.nacos import operator, steps
 from konverge.operators.nacos.steps import phase
 from konverge.operators.nacos.steps.outcome import CONTINUE
@@ -84,6 +84,17 @@ def status_every_time() -> Patch:
     return replaced(operator, STEPS=chosen)
 
 
+def config_once() -> Patch:
+    """The servers keep the configuration that they began with."""
+
+    async def made(self: Any, child: Any, **more: Any) -> Any:
+        if isinstance(child, ConfigMap) and await self.ctx.get(ConfigMap, child.metadata.name) is not None:
+            return None
+        return await _ensure(self, child, **more)
+
+    return replaced(ReconcileState, ensure=made)
+
+
 MUTANTS = [
     Mutant("services-once", "once it runs, Services that others delete or change are not looked at", services_once),
     Mutant("services-with-the-set", "Services are only made by who made the StatefulSet", services_only_with_the_set),
@@ -91,4 +102,5 @@ MUTANTS = [
     Mutant("taken-by-name", "children of others with the right name are taken", taken_by_name),
     Mutant("error-swallowed", "a Service that could not be written is never tried again", error_swallowed),
     Mutant("status-every-time", "every reconcile writes another status", status_every_time),
+    Mutant("config-once", "a ConfigMap that is there is never written again", config_once),
 ]

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from bench._mutants import Mutant, Patch, replaced
+from bench._mutants import Mutant, Patch, replaced, returning
+from konverge.client import ClientError
 from konverge.objects.kinds.core_v1 import Secret
 from konverge.operators.wukong import deletion, reconciler
 from konverge.operators.wukong.kinds import VirtualMachine
 from konverge.operators.wukong.steps import conclude as concluding
+from konverge.operators.wukong.steps import disks
 from konverge.operators.wukong.steps.state import ReconcileState
 from konverge.runtime import Result
 
@@ -78,10 +80,40 @@ def no_repair() -> Patch:
     return replaced(ReconcileState, make=make)
 
 
+def growth_forgotten() -> Patch:
+    """A disk keeps the size that it was made with."""
+    return replaced(disks, may_grow=returning(False))
+
+
+def error_swallowed() -> Patch:
+    """What could not be made counts as made, for the life of a process."""
+
+    async def make(self: Any, child: Any) -> bool:
+        given_up = self.definitions.__dict__.setdefault("given_up", set())
+        key = (self.ctx.obj.metadata.uid, child.metadata.name, type(child))
+        if key in given_up:
+            return False
+        try:
+            return await _make(self, child)
+        except ClientError:
+            given_up.add(key)
+            return False
+
+    return replaced(ReconcileState, make=make)
+
+
+def foreign_disk_taken() -> Patch:
+    """A claim with the right name is ours, whoever made it."""
+    return replaced(disks, _foreign=returning(None))
+
+
 MUTANTS = [
     Mutant("finalizer-kept", "a machine that is gone already is waited for at the deletion", finalizer_kept),
     Mutant("flag-in-memory", "the Secret for cloud-init is made once in the life of a process", flag_in_memory),
     Mutant("generation-ahead", "observedGeneration is saved before the work, and guards it", generation_ahead),
     Mutant("ready-without-looking", "it is said to run as soon as the machine is made", ready_without_looking),
     Mutant("no-repair", "a machine that others delete is not made again", no_repair),
+    Mutant("growth-forgotten", "a disk keeps the size that it was made with", growth_forgotten),
+    Mutant("error-swallowed", "what could not be written is never tried again", error_swallowed),
+    Mutant("foreign-disk-taken", "a claim of others with the right name is taken", foreign_disk_taken),
 ]
