@@ -280,6 +280,9 @@ async def test_reviews_are_permissions_only_where_they_are_made(client: Client) 
     assert not needed(health_address=LOOPBACK, debug=True)
     assert not needed(metrics=MetricsServer(address=LOOPBACK, tls=True, authorize=False), debug=True)
     assert needed(metrics=MetricsServer(authorize=False), debug=True)
+    with_token = Manager(client, health_address=("", 8081), debug=True)
+    with_token.debug_token = "only-this"
+    assert not asks_about_callers(with_token), "who has the token may see it"
     rules = {(p.group, p.resource, p.verb) for p in permissions([], reviews=True)}
     assert rules == {
         ("authentication.k8s.io", "tokenreviews", "create"),

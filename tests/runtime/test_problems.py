@@ -232,9 +232,11 @@ async def test_a_connection_that_breaks_and_comes_back_is_no_line(remote: Client
 
 
 async def test_credentials_that_are_refused_end_the_start_at_once(server: ApiServer, lines: Lines) -> None:
+    began = asyncio.get_running_loop().time()
     async with Client(Switch(server.transport), credentials=Static.bearer(TOKEN)) as client:
         with pytest.raises(Unauthorized, match="log in again"):
             await Manager(client).add(Controller(Secret, nothing)).serve(asyncio.Event())
+    assert asyncio.get_running_loop().time() - began < 1
 
 
 # ------------------------------------------------------------------ kinds
