@@ -124,6 +124,7 @@ def test_a_manager_reads_the_environment_for_what_code_leaves_out(
     assert (plain.settings.workers, plain.settings.max_retries, plain.config.cache.max_objects) == (2, 3, 7)
     given = Manager(settings=Settings(workers=16), config=Configuration(cache=CacheSettings(max_objects=0)))
     assert (given.settings.workers, given.settings.max_retries, given.config.cache.max_objects) == (16, 3, 0)
+    assert given.declared_config.cache.given == {"max_objects"}, "what code gave, and nothing of the environment"
     loaded = Manager(config=load_configuration(environment={}))
     assert (loaded.settings, loaded.config.cache) == (Settings(), CacheSettings())
 

@@ -19,7 +19,7 @@ from konverge.runtime.caches import CacheNotSynced
 from konverge.runtime.config import Configuration, ConfigurationError
 from konverge.runtime.elector import LeadershipLost
 from konverge.runtime.manager import MissingPermissions
-from konverge.runtime.program import AT_ONCE, SIGNALS, fast_loop, run_program, serve_until_signal
+from konverge.runtime.program import AT_ONCE, SIGNALS, fast_loop, run_program, run_until_signal, serve_until_signal
 from konverge.wire.errors import WireError
 
 pytestmark = pytest.mark.spec("R-01", "R-04")
@@ -58,6 +58,15 @@ def program(serve: Callable[[asyncio.Event], Awaitable[None]]) -> Any:
 
 def send(number: signal.Signals) -> None:
     os.kill(os.getpid(), number)
+
+
+def test_an_interrupt_before_there_are_handlers_ends_as_shells_expect() -> None:
+    async def interrupted() -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(SystemExit) as ended:
+        run_until_signal(interrupted())
+    assert ended.value.code == 130
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])

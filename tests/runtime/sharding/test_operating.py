@@ -178,5 +178,7 @@ def test_what_contradicts_itself_is_refused() -> None:
         Manager(sharding=Sharding(name="a"), leader_election=LeaderElection(name="a"))
     with pytest.raises(ValueError, match="by='key'"):
         Sharding(name="a", by="uid")  # type: ignore[arg-type]
-    with pytest.raises(ValueError, match="drain_timeout"):
-        Sharding(name="a", drain_timeout=-1)
+    for wrong in ({"drain_timeout": -1}, {"replicas": 0}):
+        with pytest.raises(ValueError, match="drain_timeout"):
+            Sharding(name="a", **wrong)
+    assert Sharding(name="a", replicas=1, drain_timeout=0).replicas == 1

@@ -124,8 +124,7 @@ class Membership(msgspec.Struct):
         self.working[slot] -= 1
         if not self.working[slot]:
             del self.working[slot]
-            if slot in self.finishing:
-                self.finishing -= {slot}
+            self.finishing -= {slot}
 
     def _follow(self, now: float) -> list[Effect]:
         effects: list[Effect] = []
