@@ -8,9 +8,10 @@ from typing import Any
 import pytest
 
 from konverge.apiserver import ApiServer
-from konverge.client import Client, MergePatch
+from konverge.client import Client, MergePatch, NotConnected
 from konverge.objects.kinds.coordination_v1 import Lease
 from konverge.runtime import Manager
+from konverge.runtime.elector import LeadershipLost
 from konverge.runtime.manager import LeaderElection
 from konverge.runtime.sharding import Sharding
 from konverge.runtime.tasks.manager_tasks import TaskContext
@@ -171,6 +172,40 @@ async def test_a_plugin_that_fails_in_its_own_way_costs_an_attempt(server: ApiSe
     assert all(shares)
     await first.end()
     await second.end()
+
+
+async def test_who_ends_releases_its_lease(server: ApiServer, client: Client) -> None:
+    first = Process(server, "first")
+    await asyncio.sleep(5)
+    name = first.manager.shares.replica.leases.own  # type: ignore[union-attr]
+    assert (await client.get(Lease, name, SPACE)).spec.holder_identity
+    await first.end()
+    assert not (await client.get(Lease, name, SPACE)).spec.holder_identity
+
+
+@pytest.mark.parametrize("error", [NotConnected("away"), RuntimeError("the plugin is broken"), LeadershipLost("no")])
+async def test_a_sharder_that_cannot_write_tries_again_after_a_pause(server: ApiServer, error: Exception) -> None:
+    first = Process(server, "first")
+    await asyncio.sleep(5)
+    replica, attempts = first.manager.shares.replica, 0  # type: ignore[union-attr]
+    writing = replica._write_assignment
+
+    async def fail(*_: Any) -> None:
+        nonlocal attempts
+        attempts += 1
+        await asyncio.sleep(0.001)
+        raise error
+
+    replica._write_assignment = fail  # type: ignore[method-assign]
+    second = Process(server, "second")
+    await asyncio.sleep(10)
+    assert 2 < attempts < 300
+    assert second.manager.shares.replica.not_ready()  # type: ignore[union-attr]
+    replica._write_assignment = writing  # type: ignore[method-assign]
+    await asyncio.sleep(10)
+    assert not second.manager.shares.replica.not_ready()  # type: ignore[union-attr]
+    for process in (first, second):
+        await process.end()
 
 
 def test_what_contradicts_itself_is_refused() -> None:
