@@ -165,6 +165,24 @@ async def test_what_was_asked_for_an_earlier_share_fills_no_cache(place: ApiServ
             await getattr(caller, attribute)(Call(verb, Secret.resource, query=query))
 
 
+def test_only_lists_and_watches_of_our_kinds_in_all_namespaces_ask_for_the_share() -> None:
+    share = SelectedShare()
+    share.resources, share.selector = frozenset({Secret.resource}), "ours"
+    asked = {"shardSelector": "ours"}
+
+    def query(verb: str, kind: type[Secret | ConfigMap] = Secret, namespace: str = "") -> dict[str, str]:
+        return share.query(Call(verb, kind.resource, namespace))  # type: ignore[arg-type]
+
+    assert query("list") == {}, "not before the server was asked whether it selects"
+    share.works = True
+    assert (query("list"), query("watch")) == (asked, asked)
+    assert (query("get"), query("create"), query("deletecollection")) == ({}, {}, {})
+    assert (query("list", ConfigMap), query("watch", ConfigMap)) == ({}, {}), "a kind that is needed as a whole"
+    assert query("list", namespace="default") == {}
+    share.works = False
+    assert query("list") == {}
+
+
 async def test_an_object_that_moves_to_another_share_is_not_gone(place: ApiServer) -> None:
     gone: list[str] = []
 
