@@ -11,7 +11,7 @@ import pytest
 from konverge.apiserver import ApiServer
 from konverge.client import Client, Static
 from konverge.objects.kinds.core_v1 import Secret
-from konverge.runtime import Context, Controller, Manager
+from konverge.runtime import Context, Controller, Manager, dependencies
 from konverge.runtime.sharding import Sharding
 from konverge.wire.message import Request, Response
 from tests.runtime.objects import secret
@@ -128,6 +128,26 @@ async def test_after_a_short_outage_nothing_is_compared_with_the_server(server: 
     assert sorted(first.worked) == sorted(f"s{number}" for number in range(10)), "what changed meanwhile is seen"
     assert not [line for line in asked if "/secrets" in line]
     await first.end()
+
+
+async def test_a_controller_that_begins_late_takes_what_is_there(
+    client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def connects(address: str) -> bool:
+        return asyncio.get_running_loop().time() >= 60
+
+    async def reconcile(ctx: Context[Secret]) -> None:
+        worked.append(ctx.request.name)
+
+    monkeypatch.setattr(dependencies, "_connects", connects)
+    worked: list[str] = []
+    await client.create(secret("a"))
+    late = Controller(Secret, reconcile, depends_on=["tcp://db:3306"])
+    async with Manager(client, sharding=Sharding(name="op")).add(late).running():
+        await asyncio.sleep(50)
+        assert worked == []
+        await asyncio.sleep(20)
+        assert worked == ["a"]
 
 
 class Noting:
