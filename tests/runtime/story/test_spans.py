@@ -83,6 +83,30 @@ async def test_a_span_for_the_reconcile_and_one_below_it_for_each_request(server
     assert f"{inner.context.span_id:016x}" in headers["traceparent"]  # the API server continues this trace
 
 
+async def test_headers_of_others_stay_and_an_older_trace_is_replaced(client: Client) -> None:
+    sent: list[tuple[tuple[str, str], ...]] = []
+
+    class Sending:
+        near = True
+
+        async def call(self, call: Call) -> Response:
+            sent.append(tuple(call.headers))
+            return Response(200)
+
+    from konverge.runtime.story.spans import Spans
+
+    inner = Client.__new__(Client)
+    inner._use_caller(Sending(), client.mapper)  # type: ignore[arg-type]
+    provider = sdk.TracerProvider()
+    traced = Spans(provider).client(inner)
+    headers = (("x-other", "1"), ("traceparent", "old"))
+    with provider.get_tracer("test").start_as_current_span("outer"):
+        await traced.caller.call(Call("create", Secret.resource, SPACE, headers=headers))
+    ((other, (name, value)),) = sent
+    assert (other, name) == (("x-other", "1"), "traceparent")
+    assert value != "old"
+
+
 async def test_a_failure_is_on_the_span_and_still_the_engine_s(client: Client) -> None:
     async def reconcile(ctx: Context[ConfigMap]) -> None:
         await ctx.client.get(Secret, "absent", SPACE)

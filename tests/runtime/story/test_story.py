@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import json
+from contextlib import suppress
 from typing import Any
 
 import pytest
 
-from konverge.client import Client, JsonPatch, MergePatch, NotFound
+from konverge.client import AlreadyExists, Client, Invalid, JsonPatch, MergePatch, NotFound
 from konverge.objects.kinds.core_v1 import ConfigMap, Secret
 from konverge.objects.meta import ObjectMeta
 from konverge.runtime import Context, Controller, Manager, Result, TerminalError, Use
@@ -60,6 +61,18 @@ async def test_a_reason_names_the_field_with_its_old_and_new_value(client: Clien
     assert [str(change) for change in cause.fields] == ["data.color red → blue", "data.size = 1"]
     assert latest.began > first.began
     assert latest.number > first.number
+
+
+@pytest.mark.spec("R-87")
+async def test_an_object_that_is_created_is_named_also_when_it_is_refused(client: Client) -> None:
+    async def reconcile(ctx: Context[ConfigMap]) -> None:
+        for meta in (ObjectMeta(name="made"), ObjectMeta(name="made"), ObjectMeta(generate_name="Made-")):
+            meta.namespace = SPACE
+            with suppress(AlreadyExists, Invalid):
+                await ctx.client.create(Secret(metadata=meta))
+
+    (story,) = await stories(client, reconcile, namespaces=(SPACE,))
+    assert [(write.name, write.status) for write in story.writes] == [("made", 201), ("made", 409), ("Made-", 422)]
 
 
 @pytest.mark.spec("R-87")
