@@ -12,11 +12,12 @@ from konverge.cache.record import Key, Record, receive
 from konverge.cache.store import Change, ChangeType
 from konverge.client import Client, MergePatch
 from konverge.objects.codec import to_json
-from konverge.objects.kinds.core_v1 import ConfigMap, Secret
+from konverge.objects.kinds.core_v1 import ConfigMap, Event, Secret
 from konverge.objects.meta import ObjectMeta
 from konverge.runtime import Context, Controller, Manager, Settings, TerminalError, Use
 from konverge.runtime.manager import LeaderElection
 from konverge.runtime.tasks.gone import STANDBY_MEMORY, Gone, GoneObjects, _metadata
+from konverge.runtime.tasks.manager_tasks import TaskContext
 from tests.runtime.objects import SPACE, config_map, secret
 from tests.runtime.tasks.network import Network
 
@@ -60,6 +61,30 @@ async def test_it_is_called_with_the_last_metadata(client: Client) -> None:
         await client.delete(Secret, "a", SPACE)
         await asyncio.sleep(1)
     assert seen == [("a", made.metadata.uid, {"colour": "red"}, {"a": "1"})]
+
+
+async def test_it_may_report_about_what_is_left_and_so_may_tasks(client: Client) -> None:
+    async def on_gone(gone: Gone) -> None:
+        gone.event("Left", "it has no Secret", about=left, type="Warning")
+        gone.event("Seen", "it was seen", about=left)
+
+    async def once(ctx: TaskContext) -> None:
+        ctx.event("Old", "it is old", about=left, type="Warning")
+        ctx.event("Counted", "it was counted", about=left)
+
+    left = await client.create(config_map("left"))
+    await client.create(secret("a"))
+    async with Manager(client).add(Controller(Secret, on_gone=on_gone)).add_task(once).running():
+        await asyncio.sleep(1)
+        await client.delete(Secret, "a", SPACE)
+        await asyncio.sleep(5)
+    events = (await client.list(Event, SPACE)).items
+    assert {(event.type, event.reason, event.message, event.involved_object.name) for event in events} == {
+        ("Warning", "Left", "it has no Secret", "left"),
+        ("Normal", "Seen", "it was seen", "left"),
+        ("Warning", "Old", "it is old", "left"),
+        ("Normal", "Counted", "it was counted", "left"),
+    }
 
 
 @pytest.mark.parametrize("forgetful", [0, 2])
