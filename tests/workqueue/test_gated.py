@@ -76,3 +76,14 @@ async def test_refused_keys_are_remembered_for_a_while_and_up_to_a_bound() -> No
         keys.add(key)
     keys.set_gate(lambda key: key < 20_000)
     assert list(keys.refused()) == [], "those of a minute ago are forgotten as others come"
+
+
+async def test_a_few_refused_keys_are_forgotten_too_as_others_come() -> None:
+    keys = queue()
+    keys.add(1)
+    await asyncio.sleep(29)
+    keys.add(2)
+    await asyncio.sleep(2)
+    keys.add(3)
+    keys.set_gate(lambda key: True)
+    assert sorted(keys.refused()) == [2, 3]

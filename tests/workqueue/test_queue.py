@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from konverge.sim.loop import VirtualLoop
 from konverge.workqueue import Backoff, RateLimiter, ShutDown, WorkQueue
+from konverge.workqueue.queue import Pending
 from tests.sizes import examples
 
 virtual = pytest.mark.virtual
@@ -198,3 +199,21 @@ def test_a_delay_that_is_over_before_its_timer_is_set_adds_the_key() -> None:
         return [(await queue.get()).key for _ in range(50)]
 
     assert len(uvloop.run(work())) == 50
+
+
+@virtual
+async def test_what_is_in_a_queue_is_shown_with_its_time() -> None:
+    queue: WorkQueue[str] = WorkQueue()
+    for key, delay in (("late", 9.0), ("soon", 3.0), ("never", 60.0)):
+        queue.add_after(key, delay, reason=f"in {delay:g} s")
+    queue.add("first")
+    queue.add("second", reason="changed")
+    await queue.get()
+    await asyncio.sleep(1)
+    assert queue.pending() == [
+        Pending("first", "in work", 1.0),
+        Pending("second", "waiting", 1.0, ("changed",)),
+        Pending("soon", "delayed", 2.0, ("in 3 s",)),
+        Pending("late", "delayed", 8.0, ("in 9 s",)),
+        Pending("never", "delayed", 59.0, ("in 60 s",)),
+    ]
