@@ -160,8 +160,23 @@ def compared(key: str, one: Obj, other: Obj, masks: Masks, *, derived: bool) -> 
     return [
         (path, left, right)
         for path, left, right in differences(one, other)
-        if not (masks.hides(resource, path) or CLUSTERS.hides(resource, path))
+        if not (masks.hides(resource, path) or CLUSTERS.hides(resource, path) or _is_count(resource, path, left, right))
     ]
+
+
+_NOTED = re.compile(r"(?:.*\.)?metadata\.(labels|annotations)\.(.+)")
+_VERSIONS = re.compile(r"(?:.*[-_./])?(?:rv|resource-?version|revision|generation)", re.IGNORECASE)
+
+
+def _is_count(resource: str, path: str, one: Any, other: Any) -> bool:
+    """A number that an object notes of another one's versions (`owner-rv`), or a program of its own on its pod.
+
+    It says how often something was written, and no two runs write equally often.
+    """
+    noted = _NOTED.fullmatch(path)
+    if noted is None or not all(isinstance(value, str) and value.isdigit() for value in (one, other)):
+        return False
+    return bool(_VERSIONS.fullmatch(noted[2])) or (resource == "pods" and noted[1] == "annotations")
 
 
 def counted(key: str, objects: list[Obj], *, derived: bool) -> int:

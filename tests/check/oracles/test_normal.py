@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
+from konverge.check.differences import Masks
 from konverge.check.folding import folded
-from konverge.check.normal import normal
+from konverge.check.normal import compared, normal
 
 UID = "3f1c2b9a-7d60-4a4e-9a53-0d9f6f2f8f10"
 OTHER = "aaaaaaaa-7d60-4a4e-9a53-0d9f6f2f8f10"
@@ -79,3 +80,23 @@ def test_a_state_that_has_become_another_is_looked_at_again() -> None:
     assert normal(state)["pods default/web"][0]["spec"] == {"nodeName": "n"}
     state["pods default/other"] = pod("other", OTHER, "10.0.0.8")
     assert sorted(normal(state)) == ["pods default/other", "pods default/web"]
+
+
+@pytest.mark.spec("K-30")
+@pytest.mark.parametrize(
+    ("key", "where", "name", "same"),
+    [
+        ("apps/statefulsets default/a", "labels", "owner-rv", True),
+        ("apps/statefulsets default/a", "annotations", "example.com/observed-generation", True),
+        ("apps/statefulsets default/a", "labels", "version", False),
+        ("apps/statefulsets default/a", "labels", "curve", False),
+        ("pods default/a-0", "annotations", "agent.example.com/version", True),
+        ("pods default/a-0", "labels", "version", False),
+    ],
+)
+def test_versions_that_objects_note_are_not_compared(key: str, where: str, name: str, same: bool) -> None:
+    def noted(value: str) -> dict[str, Any]:
+        return {"metadata": {"name": "a", where: {name: value}}}
+
+    assert (compared(key, noted("17"), noted("23"), Masks(), derived=False) == []) is same
+    assert compared(key, noted("17"), noted("a"), Masks(), derived=False) != []
