@@ -37,7 +37,7 @@ class Newcomer:
     def run(self, program: str, *arguments: str, check: bool = True) -> subprocess.CompletedProcess[str]:
         environment = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "PYTEST"))}
         command = [str(self.environment / "bin" / program), *arguments]
-        done = subprocess.run(command, cwd=self.project, env=environment, capture_output=True, text=True, timeout=300)
+        done = subprocess.run(command, cwd=self.project, env=environment, capture_output=True, text=True, timeout=900)
         assert not check or done.returncode == 0, f"{program} {arguments}: {done.stdout}{done.stderr}"
         return done
 

@@ -275,3 +275,19 @@ def test_a_property_test_runs_every_example_on_the_loop_of_the_test(pytester: py
         """,
     )
     result.assert_outcomes(passed=2)
+
+
+@pytest.mark.spec("O-40")
+def test_konverge_itself_is_loaded_as_it_was_installed(pytester: pytest.Pytester) -> None:
+    """pytest would compile each of its modules again, to rewrite assertions; those of the suite it does rewrite."""
+    pytester.makepyfile(
+        """
+        from importlib.machinery import SourceFileLoader
+        import konverge.sim.cluster
+
+        def test_loaded():
+            assert type(konverge.sim.cluster.__spec__.loader) is SourceFileLoader
+            assert type(__spec__.loader) is not SourceFileLoader
+        """
+    )
+    pytester.runpytest_subprocess("-p", "no:xdist", "-p", "no:cacheprovider").assert_outcomes(passed=1)

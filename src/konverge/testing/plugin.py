@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import sys
 from collections.abc import Generator, Iterator
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, cast
@@ -31,6 +32,23 @@ _OURS = pytest.StashKey[bool]()
 NAMES = ("cluster", "real_cluster", "client", "operator", "object_snapshot", "konverge_check")
 _WITH_LOOP = frozenset(("cluster", "real_cluster", "client", "operator", "konverge_loop", "konverge_seed"))
 _MODULES = (__name__, fixtures.__name__)
+
+
+def _load_as_any_package() -> None:
+    """Keep pytest from rewriting the assertions of Konverge itself, which are none of a test.
+
+    It does so for every module of a package that has a plugin, which are hundreds here: the first run would compile
+    them all once more, and each later run would find and load them more slowly. pytest has no name for this; where the
+    names below are others, all that is lost is the time.
+    """
+    for finder in sys.meta_path:
+        marked, known = getattr(finder, "_must_rewrite", None), getattr(finder, "_marked_for_rewrite_cache", None)
+        if isinstance(marked, set) and isinstance(known, dict):
+            marked.discard(__name__.partition(".")[0])
+            known.clear()
+
+
+_load_as_any_package()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
