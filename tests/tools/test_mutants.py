@@ -92,7 +92,12 @@ def run(project: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "tools.mutants", "rooms", "--root", str(project), "--source", "src/house"]
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     return subprocess.run(
-        [*command, "--jobs", "1", *arguments], cwd=ROOT, env=environment, capture_output=True, text=True, check=False
+        [*command, "--jobs", "1", "--start", "1", *arguments],
+        cwd=ROOT,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
     )
 
 

@@ -17,7 +17,7 @@ from pathlib import Path
 from tools.mutants.accepted import Accepted
 from tools.mutants.choice import Choice
 from tools.mutants.coverage_map import CoverageMap, Recording
-from tools.mutants.pool import Pool
+from tools.mutants.pool import START, Pool
 from tools.mutants.report import Report
 from tools.mutants.source import Mutant, source_file
 
@@ -64,6 +64,7 @@ def _options(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--tests", nargs="*", default=["tests"], help="only tests below these folders")
     parser.add_argument("--near", action="store_true", help="only tests of the folders that mirror the mutated files")
     parser.add_argument("--seconds", type=float, default=20.0, help="of tests for one mutant, as recorded in the map")
+    parser.add_argument("--start", type=float, default=START, help="CPU seconds that any mutant may take")
     parser.add_argument("--bar", type=float, default=BAR, help="percent of the mutants of each package to be killed")
     parser.add_argument("--least", type=int, default=1, metavar="N", help="fewer mutants of a package fail nothing")
     parser.add_argument("--survivors", metavar="FILE", help="write the survivors here")
@@ -140,7 +141,7 @@ def _run(options: argparse.Namespace, root: Path, mutants: list[Mutant], report:
     choice = Choice(coverage, root, top, options.tests, options.seconds)
     files = sorted({name.partition("::")[0] for mutant in mutants for name in choice.tests(mutant)})
     modules = sorted({_module(mutant.file, top) for mutant in mutants})
-    Pool(root, top, files, modules, choice).run(mutants, options.jobs, report)
+    Pool(root, top, files, modules, choice, options.start).run(mutants, options.jobs, report)
 
 
 def _module(file: str, top: str) -> str:

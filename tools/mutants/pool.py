@@ -27,12 +27,15 @@ class Listener(Protocol):
 
 
 class Pool:
-    def __init__(self, root: Path, source: str, tests: list[str], modules: list[str], choice: Choice) -> None:
+    def __init__(
+        self, root: Path, source: str, tests: list[str], modules: list[str], choice: Choice, start: float = START
+    ) -> None:
         self._root = root
         self._source = source
         self._tests = tests
         self._modules = modules
         self._choice = choice
+        self._start = start
         self._good: dict[str, bool] = {}
         """Tests that have killed something, and whether they pass in a forked process without any mutant."""
         self._lock = threading.Lock()
@@ -74,7 +77,7 @@ class Pool:
         with self._lock:
             tests = [name for name in self._choice.tests(mutant) if self._good.get(name, True)]
         while tests:
-            answer = process.ask(mutant, tests, START + SLOWER * self._choice.seconds(tests))
+            answer = process.ask(mutant, tests, self._start + SLOWER * self._choice.seconds(tests))
             test = answer.get("test", "")
             if not test or self._passes_alone(process, test):
                 if answer["outcome"] == "killed" and test:
@@ -85,7 +88,7 @@ class Pool:
 
     def _passes_alone(self, process: _Process, test: str) -> bool:
         if test not in self._good:
-            answer = process.ask(None, [test], START + SLOWER * self._choice.seconds([test]))
+            answer = process.ask(None, [test], self._start + SLOWER * self._choice.seconds([test]))
             self._good[test] = answer["outcome"] == "survived"
             if not self._good[test]:
                 print(f"\nleft out, because it fails in a forked process without any mutant: {test}", flush=True)
