@@ -9,6 +9,7 @@ import msgspec
 import pytest
 
 from konverge.check.beginnings import Beginnings
+from konverge.check.campaign import Campaign, Options
 from konverge.check.child_run import run_child
 from konverge.check.differences import Masks
 from konverge.check.model import (
@@ -34,6 +35,7 @@ from konverge.check.model import (
     encode,
 )
 from konverge.check.oracles import judge
+from konverge.check.planning import Planned
 from konverge.check.plans.length import Length
 from konverge.check.reference import Reference
 from konverge.check.snapshot import Counted, put_back, taken
@@ -138,6 +140,25 @@ def test_from_where_an_undisturbed_run_does_not_go_on_as_the_reference_none_begi
     assert runner.whole == 0
     beginnings.run(task(plan=msgspec.structs.replace(plan, begin=2), steps=STEPS))
     assert runner.whole == 1
+
+
+@pytest.mark.spec("K-70")
+def test_a_check_begins_its_plans_late_and_confirms_by_whole_runs() -> None:
+    def alarmed(run: Run, beside: Reference) -> list[Alarm]:
+        disturbed = bool(run.plan.perturbations)
+        return [Alarm(oracle="state", severity="high", object="x", sentence="x", step="again")] if disturbed else []
+
+    runner, plan = Here(), Plan("crash", (Crash(AGAIN_MADE),))
+    wanted = task(steps=STEPS)
+    options = Options(quiet=wanted.quiet, limit=wanted.limit, shrink=False)
+    campaign = Campaign(
+        wanted.subject, wanted.setup, STEPS, runner, options, judge=alarmed, planner=lambda *_: Planned([plan])
+    )
+    outcome = campaign.check()
+    assert runner.begun == [1, 2, 1], "two are tried undisturbed; one plan; and no repetition"
+    [finding] = outcome.findings
+    assert finding.confirmed == (1, 1)
+    assert not any(item.missed or item.problem for item in outcome.performed)
 
 
 # ------------------------------------------------------------------ where a plan can begin
