@@ -161,13 +161,21 @@ def described(evidence: Evidence, names: Names) -> str:
 
 
 def group_of(alarm: Alarm) -> Group:
-    """With generated names folded.
+    """With generated names folded; members of one StatefulSet are alike.
 
     >>> group_of(Alarm(oracle="state", severity="high", object="pods default/web-6d4cf56db6-x7k2p", sentence=""))
     ('state', 'pods default/web-*-*', '')
+    >>> group_of(Alarm(oracle="state", severity="high", object="persistentvolumeclaims default/data-db-2", sentence=""))
+    ('state', 'persistentvolumeclaims default/data-db-*', '')
     """
     field = re.sub(r"[\w.]*-[\w.-]*", "*", alarm.field) if alarm.oracle == OURS else alarm.field
-    return alarm.oracle, folded(alarm.object), field
+    name = folded(alarm.object)
+    if name.startswith(_OF_MEMBERS):
+        name = re.sub(r"-\d+$", "-*", name)
+    return alarm.oracle, name, field
+
+
+_OF_MEMBERS = ("pods ", "persistentvolumeclaims ", "persistentvolumes ")
 
 
 def details(every: Sequence[Evidence]) -> list[Alarm]:

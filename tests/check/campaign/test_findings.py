@@ -124,3 +124,10 @@ def test_faults_and_changes_of_input_share_the_time() -> None:
     only = planner(Reference(run=run, masks=Masks()), ("recovery",), 0).plans
     assert {plan.pattern for plan in only} == {"recovery"}
     assert planner(Reference(run=run, masks=Masks()), ("crash",), 0).plans == []
+
+
+@pytest.mark.spec("K-45")
+def test_members_of_one_set_are_one_cause() -> None:
+    claims = [group_of(alarm(f"persistentvolumeclaims default/data-db-{number}")) for number in (0, 2)]
+    assert claims[0] == claims[1]
+    assert group_of(alarm("services default/db-0")) != group_of(alarm("services default/db-1"))

@@ -286,6 +286,9 @@ def test_when_something_was_done_may_stay_written() -> None:
 
     assert said(path_dependence, run("2026-01-01T00:00:31Z")) == []
     assert [item[0] for item in said(path_dependence, run("yes"))] == ["medium"]
+    stamped = child("configmaps", metadata={"name": "corner", "annotations": {"updatedAt": "2026-01-01T00:00:31Z"}})
+    plain = child("configmaps", metadata={"name": "corner"})
+    assert said(path_dependence, there_and_back([stamped], [plain])) == []
 
 
 @pytest.mark.spec("K-24")

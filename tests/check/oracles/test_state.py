@@ -137,3 +137,40 @@ def test_after_states_that_passed_unseen_a_field_may_be_as_it_was_before_them() 
     other = Reference(run=gone_by(3, blind=False, size=2), masks=sane.masks)
     shown = state(gone_by(1, blind=True, size=2), other)
     assert [alarm.field for alarm in shown] == ["spec.replicas"], "the user asks for something else"
+
+
+@pytest.mark.spec("K-31", "K-14")
+def test_a_reference_that_is_held_by_what_passed_unseen_is_not_compared() -> None:
+    def gone_by(replicas: int, reconciled: str, *, blind: bool) -> Run:
+        thing = {"apiVersion": "example.dev/v1", "kind": "Thing", "metadata": {"name": "a"}}
+        conditions = [{"type": "Reconciled", "status": reconciled}]
+        made = run({KEY: stateful_set(1)}, {KEY: stateful_set(replicas)}, seed=1)
+        made.steps = tuple(Step(step.name, (Apply(thing),)) for step in STEPS)
+        made.checkpoints[0].blind = blind
+        made.checkpoints[1].state["example.dev/things a"] = {**thing, "status": {"conditions": conditions}}
+        return made
+
+    def fields(actual: str, expected: str) -> list[str]:
+        held = Reference(run=gone_by(1, expected, blind=False), masks=reference().masks)
+        return [alarm.field for alarm in state(gone_by(3, actual, blind=True), held) if "replicas" in alarm.field]
+
+    assert fields("True", "False") == []
+    assert fields("True", "True") == fields("False", "True") == ["spec.replicas"]
+
+
+@pytest.mark.spec("K-31", "K-43")
+def test_what_others_asked_for_counts_less_and_claims_least() -> None:
+    pods = {"pods db-0": pod("db-0"), "pods db-1": pod("db-1")}
+    claims = {f"persistentvolumeclaims {name}": {"metadata": {"name": name}} for name in ("d-0", "d-1")}
+    more = {KEY: stateful_set(2), **pods, **claims}
+    fewer = {key: obj for key, obj in more.items() if not key.endswith("-1")} | {KEY: stateful_set(1)}
+    sane, edited = reference(fewer), run(more, seed=1)
+    edited.plan = Plan("edits")
+    said = {alarm.object: alarm.severity for alarm in state(edited, sane) if alarm.field in ("", "spec.replicas")}
+    assert said == {KEY: "medium", "pods db-1": "medium", "persistentvolumeclaims d-1": "low"}
+    edited.plan = Plan("crash")
+    assert {alarm.severity for alarm in state(edited, sane) if alarm.field in ("", "spec.replicas")} == {"high"}
+    gone = run(fewer, seed=1)
+    gone.plan = Plan("edits")
+    missing = [alarm for alarm in state(gone, reference(more)) if not alarm.field]
+    assert {alarm.severity for alarm in missing} == {"high"}

@@ -49,8 +49,8 @@ def _is_stamp(difference: Difference) -> bool:
     """An annotation that holds a time, and nothing else: when something was done, which stays true."""
     if "annotations" not in difference.path:
         return False
-    value = difference.actual
-    return set(value.values() if isinstance(value, dict) else (str(value),)) == {"<time>"}
+    sides = [value for value in (difference.expected, difference.actual) if value != ABSENT]
+    return all(set(value.values() if isinstance(value, dict) else (str(value),)) == {"<time>"} for value in sides)
 
 
 def _is_again(between: list[Step]) -> bool:

@@ -28,16 +28,47 @@ def state(run: Run, reference: Reference) -> Iterator[Alarm]:
     for checkpoint, expected in pairs(run, reference):
         if is_disowned(run, checkpoint, expected):
             return
+        if gap is not None and _is_held(run, expected, checkpoint):
+            return  # what passed unseen here keeps the reference from going on
         for alarm in _compared(checkpoint, expected, reference, others):
             if gap is not None and gap.explains(checkpoint, alarm):
                 continue
             if unseen and alarm.field and alarm.field != _DELETION:
                 continue  # what outlives a custom resource need not have what was asked for unseen
-            if run.plan.pattern == "edits" and alarm.field and alarm.severity == "high":
-                alarm = msgspec.structs.replace(alarm, severity="medium")  # others asked for it: it is not repaired
+            if run.plan.pattern == "edits":
+                alarm = _after_edit(alarm)
             if alarm.group not in said:
                 said.add(alarm.group)
                 yield alarm
+
+
+def _after_edit(alarm: Alarm) -> Alarm:
+    """Others asked for it, and it is not repaired; claims outlive whoever needed them."""
+    if alarm.object.startswith("persistentvolumeclaims ") and not alarm.field and alarm.actual:
+        return msgspec.structs.replace(alarm, severity="low")
+    more = alarm.object.startswith("pods ") and not alarm.field and bool(alarm.actual)
+    return (
+        msgspec.structs.replace(alarm, severity="medium")
+        if alarm.severity == "high" and (alarm.field or more)
+        else alarm
+    )
+
+
+def _is_held(run: Run, expected: Checkpoint, actual: Checkpoint) -> bool:
+    """Whether the custom resource says in the one state that something failed, and in the other that it did not."""
+    mine = custom_resources(run)
+    for name, obj in actual.state.items():
+        if identity(obj) in mine:
+            ours, theirs = _conditions(expected.state.get(name, {})), _conditions(obj)
+            if any(ours.get(kind) == "False" and status == "True" for kind, status in theirs.items()):
+                return True
+    return False
+
+
+def _conditions(obj: Obj) -> dict[str, str]:
+    status = obj.get("status")
+    conditions = status.get("conditions") if isinstance(status, dict) else None
+    return {item.get("type", ""): item.get("status", "") for item in conditions or () if isinstance(item, dict)}
 
 
 class _Gap:
