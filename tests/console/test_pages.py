@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from konverge.cli import console_pages
+from konverge.cli.console_pages import installed_pages, pages_of
 from konverge.console import Action, Card, Column, Input, Page
 from konverge.console.operators import NACOS, PAGES, WEBAPP, WUKONG
 from konverge.objects import Object, crd
 from konverge.objects.codec import to_dict
+from konverge.operators.loading import load
 from konverge.operators.nacos.resource import Nacos
 from konverge.operators.webapp.kind import WebApp
 from konverge.operators.wukong.resource import Wukong
@@ -108,3 +112,43 @@ async def test_pages_reach_the_browser_in_the_form_that_it_knows() -> None:
         assert shown["cards"][0]["columns"] == [{"title": "Name", "path": "name", "type": "text"}]
         assert shown["actions"][0]["patch"] == {"spec": {"at": {"$now": True}}}
         assert (await office.get(f"{API}/session"))["pages"] == [shown]
+
+
+OPERATOR = """
+from konverge import Manager
+from konverge.console import Card, Page
+from konverge.operators.webapp import WebApp, controllers
+
+manager = Manager(name="mine")
+for controller in controllers():
+    manager.add(controller)
+console_pages = [
+    Page.of(WebApp, title="My apps", columns=[], cards=[Card("Image", "spec.image")], actions=[]),
+    "no page",
+]
+"""
+
+
+def test_an_operator_of_ones_own_brings_its_page_and_it_goes_before_ours(tmp_path: Path) -> None:
+    file = tmp_path / "my_pages_operator.py"
+    file.write_text(OPERATOR)
+    shown = {page.name: page for page in pages_of([load(str(file))])}
+    assert shown["webapps"].title == "My apps"
+    assert {"nacos", "wukongs"} <= set(shown)
+    assert {page.name: page.title for page in pages_of([])}["webapps"] == "Web applications"
+
+
+def test_an_installed_operator_that_cannot_be_loaded_has_no_page(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(console_pages, "known_names", lambda: {"broken": "", "webapp": ""})
+    assert [page.name for page in installed_pages()] == [page.name for page in PAGES]
+
+
+def test_the_page_of_the_guide_is_one() -> None:
+    guide = Path(__file__).resolve().parents[2] / "docs" / "console.md"
+    names: dict[str, Any] = {}
+    for block in re.findall(r"```python\n(.*?)```", guide.read_text(encoding="utf-8"), re.DOTALL):
+        exec(compile(block, str(guide), "exec"), names)
+    (page,) = names["console_pages"]
+    schema = schema_of(names["Backup"])
+    for path in [*(part.path for part in (*page.columns, *page.cards)), "spec.at", "spec.keep"]:
+        assert follow(schema, path) is not None, path

@@ -98,9 +98,9 @@ async def serve(config: Config, arguments: argparse.Namespace, stopping: asyncio
     """A console on loopback that acts as the kubeconfig says, for whoever has the link."""
     from contextlib import aclosing
 
+    from konverge.cli.console_pages import installed_pages
     from konverge.client.connection import Reconnecting
     from konverge.console import About, Console, Identity, Owner
-    from konverge.console.operators import PAGES
     from konverge.service.access import own_nothing
     from konverge.service.sign_in import SignIn, link
 
@@ -108,7 +108,7 @@ async def serve(config: Config, arguments: argparse.Namespace, stopping: asyncio
     sign_in = SignIn()
     async with aclosing(Reconnecting(config)) as own, aclosing(Reconnecting(own_nothing(config))) as bare:
         owner = Owner(Identity(own, config.credentials, config.impersonate))
-        console = Console(bare, about=about, owner=owner, sign_in=sign_in, pages=PAGES)
+        console = Console(bare, about=about, owner=owner, sign_in=sign_in, pages=installed_pages())
         async with console.serving(HOST, arguments.port) as (host, number):
             made = link(f"http://{host}:{number}", sign_in.code(owner.key, seconds=None))
             print(f"{made}\nIt signs you in once, as your kubeconfig says. Ctrl-C ends it.", flush=True)

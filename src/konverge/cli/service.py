@@ -98,9 +98,9 @@ async def serve(
     import asyncio
     from contextlib import aclosing
 
+    from konverge.cli.console_pages import installed_pages
     from konverge.client.connection import Reconnecting
     from konverge.console import About, Console
-    from konverge.console.operators import PAGES
     from konverge.service import Service, ServiceOptions
     from konverge.service.access import own_nothing
 
@@ -110,7 +110,7 @@ async def serve(
             transport,
             about=About(cluster=config.server, server=config.server),
             service=service.handle,
-            pages=PAGES,
+            pages=installed_pages(),
             secure=secure,
             anywhere=not _is_loopback(where[0]),
             stateless=True,

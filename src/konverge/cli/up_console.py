@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from konverge.apiserver.private_files import write_private
+from konverge.cli.console_pages import pages_of
 from konverge.cli.console_simulation import UpSimulation
 from konverge.cli.console_sources import StoreHistory, reconciles_of
 from konverge.cli.operator_stories import places_of
 from konverge.console import About, Console
-from konverge.console.operators import PAGES
 from konverge.console.story.telling import Teller
 from konverge.operators.catalog import Operator
 from konverge.runtime import Manager
@@ -63,7 +63,7 @@ async def console_of(shown: Shown, folder: Path, wanted: bool) -> AsyncIterator[
         about=About(cluster=shown.name, server=shown.url, simulated=True),
         sign_in=sign_in,
         service=service.handle if service is not None else None,
-        pages=PAGES,
+        pages=pages_of(shown.operators),
         teller=_teller(shown),
         simulation=simulation,
     )

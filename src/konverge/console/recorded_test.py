@@ -26,6 +26,7 @@ from konverge.explain import Gatherer, Ref
 from konverge.operators.catalog import find
 from konverge.sim.outside import with_simulators
 from konverge.testing import settled
+from konverge.testing.operators import install_definitions
 
 
 async def health(client, *ref):
@@ -56,7 +57,9 @@ def recorded_test(recording: Recording, operators: Sequence[str], healths: dict[
         head.replace("import asyncio\n", "import asyncio\n\nimport pytest\n")
         + marks
         + "async def test_recorded(cluster, client, operator):\n"
-        + f"    async with with_simulators(cluster, {made}) as controllers, operator(controllers):\n"
+        + f"    operators = {made}\n"
+        + "    await install_definitions(client, [kind for each in operators for kind in each.kinds])\n"
+        + "    async with with_simulators(cluster, operators) as controllers, operator(controllers):\n"
         + f"{indented}\n"
     )
 

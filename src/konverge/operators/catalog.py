@@ -69,6 +69,8 @@ class Operator:
     """Its container image, where an installation names none; that of konverge, if it is empty."""
     version: str = ""
     """The version of its package; that of konverge, if it is empty."""
+    console_pages: tuple[Any, ...] = ()
+    """Its pages in the console, each a `konverge.console.Page`."""
 
     @property
     def summary(self) -> str:

@@ -1,7 +1,8 @@
 """An `Operator` from what a module has: a manager, controllers, a function that makes them, or an `Operator` itself.
 
 The kinds to install are the custom resources that the controllers reconcile, and those of the same API groups that
-they own, watch or read. Samples are `sample.yaml`, `samples.yaml` and `samples/*.yaml` beside the module.
+they own, watch or read. Samples are `sample.yaml`, `samples.yaml` and `samples/*.yaml` beside the module; its pages in
+the console are what the module calls `console_pages`.
 """
 
 from __future__ import annotations
@@ -56,6 +57,7 @@ def as_operator(value: Any, *, name: str = "", module: ModuleType | None = None,
         manager=value if isinstance(value, Manager) else None,
         folder=folder,
         image=f"{name}:latest",
+        console_pages=tuple(getattr(module, "console_pages", ())),
     )
 
 
