@@ -10,9 +10,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
+import msgspec
+
 from konverge.check.folding import folded
 from konverge.check.inputs import remainder
-from konverge.check.model import SEVERITIES, Alarm, Finding, Plan, Run, Task
+from konverge.check.model import SEVERITIES, Alarm, Finding, Plan, Run, Step, Task
 from konverge.check.names import Names
 from konverge.check.reference import Reference
 from konverge.check.sentences import sentence
@@ -47,6 +49,23 @@ class Evidence:
     @property
     def first(self) -> Alarm:
         return self.alarms[0]
+
+
+def with_steps(task: Task, steps: tuple[Step, ...]) -> Task:
+    """The task with another workload."""
+    if task.plan.steps is None:
+        return msgspec.structs.replace(task, steps=steps)
+    return msgspec.structs.replace(task, plan=msgspec.structs.replace(task.plan, steps=steps))
+
+
+def _up_to(task: Task, run: Run, alarm: Alarm) -> Task:
+    """Up to the step of an alarm. The second of two perturbations may come later: then all steps stay."""
+    names = [step.name for step in run.steps]
+    last = alarm.step.removesuffix(", then")
+    if last not in names or len(task.plan.perturbations) > 1:
+        return task
+    needed = run.steps[: names.index(last) + 1]
+    return task if needed == run.steps else with_steps(task, needed)
 
 
 def in_order(alarms: Iterable[Alarm], run: Run) -> list[Alarm]:

@@ -11,7 +11,7 @@ from typing import Any, Protocol
 import msgspec
 
 from konverge.check.budget import Budget
-from konverge.check.findings import Evidence, described, group_of
+from konverge.check.findings import Evidence, described, group_of, with_steps
 from konverge.check.model import (
     Alarm,
     Apply,
@@ -21,7 +21,6 @@ from konverge.check.model import (
     OperatorAway,
     Plan,
     Run,
-    Step,
     Task,
     TimePasses,
     encode,
@@ -137,22 +136,16 @@ def _fewer_steps(evidence: Evidence) -> Iterator[Task]:
     last = evidence.first.step.removesuffix(", then")
     needed = names.index(last) + 1 if last in names else len(steps)
     if needed < len(steps):
-        yield _with_steps(task, steps[:needed])
+        yield with_steps(task, steps[:needed])
         return
     if any(isinstance(item, Edit | TimePasses | OperatorAway) for item in task.plan.perturbations):
         return  # they name steps by number
     about = steps[needed - 1].about
     of_field = tuple(step for number, step in enumerate(steps) if number == 0 or step.about == about)
     if about and len(of_field) < len(steps):
-        yield _with_steps(task, of_field)
+        yield with_steps(task, of_field)
     for index in range(len(steps) - 1):
-        yield _with_steps(task, steps[:index] + steps[index + 1 :])
-
-
-def _with_steps(task: Task, steps: tuple[Step, ...]) -> Task:
-    if task.plan.steps is None:
-        return msgspec.structs.replace(task, steps=steps)
-    return msgspec.structs.replace(task, plan=msgspec.structs.replace(task.plan, steps=steps))
+        yield with_steps(task, steps[:index] + steps[index + 1 :])
 
 
 def _plainer_objects(task: Task) -> Iterator[Task]:
@@ -168,7 +161,7 @@ def _plainer_objects(task: Task) -> Iterator[Task]:
             for plainer in _towards(sample, action.object):
                 actions = (*step.actions[:index], Apply(plainer), *step.actions[index + 1 :])
                 changed = msgspec.structs.replace(step, actions=actions)
-                yield _with_steps(task, (*steps[:number], changed, *steps[number + 1 :]))
+                yield with_steps(task, (*steps[:number], changed, *steps[number + 1 :]))
 
 
 def _towards(sample: Obj, obj: Obj) -> Iterator[Obj]:

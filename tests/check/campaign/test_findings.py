@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from konverge.check.differences import Masks
-from konverge.check.findings import Findings, by_cause, first_turn, group_of, in_order
+from konverge.check.findings import Evidence, Findings, by_cause, first_turn, group_of, in_order
 from konverge.check.model import (
     Alarm,
     Checkpoint,
@@ -102,6 +102,22 @@ def test_what_comes_behind_a_spoilt_turn_is_tried_again_from_the_sample() -> Non
     assert [step.name for step in rest.steps or ()] == ["create", "b: up", "b: up, back"]
     harmless = alarm("services default/a", "a: up", "medium", "effect")
     assert first_turn(run_of(CHAIN), [harmless, follows]) == ([harmless, follows], None)
+
+
+@pytest.mark.spec("K-46")
+def test_evidence_ends_with_the_step_of_its_alarm() -> None:
+    def names(plan: Plan, step: str) -> list[str]:
+        task = Task(subject=Subject(), setup=Setup(), steps=STEPS, plan=plan)
+        reference = Reference(run=run_of(Plan("reference")), masks=Masks())
+        made = Evidence(task, run_of(plan), reference, [alarm("services default/a", step)]).task
+        return [item.name for item in made.plan.steps or made.steps]
+
+    assert names(CHAIN, "a: up") == ["create", "a: up"]
+    assert names(CRASH, "create") == ["create"]
+    assert names(Plan("reference"), "a: up, back") == ["create", "a: up", "a: up, back"]
+    assert names(CRASH, "create, then") == ["create"]
+    assert names(CRASH, "") == list(NAMES)  # of the whole run
+    assert names(Plan("crash", CRASH.perturbations * 2), "create") == list(NAMES)  # the second may come later
 
 
 def test_defects_of_our_own_are_one_group_whatever_pod_they_hit() -> None:

@@ -246,6 +246,16 @@ def test_the_status_is_an_effect() -> None:
 
 
 @pytest.mark.spec("K-25")
+def test_a_status_that_repeats_what_was_asked_for_is_none_for_what_is_handed_on() -> None:
+    def run(status: Obj) -> Run:
+        grow = step("grow", OTHER, core="StorageSize")
+        return run_of((step("create", GOOD), {"size": "red", "phase": "Running"}, [SET]), (grow, status, [SET]))
+
+    assert [item[0] for item in said(effect, run({"size": "blue", "phase": "Running"}))] == ["medium"]
+    assert said(effect, run({"size": "red", "phase": "Resizing"})) == []
+
+
+@pytest.mark.spec("K-25")
 def test_a_field_that_had_an_effect_and_has_none_any_more() -> None:
     run = run_of(
         (step("create", GOOD), {}, [SET]),

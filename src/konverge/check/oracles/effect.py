@@ -12,8 +12,8 @@ from itertools import pairwise
 from typing import Any
 
 from konverge.check.inputs.paths import ABSENT, get
-from konverge.check.model import Alarm, Apply, Run, Severity
-from konverge.check.oracles.desired import Rested, differing, is_own, is_said, rests
+from konverge.check.model import Alarm, Apply, Run, Severity, Step
+from konverge.check.oracles.desired import Difference, Rested, differing, is_own, is_said, rests
 from konverge.check.oracles.path_dependence import path_dependence
 from konverge.check.oracles.recovery import recovery
 from konverge.check.reference import Reference
@@ -49,11 +49,20 @@ def effect(run: Run, reference: Reference) -> Iterator[Alarm]:
         differences = differing(before.checkpoint, now.checkpoint, run, reference)
         if any(not is_own(item.key, step) for item in differences):
             effective.add(step.about)
-        elif any(item.path.startswith("status.") for item in differences):
+        elif _is_in_status(differences, step):
             continue  # it is said, at least
         elif step.about not in said and not _is_held(known[0], before, run, reference):
             said.add(step.about)
             yield _alarm(now, again=step.about in effective)
+
+
+def _is_in_status(differences: list[Difference], step: Step) -> bool:
+    """Whether the status tells of the change; it is not enough to repeat a value that is meant for another object."""
+    written = [item.actual for item in differences if item.path.startswith("spec.")]
+    return any(
+        item.path.startswith("status.") and not (step.core in HANDED_ON and item.actual in written)
+        for item in differences
+    )
 
 
 def _is_held(first: Rested, before: Rested, run: Run, reference: Reference) -> bool:
