@@ -41,7 +41,7 @@ async def outputs(page: str) -> list[str]:
         for definition in OPERATOR.definitions():
             await client.create(definition)
         await cluster.settle()
-        async with (await _poor_operator(cluster)).running():
+        async with (await poor_operator(cluster)).running():
             for sort, text in BLOCK.findall(page):
                 if sort == "yaml":
                     await create(client, *yaml.safe_load_all(text))
@@ -53,7 +53,7 @@ async def outputs(page: str) -> list[str]:
     return printed
 
 
-async def _poor_operator(cluster: Cluster) -> Manager:
+async def poor_operator(cluster: Cluster) -> Manager:
     """The WebApp operator with a role that lacks what it needs for Deployments."""
     role, binding = (
         obj("ClusterRole", "poor", namespace="", rules=ROLE),

@@ -107,3 +107,15 @@ async def test_a_table_is_live_and_is_searched_sorted_and_walked_by_keyboard(tmp
         await page.until("document.querySelector('h1')?.innerText === 'delta'")
         assert addresses(browser) == {url.removeprefix("http://")}
         assert console_errors(browser) == []
+
+
+async def test_one_without_the_right_to_list_everything_chooses_a_namespace(tmp_path: Path) -> None:
+    async with a_console(tmp_path) as (office, browser, url):
+        await office.admin.create(config_map("settings"))
+        reader = await office.account("reader", "get", "list", "watch", resources=("configmaps",))
+        page = await signed_in(browser, url, reader)
+        await visit(page, "#/k/-/v1/configmaps", shows("enter one above"))
+        await fill(page, "Namespace", "default")
+        await page.press("Enter")
+        await page.until(f"({ROWS}).includes('settings')")
+        assert console_errors(browser) == []

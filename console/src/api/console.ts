@@ -26,10 +26,10 @@ export interface StoryEntry {
 }
 export interface Series { name: string; unit: string; points: [number, number][] }
 export interface Story { entries: StoryEntry[]; series: Series[]; revisions: { oldest: number; newest: number } | null }
-export interface FaultParameter { name: string; type: string; title?: string; values?: string[]; default?: string | number }
+export interface FaultParameter { name: string; type?: string; title?: string; values?: string[]; default?: string | number }
 export interface Fault { name: string; title: string; description?: string; parameters: FaultParameter[] }
 export interface Simulation {
-  nodes: (string | { name: string; ready?: boolean })[]; clock: { virtual: boolean; now: string }; seed: number | null;
+  nodes: { name: string; ready?: boolean; lost?: boolean }[]; clock: { virtual: boolean; now: number | string }; seed: number | null;
   faults: Fault[]; recording: { active: boolean; steps: number | unknown[] };
 }
 export interface PageColumn { title: string; path: string; type?: string }

@@ -87,7 +87,7 @@ function Listing({ at, kind }: { at: At; kind: Kind }) {
             onKeyDown={(event) => { if (event.key === "Enter") change({ labels: labels.trim() }); }} onBlur={() => change({ labels: labels.trim() })} /></label>
         <label class="tick"><input type="checkbox" checked={wide} onChange={(event) => setWide(event.currentTarget.checked)} /> {t("table.wide")}</label>
       </form>
-      {error ? <Problem error={error} /> : (
+      {error ? <><Problem error={error} />{error.code === 403 && kind.namespaced && !at.namespace && <p>{t("table.chooseNamespace")}</p>}</> : (
         <Grid label={kind.kind} columns={columns} rows={rows} keyOf={(row) => row.key} sort={{ id: String(sort.column), descending: sort.descending }} sortBy={sortBy}
           href={(row) => formatRoute({ page: "object", group: kind.group, version: kind.version, resource: kind.resource, namespace: row.namespace, name: row.name, tab: "" })}
           health={(row) => rowHealth(state.rows.columns, row.cells, row.deleting)}

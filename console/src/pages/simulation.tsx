@@ -30,10 +30,10 @@ export function Simulation() {
     <div class="simulation">
       <h1>{t("sim.title")}</h1>
       <Pairs items={[
-        [t("sim.clock"), `${fullTime(known.clock.now, language.value)} (${known.clock.virtual ? t("sim.virtual") : t("sim.real")})`],
+        [t("sim.clock"), `${fullTime(typeof known.clock.now === "number" ? new Date(known.clock.now * 1000).toISOString() : known.clock.now, language.value)} (${known.clock.virtual ? t("sim.virtual") : t("sim.real")})`],
         [t("sim.seed"), known.seed === null || known.seed === undefined ? null : String(known.seed)],
         [t("sim.nodes"), <ul class="labels">{known.nodes.map((node) => {
-          const { name, ready = true } = typeof node === "string" ? { name: node } : node;
+          const { name, ready = true } = node;
           return <li key={name}><a href={`#/o/-/v1/nodes/-/${encodeURIComponent(name)}`}><Status health={ready ? "ok" : "broken"}>{name}</Status></a></li>;
         })}</ul>],
       ]} />
@@ -48,7 +48,7 @@ function FaultCard({ fault, done }: { fault: api.Fault; done: () => void }) {
   const [texts, setTexts] = useState<Record<string, string>>({});
   const [error, setError] = useState<unknown>(null);
   const textOf = (parameter: api.FaultParameter) => texts[parameter.name] ?? first(parameter);
-  const isNumber = (parameter: api.FaultParameter) => ["number", "integer", "float", "seconds", "duration"].includes(parameter.type);
+  const isNumber = (parameter: api.FaultParameter) => parameter.type === "number";
   const submit = async (event: Event) => {
     event.preventDefault();
     setError(null);
@@ -67,13 +67,13 @@ function FaultCard({ fault, done }: { fault: api.Fault; done: () => void }) {
       {fault.description && <p class="quiet">{fault.description}</p>}
       {fault.parameters.map((parameter) => (
         <Field key={parameter.name} label={parameter.title ?? parameter.name}>
-          {parameter.values
-            ? <select value={textOf(parameter)} onChange={(event) => setTexts((old) => ({ ...old, [parameter.name]: event.currentTarget.value }))}>{parameter.values.map((value) => <option key={value}>{value}</option>)}</select>
+          {parameter.values || parameter.type === "select"
+            ? <select value={textOf(parameter)} onChange={(event) => setTexts((old) => ({ ...old, [parameter.name]: event.currentTarget.value }))}>{(parameter.values ?? []).map((value) => <option key={value}>{value}</option>)}</select>
             : <Entry number={isNumber(parameter)} value={textOf(parameter)} change={(text) => setTexts((old) => ({ ...old, [parameter.name]: text }))} />}
         </Field>
       ))}
       <Problem error={error} />
-      <button type="submit">{t("sim.inject")}</button>
+      <button type="submit" disabled={fault.parameters.some((parameter) => parameter.type === "select" && !parameter.values?.length)}>{t("sim.inject")}</button>
     </form></li>
   );
 }

@@ -18,7 +18,9 @@ export function useTree(target: api.Ref, at: number | null) {
         const tree = await api.tree(target, at, signal);
         setState({ tree, error: null });
       } catch (error) {
-        if (!signal.aborted) setState((old) => ({ ...old, error }));
+        // Of a moment at which there was no such object, nothing is shown: not the tree of another moment.
+        const empty = (old: api.Tree | null): api.Tree | null => (old && at !== null ? { ...old, nodes: [], edges: [] } : old);
+        if (!signal.aborted) setState((old) => ({ tree: empty(old.tree), error }));
       }
     };
     if (at === null) return poll(3000, ask);

@@ -52,6 +52,7 @@ export const en = {
   "over.affects": "{count} more objects wait for the same cause",
   "table.namespace": "Namespace",
   "table.allNamespaces": "All namespaces",
+  "table.chooseNamespace": "You may not list all namespaces: enter one above.",
   "table.search": "Search",
   "table.labels": "Labels",
   "table.labelsHint": "app=web, tier!=db",

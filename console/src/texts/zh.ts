@@ -54,6 +54,7 @@ export const zh: Record<Key, string> = {
   "over.affects": "还有 {count} 个对象因同一原因在等待",
   "table.namespace": "命名空间",
   "table.allNamespaces": "所有命名空间",
+  "table.chooseNamespace": "您无权列出所有命名空间：请在上方输入一个。",
   "table.search": "搜索",
   "table.labels": "标签",
   "table.labelsHint": "app=web, tier!=db",
