@@ -166,6 +166,7 @@ async def test_a_quota_that_is_being_deleted_or_settled_is_not_written(client: C
         await client.patch(ResourceQuota, "q", kept, "default")
         await client.delete(ResourceQuota, "q", "default")
         await create_pod(client, "a")
+        await client.patch(ResourceQuota, "q", MergePatch({"spec": {"hard": {"pods": "7"}}}), "default")
         await asyncio.sleep(5)
         assert interposed.writes()[before:] == []
 

@@ -26,7 +26,7 @@ def test_addresses_are_chosen_by_family() -> None:
         spec=ServiceSpec(cluster_ip="None", ip_families=["IPv6", "IPv4"], selector={"app": "web"}),
     )
     status = PodStatus(
-        pod_ip="10.0.0.1", pod_ips=[PodIP(ip="10.0.0.1"), PodIP(ip="fd00::0:1")],
+        pod_ip="10.0.0.1", pod_ips=[PodIP(ip="10.0.0.1"), PodIP(), PodIP(ip="fd00::0:1")],
         conditions=[PodCondition(type="Ready", status="True")],
     )  # fmt: skip
     pod = Pod(metadata=ObjectMeta(name="a"), spec=PodSpec(containers=[]), status=status)

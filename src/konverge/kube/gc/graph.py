@@ -187,7 +187,7 @@ class Graph:
         if matching:
             self.absent.add(identity)
             effects.attempt += [dependent.identity.uid for dependent in matching]
-        if node.virtual and node.identity == identity:
+        if node.identity == identity:  # a virtual one: of a real one it was removed above
             alternative = _alternative(others, identity)
             if alternative is not None:
                 node.identity = alternative
