@@ -237,9 +237,7 @@ class Replacement:
             # The server's history went back (a restored backup): what it lists now counts.
             self.store.delete(key)
         change = self.store.apply(key, record, record.meta)
-        if change is None or known is None:
-            return change
-        return Change(ChangeType.UPDATED, key, known, record, listed=True)
+        return change if known is None else Change(ChangeType.UPDATED, key, known, record, listed=True)
 
     def _is_gone(self, key: Key, record: Record) -> bool:
         listed = self.seen.get(key)
