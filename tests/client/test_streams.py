@@ -224,6 +224,10 @@ async def test_an_error_event_in_the_midst_ends_the_watch_with_its_reason(read: 
     with pytest.raises(Expired, match="too old") as error:
         await read(Script(streamed(text)).client())
     assert error.value.request == f"watch {HERE}/configmaps"
+    batches = Script(streamed(text)).client().watch_bytes(ConfigMap, "shop")
+    assert [json.loads(body)["metadata"]["name"] for _, body in await anext(batches)] == ["a"]
+    with pytest.raises(Expired):
+        await anext(batches)  # and nothing that came after the error
 
 
 @pytest.mark.parametrize(
