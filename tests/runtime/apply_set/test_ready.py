@@ -103,6 +103,7 @@ UNREADY: list[tuple[type[Any], dict[str, Any], dict[str, Any], str]] = [
     (DaemonSet, {}, {**SPREAD, "numberAvailable": 1}, "has 1 of 2 pods available"),
     (ReplicaSet, TWO, {}, "was not seen by its controller yet"),
     (ReplicaSet, TWO, {**ROLLED, "availableReplicas": 1}, "has 1 of 2 replicas available"),
+    (ReplicaSet, {}, {**ROLLED, "availableReplicas": 0}, "has 0 of 1 replicas available"),
     (Job, {}, {"active": 1}, "is not complete"),
     (Job, {}, condition("Failed", message="too often"), "failed: too often"),
     (Pod, {}, {"phase": "Running"}, "is not Ready"),

@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 
 from konverge.client import MergePatch
-from konverge.objects.kinds.core_v1 import ConfigMap, Secret
+from konverge.objects.kinds.core_v1 import ConfigMap, Namespace, Secret
 from konverge.objects.meta import ObjectMeta
 from konverge.runtime import Context, Controller, Request, Use, Watches, dependencies
 from konverge.runtime.clusters import FixedClusters
 from konverge.runtime.clusters import fleet as loaded
-from konverge.runtime.clusters.roles import permissions_elsewhere
+from konverge.runtime.clusters.roles import at_home, permissions_elsewhere
 from tests.runtime.clusters.places import places
 from tests.runtime.clusters.test_fleet import SELECTED, manager
 from tests.runtime.objects import SPACE
@@ -58,6 +58,23 @@ def test_what_is_needed_elsewhere_is_listed_in_order() -> None:
     needed = permissions_elsewhere([Controller(Secret, reconcile, clusters="others", uses=uses)])
     assert needed == sorted(needed)
     assert {f"{each.verb} {each.resource}" for each in needed} >= {"delete configmaps", "watch secrets"}
+
+
+def test_what_is_watched_elsewhere_is_needed_in_its_namespaces() -> None:
+    async def reconcile(ctx: Context[Secret]) -> None: ...
+
+    def watching(kind: type[ConfigMap | Namespace], **options: Any) -> Controller[Secret]:
+        watch = Watches(kind, requests=lambda _: [], clusters="others", **options)
+        return Controller(Secret, reconcile, watches=[watch], namespaces=("shop",))
+
+    def needed(controller: Controller[Secret]) -> set[tuple[str, str]]:
+        return {(each.resource, each.namespace) for each in permissions_elsewhere([controller])}
+
+    assert needed(watching(ConfigMap)) == {("configmaps", "shop")}
+    assert needed(watching(ConfigMap, namespaces=("a", "b"))) == {("configmaps", "a"), ("configmaps", "b")}
+    assert needed(watching(Namespace)) == {("namespaces", "")}
+    declared = [Controller(Secret, reconcile, name=where, clusters=where) for where in ("home", "others", "all")]
+    assert [controller.name for controller in at_home(declared)] == ["home", "all"]
 
 
 async def test_no_reconcile_begins_elsewhere_before_what_it_depends_on(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -268,3 +268,19 @@ def test_numbers_and_flags_are_read_as_such() -> None:
 def test_something_huge_is_refused() -> None:
     with pytest.raises(ConfigError, match="larger than"):
         confined_config(b" " * (MAX_BYTES + 1), "Secret a")
+
+
+def test_a_file_that_goes_while_it_is_read_is_unusable_and_the_others_stay(tmp_path: Path) -> None:
+    (tmp_path / "east.yaml").write_text(kubeconfig())
+    (tmp_path / "west.yaml").symlink_to(tmp_path / "absent")
+    known = KubeconfigFolder(tmp_path)._look()
+    assert isinstance(known["east"], Connection)
+    assert isinstance(known["west"], Unusable)
+    assert "west.yaml cannot be read: No such file" in known["west"].reason
+
+
+async def test_who_stops_following_secrets_leaves_no_cache_behind(client: Client) -> None:
+    clusters = KubeconfigSecrets(SPACE).clusters(client)
+    assert await anext(clusters) == {}
+    await clusters.aclose()  # type: ignore[attr-defined]
+    assert not [task for task in asyncio.all_tasks() if "clusters' Secrets" in task.get_name()]
