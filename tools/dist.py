@@ -8,18 +8,24 @@ runs a test, and every file of the package is there.
 from __future__ import annotations
 
 import json
+import os
+import re
 import subprocess
 import sys
 import tarfile
 import tempfile
 import venv
 import zipfile
+from collections.abc import Collection
 from pathlib import Path
 
 from tools import sbom
 
 ROOT = Path(__file__).parents[1]
 LOCKED = ROOT / "deploy" / "constraints.txt"
+DEVELOPMENT = ROOT / "constraints.txt"
+PYTEST = ("iniconfig", "packaging", "pluggy", "pygments", "pytest")
+"""pytest and what it needs."""
 STARTED_WITHIN = 60
 
 
@@ -79,8 +85,10 @@ def _try(wheel: Path, folder: Path) -> None:
     version = subprocess.run([konverge, "--version"], check=True, capture_output=True, text=True).stdout.strip()
     if version != f"konverge {wheel.name.split('-')[1]}":
         raise SystemExit(f"{wheel.name} says that it is {version}")
+    # Not among the clusters of whoever builds this: one of them may have the same name.
+    own = {**os.environ, "XDG_STATE_HOME": str(folder / "state")}
     up = [konverge, "up", "--output", "json", "--kubeconfig", str(folder / "kubeconfig")]
-    with subprocess.Popen(up, cwd=folder, stdout=subprocess.PIPE, text=True) as cluster:
+    with subprocess.Popen(up, cwd=folder, env=own, stdout=subprocess.PIPE, text=True) as cluster:
         try:
             assert cluster.stdout is not None
             facts = json.loads(cluster.stdout.readline() or "{}")
@@ -90,10 +98,24 @@ def _try(wheel: Path, folder: Path) -> None:
         finally:
             cluster.terminate()
             cluster.wait(STARTED_WITHIN)
+    (folder / "pytest.txt").write_text(pinned(DEVELOPMENT.read_text(), PYTEST))
+    _call(*pip, "--require-hashes", "-r", str(folder / "pytest.txt"))
+    _call(konverge, "new", "trial", "--dir", str(folder / "trial"))
+    _call(str(python), "-m", "pytest", "-q", cwd=folder / "trial")
+    _say("the pytest plugin of the wheel runs the tests of a new project")
 
 
-def _call(*command: str) -> None:
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+def pinned(locked: str, names: Collection[str]) -> str:
+    """The lines of these packages in a lock file, with their hashes."""
+    entries = re.findall(r"^\S.*(?:\n[ \t].*)*\n?", locked, re.MULTILINE)
+    chosen = [entry for entry in entries if re.split(r"[=\[ ;]", entry, maxsplit=1)[0] in names]
+    if len(chosen) < len(names):
+        raise SystemExit(f"{DEVELOPMENT.name} does not have all of {', '.join(names)}: run `make lock`")
+    return "".join(chosen)
+
+
+def _call(*command: str, cwd: Path = ROOT) -> None:
+    done = subprocess.run(command, cwd=cwd, capture_output=True, text=True)
     if done.returncode:
         raise SystemExit(f"{' '.join(command)} failed:\n{done.stdout}{done.stderr}")
 

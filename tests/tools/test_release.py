@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from tools import changelog
+from tools import changelog, dist
 
 ROOT = Path(__file__).parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
@@ -66,6 +66,14 @@ def test_the_workflows_call_targets_that_exist() -> None:
         jobs = yaml.safe_load(path.read_text())["jobs"]
         commands = [step["run"] for job in jobs.values() for step in job["steps"] if "run" in step]
         assert set(re.findall(r"\bmake ([a-z-]+)", "\n".join(commands))) <= targets, path
+
+
+def test_what_a_release_is_tried_with_is_pinned_by_hash() -> None:
+    lines = dist.pinned(dist.DEVELOPMENT.read_text(), dist.PYTEST).splitlines()
+    assert [line.partition("==")[0] for line in lines if not line.startswith(" ")] == sorted(dist.PYTEST)
+    assert sum("--hash=sha256:" in line for line in lines) >= 2 * len(dist.PYTEST)
+    with pytest.raises(SystemExit, match="make lock"):
+        dist.pinned("pytest==1 \\\n    --hash=sha256:0\n", dist.PYTEST)
 
 
 def test_make_up_installs_no_development_tools() -> None:
