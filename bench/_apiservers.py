@@ -61,6 +61,7 @@ def konverge(*arguments: str) -> Iterator[Running]:
         kubeconfig, log = Path(folder) / "kubeconfig", Path(folder) / "log"
         command = [sys.executable, "-m", "konverge.cli.main", *arguments, "--kubeconfig", str(kubeconfig)]
         environment = {key: value for key, value in os.environ.items() if key != "PYTHONDONTWRITEBYTECODE"}
+        environment["XDG_STATE_HOME"] = folder  # a cluster of the user may have the same name
         began = time.monotonic()
         with log.open("wb") as errors:
             popen = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, env=environment)
