@@ -23,8 +23,7 @@ START_OF_KIND = 30.0
 TESTS = 1000
 OF_KIND = 10
 STARTS = 100
-START_WITHIN = 0.1
-"""Seconds of CPU time within which a test has a cluster of its own."""
+"""Tests that do nothing with their cluster; `bench cluster` has a bar for the start alone."""
 TIME, CPU, EACH = "tests with a cluster each, time", "tests with a cluster each, CPU", "one test with a cluster, CPU"
 START = "start and end of a test's cluster, CPU"
 
@@ -74,10 +73,6 @@ def run(quick: bool) -> Report:
         Figure(EACH, OURS, cpu / tests * 1e3, "ms"),
         Figure(START, OURS, start * 1e3, "ms"),
     ]
-    if start >= START_WITHIN:
-        report.failures.append(
-            f"a test has its cluster after {start * 1e3:.0f} ms; {START_WITHIN * 1e3:g} are promised"
-        )
     report.bars = [Bar(CPU, 1.0, text=f"{TESTS} tests here, {OF_KIND} there")]
     report.notes = [
         "the bar is on CPU time, which depends less on what else runs here; of kind both are the time of its starts",
