@@ -56,7 +56,7 @@ def said(run: Run) -> list[tuple[str, str]]:
 ALARM = [("medium", "configmaps default/a")]
 
 
-@pytest.mark.spec("K-55")
+@pytest.mark.spec("K-57")
 @pytest.mark.parametrize(
     ("spec", "container"),
     [
@@ -76,7 +76,7 @@ def test_pods_that_stay_as_they_are(spec: Obj, container: Obj) -> None:
     assert "configuration" in {alarm.oracle for alarm in judge(run, reference_of(run, run))}
 
 
-@pytest.mark.spec("K-55")
+@pytest.mark.spec("K-57")
 @pytest.mark.parametrize(
     ("spec", "container"),
     [
@@ -93,7 +93,7 @@ def test_what_a_pod_does_not_use(spec: Obj, container: Obj) -> None:
     assert said(run_of(spec, container)) == []
 
 
-@pytest.mark.spec("K-55")
+@pytest.mark.spec("K-57")
 def test_a_folder_that_somebody_reads_again_is_fine() -> None:
     folder = {"volumeMounts": [MOUNT]}
     beside = {**MOUNTED, "initContainers": [{"name": "config-reloader", "restartPolicy": "Always"}]}
@@ -116,7 +116,7 @@ def test_a_folder_that_somebody_reads_again_is_fine() -> None:
         assert said(run) == ALARM
 
 
-@pytest.mark.spec("K-55")
+@pytest.mark.spec("K-57")
 def test_secrets_count_where_a_start_reads_them_and_nobody_is_told() -> None:
     variable = {"envFrom": [{"secretRef": {"name": "a"}}]}
     assert said(run_of({}, variable, kind="Secret")) == [("medium", "secrets default/a")]
@@ -126,7 +126,7 @@ def test_secrets_count_where_a_start_reads_them_and_nobody_is_told() -> None:
     assert said(run) == []
 
 
-@pytest.mark.spec("K-55")
+@pytest.mark.spec("K-57")
 def test_what_others_wrote_and_faults_do_not_count() -> None:
     folder = {"volumeMounts": [MOUNT]}
     run = run_of(MOUNTED, folder)
