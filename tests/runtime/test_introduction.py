@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from konverge.client import Client
-from konverge.objects.kinds.core_v1 import Secret
-from konverge.runtime import Context, Controller, Manager
-from konverge.runtime.introduction import program_source
+from konverge.objects.kinds.core_v1 import ConfigMap, Pod, Secret
+from konverge.runtime import Context, Controller, Manager, Settings, Use
+from konverge.runtime.introduction import introduce, program_source
 
 pytestmark = pytest.mark.spec("O-61")
 
@@ -26,6 +26,19 @@ async def test_the_address_of_the_health_server_is_a_line(client: Client, caplog
     manager = Manager(client, health_address=("127.0.0.1", 0)).add(Controller(Secret, nothing))
     async with manager.running():
         assert f"health is served at 127.0.0.1:{manager.health_port}\n" in caplog.text
+
+
+def test_a_controller_is_introduced_by_what_it_declares(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO, "konverge")
+    plain = Controller(Secret, nothing, name="plain")
+    more = Controller(
+        Secret, nothing, name="more", namespaces=("a", "b"), owns=[ConfigMap], uses=[Use(Pod, cached=True)]
+    )
+    introduce([plain, more], Settings(workers=3), "")
+    assert caplog.messages[:2] == [
+        "plain watches secrets in all namespaces; 3 workers",
+        "more watches secrets in namespaces a, b; owns configmaps; looks at pods; 3 workers",
+    ]
 
 
 @pytest.mark.parametrize(

@@ -180,6 +180,31 @@ async def test_after_leadership_was_lost_a_task_writes_nothing(server: ApiServer
     assert isinstance(outcomes[-1], LeadershipLost)
 
 
+async def test_after_leadership_was_lost_no_task_has_its_grace(server: ApiServer, client: Client) -> None:
+    network, times = Network(server), {}
+
+    async def works_on(ctx: TaskContext) -> None:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            times["ended"] = now()
+
+    manager = Manager(network.client, leader_election=ELECTION).add(Controller(Secret, note))
+    manager.add_task(works_on, grace=25)
+
+    async def live() -> None:
+        async with manager.running():
+            await asyncio.sleep(5)
+            network.cut()
+            times["cut"] = now()
+            await asyncio.sleep(3600)
+
+    with pytest.raises(LeadershipLost):
+        await live()
+    assert times["ended"] - times["cut"] <= ELECTION.timing.lease_duration
+    network.mend()
+
+
 async def test_a_task_has_its_grace_to_end_by_itself(client: Client) -> None:
     ended: list[float] = []
 
