@@ -67,3 +67,9 @@ async def test_what_is_given_takes_the_place_of_what_was_declared(client: Client
     assert given.config.cache.sync_timeout == 12
     async with given.running():
         assert (await client.get(Lease, "theirs", "default")).spec.holder_identity
+
+
+async def test_debug_pages_are_as_declared_unless_they_are_switched(client: Client) -> None:
+    for declared in (True, False):
+        assert Manager(debug=declared).bound_to(client).debug is declared
+        assert Manager(debug=declared).bound_to(client, debug=not declared).debug is not declared

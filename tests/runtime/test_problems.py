@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 from konverge.apiserver import ApiServer
-from konverge.client import Client, NotConnected, Static, TimedOut, Unauthorized
+from konverge.cache.spec import CacheSpec
+from konverge.client import Client, MalformedAnswer, NotConnected, Static, TimedOut, Unauthorized
 from konverge.objects import CustomResource, Model, crd
 from konverge.objects.kinds.apiextensions_v1 import CustomResourceDefinition
 from konverge.objects.kinds.core_v1 import ConfigMap, Secret
@@ -19,6 +20,7 @@ from konverge.runtime import Context, Controller, Manager, Use
 from konverge.runtime.caches import CacheNotSynced
 from konverge.runtime.config import CacheSettings, Configuration
 from konverge.runtime.manager import LeaderElection, MissingPermissions
+from konverge.runtime.problems import Problems
 from konverge.wire.errors import ConnectionLost, NotSent
 from konverge.wire.message import Request, Response, Stream, Transport
 
@@ -365,3 +367,12 @@ async def test_no_token_is_ever_logged(
     everything = caplog.text + repr(caught.value) + str(caught.value)
     assert TOKEN not in everything
     assert server.token not in everything
+
+
+def test_a_problem_of_one_cache_is_not_taken_for_one_of_the_server() -> None:
+    problems = Problems("https://k", optional=frozenset())
+    secrets, maps = (CacheSpec(resource=kind.resource) for kind in (Secret, ConfigMap))
+    texts = {problems._describe(spec, MalformedAnswer("no JSON")).text for spec in (secrets, maps)}
+    assert texts == {f"{name} cannot be read: no JSON; trying again" for name in ("secrets", "configmaps")}
+    causes = [problems._describe(spec, NotConnected("refused")).cause for spec in (secrets, maps)]
+    assert causes == ["server", "server"], "of which there is one line"

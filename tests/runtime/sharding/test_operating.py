@@ -11,6 +11,7 @@ from konverge.apiserver import ApiServer
 from konverge.client import Client, MergePatch, NotConnected
 from konverge.objects.kinds.coordination_v1 import Lease
 from konverge.runtime import Manager
+from konverge.runtime.election import Timing
 from konverge.runtime.elector import LeadershipLost
 from konverge.runtime.manager import LeaderElection
 from konverge.runtime.sharding import Sharding
@@ -172,6 +173,15 @@ async def test_a_plugin_that_fails_in_its_own_way_costs_an_attempt(server: ApiSe
     assert all(shares)
     await first.end()
     await second.end()
+
+
+async def test_all_leases_of_a_group_have_its_timing(server: ApiServer, client: Client) -> None:
+    process = Process(server, "first", timing=Timing(lease_duration=60, renew_deadline=40, retry_period=5))
+    await asyncio.sleep(10)
+    leases = {lease.metadata.name: lease.spec for lease in (await client.list(Lease, SPACE)).items}
+    own = process.manager.shares.replica.leases.own  # type: ignore[union-attr]
+    assert (leases[own].lease_duration_seconds, leases["op"].lease_duration_seconds) == (60, 60)
+    await process.end()
 
 
 async def test_who_ends_releases_its_lease(server: ApiServer, client: Client) -> None:
