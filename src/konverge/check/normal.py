@@ -15,7 +15,7 @@ from typing import Any
 
 import msgspec
 
-from konverge.check.differences import Masks, differences
+from konverge.check.differences import ABSENT, Masks, differences
 from konverge.check.folding import folded
 from konverge.check.model import Obj, Run
 
@@ -174,9 +174,13 @@ def _is_count(resource: str, path: str, one: Any, other: Any) -> bool:
     It says how often something was written, and no two runs write equally often.
     """
     noted = _NOTED.fullmatch(path)
-    if noted is None or not all(isinstance(value, str) and value.isdigit() for value in (one, other)):
+    if noted is None or not all(
+        value == ABSENT or (isinstance(value, str) and value.isdigit()) for value in (one, other)
+    ):
         return False
-    return bool(_VERSIONS.fullmatch(noted[2])) or (resource == "pods" and noted[1] == "annotations")
+    if _VERSIONS.fullmatch(noted[2]):
+        return True  # also where only one has it: some note it when they write a second time
+    return resource == "pods" and noted[1] == "annotations" and ABSENT not in (one, other)
 
 
 def counted(key: str, objects: list[Obj], *, derived: bool) -> int:

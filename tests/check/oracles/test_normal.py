@@ -100,3 +100,6 @@ def test_versions_that_objects_note_are_not_compared(key: str, where: str, name:
 
     assert (compared(key, noted("17"), noted("23"), Masks(), derived=False) == []) is same
     assert compared(key, noted("17"), noted("a"), Masks(), derived=False) != []
+    unnoted = {"metadata": {"name": "a", where: {}}}
+    absent = compared(key, unnoted, noted("23"), Masks(), derived=False)
+    assert (absent == []) is (same and not key.startswith("pods"))
