@@ -22,7 +22,7 @@ from konverge.wire.message import Response
 
 PARALLEL = 16
 FRESH = 2.0
-"""Seconds for which an overview is shown again to the same caller; and never less than three times what it cost."""
+"""Seconds for which an overview is shown again to the same caller; and never less than five times what it cost."""
 SHOWN = 200
 """Causes that are shown."""
 _KEPT = "overview"
@@ -44,7 +44,7 @@ async def overview(call: Call) -> Response:
             began = clock.monotonic()
             view = await _read(call.client)
             cost = clock.monotonic() - began
-            known = kept[_KEPT] = _Kept(view, clock.monotonic() + max(FRESH, 3 * cost))
+            known = kept[_KEPT] = _Kept(view, clock.monotonic() + max(FRESH, 5 * cost))
     return json_answer(known.view)
 
 
