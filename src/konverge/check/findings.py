@@ -149,15 +149,15 @@ class Findings:
         """The worst first; of those, what is seen in more runs."""
 
         def key(group: Group) -> tuple[int, int]:
-            evidence = self._groups[group]
-            return SEVERITIES.index(evidence[0].first.severity), -len(evidence)
+            return _severity(self.evidence(group)[0]), -len(self._groups[group])
 
         return sorted(self._groups, key=key)
 
     def evidence(self, group: Group) -> list[Evidence]:
-        """The shortest first: with the fewest perturbations and steps."""
+        """The worst first; of those the shortest: with the fewest perturbations and steps."""
         return sorted(
-            self._groups[group], key=lambda item: (len(item.task.plan.perturbations), len(item.run.checkpoints))
+            self._groups[group],
+            key=lambda item: (_severity(item), len(item.task.plan.perturbations), len(item.run.checkpoints)),
         )
 
     def finding(self, group: Group) -> Finding:
@@ -172,6 +172,10 @@ class Findings:
             details=tuple(details(every)),
             after=min(item.after for item in every),
         )
+
+
+def _severity(evidence: Evidence) -> int:
+    return SEVERITIES.index(evidence.first.severity)
 
 
 def described(evidence: Evidence, names: Names) -> str:

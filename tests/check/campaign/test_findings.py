@@ -120,6 +120,18 @@ def test_evidence_ends_with_the_step_of_its_alarm() -> None:
     assert names(Plan("crash", CRASH.perturbations * 2), "create") == list(NAMES)  # the second may come later
 
 
+@pytest.mark.spec("K-45")
+def test_a_finding_is_as_bad_as_the_worst_run_that_shows_it() -> None:
+    findings = Findings(Names())
+    for name, severity in (("a", "low"), ("a", "high"), ("b", "medium")):
+        plan = Plan("crash", (Crash(Place("create", "/pods", "default", f"{name}-{severity}")),))
+        shown = alarm(f"services default/{name}", severity=severity)  # type: ignore[arg-type]
+        findings.add(task_of(plan), run_of(plan), Reference(run=run_of(plan), masks=Masks()), [shown])
+    assert [findings.finding(group).alarm.severity for group in findings.groups] == ["high", "medium"]
+    worst = findings.finding(findings.groups[0])
+    assert "a-high" in str(worst.task.plan), "its file shows the worst"
+
+
 def test_defects_of_our_own_are_one_group_whatever_pod_they_hit() -> None:
     one, other = (alarm("konverge", oracle="konverge", field=f"pod web-{name} is deleted by another") for name in "ab")
     assert group_of(one) == group_of(other)

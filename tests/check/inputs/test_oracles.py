@@ -83,11 +83,14 @@ def test_what_is_as_before_is_fine() -> None:
 
 
 @pytest.mark.spec("K-24")
-@pytest.mark.parametrize(("about", "severity"), [("spec.annotations", "high"), ("spec.color", "medium")])
-def test_an_annotation_of_a_template_is_high_if_it_was_asked_for(about: str, severity: str) -> None:
+@pytest.mark.parametrize(
+    ("about", "first", "severity"),
+    [("spec.annotations", {}, "high"), ("spec.color", {}, "medium"), ("spec.annotations", {"checksum": "4"}, "medium")],
+)
+def test_an_annotation_of_a_template_is_high_if_it_was_asked_for(about: str, first: Obj, severity: str) -> None:
     before, after = (
         child("apps/statefulsets", spec={"template": {"metadata": {"annotations": {"a": "1", **more}}}})
-        for more in ({}, {"checksum": "5"})
+        for more in (first, {"checksum": "5"})
     )
     run = there_and_back([before], [after], about)
     assert [item[0] for item in said(path_dependence, run)] == [severity]

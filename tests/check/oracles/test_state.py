@@ -162,12 +162,14 @@ def test_a_reference_that_is_held_by_what_passed_unseen_is_not_compared() -> Non
 def test_what_others_asked_for_counts_less_and_claims_least() -> None:
     pods = {"pods db-0": pod("db-0"), "pods db-1": pod("db-1")}
     claims = {f"persistentvolumeclaims {name}": {"metadata": {"name": name}} for name in ("d-0", "d-1")}
-    more = {KEY: stateful_set(2), **pods, **claims}
+    kept = {"secrets default/key-1": {"metadata": {"name": "key-1"}}}  # its owner was taken from it
+    more = {KEY: stateful_set(2), **pods, **claims, **kept}
     fewer = {key: obj for key, obj in more.items() if not key.endswith("-1")} | {KEY: stateful_set(1)}
-    sane, edited = reference(fewer), run(more, seed=1)
+    sane, edited = reference(fewer), run(more, seed=1, made=(KEY, *kept))
     edited.plan = Plan("edits")
     said = {alarm.object: alarm.severity for alarm in state(edited, sane) if alarm.field in ("", "spec.replicas")}
-    assert said == {KEY: "medium", "pods db-1": "medium", "persistentvolumeclaims d-1": "low"}
+    medium = dict.fromkeys((KEY, "pods db-1", *kept), "medium")
+    assert said == {**medium, "persistentvolumeclaims d-1": "low"}
     edited.plan = Plan("crash")
     assert {alarm.severity for alarm in state(edited, sane) if alarm.field in ("", "spec.replicas")} == {"high"}
     gone = run(fewer, seed=1)

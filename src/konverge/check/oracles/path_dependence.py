@@ -116,8 +116,9 @@ def _short(value: object) -> str:
 
 def severity(difference: Difference, step: Step, about: str = "") -> Severity:
     """A field that an operator decides is high; pods that stay behind are medium; volumes and texts of a status low."""
-    key, path, _, _ = difference
+    key, path, expected, actual = difference
     named = about.rpartition(".")[2].partition("[")[0]
+    asked = bool(named) and named in path and ABSENT in (expected, actual)  # else it is the operator's own, and changed
     resource = key.partition(" ")[0]
     if resource in ("persistentvolumeclaims", "persistentvolumes") or is_own(key, step):
         return "low"  # volumes outlive what used them; the custom resource's own status is judged by others
@@ -127,7 +128,7 @@ def severity(difference: Difference, step: Step, about: str = "") -> Severity:
         return "medium"
     if not path and resource == "secrets":
         return "low"  # often kept on purpose: what it holds was given to others
-    if ("metadata.annotations" in path and (not named or named not in path)) or (not path and resource == "configmaps"):
+    if ("metadata.annotations" in path and not asked) or (not path and resource == "configmaps"):
         return "medium"
     return "high"
 

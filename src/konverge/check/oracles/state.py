@@ -43,10 +43,10 @@ def state(run: Run, reference: Reference) -> Iterator[Alarm]:
 
 
 def _after_edit(alarm: Alarm) -> Alarm:
-    """Others asked for it, and it is not repaired; claims outlive whoever needed them."""
+    """Others asked for it, and it is not repaired: what they took from its owner outlives it, and so do claims."""
     if alarm.object.startswith("persistentvolumeclaims ") and not alarm.field and alarm.actual:
         return msgspec.structs.replace(alarm, severity="low")
-    more = alarm.object.startswith("pods ") and not alarm.field and bool(alarm.actual)
+    more = not alarm.field and bool(alarm.actual) and (not alarm.expected or alarm.object.startswith("pods "))
     return (
         msgspec.structs.replace(alarm, severity="medium")
         if alarm.severity == "high" and (alarm.field or more)
