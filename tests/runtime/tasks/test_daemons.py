@@ -11,7 +11,7 @@ import pytest
 from konverge import clock
 from konverge.apiserver import ApiServer
 from konverge.client import Client, MergePatch, NotFound
-from konverge.objects.kinds.core_v1 import ConfigMap
+from konverge.objects.kinds.core_v1 import ConfigMap, Event
 from konverge.observe.exposition import render
 from konverge.runtime import Context, Controller, LeadershipLost, Manager, Reconciler, TerminalError
 from konverge.runtime.manager import LeaderElection
@@ -421,3 +421,17 @@ async def test_after_any_faults_exactly_the_present_objects_have_a_daemon(
         present = {item.metadata.uid for item in await client.list(Feed, SPACE) if item.spec.url != "off"}
         assert lives.uids == present
         assert not [item for item in await client.list(Feed, SPACE) if item.metadata.deletion_timestamp]
+
+
+async def test_a_daemon_may_report_about_its_object_and_others(client: Client) -> None:
+    async def follow(ctx: DaemonContext[Feed]) -> None:
+        ctx.event("Lost", "the feed is away", type="Warning")
+        ctx.event("Seen", "it was seen", about=other)
+
+    await install(client)
+    other = await client.create(config_map("other"))
+    await client.create(feed("a"))
+    async with Manager(client).add(Controller(Feed, daemons=[Daemon(follow)])).running():
+        await asyncio.sleep(5)
+    events = {(e.type, e.reason, e.involved_object.name) for e in (await client.list(Event, SPACE)).items}
+    assert events == {("Warning", "Lost", "a"), ("Normal", "Seen", "other")}
