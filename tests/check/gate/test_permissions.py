@@ -43,7 +43,7 @@ def asking(*targets: str) -> Run:
 
     async def performed() -> Run:
         async with Cluster(nodes=0) as cluster:
-            token = await prepare(cluster.client, setup)
+            token = await prepare(cluster, setup)
             await cluster.settle()
             return await perform(task, Small(ask), VirtualRest(), cluster, token)
 
