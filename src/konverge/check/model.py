@@ -44,9 +44,7 @@ class Place(msgspec.Struct, frozen=True, order=True):
     occurrence: int = 1
 
     def __str__(self) -> str:
-        number = f" (occurrence {self.occurrence})" if self.occurrence > 1 else ""
-        where = f"{self.namespace}/{self.name}" if self.namespace else self.name
-        return f"{self.verb} {self.resource.removeprefix('/')} {where}{number}"
+        return f"{self.verb} {_shown(self)}"
 
 
 class Moment(msgspec.Struct, frozen=True, order=True):
@@ -60,10 +58,12 @@ class Moment(msgspec.Struct, frozen=True, order=True):
     occurrence: int = 1
 
     def __str__(self) -> str:
-        number = f" (occurrence {self.occurrence})" if self.occurrence > 1 else ""
-        where = f"{self.namespace}/{self.name}" if self.namespace else self.name
-        changed = f" ({self.change})" if self.change else ""
-        return f"{self.type} {self.resource.removeprefix('/')} {where}{changed}{number}"
+        return f"{self.type} {_shown(self, f' ({self.change})' if self.change else '')}"
+
+
+def _shown(item: Place | Moment, changed: str = "") -> str:
+    number = f" (occurrence {item.occurrence})" if item.occurrence > 1 else ""
+    return f"{Ref(item.resource, item.namespace, item.name)}{changed}{number}"
 
 
 # ------------------------------------------------------------------ what is done to the operator
