@@ -43,8 +43,9 @@ class Evidence:
         self, task: Task, run: Run, reference: Reference, alarms: Sequence[Alarm], *, after: float = 0.0
     ) -> None:
         """`after`: seconds of the search."""
-        self.task, self.run, self.reference, self.after = task, run, reference, after
+        self.run, self.reference, self.after = run, reference, after
         self.alarms = in_order(alarms, run)
+        self.task = _up_to(task, run, self.first) if self.alarms else task
 
     @property
     def first(self) -> Alarm:
