@@ -51,7 +51,8 @@ def web() -> dict[str, Any]:
 
 
 async def replace_in_editor(page: Page, old: str, new: str) -> None:
-    """Select a text in the editor as a mouse would, and type another."""
+    """Select a text in the editor as a mouse would, and type another, once it can be edited."""
+    await page.until("Boolean(document.querySelector('.editor').shadowRoot.activeElement)")
     await page.run(f"""(() => {{
       const content = {EDITOR};
       content.focus();
