@@ -2,7 +2,7 @@ import { render } from "preact";
 import { App } from "./app";
 import { signedOut } from "./api/http";
 import { signInError } from "./pages/signIn";
-import { applyTheme, signIn, start } from "./state";
+import { applyTheme, replaceAddress, signIn, start } from "./state";
 import { language, setLanguage } from "./texts";
 import "./style/base.css";
 import "./style/shell.css";
@@ -16,7 +16,7 @@ render(<App />, document.getElementById("app")!);
 // A link of `konverge up` or `konverge console`: its code is used once, and leaves the address at once.
 const code = /^#sign-in=([\w-]+)$/.exec(location.hash);
 if (code) {
-  history.replaceState(null, "", location.pathname);
+  replaceAddress("#/");
   signIn({ code: code[1] }).catch((error: unknown) => {
     signInError.value = error;
     signedOut.value = true;

@@ -38,6 +38,20 @@ def config_map(name: str, **labels: str) -> ConfigMap:
 
 
 @pytest.mark.spec("C-26")
+async def test_a_link_signs_in_once_and_leads_to_the_overview(tmp_path: Path) -> None:
+    async with a_console(tmp_path) as (office, browser, url):
+        link = f"{url}/#sign-in={office.links.code(office.server.token)}"
+        page = await Page.open(browser)
+        await page.loaded(link, "document.querySelector('.overview')")
+        assert "sign-in" not in await page.run("location.href")
+        await page.run("document.querySelector('#out').click()")
+        await page.until(SIGN_IN)
+        other = await Page.open(browser)
+        await other.loaded(link, "document.querySelector('[role=alert].problem')")
+        assert "was used" in await other.text("[role=alert].problem")
+
+
+@pytest.mark.spec("C-26")
 async def test_a_bad_token_is_refused_and_a_session_that_ends_leads_back_to_its_place(tmp_path: Path) -> None:
     async with a_console(tmp_path) as (office, browser, url):
         await office.admin.create(config_map("settings"))
