@@ -22,6 +22,7 @@ const ObjectPage = lazy(() => import("./pages/object").then((module) => module.O
 const Simulation = lazy(() => import("./pages/simulation").then((module) => module.Simulation));
 const OperatorPage = lazy(() => import("./pages/operator").then((module) => module.OperatorPage));
 const CreateNacos = lazy(() => import("./pages/createNacos").then((module) => module.CreateNacos));
+const NewObject = lazy(() => import("./pages/newObject").then((module) => module.NewObject));
 
 function Page({ at }: { at: Route }) {
   switch (at.page) {
@@ -31,6 +32,7 @@ function Page({ at }: { at: Route }) {
     case "simulation": return <Simulation />;
     case "operator": return <OperatorPage key={at.name} name={at.name} />;
     case "create": return <CreateNacos />;
+    case "new": return <NewObject key={`${at.group}/${at.resource}`} at={at} />;
     case "missing": return <h1>{t("app.missing")}</h1>;
   }
 }

@@ -9,7 +9,7 @@ import pytest
 from konverge.check.report import html
 from tests.check.report.outcomes import PASSWORD, outcome
 from tests.real.browser import Page, a_browser, program
-from tests.real.test_console import addresses, console_errors
+from tests.real.console_pages import addresses, console_errors
 
 pytestmark = [pytest.mark.spec("K-53"), pytest.mark.blocking("a browser beside us"), pytest.mark.limit(240)]
 

@@ -38,6 +38,7 @@ ADDRESSES = {
     f"{SETTINGS}?tab=story": "document.querySelector('.story, .problem')",
     f"{SETTINGS}?tab=yaml": "document.querySelector('.editor')?.shadowRoot?.querySelector('.cm-line')",
     f"{SETTINGS}?tab=events": "document.querySelector('#panel .quiet')",
+    "#/new/-/v1/configmaps": "document.querySelector('.editor')?.shadowRoot?.querySelector('.cm-content')",
     "#/create/nacos": "document.querySelector('.create')",
     "#/p/nacos": "document.querySelector('.operator .quiet')",
     "#/simulation": "document.querySelector('main h1')",

@@ -95,6 +95,36 @@ async def test_yaml_is_edited_checked_by_a_dry_run_and_applied(tmp_path: Path) -
         assert console_errors(browser) == []
 
 
+@pytest.mark.spec("C-23")
+async def test_an_object_of_any_kind_is_created_from_yaml_after_a_dry_run(tmp_path: Path) -> None:
+    async with a_console(tmp_path) as (office, browser, url):
+        page = await signed_in(browser, url, office.server.token)
+        await visit(page, "#/k/apps/v1/deployments?namespace=default", "document.querySelector('.page-head a.button')")
+        await page.run("document.querySelector('.page-head a.button').click()")
+        await page.until(f"{EDITOR}?.innerText.includes('template:')")  # what the schema requires is there
+        check = "document.querySelector('.bar button.main').click()"
+        await page.run(check)
+        await page.until("document.querySelector('[role=alert].problem')")
+        assert "name or generateName is required" in await page.text("[role=alert].problem")  # the server's own words
+        manifest = (
+            "{apiVersion: apps/v1, kind: Deployment, metadata: {name: web}, "
+            "spec: {selector: {matchLabels: {app: web}}, "
+            "template: {metadata: {labels: {app: web}}, spec: {containers: [{name: main, image: app}]}}}}"
+        )
+        await page.run(f"{EDITOR}.focus()")
+        await page.run(f"getSelection().selectAllChildren({EDITOR})")
+        await page.run("new Promise((done) => requestAnimationFrame(() => setTimeout(done)))")
+        await page.type(manifest)
+        await page.run(check)
+        await page.until(shows("progressDeadlineSeconds", "dialog .difference"))  # a default of the server
+        assert (await office.admin.list(Deployment, "default")).items == []  # a dry run only
+        await press_button(page, "Create")
+        await page.until("location.hash.startsWith('#/o/apps/v1/deployments/default/web')")
+        assert (await office.admin.get(Deployment, "web", "default")).spec.replicas == 1
+        # Chromium joins lines that are typed over by a style of its own, which the policy blocks; nothing is lost.
+        assert [error for error in console_errors(browser) if "Applying inline style" not in error] == []
+
+
 async def test_an_edit_of_what_others_changed_meanwhile_is_refused_and_kept(tmp_path: Path) -> None:
     async with a_console(tmp_path) as (office, browser, url):
         await office.admin.create(settings())

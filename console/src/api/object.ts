@@ -127,3 +127,10 @@ export async function replaceWith(place: Place, yaml: string, dryRun: boolean): 
   const response = await send(address, { method: "PUT", text: { type: "application/yaml", content: yaml } });
   return response.json() as Promise<KubeObject>;
 }
+
+/** Create an object from a text of YAML; the answer is the object as the server has it, or would have it. */
+export async function createFrom(place: Place, yaml: string, dryRun: boolean): Promise<KubeObject> {
+  const address = withQuery(apiPath(place), { dryRun: dryRun ? "All" : "", fieldManager: "konverge-console", fieldValidation: "Strict" });
+  const response = await send(address, { method: "POST", text: { type: "application/yaml", content: yaml } });
+  return response.json() as Promise<KubeObject>;
+}

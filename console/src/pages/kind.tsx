@@ -76,7 +76,8 @@ function Listing({ at, kind }: { at: At; kind: Kind }) {
         <span class={`connection ${connection}`} role="status">{t(`table.${connection}` as Key)}</span>
         <span class="quiet">{t("table.count", { count: rows.length, all: state.rows.rows.size })}</span>
         <span class="gap" />
-        {form && <a class="button main" href={formatRoute({ page: "create", form })}>{t("table.create")}</a>}
+        {form ? <a class="button main" href={formatRoute({ page: "create", form })}>{t("table.create")}</a>
+          : kind.verbs.includes("create") && <a class="button" href={formatRoute({ page: "new", group: kind.group, version: kind.version, resource: kind.resource, namespace: at.namespace })}>{t("table.create")}</a>}
       </header>
       <form class="filters" role="search" onSubmit={(event) => event.preventDefault()}>
         {kind.namespaced && <NamespacePicker chosen={at.namespace} choose={(namespace) => change({ namespace })} />}

@@ -5,6 +5,7 @@ export type Route =
   | { page: "kind"; group: string; version: string; resource: string; namespace: string; search: string; labels: string }
   | { page: "object"; group: string; version: string; resource: string; namespace: string; name: string; tab: string }
   | { page: "create"; form: string }
+  | { page: "new"; group: string; version: string; resource: string; namespace: string }
   | { page: "operator"; name: string }
   | { page: "simulation" }
   | { page: "missing" };
@@ -39,6 +40,10 @@ export function parseRoute(hash: string): Route {
     return { page: "object", group: given(group), version, resource, namespace: given(namespace), name, tab: options.get("tab") ?? "" };
   }
   if (parts[0] === "create" && parts.length === 2) return { page: "create", form: parts[1] };
+  if (parts[0] === "new" && parts.length === 4) {
+    const [, group, version, resource] = parts;
+    return { page: "new", group: given(group), version, resource, namespace: options.get("namespace") ?? "" };
+  }
   if (parts[0] === "p" && parts.length === 2) return { page: "operator", name: parts[1] };
   if (parts[0] === "simulation") return { page: "simulation" };
   return { page: "missing" };
@@ -61,6 +66,8 @@ export function formatRoute(route: Route): string {
       return withOptions(`#/o/${part(route.group || NONE)}/${part(route.version)}/${part(route.resource)}/${part(route.namespace || NONE)}/${part(route.name)}`,
         { tab: route.tab });
     case "create": return `#/create/${part(route.form)}`;
+    case "new":
+      return withOptions(`#/new/${part(route.group || NONE)}/${part(route.version)}/${part(route.resource)}`, { namespace: route.namespace });
     case "operator": return `#/p/${part(route.name)}`;
     case "simulation": return "#/simulation";
     case "missing": return "#/missing";

@@ -86,3 +86,11 @@ export function forPeople<T>(object: T): T {
   if (copy.metadata) delete copy.metadata.managedFields;
   return copy as T;
 }
+
+/** The namespace that a text of YAML names in its metadata; empty where it cannot be seen. */
+export function namespaceIn(text: string): string {
+  const block = /^metadata:[ \t]*\n((?:[ \t]+.*\n?|[ \t]*\n)*)/m.exec(text)?.[1] ?? "";
+  const indent = /^[ \t]+/.exec(block)?.[0] ?? "  ";
+  const line = block.split("\n").find((entry) => entry.startsWith(`${indent}namespace:`));
+  return (line ?? "").slice(indent.length + "namespace:".length).replace(/\s#.*$/, "").trim().replace(/^(["'])(.*)\1$/, "$2");
+}

@@ -24,9 +24,25 @@ export function Summary({ kind, object }: TabProps) {
         [t("object.labels"), metadata.labels ? <Labels labels={metadata.labels} kind={kind} namespace={metadata.namespace} /> : null],
       ]} />
       {page && <Cards cards={page.cards} object={object} />}
+      <Reach object={object} />
       {object.kind === "Pod" && <Containers pod={object} />}
       {conditions.length > 0 && !page?.cards.some((card) => card.type === "conditions") && <Conditions conditions={conditions} />}
     </div>
+  );
+}
+
+/** How kubectl reaches a port of a pod or Service: a page of the console may not, so that no program runs as part of it. */
+function Reach({ object }: { object: KubeObject }) {
+  const name = object.metadata.name;
+  const ports: { port: number }[] = object.kind === "Service" && object.apiVersion === "v1" ? object.spec?.ports ?? []
+    : object.kind === "Pod" && object.apiVersion === "v1" ? (object.spec?.containers ?? []).flatMap((container: { ports?: { containerPort: number }[] }) => (container.ports ?? []).map((entry) => ({ port: entry.containerPort }))) : [];
+  if (!ports.length) return null;
+  const target = object.kind === "Service" ? `service/${name}` : `pod/${name}`;
+  return (
+    <section>
+      <h2>{t("summary.reach")}</h2>
+      <p><code>kubectl port-forward -n {object.metadata.namespace} {target} {ports.map((entry) => entry.port).join(" ")}</code></p>
+    </section>
   );
 }
 

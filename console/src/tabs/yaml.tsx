@@ -1,14 +1,14 @@
 // The object as YAML: read it, edit it with the schema's help, see what the server would change, apply it.
 
-import { useEffect, useMemo, useState } from "preact/hooks";
+import { useMemo, useState } from "preact/hooks";
 import { ApiError } from "../api/http";
 import { replaceWith } from "../api/object";
-import { openApi } from "../api/openapi";
 import { notify, Problem } from "../parts/basics";
 import { Difference } from "../parts/differences";
 import { Dialog } from "../parts/dialog";
 import { Editor } from "../parts/editor";
-import { helpAt, offersAt, schemaOfKind, typeText, type OpenApi } from "../pure/schema";
+import { FieldHelp, useSchema } from "../parts/fieldHelp";
+import { helpAt, offersAt } from "../pure/schema";
 import { forPeople, toYaml } from "../pure/yaml";
 import type { TabProps } from "../pages/object";
 import { t } from "../texts";
@@ -19,11 +19,9 @@ export function YamlTab({ kind, object }: TabProps) {
   const [path, setPath] = useState<string[]>([]);
   const [error, setError] = useState<unknown>(null);
   const [proposal, setProposal] = useState<string | null>(null);
-  const [schemas, setSchemas] = useState<OpenApi>({});
   const current = useMemo(() => toYaml(managed ? object : forPeople(object)), [object, managed]);
   const place = { group: kind.group, version: kind.version, resource: kind.resource, namespace: object.metadata.namespace, name: object.metadata.name };
-  useEffect(() => { openApi(kind.apiVersion).then(setSchemas, () => setSchemas({})); }, [kind]);
-  const root = useMemo(() => schemaOfKind(schemas, kind.group, kind.version, kind.kind), [schemas, kind]);
+  const { schemas, root } = useSchema(kind);
 
   const attempt = async (work: () => Promise<void>) => {
     setError(null);
@@ -78,16 +76,5 @@ export function YamlTab({ kind, object }: TabProps) {
         </Dialog>
       )}
     </div>
-  );
-}
-
-const pathText = (path: string[]): string => path.join(".").replaceAll(".[]", "[]");
-
-function FieldHelp({ schemas, path, help }: { schemas: OpenApi; path: string[]; help: ReturnType<typeof helpAt> }) {
-  return (
-    <aside class="field-help" aria-label={t("yaml.help")}>
-      {path.length > 0 && <p><code>{pathText(help?.path ?? path)}</code> {help && <span class="quiet">{typeText(schemas, help.schema)}</span>}</p>}
-      <p>{path.length > 0 ? help?.schema.description ?? t("yaml.noHelp") : t("yaml.help")}</p>
-    </aside>
   );
 }
