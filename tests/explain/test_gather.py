@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from konverge.client import Call, Client, NotFound, Recording, Static
-from konverge.explain import Gatherer, Health
+from konverge.explain import Gatherer, Health, gather
 from konverge.sim import Cluster
 from tests.explain.samples import SPACE, create, deployment, obj, ref, stateful_set
 
@@ -166,3 +166,24 @@ async def test_everything_that_is_not_ready_comes_once_the_sickest_first() -> No
         ("Deployment big", Health.WAITING),
     ]
     assert [answer.sentence for answer in everywhere] == [answer.sentence for answer in answers]
+
+
+async def test_a_large_cluster_is_judged_beside_the_loop(monkeypatch: pytest.MonkeyPatch) -> None:
+    beside = []
+    in_a_thread = asyncio.to_thread
+
+    async def to_thread(work: Any, *parts: Any) -> Any:
+        beside.append(work)
+        return await in_a_thread(work, *parts)
+
+    async with Cluster(nodes=1) as cluster:
+        await create(cluster.client, stateful_set("db", storage_class="fast"))
+        await cluster.settle()
+        near = [answer.sentence for answer in await Gatherer(cluster.client).sick(SPACE)]
+        assert near
+        monkeypatch.setattr(asyncio, "to_thread", to_thread)
+        await Gatherer(cluster.client).sick(SPACE)
+        assert not beside
+        monkeypatch.setattr(gather, "ASIDE_FROM", 1)
+        assert [answer.sentence for answer in await Gatherer(cluster.client).sick(SPACE)] == near
+        assert len(beside) >= 3  # what is sick, what is needed to say why, and again

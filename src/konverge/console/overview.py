@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from dataclasses import dataclass
+from functools import partial
 
 from konverge import clock
 from konverge.client import Client, ClientError, Unauthorized
@@ -55,8 +56,7 @@ async def _read(client: Client) -> View:
         counting = group.create_task(_counts(client, served), name="konverge.console.counts")
         asking = group.create_task(gatherer.sick(), name="konverge.console.sick")
     counts, answers = counting.result(), asking.result()
-    explainer = Explainer(gatherer.world)
-    healths = _healths(explainer)
+    healths = await gatherer.aside(partial(_healths, Explainer(gatherer.world)))
     kinds = Kinds(gatherer)
     groups = grouped(answers)[:SHOWN]
     return {

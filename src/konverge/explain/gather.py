@@ -8,8 +8,9 @@ it selects, not all of them. Of Secrets, ConfigMaps and service accounts the met
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterable
+from functools import partial
+from typing import Any, NamedTuple, TypeVar
 
 from konverge import clock
 from konverge.client import Client, ClientError, Forbidden, MalformedAnswer, MethodNotAllowed, NotFound, Unauthorized
@@ -37,8 +38,12 @@ FEW = 8
 """Up to so many objects of a kind are asked for by name; more by a list."""
 MOST_KINDS = 300
 """Kinds of custom resources that are looked into for what an object may own."""
+ASIDE_FROM = 2_000
+"""Objects from which on a thread judges them: it takes seconds, for which a loop would serve no other."""
 LOG_LINES = 10
 LOG_BYTES = 16_384
+
+T = TypeVar("T")
 
 
 class Unreadable(NamedTuple):
@@ -96,13 +101,18 @@ class Gatherer:
         queries = [query for query in queries if query.resource.kind not in NOT_IN_OVERVIEWS]
         queries += [Query(resource, namespace) for resource in await self.custom_kinds()]
         await self.fetch([*queries, Query(EVENTS, namespace, fields="type=Warning")])
-        explainer = Explainer(self.world)
-        answers = [answer for answer in explainer.sick() if _is_inside(answer.ref, namespace)]
-        explainer = await self._explore([answer.ref for answer in answers], listed=True)
-        answers = [answer for answer in explainer.sick() if _is_inside(answer.ref, namespace)]
+        answers = await self.aside(Explainer(self.world).sick)
+        explainer = await self._explore(
+            [answer.ref for answer in answers if _is_inside(answer.ref, namespace)], listed=True
+        )
+        answers = [answer for answer in await self.aside(explainer.sick) if _is_inside(answer.ref, namespace)]
         for answer in answers:
             answer.unread = self.unread
         return answers
+
+    async def aside(self, judge: Callable[[], T]) -> T:
+        """The result of a function that looks at the whole world and changes nothing."""
+        return judge() if len(self.world) < ASIDE_FROM else await asyncio.to_thread(judge)
 
     async def explore(self, ref: Ref) -> Explainer:
         """Everything that belongs to an object's tree, read. Raises NotFound, Expired, and errors about the object."""
@@ -130,14 +140,11 @@ class Gatherer:
         """Ask for what the chains (or the trees) need, until they need nothing more."""
         for _ in range(PASSES):
             explainer = Explainer(self.world)
-            reached = [step.ref for root in roots for step in explainer.why(root).chain]
-            if tree:
-                reached += _tree_of(explainer, roots)
-            reached = list(dict.fromkeys(reached))
+            reached = await self.aside(partial(_reached, explainer, roots, tree))
             queries = [] if listed else [query for ref in reached for query in needs(ref, self.world)]
             queries += await self._custom_queries(explainer, reached, listed=listed)
             fresh = [query for query in dict.fromkeys(queries) if query not in self._done]
-            named = self._unresolved(explainer, reached)
+            named = await self.aside(partial(self._unresolved, explainer, reached))
             if not fresh and not named:
                 break
             await self.fetch(fresh)
@@ -334,6 +341,12 @@ def _slim(obj: Obj, resource: Resource, *, managed_fields: bool) -> None:
         mapping(obj, "status").pop("images", None)
     elif resource.kind == "CustomResourceDefinition":
         mapping(obj, "spec").pop("versions", None)
+
+
+def _reached(explainer: Explainer, roots: list[Ref], tree: bool) -> list[Ref]:
+    """What the chains (or the trees) lead to."""
+    reached = [step.ref for root in roots for step in explainer.why(root).chain]
+    return list(dict.fromkeys([*reached, *(_tree_of(explainer, roots) if tree else ())]))
 
 
 def _tree_of(explainer: Explainer, roots: list[Ref], most: int = 500) -> list[Ref]:
