@@ -58,7 +58,7 @@ async def test_a_cluster_is_created_watched_scaled_and_deleted_by_keyboard_alone
     async with up("--operators", "nacos", "--no-samples") as places, a_browser(tmp_path) as browser:
         page = await Page.open(browser)
         await page.loaded(places["console_link"], "document.querySelector('#out')")
-        assert await page.run("location.href") == places["console"] + "/"  # the code has left the address
+        assert await page.run("location.href") == places["console"] + "/#/"  # the code has left the address
         await page.until("document.querySelector('nav a[href=\"#/p/nacos\"]')")
         await page.tab_to("element.innerText === 'Nacos'")
         await page.press("Enter")

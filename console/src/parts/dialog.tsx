@@ -8,18 +8,20 @@ import { Problem } from "./basics";
 export function Dialog({ title, close, children, wide = false }: { title: string; close: () => void; children: ComponentChildren; wide?: boolean }) {
   const element = useRef<HTMLDialogElement>(null);
   const heading = useId();
+  const gone = useRef(false);
   useLayoutEffect(() => { // before the next key: it must not reach the page below
     const opener = document.activeElement as HTMLElement | null;
     const dialog = element.current!;
     if (!dialog.open) dialog.showModal();
     dialog.querySelector<HTMLElement>("[data-first]")?.focus();
     return () => {
+      gone.current = true; // its `close` event comes later, when another dialog may be open
       if (dialog.open) dialog.close();
       if (opener?.isConnected) opener.focus();
     };
   }, []);
   return (
-    <dialog ref={element} class={wide ? "wide" : ""} aria-labelledby={heading} onClose={close}
+    <dialog ref={element} class={wide ? "wide" : ""} aria-labelledby={heading} onClose={() => { if (!gone.current) close(); }}
       onClick={(event) => { if (event.target === element.current) close(); }}>
       <header><h2 id={heading}>{title}</h2><button type="button" class="plain" aria-label={t("app.close")} onClick={close}>×</button></header>
       {children}
