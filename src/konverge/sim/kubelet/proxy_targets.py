@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import random
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from konverge import clock
 from konverge.apiserver import status
 from konverge.apiserver.go.strconv import quote
 from konverge.sim.kubelet import forwarding
@@ -69,7 +69,7 @@ def of_service(call: Call) -> Target:  # upstream: ResourceLocation (pkg/registr
     ready = list(_endpoints(call, namespace, name, port))
     if not ready:
         raise _unavailable(f"no endpoints available for service {quote(name)}")
-    address, number = random.choice(ready)  # noqa: S311 - spreads load, keeps no secret
+    address, number = clock.rng().choice(ready)
     return Target(scheme == "https", address, number)
 
 
