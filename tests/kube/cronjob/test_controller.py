@@ -12,9 +12,10 @@ import pytest
 from konverge import ObjectMeta
 from konverge.client import Client, MergePatch
 from konverge.kube.cronjob import controller as cronjob
-from konverge.kube.cronjob.schedule import due, parse, stamp
+from konverge.kube.cronjob.schedule import due, stamp
 from konverge.kube.job import controller as jobs
 from konverge.objects.codec import from_dict
+from konverge.objects.cron import parse
 from konverge.objects.kinds.batch_v1 import CronJob, CronJobSpec, Job
 from konverge.objects.kinds.core_v1 import Event, Pod
 from konverge.sim.loop import EPOCH

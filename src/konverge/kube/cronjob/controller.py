@@ -16,20 +16,12 @@ from zoneinfo import ZoneInfoNotFoundError
 
 from konverge import clock
 from konverge.client import AlreadyExists, ClientError, Forbidden, NotFound
-from konverge.kube.cronjob import schedule as schedules
-from konverge.kube.cronjob.schedule import (
-    MANY_MISSED,
-    PADDING,
-    Due,
-    Schedule,
-    ScheduleError,
-    due,
-    stamp,
-    zone_of,
-)
+from konverge.kube.cronjob.schedule import MANY_MISSED, PADDING, Due, due, stamp, zone_of
 from konverge.kube.job.verdict import is_finished, is_true
 from konverge.kube.messages import message_of
+from konverge.objects import cron
 from konverge.objects.codec import from_dict, to_dict
+from konverge.objects.cron import Schedule, ScheduleError
 from konverge.objects.kinds.batch_v1 import CronJob, Job, JobSpec
 from konverge.objects.kinds.core_v1 import ObjectReference
 from konverge.objects.meta import ObjectMeta
@@ -73,7 +65,7 @@ def _schedule(ctx: Context[CronJob]) -> Schedule | None:
         message = f"CRON_TZ or TZ used in schedule {_quoted(text)} is not officially supported"
         ctx.warning("UnsupportedSchedule", f"{message}, see {where} for more details")
     try:
-        return schedules.parse(text, zone_of(ctx.obj))
+        return cron.parse(text, zone_of(ctx.obj))
     except ScheduleError as error:
         ctx.warning("UnparseableSchedule", f"unparseable schedule: {_quoted(text)} : {error}")
     except (ZoneInfoNotFoundError, ValueError, OSError) as error:
