@@ -18,7 +18,7 @@ from konverge.operators.wukong.children.cloudinit import cloud_init_for
 from konverge.operators.wukong.children.disks import claim_for, data_volume_for
 from konverge.operators.wukong.children.networks import nad_for, policy_for
 from konverge.operators.wukong.children.virtualmachine import services_for, virtual_machine_for
-from konverge.operators.wukong.resource import Wukong, WukongSnapshot, problems
+from konverge.operators.wukong.resource import Wukong, WukongSnapshot, WukongSnapshotSchedule, problems
 from tests.operators.wukong.specs import DISK, Spec, disk, net, spec, wukong
 
 pytestmark = pytest.mark.spec("W-01")
@@ -250,7 +250,7 @@ def _undescribed(schema: dict[str, Any], path: str) -> Iterator[str]:
             yield from _undescribed(inner, f"{path}.{name}")
 
 
-@pytest.mark.parametrize("kind", [Wukong, WukongSnapshot])
+@pytest.mark.parametrize("kind", [Wukong, WukongSnapshot, WukongSnapshotSchedule])
 def test_kubectl_explains_every_field(kind: Any) -> None:
     schema = crd_dict(kind)["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]
     assert [*_undescribed(schema["spec"], "spec"), *_undescribed(schema["status"], "status")] == []

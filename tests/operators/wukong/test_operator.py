@@ -25,7 +25,7 @@ from konverge.operators.wukong.kinds import (
 from konverge.operators.wukong.names import LABEL
 from konverge.operators.wukong.operator import OPERATOR, REFERS, controllers, refers_to
 from konverge.operators.wukong.options import NODE_INTERFACES, Options, from_environment, to_environment
-from konverge.operators.wukong.resource import AnyWukong, WukongSnapshot
+from konverge.operators.wukong.resource import AnyWukong, WukongSnapshot, WukongSnapshotSchedule
 from konverge.operators.wukong.steps.nodes import BRIDGES
 from konverge.runtime import Controller, Request
 from konverge.runtime.predicates import bind
@@ -76,9 +76,8 @@ def test_what_a_wukong_refers_to(given: Spec, expected: list[str]) -> None:
     assert referred(given) == expected
 
 
-def declared(options: Options | None = None, **more: Any) -> tuple[Controller[Any], Controller[Any]]:
-    first, second = controllers(options or Options(), **more)
-    return first, second
+def declared(options: Options | None = None, **more: Any) -> list[Controller[Any]]:
+    return controllers(options or Options(), **more)
 
 
 def requests(stage: Stage, obj: Any, options: Options | None = None) -> list[Request] | None:
@@ -156,7 +155,7 @@ def read(controller: Controller[Any]) -> set[Any]:
 
 
 def test_what_the_controllers_declare() -> None:
-    wukong, snapshot = declared(namespaces=("a", "b"))
+    wukong, snapshot, schedule = declared(namespaces=("a", "b"))
     assert (wukong.name, wukong.kind, wukong.namespaces) == ("wukong", AnyWukong, ("a", "b"))
     assert {owned.kind for owned in wukong.owned} == {
         VirtualMachine,
@@ -175,7 +174,10 @@ def test_what_the_controllers_declare() -> None:
     assert [owned.kind for owned in snapshot.owned] == [VirtualMachineSnapshot]
     assert read(snapshot) == {AnyWukong, VirtualMachine}
     assert snapshot.optional_kinds == {VirtualMachineSnapshot, VirtualMachine}
-    for controller in (wukong, snapshot):
+    assert (schedule.kind, schedule.namespaces) == (WukongSnapshotSchedule, ("a", "b"))
+    assert [watch.kind for watch in schedule.watched] == [WukongSnapshot]
+    assert read(schedule) == {AnyWukong, VirtualMachineSnapshot}
+    for controller in (wukong, snapshot, schedule):
         assert (controller.settings.workers, controller.settings.timeout) == (32, 60.0)
         assert controller.settings.max_retries == 0
     assert read(declared(ALLOWED)[0]) == {StorageClass, NodeNetworkState, Node, VirtualMachineSnapshot}

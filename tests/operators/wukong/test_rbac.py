@@ -30,9 +30,11 @@ def test_the_rules_are_those_of_the_facts_with_nothing_to_spare() -> None:
         "wukongs.vm.novasphere.dev": "get list patch watch",
         "wukongs/status.vm.novasphere.dev": "patch",
         "wukongs/finalizers.vm.novasphere.dev": "update",
-        "wukongsnapshots.vm.novasphere.dev": READ,
+        "wukongsnapshots.vm.novasphere.dev": "create delete get list watch",
         "wukongsnapshots/status.vm.novasphere.dev": "patch",
         "wukongsnapshots/finalizers.vm.novasphere.dev": "update",
+        "wukongsnapshotschedules.vm.novasphere.dev": READ,
+        "wukongsnapshotschedules/status.vm.novasphere.dev": "patch",
         "virtualmachines.kubevirt.io": ALL,
         "virtualmachineinstances.kubevirt.io": "delete get list watch",
         "virtualmachineinstances/pause.subresources.kubevirt.io": "update",
@@ -72,7 +74,11 @@ def test_the_catalogue_knows_it() -> None:
     assert "wukong" in SUMMARIES
     operator = find("wukong")
     names = [definition["metadata"]["name"] for definition in operator.definitions()]
-    assert names == ["wukongs.vm.novasphere.dev", "wukongsnapshots.vm.novasphere.dev"]
+    assert names == [
+        "wukongs.vm.novasphere.dev",
+        "wukongsnapshots.vm.novasphere.dev",
+        "wukongsnapshotschedules.vm.novasphere.dev",
+    ]
     assert {sample_object["kind"] for sample_object in operator.sample_objects()} >= {"Wukong", "WukongSnapshot"}
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+from datetime import UTC, datetime
 
 LABEL = "vm.novasphere.dev/wukong"
 """On every child, on the running instance and on its pod: the name of the Wukong."""
@@ -16,6 +17,14 @@ REQUESTED_SIZE = "vm.novasphere.dev/requested-size"
 """On a claim that has grown: the size that was requested. What it asks for itself may be more."""
 DELETE_PROTECTION = "kubevirt.io/vm-delete-protection"
 """KubeVirt's own label; while it is `True`, the machine is not deleted."""
+SCHEDULE = "vm.novasphere.dev/schedule"
+"""On a WukongSnapshot that a schedule made: the schedule's name."""
+SCHEDULED_BY = "vm.novasphere.dev/scheduled-by"
+"""The schedule's uid: a schedule deletes a snapshot with its own uid on it, and no other."""
+SCHEDULED_AT = "vm.novasphere.dev/scheduled-at"
+"""The start that it was made for."""
+KEEP = "vm.novasphere.dev/keep"
+"""With `true` on a WukongSnapshot, its schedule does not delete it."""
 
 CLOUD_INIT_VOLUME = "cloudinitdisk"
 SYSPREP_VOLUME = "sysprep"
@@ -53,6 +62,15 @@ def service(wukong: str, expose: str) -> str:
 def restore(wukong: str, snapshot: str) -> str:
     """One for each snapshot that a machine goes back to: the same name for the same snapshot."""
     return f"{wukong}-restore-{_digest(snapshot)[:10]}"
+
+
+def scheduled(schedule: str, start: datetime) -> str:
+    """Of the snapshot of a start: the same name for the same start, however often it is tried.
+
+    >>> scheduled("nightly", datetime(2026, 11, 16, 3, tzinfo=UTC))
+    'nightly-20261116030000'
+    """
+    return f"{schedule}-{start.astimezone(UTC):%Y%m%d%H%M%S}"
 
 
 def bridge(network: str) -> str:

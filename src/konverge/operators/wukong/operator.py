@@ -1,4 +1,4 @@
-"""The operator: two controllers, what leads to a reconcile of each, and what the command line needs to know.
+"""The operator: three controllers, what leads to a reconcile of each, and what the command line needs to know.
 
 Objects that a Wukong refers to by name are indexed, so that their change leads to a reconcile.
 """
@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 
 from konverge.cache.record import Meta, Record
+from konverge.cache.store import by_label
 from konverge.objects import Object, from_dict, from_json
 from konverge.objects.kinds.apiextensions_v1 import CustomResourceDefinition
 from konverge.objects.kinds.core_v1 import Node, PersistentVolumeClaim, Secret, Service
@@ -30,7 +31,8 @@ from konverge.operators.wukong.kinds import (
 from konverge.operators.wukong.options import Options, from_environment, to_environment
 from konverge.operators.wukong.protection import policies
 from konverge.operators.wukong.reconciler import WukongReconciler
-from konverge.operators.wukong.resource import FINALIZER, AnyWukong, Wukong, WukongSnapshot
+from konverge.operators.wukong.resource import FINALIZER, AnyWukong, Wukong, WukongSnapshot, WukongSnapshotSchedule
+from konverge.operators.wukong.schedules import SCHEDULES, ScheduleReconciler, schedule_of
 from konverge.operators.wukong.snapshots import SnapshotReconciler
 from konverge.operators.wukong.spec import WukongSpec
 from konverge.operators.wukong.steps.nodes import BRIDGES, bridges_of
@@ -173,12 +175,26 @@ def controllers(options: Options | None = None, *, namespaces: tuple[str, ...] =
             namespaces=namespaces,
             settings=_SETTINGS,
         ),
+        Controller(
+            WukongSnapshotSchedule,
+            ScheduleReconciler(options),
+            name="wukongsnapshotschedule",
+            watches=[Watches(WukongSnapshot, requests=schedule_of)],
+            uses=[
+                Use(WukongSnapshot, "get", "create", "delete"),
+                Use(AnyWukong, cached=True),
+                Use(VirtualMachineSnapshot, cached=True, optional=True),
+            ],
+            namespaces=namespaces,
+            indexes={WukongSnapshot: {SCHEDULES: by_label(names.SCHEDULE)}},
+            settings=_SETTINGS,
+        ),
     ]
 
 
 OPERATOR = Operator(
     name="wukong",
-    kinds=[Wukong, WukongSnapshot],
+    kinds=[Wukong, WukongSnapshot, WukongSnapshotSchedule],
     controllers=controllers,
     policies=policies,
     environment=to_environment,

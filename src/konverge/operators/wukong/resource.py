@@ -1,4 +1,4 @@
-"""The resources: `wukongs` and `wukongsnapshots` of vm.novasphere.dev, version v1alpha1, as classes.
+"""The resources: `wukongs`, `wukongsnapshots` and their schedules, of vm.novasphere.dev, version v1alpha1, as classes.
 
 `problems` applies the rules of these classes once more. The API server refuses what breaks them. A resource that got in
 under an older definition, or on a cluster that does not know some function of the rules, meets the same ones here, and
@@ -17,13 +17,16 @@ from konverge.objects import Column, CustomResource, Description, Model, Object,
 from konverge.objects.kinds.apiextensions_v1 import CustomResourceDefinition
 from konverge.operators.wukong.rules import broken, rule
 from konverge.operators.wukong.spec import WukongSpec
-from konverge.operators.wukong.status import SnapshotStatus, WukongStatus
+from konverge.operators.wukong.spec_schedule import ScheduleSpec
+from konverge.operators.wukong.status import ScheduleStatus, SnapshotStatus, WukongStatus
 from konverge.operators.wukong.texts import LABEL, ObjectName
 
 GROUP = "vm.novasphere.dev"
 FINALIZER = "wukong.novasphere.dev/finalizer"
 LONGEST_NAME = 60
 """The machine is called NAME-vm, and names of machines end at 63: they become labels and host names."""
+LONGEST_SCHEDULE = 48
+"""Its snapshots are called NAME-YYYYMMDDhhmmss, and the name is the value of a label."""
 _READY = '.status.conditions[?(@.type=="Ready")].status'
 
 
@@ -101,6 +104,32 @@ class WukongSnapshot(
     """A snapshot of all disks of a virtual machine."""
 
 
+class WukongSnapshotSchedule(
+    CustomResource[ScheduleSpec, ScheduleStatus],
+    group=GROUP,
+    version="v1alpha1",
+    short_names=["wkss"],
+    columns=[
+        Column("Wukong", ".spec.wukongName"),
+        Column("Schedule", ".spec.schedule"),
+        Column("Zone", ".spec.timeZone", priority=1),
+        Column("Suspend", ".spec.suspend", type="boolean"),
+        Column("Ready", _READY),
+        Column("Last", ".status.lastScheduleTime"),
+        Column("Next", ".status.nextScheduleTime"),
+        Column("Kept", ".status.snapshots", type="integer"),
+        Column("Age", ".metadata.creationTimestamp"),
+    ],
+    rules=[
+        Rule(
+            f"self.metadata.name.matches('{LABEL}') && size(self.metadata.name) <= {LONGEST_SCHEDULE}",
+            message=f"snapshots are called NAME-TIME: at most {LONGEST_SCHEDULE} lower-case letters, digits and '-'",
+        ),
+    ],
+):
+    """Snapshots of a virtual machine at the times of a schedule."""
+
+
 class AnyWukong(Object):
     """The same resource as the operator reads it: a spec that got past an older definition must not stop the watch."""
 
@@ -113,7 +142,7 @@ AnyWukong.resource = Wukong.resource
 
 def definitions() -> list[CustomResourceDefinition]:
     """What a cluster has to know before the first resource."""
-    return [crd(Wukong), crd(WukongSnapshot)]
+    return [crd(Wukong), crd(WukongSnapshot), crd(WukongSnapshotSchedule)]
 
 
 _NAMED = ("disks", "networks", "users", "gpus", "expose")

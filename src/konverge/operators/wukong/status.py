@@ -1,4 +1,4 @@
-"""What the operator says about a `Wukong` and about a `WukongSnapshot`, in fields and in conditions.
+"""What the operator says about a Wukong, a snapshot and a schedule of snapshots, in fields and in conditions.
 
 A condition's time moves with its status only; each says which generation it is about.
 """
@@ -140,5 +140,17 @@ class SnapshotStatus(Model):
     volumes: Annotated[list[str], Description("The disks that are in it.")] = []
     excluded_volumes: Annotated[list[str], Description("The disks that are not: their classes take no snapshots.")] = []
     indications: Annotated[list[str], Description("How it was taken: Online, GuestAgent, NoGuestAgent.")] = []
+    observed_generation: Annotated[int, Description("The spec that this is about.")] = 0
+    conditions: Annotated[list[Condition], ListType("map", "type"), Description("What is true of it, and why.")] = []
+
+
+class ScheduleStatus(Model):
+    """The state of a schedule."""
+
+    last_schedule_time: Annotated[Time | None, Description("The last start for which a snapshot was made.")] = None
+    next_schedule_time: Annotated[Time | None, Description("The next start.")] = None
+    last_successful_time: Annotated[Time | None, Description("The start of the newest snapshot that succeeded.")] = None
+    last_snapshot: Annotated[str, Description("The newest WukongSnapshot of the schedule.")] = ""
+    snapshots: Annotated[int, Description("How many of its snapshots are there and have succeeded.")] = 0
     observed_generation: Annotated[int, Description("The spec that this is about.")] = 0
     conditions: Annotated[list[Condition], ListType("map", "type"), Description("What is true of it, and why.")] = []

@@ -1,0 +1,92 @@
+"""Which snapshots of a schedule have had their time; pure.
+
+A snapshot is the schedule's own if it carries the schedule's uid, and the name of the start that it says it was made
+for: a copy under another name is the user's. Never chosen: the newest that succeeded, whatever its age; one that is to
+be kept (`names.KEEP`); one that its machine is to go back to.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+
+from konverge.objects.times import parse_time
+from konverge.operators.wukong import names
+from konverge.operators.wukong.resource import WukongSnapshot, WukongSnapshotSchedule
+from konverge.operators.wukong.spec_schedule import Retention, age_seconds
+
+
+def start_of(snapshot: WukongSnapshot) -> datetime | None:
+    """The start that a snapshot was made for; None where it does not say that."""
+    try:
+        return parse_time(snapshot.metadata.annotations.get(names.SCHEDULED_AT, ""))
+    except ValueError:
+        return None
+
+
+def is_made_by(schedule: WukongSnapshotSchedule, snapshot: WukongSnapshot) -> bool:
+    """Whether this very schedule made it."""
+    place, start = snapshot.metadata, start_of(snapshot)
+    if start is None or place.namespace != schedule.metadata.namespace:
+        return False
+    named = place.name == names.scheduled(schedule.metadata.name, start)
+    return named and place.annotations.get(names.SCHEDULED_BY) == schedule.metadata.uid
+
+
+def own(schedule: WukongSnapshotSchedule, snapshots: Iterable[WukongSnapshot]) -> list[WukongSnapshot]:
+    """The snapshots of a schedule that are to stay for now, the newest first."""
+    staying = (snapshot for snapshot in snapshots if not snapshot.metadata.deletion_timestamp)
+    return sorted((snapshot for snapshot in staying if is_made_by(schedule, snapshot)), key=_start, reverse=True)
+
+
+def _start(snapshot: WukongSnapshot) -> datetime:
+    """Of one of a schedule's own."""
+    return parse_time(snapshot.metadata.annotations[names.SCHEDULED_AT])
+
+
+def succeeded_of(snapshots: Sequence[WukongSnapshot]) -> list[WukongSnapshot]:
+    return [snapshot for snapshot in snapshots if snapshot.status.phase == "Succeeded"]
+
+
+def expired(
+    snapshots: Sequence[WukongSnapshot], retention: Retention | None, now: datetime, *, named: str = ""
+) -> list[tuple[WukongSnapshot, str]]:
+    """What is to be deleted, each with the reason, the oldest first. `snapshots` are the schedule's own, the newest
+    first; `named` is the one that the machine is to go back to."""
+    succeeded = succeeded_of(snapshots)
+    if retention is None or not succeeded:
+        return []
+    free = _free(snapshots, named)
+    over = {
+        snapshot.metadata.name: f"it failed, and {succeeded[0].metadata.name} succeeded since then"
+        for snapshot in free
+        if snapshot.status.phase == "Failed" and _start(snapshot) < _start(succeeded[0])
+    }
+    for rank, snapshot in enumerate(succeeded_of(free)):
+        if retention.max_age is not None and _age(snapshot, now) > age_seconds(retention.max_age):
+            over[snapshot.metadata.name] = f"maxAge is {retention.max_age}"
+        if retention.keep_last is not None and rank >= retention.keep_last:
+            over[snapshot.metadata.name] = f"keepLast is {retention.keep_last}"
+    over.pop(succeeded[0].metadata.name, None)
+    return [(snapshot, why) for snapshot in reversed(free) if (why := over.get(snapshot.metadata.name))]
+
+
+def next_expiry(snapshots: Sequence[WukongSnapshot], retention: Retention | None, now: datetime) -> float | None:
+    """Seconds until another one is too old: a schedule may be rarer than that. None where none will be."""
+    if retention is None or retention.max_age is None:
+        return None
+    limit = age_seconds(retention.max_age)
+    waits = [limit - _age(snapshot, now) for snapshot in succeeded_of(_free(snapshots, ""))]
+    return min((wait for wait in waits if wait >= 0), default=None)
+
+
+def _free(snapshots: Sequence[WukongSnapshot], named: str) -> list[WukongSnapshot]:
+    return [
+        snapshot
+        for snapshot in snapshots
+        if snapshot.metadata.name != named and snapshot.metadata.annotations.get(names.KEEP) != "true"
+    ]
+
+
+def _age(snapshot: WukongSnapshot, now: datetime) -> float:
+    return (now - _start(snapshot)).total_seconds()
