@@ -15,7 +15,7 @@ import { Overview } from "./pages/overview";
 import { SignIn } from "./pages/signIn";
 import { groupKinds } from "./pure/groups";
 import { kindAddress, type Route } from "./pure/routes";
-import { operatorPages, route, session, signOut, start, started, startError, toggleTheme } from "./state";
+import { followPages, operatorPages, route, session, signOut, start, started, startError, toggleTheme } from "./state";
 import { language, setLanguage, t, type Key } from "./texts";
 
 const ObjectPage = lazy(() => import("./pages/object").then((module) => module.ObjectPage));
@@ -67,6 +67,12 @@ function useShortcuts(actions: { help: () => void; palette: () => void }) {
   }, []);
 }
 
+/** Other clusters have the pages that were there when the console started. */
+function useChangingPages() {
+  const changing = started.value && Boolean(session.value?.simulated);
+  useEffect(() => (changing ? followPages() : undefined), [changing]);
+}
+
 /** While the server is away, ask for it: the banner goes when it is back. */
 function useReconnection() {
   const away = !reachable.value;
@@ -80,6 +86,7 @@ export function App() {
   const main = useRef<HTMLElement>(null);
   useShortcuts({ help: () => { help.value = true; }, palette: () => { palette.value = started.value; } });
   useReconnection();
+  useChangingPages();
   const at = route.value;
   const place = at.page === "object" ? `${at.resource}/${at.name}` : at.page === "kind" ? at.resource : at.page;
   useEffect(() => {

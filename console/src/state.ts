@@ -4,6 +4,7 @@ import { computed, signal } from "@preact/signals";
 import * as api from "./api/console";
 import { discover } from "./api/kinds";
 import { signedOut } from "./api/http";
+import { poll } from "./api/watch";
 import { parseRoute } from "./pure/routes";
 
 export const hash = signal(location.hash);
@@ -54,6 +55,16 @@ export async function start(): Promise<void> {
   } catch (error) {
     if (!signedOut.value) startError.value = error;
   }
+}
+
+/** Operators under development are started again with other code, and other pages, while somebody looks. */
+export function followPages(): () => void {
+  return poll(5000, async (signal) => {
+    const pages = await api.pages(signal);
+    if (JSON.stringify(pages) === JSON.stringify(operatorPages.value)) return;
+    await discover();
+    operatorPages.value = pages;
+  });
 }
 
 export async function signIn(given: { token: string } | { code: string }): Promise<void> {

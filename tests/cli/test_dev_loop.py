@@ -6,6 +6,8 @@ import asyncio
 import os
 import signal
 import threading
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,12 +15,15 @@ import pytest
 
 from konverge.apiserver import ApiServer
 from konverge.cli import background
+from konverge.cli.console_pages import pages_of
 from konverge.cli.dev_loop import DevLoop, Workbench, at_work
 from konverge.cli.exit import UsageError
 from konverge.cli.main import main
 from konverge.cli.operator_process import NotLoaded, OperatorProcess, files_of_code, is_own_code
+from konverge.cli.up_console import _show
 from konverge.cli.watched_files import LOOK_EVERY, WatchedFiles
 from konverge.client import Client, NotFound, Static
+from konverge.console import Console
 from konverge.objects.kinds.core_v1 import ConfigMap
 
 SETTINGS = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: settings}\ndata: {a: %s}\n"
@@ -236,18 +241,18 @@ async def test_code_is_loaded_in_a_process_of_its_own(tmp_path: Path) -> None:
     file = tmp_path / "notes.py"
     file.write_text(OPERATOR)
     process = OperatorProcess([str(file)], tmp_path / "kubeconfig", lambda text: None)
-    [definition] = await process.definitions()
+    [definition] = (await process.loaded()).definitions
     assert definition["metadata"]["name"] == "notes.docs.example.com"
     file.write_text(OPERATOR.replace("size: int = 1", "size: str = ''"))
-    [definition] = await process.definitions()
+    [definition] = (await process.loaded()).definitions
     schema = definition["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
     assert schema["properties"]["spec"]["properties"]["size"]["type"] == "string", "a fresh interpreter"
     file.write_text(OPERATOR + "def broken(")
     with pytest.raises(NotLoaded, match="was never closed"):
-        await process.definitions()
+        await process.loaded()
     file.write_text(OPERATOR + "import os\nos.system('echo hello')\n")
     with pytest.raises(NotLoaded, match="hello"):
-        await process.definitions()
+        await process.loaded()
     assert not process.running
 
 
@@ -264,6 +269,57 @@ def test_what_cannot_be_meant_is_refused(
 ) -> None:
     assert main(["up", "--operators", "none", *arguments]) in (1, 2)
     assert message in capsys.readouterr().err
+
+
+PAGE = """
+from konverge.console import Action, Card, Column, Input, Page
+
+console_pages = [
+    Page.of(
+        Note,
+        title="%s",
+        columns=[Column("Size", "spec.size", "number")],
+        cards=[Card("Conditions", "status.conditions", "conditions")],
+        actions=[Action("grow", "Grow", patch={"spec": {"size": {"$form": "n"}}}, form=[Input("n", "Size", "number")])],
+        sample={"spec": {"size": 2}},
+    )
+]
+"""
+
+
+@pytest.mark.blocking
+@pytest.mark.spec("C-29")
+async def test_the_console_has_the_pages_of_code_under_development_and_follows_a_restart(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "notes.py"
+    file.write_text(OPERATOR + PAGE % "Notes")
+
+    async def restarted(process: OperatorProcess) -> None:
+        """What runs is the subject of other tests."""
+
+    monkeypatch.setattr(OperatorProcess, "restart", restarted)
+    async with ApiServer() as server, Client(server.transport, credentials=Static.bearer(server.token)) as client:
+        console = Console(server.transport, pages=pages_of([]))
+        own = bench(client, tmp_path, [])
+        own = replace(own, references=[str(file)], show_pages=partial(_show, console, []))
+        working = DevLoop(own, watch=True)
+        assert "notes" not in {page.name for page in console.pages}
+        assert await working.load()
+        shown = {page.name: page for page in console.pages}
+        assert shown["notes"].title == "Notes"
+        assert shown["notes"].api_version == "docs.example.com/v1"
+        assert shown["notes"].actions[0].form[0].type == "number"
+        assert shown.keys() > {"nacos", "webapps"}
+        file.write_text(OPERATOR + PAGE % "All notes")
+        assert await working.load()
+        assert [page.title for page in console.pages if page.name == "notes"] == ["All notes"]
+        file.write_text(OPERATOR + "def broken(")
+        assert not await working.load()
+        assert "notes" in {page.name for page in console.pages}, "the code of before goes on"
+        file.write_text(OPERATOR)
+        assert await working.load()
+        assert "notes" not in {page.name for page in console.pages}
 
 
 @pytest.mark.blocking
@@ -314,7 +370,8 @@ async def test_files_named_like_the_standard_library_harm_no_child(
         (tmp_path / name).write_text("raise RuntimeError('not for konverge')\n")
     (tmp_path / "operator.py").write_text(OPERATOR + "import near\n")
     (tmp_path / "near.py").touch()
-    [definition] = await OperatorProcess(["operator.py"], tmp_path / "kubeconfig", lambda text: None).definitions()
+    process = OperatorProcess(["operator.py"], tmp_path / "kubeconfig", lambda text: None)
+    [definition] = (await process.loaded()).definitions
     assert definition["metadata"]["name"] == "notes.docs.example.com"
     child = background._spawn("mine", ["--version"], tmp_path / "log")
     assert child.stdout is not None

@@ -14,6 +14,8 @@ from konverge.client.config import Impersonation
 from konverge.client.credentials import Credential
 from konverge.console import Console, Identity, Owner
 from konverge.console.proxy import STREAMS
+from konverge.sim.cluster import Cluster
+from konverge.sim.kubelet.behaviour import ADDRESS
 from konverge.wire import websocket
 from konverge.wire.errors import ConnectFailed
 from konverge.wire.in_process import Direct
@@ -22,7 +24,9 @@ from konverge.wire.pool import ConnectionPool
 from konverge.wire.server import Server
 from konverge.wire.websocket import WebSocket
 from konverge.wire.websocket_frames import Opcode
-from tests.console.office import Browser, an_office, decoded, read_lines
+from tests.console.office import SPACE, Browser, an_office, decoded, in_front_of, read_lines
+from tests.sim.conftest import pod
+from tests.sim.processes.support import is_running, until
 from tests.wire.support import serving
 from tests.wire.websocket_client import talking
 
@@ -435,6 +439,35 @@ async def test_a_browser_that_goes_ends_the_terminal_at_the_server() -> None:
             async with asyncio.timeout(10):
                 while pool._upgraded:
                     await asyncio.sleep(0.01)
+
+
+@pytest.mark.spec("C-05")
+async def test_a_port_of_a_pod_is_forwarded() -> None:
+    async def upper(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write((await reader.readline()).upper())
+        writer.close()
+
+    async with Cluster(controllers=False, nodes=1) as cluster, in_front_of(cluster.server, cluster.client) as office:
+        server = await asyncio.start_server(upper, "127.9.9.9", 0)
+        port = server.sockets[0].getsockname()[1]
+        await cluster.client.create(pod("web", annotations={ADDRESS: "127.9.9.9"}))
+        await until(cluster.client, "web", is_running)
+        office.console._anywhere = True
+        path = f"/k8s/api/v1/namespaces/{SPACE}/pods/web/portforward?ports={port}"
+        async with listening(office) as (console, fields):
+            async with talking(console, path, "v4.channel.k8s.io", extra=fields) as talker:
+                assert talker.status == 101
+                number = port.to_bytes(2, "little")
+                assert [(await talker.receive())[1] for _ in range(2)] == [b"\x00" + number, b"\x01" + number]
+                talker.send(b"\x00over the console\n")
+                assert (await talker.receive())[1] == b"\x00OVER THE CONSOLE\n"
+            other = office.another()
+            await other.sign_in(token=await office.account("jane", "get", "list"))
+            fields = f"cookie: {other.cookie}\r\norigin: http://x\r\n"
+            async with talking(console, path, "v4.channel.k8s.io", extra=fields) as talker:
+                assert talker.status == 403, "she may read pods, and nothing more"
+        server.close()
+        await server.wait_closed()
 
 
 async def test_json_stays_json_whatever_is_in_it() -> None:

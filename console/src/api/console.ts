@@ -48,7 +48,7 @@ export const session = (): Promise<Session> => get<Session>(`${ROOT}/session`);
 export const signIn = (given: { token: string } | { code: string }): Promise<Response> => send(`${ROOT}/session`, { method: "POST", body: given });
 export const signOut = (): Promise<Response> => send(`${ROOT}/session`, { method: "DELETE" });
 export const overview = (signal?: AbortSignal): Promise<Overview> => get<Overview>(`${ROOT}/overview`, { signal });
-export const pages = (): Promise<OperatorPage[]> => get<OperatorPage[]>(`${ROOT}/pages`);
+export const pages = (signal?: AbortSignal): Promise<OperatorPage[]> => get<OperatorPage[]>(`${ROOT}/pages`, { signal });
 export const simulation = (signal?: AbortSignal): Promise<Simulation> => get<Simulation>(`${ROOT}/simulation`, { signal });
 
 function about(target: Ref): Record<string, string> {

@@ -10,10 +10,17 @@ from konverge.operators.catalog import SUMMARIES, Operator
 from konverge.operators.loading import LoadError, known_names, load
 
 
-def pages_of(operators: Iterable[Operator]) -> list[Page]:
-    """Each by its name; an operator's own page goes before one of ours."""
-    declared = [page for operator in operators for page in operator.console_pages if isinstance(page, Page)]
-    return [*{page.name: page for page in (*PAGES, *declared)}.values()]
+def pages_of(operators: Iterable[Operator], own: Iterable[Page] = ()) -> list[Page]:
+    """Each by its name; an operator's own page goes before one of ours.
+
+    `own` are those of operators that run in a process of their own.
+    """
+    return [*{page.name: page for page in (*PAGES, *declared_pages(operators), *own)}.values()]
+
+
+def declared_pages(operators: Iterable[Operator]) -> list[Page]:
+    """What the operators themselves declare."""
+    return [page for operator in operators for page in operator.console_pages if isinstance(page, Page)]
 
 
 def installed_pages() -> list[Page]:

@@ -17,6 +17,7 @@ from konverge.cli.manifest_files import files_of, read_manifests
 from konverge.cli.operator_process import NotLoaded, OperatorProcess, files_of_code
 from konverge.cli.watched_files import WatchedFiles
 from konverge.client import Client
+from konverge.console import Page
 from konverge.objects.resource import Resource
 
 
@@ -36,6 +37,8 @@ class Workbench:
     say: Callable[[str], None]
     follow: Callable[[Sequence[Resource], bool], None]
     """Follow these resources as well, and show them if they have a health."""
+    show_pages: Callable[[Sequence[Page]], None] = lambda pages: None
+    """Show these pages of the operators in the console, in place of those of before."""
 
 
 class DevLoop:
@@ -60,7 +63,7 @@ class DevLoop:
     async def load(self) -> bool:
         """Put the code of the operators to work. Returns whether it could be loaded; if not, the old one goes on."""
         try:
-            definitions = await self._operators.definitions()
+            definitions, pages = await self._operators.loaded()
         except NotLoaded as error:
             still = "; the operator goes on with the code of before" if self._operators.running else ""
             self._bench.say(f"{error}\nthe code was not loaded{still}")
@@ -72,6 +75,7 @@ class DevLoop:
         self._follow([await self._resource(definition) for definition in definitions])
         again = self._operators.running
         await self._operators.restart()
+        self._bench.show_pages(pages)
         self._bench.say(f"{', '.join(self._bench.references)} {'runs with the new code' if again else 'runs'}")
         return True
 

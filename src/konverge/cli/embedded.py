@@ -114,6 +114,7 @@ async def serve(arguments: argparse.Namespace, parts: Parts, run: Lifetime, stop
             stories=listed,
             say=view.say,
             follow=rows.follow if following else lambda resources, shown: None,
+            show_pages=console.show_pages,
         )
         await stack.enter_async_context(at_work(bench, watch=arguments.watch))
         if not text:

@@ -39,6 +39,7 @@ def _add_definitions(commands: Any) -> None:
     parser = command(commands, "crd", about, "konverge crd webapp | kubectl apply -f -")
     add_operators(parser)
     add_output(parser, "yaml", "json")
+    parser.add_argument("--console-pages", action="store_true", help=argparse.SUPPRESS)  # for `konverge up --watch`
     parser.set_defaults(run=print_definitions)
 
 
@@ -131,7 +132,14 @@ def print_definitions(arguments: argparse.Namespace) -> int:
     from konverge.cli.documents import write
 
     operators = operators_of(arguments)
-    print(write((definition for operator in operators for definition in operator.definitions()), arguments.output))
+    definitions = [definition for operator in operators for definition in operator.definitions()]
+    if arguments.console_pages:
+        from konverge.cli.console_pages import declared_pages
+        from konverge.objects.codec import to_json
+
+        print(to_json({"items": definitions, "consolePages": declared_pages(operators)}).decode())
+    else:
+        print(write(definitions, arguments.output))
     return 0
 
 

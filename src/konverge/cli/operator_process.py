@@ -14,12 +14,13 @@ from asyncio.subprocess import PIPE, STDOUT, Process
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
 from konverge.cli.exit import UsageError
 from konverge.cli.manifest_files import files_below
+from konverge.console import Page
 
 ENDS_WITHIN = 10.0
 OUTPUT_WITHIN = 1.0
@@ -37,8 +38,17 @@ class NotLoaded(Exception):
     """The code cannot be used as it is; the text is what Python said."""
 
 
-class _Definitions(msgspec.Struct):
+class Loaded(NamedTuple):
+    """What the code declares."""
+
+    definitions: list[dict[str, Any]]
+    pages: list[Page]
+    """Its pages in the console."""
+
+
+class _Printed(msgspec.Struct, rename="camel"):
     items: list[dict[str, Any]] = []
+    console_pages: list[Page] = []
 
 
 class OperatorProcess:
@@ -59,9 +69,9 @@ class OperatorProcess:
     def running(self) -> bool:
         return self._process is not None and self._process.returncode is None
 
-    async def definitions(self) -> list[dict[str, Any]]:
-        """Load the code in a process that ends at once. Returns the definitions of its kinds. Raises NotLoaded."""
-        process = await self._spawn("crd", *self._references, "--output", "json", errors=PIPE)
+    async def loaded(self) -> Loaded:
+        """Load the code in a process that ends at once. Returns what it declares. Raises NotLoaded."""
+        process = await self._spawn("crd", *self._references, "--console-pages", errors=PIPE)
         try:
             async with asyncio.timeout(LOADED_WITHIN):
                 output, errors = await _output(process)
@@ -72,13 +82,14 @@ class OperatorProcess:
         if process.returncode:
             raise NotLoaded(errors.decode(errors="replace").strip() or f"exit code {process.returncode}")
         try:
-            return msgspec.json.decode(output or b"{}", type=_Definitions).items
+            printed = msgspec.json.decode(output or b"{}", type=_Printed)
         except (msgspec.MsgspecError, UnicodeDecodeError) as error:
             beginning = output[:80].decode(errors="replace")
             raise NotLoaded(
                 f"its definitions cannot be read ({error}): the code must print nothing when it is imported, but the "
                 f"output begins with {beginning!r}"
             ) from error
+        return Loaded(printed.items, printed.console_pages)
 
     async def restart(self) -> None:
         """End the operator, if it runs, and start it with the code as it is now."""

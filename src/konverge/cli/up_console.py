@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from konverge.apiserver.private_files import write_private
@@ -12,7 +13,7 @@ from konverge.cli.console_pages import pages_of
 from konverge.cli.console_simulation import UpSimulation
 from konverge.cli.console_sources import StoreHistory, reconciles_of
 from konverge.cli.operator_stories import places_of
-from konverge.console import About, Console
+from konverge.console import About, Console, Page
 from konverge.console.story.telling import Teller
 from konverge.operators.catalog import Operator
 from konverge.runtime import Manager
@@ -28,6 +29,8 @@ class ConsolePlaces:
     url: str = ""
     link: str = ""
     token: str = ""
+    show_pages: Callable[[Sequence[Page]], None] = lambda pages: None
+    """Shows these pages of operators that run in a process of their own, in place of their former ones."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,11 +74,16 @@ async def console_of(shown: Shown, folder: Path, wanted: bool) -> AsyncIterator[
         write_private(file, server.token.encode())
         place = f"http://{host}:{port}"
         try:
-            yield ConsolePlaces(place, link(place, sign_in.code(server.token, seconds=None)), str(file.resolve()))
+            made = link(place, sign_in.code(server.token, seconds=None))
+            yield ConsolePlaces(place, made, str(file.resolve()), partial(_show, console, shown.operators))
         finally:
             await simulation.close()
             if service is not None:
                 service.stop()
+
+
+def _show(console: Console, operators: Sequence[Operator], own: Sequence[Page]) -> None:
+    console.pages = pages_of(operators, own)
 
 
 def _teller(shown: Shown) -> Teller:

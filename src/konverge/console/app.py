@@ -89,7 +89,8 @@ class Console:
         self.sessions = Sessions(transport, owner, secure=secure, stateless=stateless)
         self._sign_in = sign_in
         self._service = service
-        self._pages = list(pages)
+        self.pages = list(pages)
+        """Operators' own pages; they may be replaced while it serves."""
         self._anywhere = anywhere
         self._simulator = Simulator(simulation) if simulation is not None else None
         self._proxy = Proxy(self._simulator.recording if self._simulator is not None else None)
@@ -212,7 +213,7 @@ class Console:
             "server": self.about.server,
             "simulated": self.about.simulated,
             "version": version("konverge"),
-            "pages": self._pages,
+            "pages": self.pages,
         }
         return json_answer(known)
 
@@ -220,7 +221,7 @@ class Console:
         return await tree(call, self._teller.revisions)
 
     async def _own_pages(self, call: Call) -> Response:
-        return json_answer(self._pages)
+        return json_answer(self.pages)
 
 
 class _Given(msgspec.Struct):

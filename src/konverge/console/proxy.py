@@ -21,7 +21,8 @@ from konverge.console.recording import Recording
 from konverge.console.sessions import AGENT, Identity, Session
 from konverge.service.problems import Problem
 from konverge.wire import websocket
-from konverge.wire.message import Headers, Request, Response, Sink, Stream
+from konverge.wire.message import Headers, Request, Response, Stream
+from konverge.wire.reverse_proxy import streamed, without_body
 
 PREFIX = "/k8s"
 METHODS = frozenset(("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"))
@@ -78,24 +79,19 @@ class Proxy:
         count = self._bound.enter(session)
         try:
             stream = await _open(request, session.identity, target)
-            if request.method == "HEAD" or stream.status in (204, 304):  # such answers have no body
-                await stream.aclose()
-                count.leave()
-                return Response(stream.status, _answer_headers(stream.headers))
+            headers = _answer_headers(stream.headers)
+            whole = await without_body(request, stream, headers)
         except BaseException:
             count.leave()
             raise
+        if whole is not None:
+            count.leave()
+            return whole
 
-        async def produce(sink: Sink) -> None:
-            try:
-                async with aclosing(stream):
-                    async for chunk in stream:
-                        sink.write(chunk)
-                        await sink.drain()
-            finally:
-                count.leave()
+        async def closed() -> None:
+            count.leave()
 
-        return Response(stream.status, _answer_headers(stream.headers), producer=produce)
+        return streamed(stream, headers, closed)
 
     async def _in_messages(self, request: Request, session: Session, target: str) -> Response:
         """A stream as a WebSocket, since browsers open few connections and many WebSockets: a watch event each."""
