@@ -5,14 +5,15 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Callable
+from itertools import pairwise
 from typing import Any
 
 import pytest
 
 from konverge.objects import CustomResource, Model, NoStatus, converts
 from konverge.runtime import Controller, Manager
-from konverge.runtime.webhooks import BadReview, Conversion
-from konverge.runtime.webhooks.conversion import SLICE_OBJECTS
+from konverge.runtime.webhooks import BadReview, Conversion, Webhooks
+from konverge.runtime.webhooks.conversion import SLICE_BYTES, SLICE_OBJECTS, needed_conversion
 from tests.objects.pools import GROUP, Pool, PoolV1, PoolV3
 
 pytestmark = pytest.mark.spec("R-73")
@@ -134,9 +135,9 @@ async def test_a_function_that_raises_is_a_failure_that_says_what_it_raised() ->
     assert answer["response"]["result"] == {"status": "Failure", "message": expected}
 
 
-async def test_a_long_list_does_not_hold_the_loop() -> None:
-    """Between two turns of the loop, only so many objects are converted."""
-    done, most, last = 0, 0, 0
+async def converted_between_turns(objects: list[dict[str, Any]]) -> list[int]:
+    """How many objects are converted between two turns of the loop."""
+    done, seen = 0, [0]
 
     def count(text: str) -> str:
         nonlocal done
@@ -144,19 +145,59 @@ async def test_a_long_list_does_not_hold_the_loop() -> None:
         return text
 
     async def look() -> None:
-        nonlocal most, last
-        while done < 5000:
-            most, last = max(most, done - last), done
+        while done < len(objects):
+            seen.append(done)
             await asyncio.sleep(0)
 
-    request = {"uid": "1", "desiredAPIVersion": "n.example.com/v2", "objects": [note(str(n)) for n in range(5000)]}
+    request = {"uid": "1", "desiredAPIVersion": "n.example.com/v2", "objects": objects}
     body = {"apiVersion": "apiextensions.k8s.io/v1", "kind": "ConversionReview", "request": request}
     async with asyncio.TaskGroup() as tasks:
         tasks.create_task(look())
-        answer = json.loads(await Conversion(*notes(count)).answer(json.dumps(body).encode()))
-    converted = answer["response"]["convertedObjects"]
-    assert [obj["metadata"]["name"] for obj in converted] == [str(number) for number in range(5000)]
-    assert 0 < most <= SLICE_OBJECTS
+        answer = json.loads(await Conversion(*notes(count)).answer(json.dumps(body, separators=(",", ":")).encode()))
+    names = [obj["metadata"]["name"] for obj in answer["response"]["convertedObjects"]]
+    assert names == [obj["metadata"]["name"] for obj in objects]
+    steps = [later - before for before, later in pairwise([*seen, done])]
+    return [step for step in steps if step]
+
+
+async def test_a_long_list_does_not_hold_the_loop() -> None:
+    slices = await converted_between_turns([note(str(number)) for number in range(3 * SLICE_OBJECTS + 1)])
+    assert slices == [SLICE_OBJECTS, SLICE_OBJECTS, SLICE_OBJECTS, 1]
+
+
+@pytest.mark.parametrize(("size", "at_once"), [(SLICE_BYTES, 1), (SLICE_BYTES - 1, 2), (SLICE_BYTES // 4, 4)])
+async def test_large_objects_do_not_hold_the_loop(size: int, at_once: int) -> None:
+    objects = [note(str(number)) for number in range(2 * at_once + 1)]
+    for obj in objects:
+        obj["spec"]["text"] = "x" * (size - len(json.dumps(obj, separators=(",", ":"))) + 1)
+        assert len(json.dumps(obj, separators=(",", ":"))) == size
+    assert await converted_between_turns(objects) == [at_once, at_once, 1]
+
+
+def test_the_hub_is_the_one_that_is_given() -> None:
+    old, new = notes(str)
+    assert Conversion(old, new).conversions.hub is new
+    assert Conversion(old, new, hub=old).conversions.hub is old
+    served = Conversion(old, new)
+    assert (served.path, served.definition, served.kinds) == (
+        "/convert/notes.n.example.com",
+        "notes.n.example.com",
+        (old, new),
+    )
+
+
+def test_a_conversion_is_needed_where_functions_are_and_nothing_serves_it() -> None:
+    versions = notes(str)
+    needed = needed_conversion(None, versions)
+    assert needed is not None
+    assert needed.kinds == tuple(versions)
+    assert needed_conversion(Webhooks(), versions) is not None
+    assert needed_conversion(Webhooks().add(needed), versions[::-1]) is None
+    assert needed_conversion(None, [Lone]) is None
+
+
+class Lone(CustomResource[NoteSpec, NoStatus], group="n.example.com", version="v1", kind="Lone"):
+    """A kind of one version."""
 
 
 async def reconcile(ctx: Any) -> None:

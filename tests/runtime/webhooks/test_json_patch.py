@@ -113,3 +113,74 @@ def test_a_parent_that_was_not_sent_is_added_as_a_whole() -> None:
     assert changes({"metadata": {}}, {"metadata": {}}, {"metadata": {"labels": {"a": "b"}}}) == [
         {"op": "add", "path": "/metadata/labels", "value": {"a": "b"}}
     ]
+
+
+def test_a_default_that_the_class_filled_in_is_not_written() -> None:
+    assert changes({"x": 1}, {"x": 1, "tags": []}, {"x": 2, "tags": []}) == [
+        {"op": "replace", "path": "/x", "value": 2},
+    ]
+
+
+def test_what_the_function_removed_is_removed_and_what_the_class_does_not_know_stays() -> None:
+    sent = {"a": {"b": 1, "unknown": 2}, "c": 3}
+    assert changes(sent, {"a": {"b": 1}, "c": 3}, {"a": {}}) == [
+        {"op": "remove", "path": "/c"},
+        {"op": "remove", "path": "/a/b"},
+    ]
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        pytest.param([{"x": 1, "y": 2}, {"x": 3}], [{"x": 3}, {"y": 2, "x": 1}], id="moved, in another order"),
+        pytest.param([{"name": "a"}, {"x": 3}], [{"x": 3}, {"name": "a", "z": 1}], id="moved and changed, by name"),
+        pytest.param([{"port": 80}, {"x": 3}], [{"x": 3}, {"port": 80, "z": 1}], id="by port"),
+        pytest.param([{"x": 1}, {"x": 3}], [{"x": 2}, {"x": 3}], id="changed at its place"),
+    ],
+)
+def test_an_entry_of_a_list_is_recognised(before: list[Any], after: list[Any]) -> None:
+    sent = [{**entry, "unknown": index} for index, entry in enumerate(before)]
+    kept = [entry["unknown"] for entry in merged(sent, before, after)]
+    assert sorted(kept) == [0, 1]
+    assert kept == ([0, 1] if after[1] == before[1] else [1, 0])
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        pytest.param([{"name": "a"}], [{"name": "b"}], id="another name"),
+        pytest.param([{"x": 1}, {"x": 2}], [{"x": 3}], id="another length"),
+        pytest.param([{"x": 1}], [{"x": 3}, {"x": 4}], id="more"),
+        pytest.param([1], [{"x": 1}], id="no map"),
+    ],
+)
+def test_an_entry_that_is_another_one_begins_anew(before: list[Any], after: list[Any]) -> None:
+    sent = [{**entry, "unknown": 1} if isinstance(entry, dict) else entry for entry in before]
+    assert merged(sent, before, after) == after
+
+
+def test_equal_entries_are_each_used_once() -> None:
+    before = [{"x": 1}, {"x": 1}, {"x": 2}]
+    sent = [{**entry, "unknown": index} for index, entry in enumerate(before)]
+    assert merged(sent, before, [{"x": 2}, {"x": 1}, {"x": 1}]) == [
+        {"x": 2, "unknown": 2},
+        {"x": 1, "unknown": 1},
+        {"x": 1, "unknown": 0},
+    ]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "patch"),
+    [
+        ("abcd", "xcd", [("replace", "/0", "x"), ("remove", "/1")]),
+        ("abcd", "abd", [("remove", "/2")]),
+        ("abc", "abxyc", [("add", "/2", "x"), ("add", "/3", "y")]),
+        ("aa", "aaa", [("add", "/2", "a")]),
+        ("abc", "ax", [("replace", "/1", "x"), ("remove", "/2")]),
+        ("abc", "", [("remove", "/0"), ("remove", "/0"), ("remove", "/0")]),
+        ("", "ab", [("add", "/0", "a"), ("add", "/1", "b")]),
+    ],
+)
+def test_lists_are_changed_where_they_differ(old: str, new: str, patch: list[tuple[str, ...]]) -> None:
+    expected = [dict(zip(("op", "path", "value"), each, strict=False)) for each in patch]
+    assert operations(list(old), list(new)) == expected

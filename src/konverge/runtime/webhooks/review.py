@@ -168,7 +168,7 @@ class Review(Generic[T]):
         self.errors.append(FieldError(path, message, problem, **given))
 
     def _decoded(self, raw: msgspec.Raw, name: str) -> T | None:
-        if raw is _NULL or raw == _NULL:
+        if raw == _NULL:
             return None
         try:
             return from_json(self._kind, raw)
