@@ -60,8 +60,6 @@ def _shown(kind: str, differences: Iterator[Difference]) -> tuple[list[FieldChan
     changes: list[FieldChange] = []
     more = 0
     for path, old, new in differences:
-        if path in _NOISE:
-            continue
         if len(changes) == MAX_FIELDS:
             more += 1
         elif is_confidential(kind, path) or not path:
@@ -90,7 +88,7 @@ def _differences(old: Any, new: Any, path: str) -> Iterator[Difference]:
     elif isinstance(old, list) and isinstance(new, list) and len(old) == len(new):
         for index, (left, right) in enumerate(zip(old, new, strict=True)):
             yield from _differences(left, right, f"{path}[{index}]")
-    elif old is not new and old != new:
+    elif old != new:
         yield path, old, new
 
 
@@ -119,7 +117,7 @@ def _asked(old: Any, asked: Any, path: str, *, removes: bool) -> Iterator[Differ
             yield from _asked(left, right, f"{path}[{index}]", removes=removes)
     elif asked is None and removes:
         yield path, old, _ABSENT
-    elif old is not asked and old != asked:
+    elif old != asked:
         yield path, old, asked
 
 
@@ -128,12 +126,12 @@ def _operation(operation: Any, old: Any) -> Iterator[Difference]:
     if not isinstance(operation, dict) or operation.get("op") == "test":
         return
     steps = [step.replace("~1", "/").replace("~0", "~") for step in str(operation.get("path", "")).split("/")[1:]]
-    value = old
+    parent = value = old
     for step in steps:
-        value = _child(value, step)
+        parent, value = value, _child(value, step)
     new = _ABSENT if operation.get("op") == "remove" else operation.get("value", _ABSENT)
-    if operation.get("op") == "add":
-        value = value if isinstance(value, dict) else _ABSENT
+    if operation.get("op") == "add" and isinstance(parent, list):
+        value = _ABSENT  # inserted: what has this place now moves on
     yield from _differences(value, new, ".".join(steps))
 
 

@@ -29,13 +29,11 @@ class FieldChange(_Shown, frozen=True):
     def __str__(self) -> str:
         if self.hidden:
             return f"{self.path} changed (hidden)"
+        if self.new is msgspec.UNSET:  # also when nobody knows what it was
+            return f"{self.path} removed"
         if self.old is msgspec.UNSET:
             return f"{self.path} = {_text(self.new)}"
-        return (
-            f"{self.path} removed"
-            if self.new is msgspec.UNSET
-            else f"{self.path} {_text(self.old)} → {_text(self.new)}"
-        )
+        return f"{self.path} {_text(self.old)} → {_text(self.new)}"
 
 
 class Cause(_Shown, frozen=True):

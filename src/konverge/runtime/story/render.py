@@ -9,7 +9,7 @@ import msgspec
 
 from konverge.client.call import METHODS, WRITES
 from konverge.objects.resource import Resource
-from konverge.runtime.reasons import Changed, External, Resync, Retry, Timer
+from konverge.runtime.reasons import Changed
 from konverge.runtime.story.differences import between, of_patch
 from konverge.runtime.story.entry import CallNote, Entry, Shortened
 from konverge.runtime.story.model import Cause, EventNote, FieldChange, Read, ReconcileStory, Write
@@ -73,6 +73,7 @@ def _outcome(entry: Entry) -> str:
 
 def cause(reason: object) -> Cause:
     """
+    >>> from konverge.runtime.reasons import Timer
     >>> cause(Timer(30.0))
     Cause(type='timer', text='asked to come back after 30 s', kind='', namespace='', name='', fields=[], more_fields=0)
     """
@@ -82,8 +83,7 @@ def cause(reason: object) -> Cause:
         kind, _, rest = reason.partition(" ")
         namespace, _, name = rest.partition(" ")[0].rpartition("/")
         return Cause(type=rest.split(" ")[1], text=str(reason), kind=kind, namespace=namespace, name=name)
-    types: dict[type[Any], str] = {Timer: "timer", Resync: "resync", Retry: "retry", External: "external"}
-    return Cause(type=types.get(type(reason), type(reason).__name__.lower()), text=str(reason))
+    return Cause(type=type(reason).__name__.lower(), text=str(reason))
 
 
 def _changed(reason: Changed) -> Cause:
