@@ -11,9 +11,10 @@ import pytest
 from konverge import clock
 from konverge.apiserver import ApiServer
 from konverge.cache.record import Key
-from konverge.client import Client, MergePatch, Static
+from konverge.client import Client, Conflict, ConnectionLost, MergePatch, ServerTimeout, Static, TimedOut
 from konverge.objects.kinds.coordination_v1 import Lease
 from konverge.objects.kinds.core_v1 import Secret
+from konverge.objects.meta import Status
 from konverge.runtime import Context, Controller, Manager
 from konverge.runtime.election import Timing
 from konverge.runtime.sharding import NotOurs, Sharding
@@ -182,6 +183,7 @@ class Alone:
         self.effects: list[Effect] = []
         self.fence = Fence(self.membership, lambda key: 7, self.step)
         self.answered = asyncio.Event()
+        self.error: Exception | None = None
         self.step(Seen(Assignment(1, (ME,))))
         self.step(Written(ME, clock.elapsed()))
 
@@ -196,6 +198,8 @@ class Alone:
 
     async def call(self, call: object) -> str:
         await self.answered.wait()
+        if self.error is not None:
+            raise self.error
         return "took effect"
 
     async def write(self) -> None:
@@ -231,6 +235,49 @@ async def test_a_write_of_a_task_that_a_reconcile_left_behind_holds_the_acknowle
     await writing
     assert alone.acknowledged()[1:], "and nothing holds it when the answer is there"
     assert not alone.membership.working
+
+
+@pytest.mark.parametrize("error", [ConnectionLost("away"), TimedOut("away"), ServerTimeout(Status()), TimeoutError()])
+async def test_a_write_whose_answer_was_lost_holds_its_slot_until_it_cannot_take_effect(error: Exception) -> None:
+    alone = Alone()
+    alone.error = error
+    alone.answered.set()
+    with pytest.raises(type(error)):
+        await alone.write()
+    assert alone.membership.working == {7: 1}
+    await asyncio.sleep(4.9)
+    alone.step(Written(ME, clock.elapsed()))
+    assert alone.membership.working == {7: 1}
+    await asyncio.sleep(0.2)
+    assert alone.membership.working == {}, "the Lease's duration less the renew deadline: 5 seconds"
+
+
+async def test_a_write_that_was_refused_holds_nothing() -> None:
+    alone = Alone()
+    alone.error = Conflict(Status())
+    alone.answered.set()
+    with pytest.raises(Conflict):
+        await alone.write()
+    assert alone.membership.working == {}
+
+
+async def test_a_write_for_no_key_needs_a_valid_lease_alone() -> None:
+    alone = Alone()
+    alone.error = ConnectionLost("away")
+    alone.answered.set()
+    with pytest.raises(ConnectionLost):
+        await alone.fence.send(alone, None)  # type: ignore[arg-type]
+    assert alone.membership.working == {}
+    alone.step(Seen(Assignment(2, (Member("b", "1"),))))
+    alone.fence.check(None)
+    attribute_to(None, Key(SPACE, "x"))  # type: ignore[arg-type]
+    assert alone.fence.slot() == 7
+    with pytest.raises(NotOurs, match=r"^default/x belongs to another replica: nothing is written$"):
+        alone.fence.check(7)
+    await asyncio.sleep(10)
+    for slot in (None, 7):
+        with pytest.raises(NotOurs, match=r"^the Lease of this replica is not valid: nothing is written$"):
+            alone.fence.check(slot)
 
 
 async def test_a_lease_is_not_released_while_a_write_may_take_effect(server: ApiServer, client: Client) -> None:

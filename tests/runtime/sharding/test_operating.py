@@ -122,6 +122,25 @@ async def test_a_replica_that_fell_silent_ends_the_tasks_of_the_leader(server: A
     assert running == []
 
 
+async def test_a_replica_that_comes_back_works_and_leads_again(
+    server: ApiServer, caplog: pytest.LogCaptureFixture
+) -> None:
+    first = Process(server, "first")
+    await asyncio.sleep(5)
+    replica = first.manager.shares.replica  # type: ignore[union-attr]
+    assert replica.is_first
+    first.wire.away = True
+    await asyncio.sleep(30)
+    assert (replica.is_first, replica.membership.share) == (False, frozenset())
+    text = f"the Lease {replica.leases.own} was not renewed in time: this replica works on nothing"
+    assert caplog.messages.count(text) == 1
+    first.wire.away = False
+    await asyncio.sleep(30)
+    assert (replica.is_first, len(replica.membership.share)) == (True, 1024)
+    await first.end()
+    assert replica.membership.me is None, "a Lease that was released is nobody's"
+
+
 async def test_a_lease_that_is_deleted_by_hand_costs_a_moment(server: ApiServer, client: Client) -> None:
     first, second = Process(server, "first"), Process(server, "second")
     for number in range(20):

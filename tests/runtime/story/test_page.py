@@ -30,7 +30,9 @@ def told(count: int = 3) -> Story:
 
 async def asked(text: str, count: int = 3) -> Response:
     query = {name: [value] for name, _, value in (part.partition("=") for part in text.split("&") if part)}
-    return await page_of(told(count))(query)
+    response = await page_of(told(count))(query)
+    assert isinstance(response, Response)
+    return response
 
 
 def names(response: Response) -> list[str]:

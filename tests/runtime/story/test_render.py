@@ -163,8 +163,8 @@ def test_a_reason_that_is_no_change_has_a_type_and_a_text(reason: object, type_:
 
 
 def change(type_: ChangeType, old: Any, new: Any, *, initial: bool = False) -> Changed:
-    records = [None if state is None else record(state) for state in (old, new)]
-    return Changed("ConfigMap", Change(type_, KEY, *records, initial=initial))
+    before, after = (None if state is None else record(state) for state in (old, new))
+    return Changed("ConfigMap", Change(type_, KEY, before, after, initial=initial))
 
 
 @pytest.mark.parametrize(

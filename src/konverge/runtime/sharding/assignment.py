@@ -53,7 +53,8 @@ class Assignment(msgspec.Struct, frozen=True):
 
     def settle(self) -> Assignment:
         """The end of the hand-over."""
-        return Assignment(self.epoch + 1, self.successors or ())
+        assert self.successors is not None
+        return Assignment(self.epoch + 1, self.successors)
 
     def annotation(self) -> dict[str, str]:
         return {ANNOTATION: msgspec.json.encode(self).decode()}

@@ -68,7 +68,6 @@ class Replica:
         self._informer.add_handler(self._changed)
         self._lease: dict[str, Any] | None = None
         self._leaving = False
-        self._released = False
         self._urgent = asyncio.Event()
         """Our Lease has something new to say."""
         self._renewed = asyncio.Event()
@@ -271,9 +270,8 @@ class Replica:
             await self._renewed.wait()
 
     async def _release(self) -> None:
-        if self._lease is None or self._released:
+        if self._lease is None:
             return
-        self._released = True
         self.step(Removed())  # before the write: from the moment it takes effect, others may have what was ours
         self.fence.give_up()
         if self.membership.working:  # such as a write that may still take effect: others have to wait

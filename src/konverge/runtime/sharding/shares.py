@@ -133,7 +133,7 @@ class Shares:
             if engine.object_tasks is not None:
                 engine.object_tasks.let_go(within=0.0 if change.at_once else self.replica.sharding.drain_timeout)
             outside = [key for key in gate.in_work() if not self.replica.owns(key)]
-            if outside and change.at_once:
+            if change.at_once:
                 self._cancel(engine, outside)
             elif outside:
                 limit = self.replica.sharding.drain_timeout
