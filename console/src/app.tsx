@@ -20,6 +20,7 @@ import { language, setLanguage, t, type Key } from "./texts";
 
 const ObjectPage = lazy(() => import("./pages/object").then((module) => module.ObjectPage));
 const Simulation = lazy(() => import("./pages/simulation").then((module) => module.Simulation));
+const LoadPage = lazy(() => import("./pages/load").then((module) => module.LoadPage));
 const OperatorPage = lazy(() => import("./pages/operator").then((module) => module.OperatorPage));
 const CreateNacos = lazy(() => import("./pages/createNacos").then((module) => module.CreateNacos));
 const NewObject = lazy(() => import("./pages/newObject").then((module) => module.NewObject));
@@ -30,6 +31,7 @@ function Page({ at }: { at: Route }) {
     case "kind": return <KindPage key={`${at.group}/${at.version}/${at.resource}`} at={at} />;
     case "object": return <ObjectPage key={`${at.group}/${at.resource}/${at.namespace}/${at.name}`} at={at} />;
     case "simulation": return <Simulation />;
+    case "load": return <LoadPage />;
     case "operator": return <OperatorPage key={at.name} name={at.name} />;
     case "create": return <CreateNacos />;
     case "new": return <NewObject key={`${at.group}/${at.resource}`} at={at} />;
@@ -146,6 +148,7 @@ function Menu({ at, open }: { at: Route; open: boolean }) {
       <ul>
         <li><a href="#/" aria-current={current(at.page === "overview")}>{t("app.overview")}</a></li>
         {operatorPages.value.map((page) => <li key={page.name}><a href={`#/p/${encodeURIComponent(page.name)}`} aria-current={current(at.page === "operator" && at.name === page.name)}>{page.title}</a></li>)}
+        <li><a href="#/load" aria-current={current(at.page === "load")}>{t("load.title")}</a></li>
         {session.value?.simulated && <li><a href="#/simulation" aria-current={current(at.page === "simulation")}>{t("app.simulation")}</a></li>}
       </ul>
       <input type="search" aria-label={t("app.filterKinds")} placeholder={t("app.filterKinds")} value={search.value} onInput={(event) => { search.value = event.currentTarget.value; }} />

@@ -4,6 +4,7 @@ import { fieldAt, filledPatch, isWebAddress, itemsOf, stepsOf, textOf } from "..
 import { curve, neighbour, place } from "../src/pure/graph";
 import { groupKinds } from "../src/pure/groups";
 import { rowHealth, wordHealth } from "../src/pure/health";
+import { columns, short, summary } from "../src/pure/load";
 import { visibleText } from "../src/pure/logText";
 import { EMPTY_FORM, inputOf, nacosOf } from "../src/pure/nacosForm";
 import { formatRoute, kindAddress, objectAddress, parseRoute, type Route } from "../src/pure/routes";
@@ -18,7 +19,7 @@ import type { StoryEntry } from "../src/api/console";
 describe("addresses", () => {
   it("lead back to their route, whatever the names", () => {
     const routes: Route[] = [
-      { page: "overview" }, { page: "simulation" }, { page: "create", form: "nacos" }, { page: "operator", name: "web apps" },
+      { page: "overview" }, { page: "simulation" }, { page: "load" }, { page: "create", form: "nacos" }, { page: "operator", name: "web apps" },
       { page: "kind", group: "", version: "v1", resource: "pods", namespace: "a b", search: "x&y=1", labels: "app=web,t!=1" },
       { page: "object", group: "rbac.authorization.k8s.io", version: "v1", resource: "clusterroles", namespace: "", name: "system:a/b?c#d%<script>", tab: "yaml" },
     ];
@@ -155,5 +156,20 @@ describe("small parts", () => {
   it("have all texts in both languages, with the same places for values", () => {
     const places = (text: string) => (text.match(/\{\w+\}/g) ?? []).sort().join();
     for (const key of Object.keys(en) as (keyof typeof en)[]) expect([key, places(zh[key])]).toEqual([key, places(en[key])]);
+  });
+});
+
+describe("the lines of the load", () => {
+  it("have a text that says the same", () => {
+    expect(summary({ name: "a", values: [null, 3, 1] })).toEqual({ now: 1, most: 3 });
+    expect(summary({ name: "a", values: [2, null] })).toEqual({ now: null, most: 2 });
+    expect(summary({ name: "a", values: [] })).toEqual({ now: null, most: 0 });
+    expect([0, 0.04, 0.25, 12.54, 340.6, null].map(short)).toEqual(["0", "0", "0.3", "12.5", "341", "–"]);
+  });
+  it("are as long as the times", () => {
+    expect(columns([1, 2, 3], [{ name: "a", values: [5] }])).toEqual([[1, 2, 3], [5, null, null]]);
+  });
+  it("have a reason in both languages where they are missing", () => {
+    for (const key of ["load.missing.queue", "load.missing.clients", "load.forbidden", "load.unserved"] as const) expect([Boolean(en[key]), Boolean(zh[key])]).toEqual([true, true]);
   });
 });

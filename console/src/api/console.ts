@@ -26,6 +26,10 @@ export interface StoryEntry {
 }
 export interface Series { name: string; unit: string; points: [number, number][] }
 export interface Story { entries: StoryEntry[]; series: Series[]; revisions: { oldest: number; newest: number } | null }
+export interface LoadLine { name: string; values: (number | null)[] }
+export type LoadName = "queue" | "verbs" | "clients";
+export interface LoadPlot { name: LoadName; lines: LoadLine[] }
+export interface Load { times: number[]; every: number; plots: LoadPlot[]; missing: Partial<Record<LoadName, "elsewhere" | "forbidden" | "unserved">> }
 export interface FaultParameter { name: string; type?: string; title?: string; values?: string[]; default?: string | number }
 export interface Fault { name: string; title: string; description?: string; parameters: FaultParameter[] }
 export interface Simulation {
@@ -61,6 +65,8 @@ export const why = (target: Ref, signal?: AbortSignal): Promise<Why> => get<Why>
 export const story = (target: Ref, signal?: AbortSignal): Promise<Story> => get<Story>(withQuery(`${ROOT}/story`, about(target)), { signal });
 export const storyStream = (target: Ref, signal: AbortSignal): Promise<Response> =>
   send(withQuery(`${ROOT}/story/stream`, about(target)), { signal, accept: "text/event-stream" });
+/** Of the whole cluster, or of the queues of one kind's controllers. */
+export const load = (kind: string, signal?: AbortSignal): Promise<Load> => get<Load>(withQuery(`${ROOT}/load`, { kind }), { signal });
 export const fault = (name: string, parameters: Record<string, unknown>): Promise<Response> =>
   send(`${ROOT}/simulation/faults/${encodeURIComponent(name)}`, { method: "POST", body: parameters });
 export const record = (active: boolean): Promise<Response> => send(`${ROOT}/simulation/recording`, { method: "POST", body: { active } });

@@ -8,10 +8,13 @@ import type { KubeObject } from "../api/object";
 import { poll } from "../api/watch";
 import { Loading, Problem } from "../parts/basics";
 import { Value } from "../parts/cards";
+import { lazy } from "../parts/lazy";
 import { fieldAt } from "../pure/fields";
 import { formatRoute, kindAddress, objectAddress, splitVersion } from "../pure/routes";
 import { operatorPages } from "../state";
 import { t } from "../texts";
+
+const LoadPlots = lazy(() => import("../parts/loadPlots").then((module) => module.LoadPlots));
 
 export function OperatorPage({ name }: { name: string }) {
   const page = operatorPages.value.find((entry) => entry.name === name);
@@ -51,6 +54,7 @@ function Shown({ page }: { page: Declaration }) {
           ))}</tbody>
         </table></div>
       )}
+      <LoadPlots kind={group ? `${page.kind}.${group}` : page.kind} />
     </div>
   );
 }

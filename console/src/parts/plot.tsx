@@ -6,7 +6,7 @@ import "uplot/dist/uPlot.min.css";
 import type { Series } from "../api/console";
 import { language } from "../texts";
 
-const colour = (name: string): string => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+export const colour = (name: string): string => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 
 export function Plot({ series }: { series: Series }) {
   const host = useRef<HTMLDivElement>(null);
@@ -37,6 +37,6 @@ export function Plot({ series }: { series: Series }) {
   );
 }
 
-const clockOf = (seconds: number): string => new Date(seconds * 1000).toLocaleTimeString(language.value, { hour12: false });
+export const clockOf = (seconds: number): string => new Date(seconds * 1000).toLocaleTimeString(language.value, { hour12: false });
 
 const dataOf = (series: Series): uPlot.AlignedData => [series.points.map((point) => point[0]), series.points.map((point) => point[1])];

@@ -8,6 +8,7 @@ export type Route =
   | { page: "new"; group: string; version: string; resource: string; namespace: string }
   | { page: "operator"; name: string }
   | { page: "simulation" }
+  | { page: "load" }
   | { page: "missing" };
 
 const part = (text: string) => encodeURIComponent(text);
@@ -46,6 +47,7 @@ export function parseRoute(hash: string): Route {
   }
   if (parts[0] === "p" && parts.length === 2) return { page: "operator", name: parts[1] };
   if (parts[0] === "simulation") return { page: "simulation" };
+  if (parts[0] === "load" && parts.length === 1) return { page: "load" };
   return { page: "missing" };
 }
 
@@ -70,6 +72,7 @@ export function formatRoute(route: Route): string {
       return withOptions(`#/new/${part(route.group || NONE)}/${part(route.version)}/${part(route.resource)}`, { namespace: route.namespace });
     case "operator": return `#/p/${part(route.name)}`;
     case "simulation": return "#/simulation";
+    case "load": return "#/load";
     case "missing": return "#/missing";
   }
 }

@@ -103,21 +103,26 @@ async def stories_of(places: Iterable[StoryPlace], ref: Ref) -> tuple[list[Recon
 
 
 async def _ask(place: StoryPlace, ref: Ref) -> Page:
-    from konverge.wire.message import Headers, Request
-    from konverge.wire.pool import ConnectionPool
-    from konverge.wire.tls import TlsOptions
-
     kind = f"{ref.kind}.{ref.group}" if ref.group else ref.kind
     query = "&".join(f"{name}={quote(value, safe='')}" for name, value in (
         ("kind", kind), ("namespace", ref.namespace), ("name", ref.name), ("limit", str(SHOWN))
     ) if value)  # fmt: skip
+    return msgspec.json.decode(await page_of(place, f"/debug/reconciles?{query}"), type=Page)
+
+
+async def page_of(place: StoryPlace, target: str) -> bytes:
+    """A page of an operator. Raises OSError and ValueError."""
+    from konverge.wire.message import Headers, Request
+    from konverge.wire.pool import ConnectionPool
+    from konverge.wire.tls import TlsOptions
+
     headers = {"Authorization": f"Bearer {place.token}"} if place.token else {}
     tls = TlsOptions(ca_file=place.ca_file) if place.url.startswith("https://") else None
     async with ConnectionPool(place.url, tls=tls) as pool:
-        response = await pool.send(Request("GET", f"/debug/reconciles?{query}", Headers.of(headers)))
+        response = await pool.send(Request("GET", target, Headers.of(headers)))
     if response.status != 200:
         raise ValueError(f"HTTP {response.status} {response.body[:200].decode(errors='replace').strip()}")
-    return msgspec.json.decode(response.body, type=Page)
+    return response.body
 
 
 def story_lines(stories: list[ReconcileStory]) -> list[str]:

@@ -9,11 +9,13 @@ from functools import partial
 from pathlib import Path
 
 from konverge.apiserver.private_files import write_private
+from konverge.cli.console_load import load_of
 from konverge.cli.console_pages import pages_of
 from konverge.cli.console_simulation import UpSimulation
 from konverge.cli.console_sources import StoreHistory, reconciles_of
-from konverge.cli.operator_stories import places_of
+from konverge.cli.operator_stories import StoryPlace, places_of
 from konverge.console import About, Console, Page
+from konverge.console.load.watching import Load
 from konverge.console.story.telling import Teller
 from konverge.operators.catalog import Operator
 from konverge.runtime import Manager
@@ -43,6 +45,14 @@ class Shown:
     url: str
     name: str
 
+    def managers(self) -> tuple[Manager, Manager]:
+        """Those in this process: of the operators, and of the cluster itself."""
+        return self.manager, self.cluster.manager
+
+    def places(self) -> list[StoryPlace]:
+        """Where operators in other processes are asked."""
+        return places_of(self.url, "konverge")
+
 
 @asynccontextmanager
 async def console_of(shown: Shown, folder: Path, wanted: bool) -> AsyncIterator[ConsolePlaces]:
@@ -61,6 +71,7 @@ async def console_of(shown: Shown, folder: Path, wanted: bool) -> AsyncIterator[
     if any(operator.name == "nacos" for operator in shown.operators):
         service = Service(server.transport)
     simulation = UpSimulation(shown.cluster, [operator.name for operator in shown.operators])
+    load = Load(load_of(server, shown.managers, shown.places))
     console = Console(
         server.transport,
         about=About(cluster=shown.name, server=shown.url, simulated=True),
@@ -69,8 +80,9 @@ async def console_of(shown: Shown, folder: Path, wanted: bool) -> AsyncIterator[
         pages=pages_of(shown.operators),
         teller=_teller(shown),
         simulation=simulation,
+        load=load,
     )
-    async with console.serving() as (host, port):
+    async with load.sampling(), console.serving() as (host, port):
         write_private(file, server.token.encode())
         place = f"http://{host}:{port}"
         try:
@@ -87,5 +99,4 @@ def _show(console: Console, operators: Sequence[Operator], own: Sequence[Page]) 
 
 
 def _teller(shown: Shown) -> Teller:
-    reconciles = reconciles_of(lambda: (shown.manager, shown.cluster.manager), lambda: places_of(shown.url, "konverge"))
-    return Teller(StoreHistory(shown.cluster.server.store), reconciles)
+    return Teller(StoreHistory(shown.cluster.server.store), reconciles_of(shown.managers, shown.places))

@@ -21,6 +21,7 @@ from konverge.client import ClientError
 from konverge.console import static_files
 from konverge.console.answers import POLICY, guarded, json_answer, problem_of, refusal
 from konverge.console.call import Call
+from konverge.console.load.watching import Load, LoadAnswers
 from konverge.console.overview import overview
 from konverge.console.pages import Page
 from konverge.console.proxy import PREFIX, Proxy
@@ -76,14 +77,15 @@ class Console:
         pages: Sequence[Page] = (),
         teller: Teller | None = None,
         simulation: Simulation | None = None,
+        load: Load | None = None,
         secure: bool = False,
         anywhere: bool = False,
         stateless: bool = False,
     ) -> None:
         """`owner` has credentials that are no token; with `sign_in`, links with a code sign browsers in; `service`
         answers what the console does not, such as `/api/` and `/docs`; `teller` knows a history; `simulation` is what
-        is behind the cluster; `secure`: browsers reach it by https; `anywhere`: under other names than those of this
-        machine; `stateless`: several replicas answer.
+        is behind the cluster; `load` is how busy it is, where it is in this process; `secure`: browsers reach it by
+        https; `anywhere`: under other names than those of this machine; `stateless`: several replicas answer.
         """
         self.about = about or About()
         self.sessions = Sessions(transport, owner, secure=secure, stateless=stateless)
@@ -103,6 +105,7 @@ class Console:
             ("GET", "story"): self._teller.story,
             ("GET", "story/stream"): self._teller.stream,
             ("GET", "pages"): self._own_pages,
+            ("GET", "load"): LoadAnswers(load).answer,
             **(self._simulator.answers() if self._simulator is not None else {}),
         }
 

@@ -10,14 +10,11 @@ from typing import Any, Literal, Protocol
 
 import msgspec
 
-from konverge.client.call import JSON
-from konverge.client.call import Call as ApiCall
 from konverge.console.answers import json_answer
 from konverge.console.call import Call
 from konverge.console.recorded_test import FILE, recorded_test
 from konverge.console.recording import Recording, healths
-from konverge.explain.reading import mapping
-from konverge.objects.codec import from_json, to_json
+from konverge.console.rights import may
 from konverge.service.problems import Problem
 from konverge.wire.message import Headers, Response
 
@@ -131,10 +128,5 @@ def _values(fault: Fault, given: dict[str, Any]) -> dict[str, Any]:
 
 async def _check(call: Call) -> None:
     """Raises a 403 for callers who may not do everything."""
-    attributes = {"verb": "*", "group": "*", "resource": "*"}
-    review = {"apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectAccessReview"}
-    body = to_json({**review, "spec": {"resourceAttributes": attributes}})
-    path = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
-    answer = await call.client.caller.call(ApiCall("create", None, path=path, body=body, content_type=JSON))
-    if mapping(from_json(dict[str, Any], answer.body), "status").get("allowed") is not True:
+    if not await may(call.client, resourceAttributes={"verb": "*", "group": "*", "resource": "*"}):
         raise Problem(403, "the simulation is for administrators of the cluster", reason="Forbidden")

@@ -55,6 +55,8 @@ class QueueNumbers(msgspec.Struct):
     """A work queue's numbers; this is the queue's `QueueMetrics`."""
 
     depth: int = 0
+    peak: int = 0
+    """The greatest depth since `take_peak`: short queues are empty again when somebody looks."""
     adds: int = 0
     retries: int = 0
     waiting: Histogram = msgspec.field(default_factory=lambda: Histogram(QUEUE_BUCKETS))
@@ -63,6 +65,13 @@ class QueueNumbers(msgspec.Struct):
     def added(self, depth: int) -> None:
         self.adds += 1
         self.depth = depth
+        if depth > self.peak:
+            self.peak = depth
+
+    def take_peak(self) -> int:
+        """The greatest depth since the last call."""
+        peak, self.peak = self.peak, self.depth
+        return peak
 
     def handed_out(self, waited: float, depth: int) -> None:
         self.waiting.observe(waited)

@@ -83,7 +83,7 @@ def _line(check: str, left_out: list[str], failed: list[str]) -> str:
 
 
 async def metrics(call: Call) -> Response:
-    """Prometheus text: the sizes of the store."""
+    """Prometheus text: the sizes of the store, and requests where they are counted."""
     store = call.server.store
     lines = ["# HELP apiserver_storage_objects Number of stored objects.", "# TYPE apiserver_storage_objects gauge"]
     for name, table in sorted(store.tables.items()):
@@ -97,6 +97,8 @@ async def metrics(call: Call) -> Response:
         "# TYPE konverge_apiserver_watchers gauge",
         f"konverge_apiserver_watchers {len(call.server.streams)}",
     ]
+    if (counts := call.server.extensions.counts) is not None:
+        lines += counts.exposition()
     body = "\n".join(lines) + "\n"
     return Response(200, Headers(respond.headers(call, _METRICS_TYPE)), body.encode())
 

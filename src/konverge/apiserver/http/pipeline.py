@@ -38,6 +38,8 @@ _YAML_IN_THREAD = 16 * 1024
 async def handle(server: Backend, request: Request) -> Response:
     path, query = split_target(request.target)
     info = request_info(request.method, path, query)
+    if (counts := server.extensions.counts) is not None:
+        counts.note(info.verb, request)
     call = Call(server, request, info, query, ANONYMOUS)
     try:
         return await _answer(call)

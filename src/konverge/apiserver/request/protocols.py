@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from konverge.apiserver.object_access import Objects
     from konverge.apiserver.registry import Registry, Served
     from konverge.apiserver.request.call import Call
+    from konverge.apiserver.request.counts import RequestCounts
     from konverge.apiserver.storage import Store
 
 Handler = Callable[["Call"], Awaitable[Response]]
@@ -65,6 +66,8 @@ class Extensions:
     after: dict[tuple[str, str], Hook] = field(default_factory=dict)
     """By group and plural: what the answer of a write that succeeded waits for."""
     logs: LogSource | None = None
+    counts: RequestCounts | None = None
+    """Counts requests, where somebody wants to know."""
 
 
 class Backend(Protocol):

@@ -15,12 +15,11 @@ import msgspec
 
 from konverge import clock
 from konverge.client import Client, ClientError, NotFound, Unauthorized
-from konverge.client.call import JSON
-from konverge.client.call import Call as ApiCall
 from konverge.console.answers import json_answer
 from konverge.console.bounds import Bound
 from konverge.console.call import Call
 from konverge.console.messages import in_messages
+from konverge.console.rights import may
 from konverge.console.story.entries import Entry, Named, of_change, of_event, of_managers, of_reconcile, ordered
 from konverge.console.story.family import Family, read_head
 from konverge.console.story.following import follow
@@ -28,7 +27,7 @@ from konverge.console.story.history import Change, History, Reconciles
 from konverge.console.story.series import State, series
 from konverge.explain import Ref
 from konverge.explain.needs import EVENTS
-from konverge.explain.reading import Obj, mapping, moment, text
+from konverge.explain.reading import Obj, moment, text
 from konverge.objects.codec import from_json, to_json
 from konverge.objects.resource import Resource
 from konverge.runtime.story.model import ReconcileStory
@@ -215,11 +214,7 @@ async def _may_watch(client: Client, resource: Resource, root: Ref) -> bool:
     attributes = {"verb": "watch", "group": resource.group, "resource": resource.plural}
     if resource.namespaced:
         attributes["namespace"] = root.namespace
-    review = {"apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectAccessReview"}
-    body = to_json({**review, "spec": {"resourceAttributes": attributes}})
-    path = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
-    answer = await client.caller.call(ApiCall("create", None, path=path, body=body, content_type=JSON))
-    return mapping(from_json(dict[str, Any], answer.body), "status").get("allowed") is True
+    return await may(client, resourceAttributes=attributes)
 
 
 def _missing(ref: Ref) -> Any:
