@@ -15,9 +15,10 @@ import msgspec
 from konverge.objects import Object, from_dict
 from konverge.operators.wukong.kinds import VirtualMachine, VirtualMachineInstance
 from konverge.operators.wukong.names import LABEL
-from konverge.operators.wukong.operator import REFERS, refers_to
+from konverge.operators.wukong.operator import REFERS, moved_instance, refers_to
 from konverge.operators.wukong.options import Options
 from konverge.operators.wukong.resource import FINALIZER, AnyWukong, Wukong
+from konverge.operators.wukong.steps.migration import MOVES
 from konverge.operators.wukong.steps.nodes import BRIDGES, bridges_of
 from konverge.operators.wukong.steps.state import ReconcileState
 from tests.operators import shown
@@ -72,6 +73,9 @@ def condition(
     return {"type": type, "status": status, "reason": reason, "message": message, "lastTransitionTime": since}
 
 
+INDEXES = {REFERS: refers_to, BRIDGES: bridges_of, MOVES: moved_instance}
+
+
 class Stage(Shown):
     """`status` and `meta` are of the Wukong, `given` is its spec."""
 
@@ -91,7 +95,7 @@ class Stage(Shown):
         head = {"apiVersion": OWNER["apiVersion"], "kind": OWNER["kind"]}
         data = {**head, "metadata": metadata, "spec": SMALL if given is None else given, "status": status or {}}
         obj = from_dict(AnyWukong, data)
-        super().__init__(MANAGER, obj, *objects, without=without, indexes={REFERS: refers_to, BRIDGES: bridges_of})
+        super().__init__(MANAGER, obj, *objects, without=without, indexes=INDEXES)
         self.ctx = self.context(obj)
         self.state = ReconcileState(self.ctx, options or Options())
         try:

@@ -30,6 +30,7 @@ KEYS = {
 
 BY_THE_RECONCILER = {
     "restartAt": ("steps/power.py", "spec.restart_at"),
+    "migrateAt": ("steps/migration.py", "spec.migrate_at"),
     "restoreFromSnapshot": ("steps/restore.py", "spec.restore_from_snapshot"),
     "updatePolicy": ("steps/power.py", "spec.update_policy"),
     "paused": ("reconciler.py", "spec.paused"),

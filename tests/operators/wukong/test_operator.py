@@ -19,6 +19,7 @@ from konverge.operators.wukong.kinds import (
     NodeNetworkState,
     VirtualMachine,
     VirtualMachineInstance,
+    VirtualMachineInstanceMigration,
     VirtualMachineRestore,
     VirtualMachineSnapshot,
 )
@@ -145,6 +146,7 @@ FOREIGN = {
     NetworkAttachmentDefinition,
     VirtualMachineRestore,
     VirtualMachineSnapshot,
+    VirtualMachineInstanceMigration,
 }
 """The kinds of others, which a cluster may not have."""
 
@@ -165,10 +167,11 @@ def test_what_the_controllers_declare() -> None:
         Secret,
         Service,
         VirtualMachineRestore,
+        VirtualMachineInstanceMigration,
     }
     assert read(wukong) == {StorageClass, VirtualMachineSnapshot}
     assert wukong.optional_kinds == FOREIGN
-    assert wukong.index_functions.keys() == {AnyWukong}
+    assert wukong.index_functions.keys() == {AnyWukong, VirtualMachineInstanceMigration}
     assert wukong.index_functions[AnyWukong].keys() == {REFERS, BRIDGES}
     assert (snapshot.name, snapshot.kind, snapshot.namespaces) == ("wukongsnapshot", WukongSnapshot, ("a", "b"))
     assert [owned.kind for owned in snapshot.owned] == [VirtualMachineSnapshot]

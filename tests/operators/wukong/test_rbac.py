@@ -37,6 +37,7 @@ def test_the_rules_are_those_of_the_facts_with_nothing_to_spare() -> None:
         "wukongsnapshotschedules/status.vm.novasphere.dev": "patch",
         "virtualmachines.kubevirt.io": ALL,
         "virtualmachineinstances.kubevirt.io": "delete get list watch",
+        "virtualmachineinstancemigrations.kubevirt.io": ALL,
         "virtualmachineinstances/pause.subresources.kubevirt.io": "update",
         "virtualmachineinstances/unpause.subresources.kubevirt.io": "update",
         "virtualmachines/restart.subresources.kubevirt.io": "update",

@@ -64,6 +64,11 @@ def restore(wukong: str, snapshot: str) -> str:
     return f"{wukong}-restore-{_digest(snapshot)[:10]}"
 
 
+def migration(wukong: str, token: str) -> str:
+    """One for each request: the same name for the same token, however often it is tried."""
+    return f"{wukong}-migrate-{_digest(token)[:10]}"
+
+
 def scheduled(schedule: str, start: datetime) -> str:
     """Of the snapshot of a start: the same name for the same start, however often it is tried.
 

@@ -25,6 +25,7 @@ from konverge.operators.wukong.kinds import (
     NodeNetworkState,
     VirtualMachine,
     VirtualMachineInstance,
+    VirtualMachineInstanceMigration,
     VirtualMachineRestore,
     VirtualMachineSnapshot,
 )
@@ -35,6 +36,7 @@ from konverge.operators.wukong.resource import FINALIZER, AnyWukong, Wukong, Wuk
 from konverge.operators.wukong.schedules import SCHEDULES, ScheduleReconciler, schedule_of
 from konverge.operators.wukong.snapshots import SnapshotReconciler
 from konverge.operators.wukong.spec import WukongSpec
+from konverge.operators.wukong.steps.migration import MOVES
 from konverge.operators.wukong.steps.nodes import BRIDGES, bridges_of
 from konverge.operators.wukong.steps.power import CALLS, MACHINES
 from konverge.runtime import (
@@ -101,6 +103,17 @@ def _of_instance(instance: VirtualMachineInstance) -> Iterable[Request]:
     return (Request(instance.metadata.namespace, owner),) if owner else ()
 
 
+def _of_move(move: VirtualMachineInstanceMigration) -> Iterable[Request]:
+    """Whoever asked for it: an instance has the name of its machine, and that ends in one way."""
+    wukong = move.spec.vmi_name.removesuffix(names.machine(""))
+    return (Request(move.metadata.namespace, wukong),) if wukong and wukong != move.spec.vmi_name else ()
+
+
+def moved_instance(record: Record, meta: Meta) -> Iterable[str]:
+    """Index of migrations: the instance that each moves."""
+    return (f"{meta.namespace}/{from_json(VirtualMachineInstanceMigration, record.raw).spec.vmi_name}",)
+
+
 def _lost_ours(old: AnyWukong | None, new: AnyWukong | None) -> bool:
     """Another client took our finalizer or our status off it: no other event would bring them back."""
     if old is None or new is None or new.metadata.deletion_timestamp:
@@ -135,6 +148,7 @@ def controllers(options: Options | None = None, *, namespaces: tuple[str, ...] =
             owns=[
                 Owns(VirtualMachine, optional=True),
                 Owns(VirtualMachineRestore, optional=True),
+                Owns(VirtualMachineInstanceMigration, optional=True),
                 Owns(DataVolume, optional=True),
                 Owns(NetworkAttachmentDefinition, optional=True),
                 PersistentVolumeClaim,
@@ -143,6 +157,7 @@ def controllers(options: Options | None = None, *, namespaces: tuple[str, ...] =
             ],
             watches=[
                 Watches(VirtualMachineInstance, requests=_of_instance, optional=True),
+                Watches(VirtualMachineInstanceMigration, requests=_of_move, optional=True),
                 Watches(DataVolume, lookup=referred_by, optional=True),
                 Watches(NetworkAttachmentDefinition, lookup=referred_by, optional=True),
                 Watches(PersistentVolumeClaim, lookup=referred_by),
@@ -163,7 +178,10 @@ def controllers(options: Options | None = None, *, namespaces: tuple[str, ...] =
             ],
             when=any_of(generation_changed, annotations_changed, labels_changed, _lost_ours),
             namespaces=namespaces,
-            indexes={AnyWukong: {REFERS: refers_to, BRIDGES: bridges_of}},
+            indexes={
+                AnyWukong: {REFERS: refers_to, BRIDGES: bridges_of},
+                VirtualMachineInstanceMigration: {MOVES: moved_instance},
+            },
             settings=_SETTINGS,
         ),
         Controller(

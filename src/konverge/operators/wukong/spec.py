@@ -243,6 +243,10 @@ class WukongSpec(
         Annotated[str, MaxLength(64)] | None,
         Description("Any text, best a time. When it changes, a running machine is restarted once."),
     ] = None
+    migrate_at: Annotated[
+        Annotated[str, MaxLength(64)] | None,
+        Description("Any text, best a time. When it changes, a running machine moves to another node, once."),
+    ] = None
     restore_from_snapshot: Annotated[
         ObjectName | None,
         Description("A WukongSnapshot of this machine. When it changes, the machine is stopped and put back."),

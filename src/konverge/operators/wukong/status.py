@@ -19,6 +19,7 @@ VOLUMES_BOUND = "VolumesBound"
 VIRTUAL_MACHINE_READY = "VirtualMachineReady"
 MIGRATABLE = "Migratable"
 RESTART_REQUIRED = "RestartRequired"
+MIGRATING = "Migrating"
 SNAPSHOT_IN_PROGRESS = "SnapshotInProgress"
 RESTORE_IN_PROGRESS = "RestoreInProgress"
 PAUSED = "Paused"
@@ -103,6 +104,15 @@ class ConsoleStatus(Model):
     serial: Annotated[str, Description("The command for the serial console.")] = ""
 
 
+class MigrationStatus(Model):
+    """The last move to another node, whoever asked for it."""
+
+    name: Annotated[str, Description("The VirtualMachineInstanceMigration.")]
+    phase: Annotated[str, Description("KubeVirt's own word for how far it is; Aborted when it was deleted.")] = ""
+    source_node: Annotated[str, Description("Where the machine was.")] = ""
+    target_node: Annotated[str, Description("Where it goes, once that is known.")] = ""
+
+
 class WukongStatus(Model):
     """The state of a virtual machine."""
 
@@ -120,6 +130,8 @@ class WukongStatus(Model):
     guest_os: Annotated[GuestOs | None, Description("What runs inside.")] = field(default=None, name="guestOS")
     pending_changes: Annotated[list[str], Description("What a restart would bring into effect.")] = []
     last_restart: Annotated[str, Description("The restartAt that was acted upon.")] = ""
+    last_migration: Annotated[str, Description("The migrateAt that was acted upon.")] = ""
+    migration: Annotated[MigrationStatus | None, Description("The last move to another node.")] = None
     last_restore: Annotated[str, Description("The restoreFromSnapshot that was acted upon.")] = ""
     console: Annotated[ConsoleStatus | None, Description("How to look at the machine.")] = None
     networks: Annotated[list[NetworkStatus], ListType("map", "name"), Description("The interfaces.")] = []

@@ -28,6 +28,7 @@ from konverge.operators.wukong.effective_spec import attached, attachment_name, 
 from konverge.operators.wukong.kinds import domain, machines
 from konverge.operators.wukong.kinds.domain import Domain, Present
 from konverge.operators.wukong.kinds.machines import InstanceSpec, InstanceTemplate, TemplateMeta, VirtualMachine
+from konverge.operators.wukong.kinds.migrations import MigrationSpec, VirtualMachineInstanceMigration
 from konverge.operators.wukong.kinds.snapshots import (
     MachineReference,
     RestoreSpec,
@@ -182,6 +183,14 @@ def snapshot_for(snapshot: WukongSnapshot) -> VirtualMachineSnapshot:
     return VirtualMachineSnapshot(
         metadata=ObjectMeta(name=place.name, namespace=place.namespace, labels=names.labels(wukong)),
         spec=SnapshotSpec(source=_machine(wukong)),
+    )
+
+
+def migration_for(wukong: Wukong, token: str) -> VirtualMachineInstanceMigration:
+    """By the token: asked for twice, it is the same one."""
+    name = wukong.metadata.name
+    return VirtualMachineInstanceMigration(
+        metadata=metadata(wukong, names.migration(name, token)), spec=MigrationSpec(vmi_name=names.machine(name))
     )
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from konverge.operators.wukong.kinds.cdi import DataVolume
 from konverge.operators.wukong.kinds.machines import VirtualMachine, VirtualMachineInstance
+from konverge.operators.wukong.kinds.migrations import VirtualMachineInstanceMigration
 from konverge.operators.wukong.kinds.networks import (
     NetworkAttachmentDefinition,
     NodeNetworkConfigurationPolicy,
@@ -21,6 +22,7 @@ __all__ = [
     "NodeNetworkState",
     "VirtualMachine",
     "VirtualMachineInstance",
+    "VirtualMachineInstanceMigration",
     "VirtualMachineRestore",
     "VirtualMachineSnapshot",
 ]

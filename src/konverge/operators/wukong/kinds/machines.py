@@ -30,6 +30,15 @@ class GuestOsInfo(Model):
     kernel_release: str = ""
 
 
+class MigrationState(Model):
+    """What the instance says about its last migration."""
+
+    migration_uid: str = ""
+    source_node: str = ""
+    target_node: str = ""
+    failure_reason: str = ""
+
+
 class VirtualMachineInstanceStatus(Model):
     """How it runs."""
 
@@ -39,6 +48,7 @@ class VirtualMachineInstanceStatus(Model):
     conditions: NullableList[Condition] = []
     interfaces: NullableList[InstanceInterface] = []
     guest_os_info: GuestOsInfo | None = field(default=None, name="guestOSInfo")
+    migration_state: MigrationState | None = None
 
 
 class VirtualMachineInstance(Object):

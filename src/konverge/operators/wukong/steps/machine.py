@@ -23,6 +23,7 @@ from konverge.operators.wukong.children.cloudinit import MissingSecret, cloud_in
 from konverge.operators.wukong.children.virtualmachine import services_for, virtual_machine_for
 from konverge.operators.wukong.kinds import VirtualMachine, VirtualMachineInstance
 from konverge.operators.wukong.status import VIRTUAL_MACHINE_READY, VOLUMES_BOUND, Trouble
+from konverge.operators.wukong.steps.migration import migrate
 from konverge.operators.wukong.steps.networks import sweep
 from konverge.operators.wukong.steps.power import (
     HALTED_FROM,
@@ -105,7 +106,7 @@ def _is_of(state: ReconcileState, vm: VirtualMachine | None, vmi: VirtualMachine
 
 
 async def machine(state: ReconcileState) -> None:
-    """Make it, or bring it up to date; then restart or pause it, if that is requested."""
+    """Make it, or bring it up to date; then restart, pause or move it, if that is requested."""
     if not state.ctx.serves(VirtualMachine):
         message = "the cluster has no KubeVirt: install it"
         state.trouble.append(Trouble(VIRTUAL_MACHINE_READY, "KubeVirtMissing", message))
@@ -116,6 +117,7 @@ async def machine(state: ReconcileState) -> None:
     if not state.restoring:
         await restart(state)
         await pause(state)
+        await migrate(state)
     await sweep(state)
 
 
