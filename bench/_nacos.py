@@ -11,6 +11,7 @@ import asyncio
 import json
 import resource
 import sys
+import time
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -43,6 +44,8 @@ class Cost:
     """What the operator costs. CPU in seconds, memory in bytes."""
 
     start: float = 0.0
+    ready: float = 0.0
+    """Seconds that passed until every cluster was found healthy."""
     cpu: float = 0.0
     reconciles: int = 0
     questions: int = 0
@@ -164,10 +167,10 @@ async def measure(folder: Path, count: int, seconds: float) -> Cost:
     answers, reconciles, cost = Answers(), Reconciles(count), Cost()
     answers.learn(json.loads((folder / SERVERS).read_text()))
     async with Client.connect(load_config(kubeconfig=folder / KUBECONFIG)) as client:
-        began, cost.empty = _cpu(), _resident()
+        began, cost.empty, at = _cpu(), _resident(), time.monotonic()
         async with operator(client, answers, reconciles).running():
             await reconciles.all_healthy.wait()
-            cost.start = _cpu() - began
+            cost.start, cost.ready = _cpu() - began, time.monotonic() - at
             await asyncio.sleep(STEADY_AFTER)
             answers.at_once = 0
             before = _cpu(), reconciles.count, answers.asked
