@@ -15,6 +15,7 @@ from tests.real.browser import Browser, Page, a_browser
 
 AXE = Path(__file__).parents[2] / "console" / "node_modules" / "axe-core" / "axe.min.js"
 SIGN_IN = "document.querySelector('#token')"
+EDITOR = "document.querySelector('.editor')?.shadowRoot?.querySelector('.cm-content')"
 MAIN = "document.querySelector('main').innerText"
 
 
@@ -80,6 +81,26 @@ async def choose(page: Page, label: str, value: str) -> None:
         f"(document.activeElement.value = {json.dumps(value)}, "
         "document.activeElement.dispatchEvent(new Event('change', {bubbles: true})))"
     )
+
+
+async def replace_in_editor(page: Page, old: str, new: str) -> None:
+    """Select a text in the editor as a mouse would, and type another, once it can be edited."""
+    await page.until("Boolean(document.querySelector('.editor').shadowRoot.activeElement)")
+    await page.run(f"""(() => {{
+      const content = {EDITOR};
+      content.focus();
+      const lines = [...content.querySelectorAll('.cm-line')];
+      const line = lines.find((entry) => entry.innerText.includes({json.dumps(old)}));
+      const walker = document.createTreeWalker(line, NodeFilter.SHOW_TEXT);
+      let node;
+      while ((node = walker.nextNode())) {{
+        const at = node.data.indexOf({json.dumps(old)});
+        if (at >= 0) {{ getSelection().setBaseAndExtent(node, at, node, at + {len(old)}); return; }}
+      }}
+      throw new Error('no such text');
+    }})()""")
+    await page.run("new Promise((done) => requestAnimationFrame(() => setTimeout(done)))")
+    await page.type(new)
 
 
 async def violations(page: Page) -> list[Any]:

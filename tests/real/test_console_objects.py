@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -12,13 +11,15 @@ from konverge.client import MergePatch
 from konverge.objects.kinds.apps_v1 import Deployment
 from konverge.objects.kinds.core_v1 import ConfigMap, Node, ServiceAccount
 from konverge.objects.meta import ObjectMeta
-from tests.real.browser import Page, program
+from tests.real.browser import program
 from tests.real.console_pages import (
+    EDITOR,
     a_console,
     choose,
     console_errors,
     fill,
     press_button,
+    replace_in_editor,
     shows,
     signed_in,
     visit,
@@ -28,7 +29,6 @@ pytestmark = [pytest.mark.spec("C-22"), pytest.mark.blocking("a browser beside u
 
 SETTINGS = "#/o/-/v1/configmaps/default/settings"
 WEB = "#/o/apps/v1/deployments/default/web"
-EDITOR = "document.querySelector('.editor')?.shadowRoot?.querySelector('.cm-content')"
 
 
 @pytest.fixture(autouse=True)
@@ -48,26 +48,6 @@ def web() -> dict[str, Any]:
     spec = {"replicas": 2, "selector": {"matchLabels": {"app": "web"}}, "template": template}
     meta = {"name": "web", "namespace": "default"}
     return {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": meta, "spec": spec}
-
-
-async def replace_in_editor(page: Page, old: str, new: str) -> None:
-    """Select a text in the editor as a mouse would, and type another, once it can be edited."""
-    await page.until("Boolean(document.querySelector('.editor').shadowRoot.activeElement)")
-    await page.run(f"""(() => {{
-      const content = {EDITOR};
-      content.focus();
-      const lines = [...content.querySelectorAll('.cm-line')];
-      const line = lines.find((entry) => entry.innerText.includes({json.dumps(old)}));
-      const walker = document.createTreeWalker(line, NodeFilter.SHOW_TEXT);
-      let node;
-      while ((node = walker.nextNode())) {{
-        const at = node.data.indexOf({json.dumps(old)});
-        if (at >= 0) {{ getSelection().setBaseAndExtent(node, at, node, at + {len(old)}); return; }}
-      }}
-      throw new Error('no such text');
-    }})()""")
-    await page.run("new Promise((done) => requestAnimationFrame(() => setTimeout(done)))")
-    await page.type(new)
 
 
 async def test_yaml_is_edited_checked_by_a_dry_run_and_applied(tmp_path: Path) -> None:
