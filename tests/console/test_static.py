@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gzip
+
 import pytest
 
 from konverge.console import static_files
@@ -42,6 +44,26 @@ async def test_files_are_revalidated_each_time() -> None:
             assert page.headers.get("cache-control") == "no-cache"
             again = await office.send("GET", path, if_none_match=page.headers.get("etag"))
             assert (again.status, again.body) == (304, b"")
+
+
+@pytest.mark.spec("C-35")
+async def test_files_are_compressed_for_those_who_take_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    script = b"go();" * 1000
+    monkeypatch.setattr(static_files, "table", lambda: {"/app.js": ("text/javascript", script, '"2"')})
+    async with an_office() as office:
+        for accepted in ("gzip, deflate, br", "br;q=1.0, GZIP; q=0.5"):
+            packed = await office.send("GET", "/app.js", accept_encoding=accepted)
+            assert packed.headers.get("content-encoding") == "gzip"
+            assert gzip.decompress(packed.body) == script
+            assert len(packed.body) < len(script) / 10
+        for accepted in ("", "br", "gzip;q=0, br"):
+            plain = await office.send("GET", "/app.js", accept_encoding=accepted)
+            assert "content-encoding" not in plain.headers
+            assert plain.body == script
+        assert plain.headers.get("vary") == packed.headers.get("vary") == "Accept-Encoding"
+        assert plain.headers.get("etag") != packed.headers.get("etag")  # other bytes
+        again = await office.send("GET", "/app.js", accept_encoding="gzip", if_none_match=packed.headers.get("etag"))
+        assert (again.status, again.body) == (304, b"")
 
 
 async def test_no_path_leads_to_the_disk() -> None:

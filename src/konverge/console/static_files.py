@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import hashlib
 from collections.abc import Iterator
 from functools import cache
@@ -22,6 +23,9 @@ _TYPES = {
     "woff2": "font/woff2",
     "txt": "text/plain; charset=utf-8",
 }
+
+WORTH_IT = 1024
+"""Bytes from which on a file is sent compressed."""
 
 
 @cache
@@ -55,7 +59,21 @@ def static(request: Request, path: str) -> Response | None:
     if entry is None:
         return None
     media, content, tag = entry
-    headers = Headers.of({"Content-Type": media, "ETag": tag, "Cache-Control": "no-cache"})
+    fields = {"Content-Type": media, "Cache-Control": "no-cache", "Vary": "Accept-Encoding"}
+    if len(content) >= WORTH_IT and _takes_gzip(request.headers.get("accept-encoding")):
+        content, tag = _compressed(content), f'{tag[:-1]}-gzip"'
+        fields["Content-Encoding"] = "gzip"
+    headers = Headers.of({**fields, "ETag": tag})
     if request.headers.get("if-none-match") == tag:
         return Response(304, headers)
     return Response(200, headers, content)
+
+
+@cache
+def _compressed(content: bytes) -> bytes:
+    return gzip.compress(content, mtime=0)
+
+
+def _takes_gzip(accepted: str) -> bool:
+    codings = [entry.replace(" ", "").lower().split(";") for entry in accepted.split(",")]
+    return any(name == "gzip" and parameters != ["q=0"] for name, *parameters in codings)
