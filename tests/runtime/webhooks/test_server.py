@@ -7,8 +7,14 @@ import asyncio
 import pytest
 
 from konverge.runtime.webhooks import BadReview, Webhook, Webhooks
-from konverge.runtime.webhooks.server import Reviews, server_limits
-from konverge.wire.limits import MIB
+from konverge.runtime.webhooks.server import (
+    CONNECTIONS,
+    CONVERSION_BODY,
+    CONVERSION_CONNECTIONS,
+    Reviews,
+    server_limits,
+)
+from konverge.wire.limits import MIB, ServerLimits
 from konverge.wire.message import Headers, Request, Response
 
 pytestmark = pytest.mark.spec("R-67")
@@ -69,6 +75,54 @@ async def test_what_is_no_review_is_refused() -> None:
     assert (bad.status, bad.body) == (400, b"this is no review\n")
 
 
+async def test_a_refusal_says_why_in_plain_text() -> None:
+    reviews = Reviews(Webhooks().add(Recorded()))
+    untyped = await reviews.handle(Request("POST", "/review", Headers.of({"accept": "application/json"}), b"x"))
+    assert [
+        (response.status, response.body, response.headers.get("content-type"))
+        for response in (
+            await ask(reviews, b"x", target="/another"),
+            await ask(reviews, b"x", method="PUT"),
+            untyped,
+            await ask(reviews, b""),
+            await ask(reviews, b"broken"),
+        )
+    ] == [
+        (404, b"404 page not found\n", "text/plain; charset=utf-8"),
+        (405, b"a review is sent by POST\n", "text/plain; charset=utf-8"),
+        (415, b"a review is sent as application/json\n", "text/plain; charset=utf-8"),
+        (400, b"the request has no body\n", "text/plain; charset=utf-8"),
+        (500, b"the webhook failed; the log of the operator says why\n", "text/plain; charset=utf-8"),
+    ]
+
+
+class AtOnce(Recorded):
+    """Says that it waits for nothing, which is not true of every body."""
+
+    waits = False
+
+
+@pytest.mark.virtual
+async def test_a_webhook_that_waits_for_nothing_needs_no_place_among_those_at_work() -> None:
+    webhook = AtOnce()
+    reviews = Reviews(Webhooks(max_in_flight=1).add(webhook))
+    async with asyncio.TaskGroup() as tasks:
+        waiting = tasks.create_task(ask(reviews, b"wait"))
+        await asyncio.sleep(0)
+        assert reviews.in_flight == 1
+        response = await ask(reviews, b"x")
+        assert (response.status, response.body) == (200, b'{"asked":"x"}')
+        assert response.headers.get("content-type") == "application/json"
+        assert not waiting.done()
+        late = await ask(reviews, b"slow", target="/review?timeout=500ms")
+        assert (late.status, late.body) == (504, b"the webhook did not answer within 0.5 s\n")
+        bad = await ask(reviews, b"bad")
+        assert (bad.status, bad.body) == (400, b"this is no review\n")
+    assert (waiting.result().status, waiting.result().body) == (200, b'{"asked":"wait"}')
+    assert (reviews.in_flight, webhook.at_work) == (0, 0)
+    assert reviews.answered == {("/review", 200): 2, ("/review", 504): 1, ("/review", 400): 1}
+
+
 @pytest.mark.parametrize("body", [b"broken", b"own timeout"])
 async def test_an_exception_is_a_500_that_says_nothing_of_the_code(
     body: bytes, caplog: pytest.LogCaptureFixture
@@ -84,7 +138,19 @@ async def test_an_exception_is_a_500_that_says_nothing_of_the_code(
 
 @pytest.mark.virtual
 @pytest.mark.parametrize(
-    ("target", "seconds"), [("/review?timeout=2s", 2), ("/review", 30), ("/review?timeout=9h", 30)]
+    ("target", "seconds"),
+    [
+        ("/review?timeout=2s", 2),
+        ("/review?dryRun=All&timeout=1500ms", 1.5),
+        ("/review", 30),
+        ("/review?", 30),
+        ("/review?other=2s", 30),
+        ("/review?timeout=30s", 30),
+        ("/review?timeout=9h", 30),
+        ("/review?timeout=0s", 30),
+        ("/review?timeout=-2s", 30),
+        ("/review?timeout=soon", 30),
+    ],
 )
 async def test_a_slow_webhook_ends_when_its_caller_no_longer_waits(target: str, seconds: float) -> None:
     webhook = Recorded()
@@ -115,8 +181,11 @@ def test_what_strangers_can_make_it_hold_is_limited() -> None:
     assert limits.body >= 20 * MIB, "a page of a list"
     assert limits.body * limits.connections <= 4096 * MIB
     assert server_limits(Webhooks(max_body=64 * MIB).add(conversion)).body == 64 * MIB, "as the author says"
+    assert server_limits(Webhooks().add(conversion)) == ServerLimits(
+        body=CONVERSION_BODY, connections=CONVERSION_CONNECTIONS
+    )
     plain = server_limits(Webhooks(max_body=3 * MIB).add(Recorded()))
-    assert plain.body == 3 * MIB
+    assert plain == ServerLimits(body=3 * MIB, connections=CONNECTIONS)
     assert plain.connections >= Webhooks().max_in_flight, "or reviews would be refused instead of waiting"
 
 

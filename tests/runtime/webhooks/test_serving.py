@@ -16,6 +16,7 @@ from konverge.runtime import Context, Controller, Manager
 from konverge.runtime.manager import LeaderElection
 from konverge.runtime.webhooks import InProcess, Webhook, Webhooks, validating
 from konverge.runtime.webhooks.places import Place, Serving
+from konverge.runtime.webhooks.serving import serving_webhooks
 from konverge.wire.message import Headers, Request
 
 pytestmark = [pytest.mark.virtual, pytest.mark.spec("R-67")]
@@ -127,9 +128,60 @@ async def test_an_end_while_it_still_waits_is_an_end(client: Client) -> None:
 
 
 async def test_what_keeps_it_from_serving_ends_the_manager(client: Client) -> None:
+    broken = manager(client, Noted(broken=True))
+    with pytest.raises(OSError, match="the port is taken"):
+        async with serving_webhooks(broken, client, asyncio.Event()):
+            pytest.fail("nothing else begins")
     with pytest.raises(OSError, match="the port is taken"):
         async with manager(client, Noted(broken=True)).running():
             pass
+
+
+async def test_without_webhooks_nothing_is_served(client: Client) -> None:
+    for webhooks in (None, Webhooks(place=Noted(broken=True))):
+        plain = Manager(client, name="m", webhooks=webhooks)
+        async with serving_webhooks(plain, client, asyncio.Event()):
+            assert "webhook" not in plain.health.ready
+
+
+async def test_the_port_is_known_as_soon_as_they_are_served(client: Client) -> None:
+    class Port(Noted):
+        @asynccontextmanager
+        async def serving(self, at_work: Serving) -> AsyncIterator[None]:
+            at_work.port = 4711
+            async with super().serving(at_work):
+                yield
+
+    served = manager(client, Port())
+    async with serving_webhooks(served, client, asyncio.Event()):
+        assert served.webhook_port == 4711
+
+
+class Beside(Noted):
+    """A place that is called directly, without a Service."""
+
+    behind_service = False
+
+
+class Converts(Echo):
+    path = "/convert"
+    definition = "pools.example.com"
+
+
+@pytest.mark.parametrize("place", [Noted, Beside])
+@pytest.mark.parametrize("webhook", [Echo, Converts])
+async def test_only_conversions_behind_a_service_make_it_ready_before_its_caches(
+    client: Client, place: type[Noted], webhook: type[Webhook]
+) -> None:
+    """And only behind a Service it serves on for a while, and is not ready meanwhile."""
+    loop, at = asyncio.get_running_loop(), place()
+    running = Manager(client, name="m", webhooks=Webhooks(place=at, shutdown_delay=7).add(webhook()))
+    async with serving_webhooks(running, client, asyncio.Event()):
+        assert bool(running.health.advisory) is (place is Noted and webhook is Converts)
+        assert not running.readiness.stopping
+        asked = loop.time()
+    assert at.served[1] == ("end", asked + (7 if place is Noted else 0))
+    assert running.readiness.stopping is (place is Noted)
 
 
 @pytest.mark.parametrize("url", ["https://10.1.2.3:6443", "https://api.example.com", "https://[fd00::1]:6443"])
@@ -166,4 +218,7 @@ async def test_reviews_are_counted(client: Client) -> None:
     text = render(counted.numbers).decode()
     assert 'konverge_webhook_requests_total{code="200",webhook="/echo"} 2.0' in text
     assert 'konverge_webhook_requests_total{code="400",webhook="/echo"} 1.0' in text
+    assert "konverge_webhook_requests_in_flight 0.0" in text
     assert "unknown" not in text
+    reviews.in_flight = 3
+    assert "konverge_webhook_requests_in_flight 3.0" in render(counted.numbers).decode()
