@@ -8,18 +8,21 @@ from typing import Any
 
 import pytest
 
-from konverge.client import Client
+from konverge.apiserver import ApiServer
+from konverge.client import Client, Static
 from konverge.runtime.rbac import Permission
 from konverge.runtime.webhooks import Conversion, InCluster, InProcess, Mounted, Review, Webhooks, mutating, validating
 from konverge.runtime.webhooks.certificates.publishing import Targets
 from konverge.runtime.webhooks.local import is_elsewhere
 from konverge.runtime.webhooks.permissions import webhook_permissions
-from konverge.runtime.webhooks.places import LOOK_EVERY, Serving
+from konverge.runtime.webhooks.places import FILES, LOOK_EVERY, Serving
 from konverge.runtime.webhooks.server import Reviews
 from tests.objects.pools import Pool as Versioned
 from tests.objects.pools import PoolV1
 from tests.runtime.webhooks.pools import Pool
+from tests.runtime.webhooks.test_certificates import Wire
 from tests.runtime.webhooks.test_server import Recorded
+from tests.wire.certificates import authority
 
 pytestmark = pytest.mark.spec("R-70")
 
@@ -133,6 +136,43 @@ async def test_a_certificate_that_is_late_is_named(client: Client, tmp_path: Pat
     assert "tls.crt" in at_work.problem
     waiting.cancel()
     await asyncio.wait([waiting])
+
+
+@pytest.mark.virtual
+async def test_an_installed_operator_says_why_it_has_no_certificate(server: ApiServer) -> None:
+    wire = Wire(server)
+    wire.cut = True
+    at_work = serving(Client(wire, credentials=Static.bearer(server.token)), check)
+    place = InCluster(service="s", namespace="ns")
+    waiting = asyncio.create_task(place.serving(at_work).__aenter__())
+    await asyncio.sleep(60)
+    assert at_work.check() == (
+        "the certificate cannot be kept up to date: GET /api/v1/namespaces/ns/secrets/s at the API server: "
+        "the network is down"
+    )
+    waiting.cancel()
+    await asyncio.wait([waiting])
+
+
+def at_work_for_certificates() -> set[str]:
+    return {name for task in asyncio.all_tasks() if (name := task.get_name()).startswith("webhook certificate")}
+
+
+async def test_nobody_keeps_certificates_after_the_end(client: Client, tmp_path: Path) -> None:
+    address = ("127.0.0.1", 0)
+    for name, data in zip(FILES, authority("any").issue("a", ["localhost"]), strict=True):
+        (tmp_path / name).write_bytes(data)
+    places = {
+        "webhook certificates": InCluster(service="s", namespace="default", address=address),
+        "webhook certificate": Mounted(folder=tmp_path, address=address),
+    }
+    for name, place in places.items():
+        at_work = serving(client, check)
+        async with place.serving(at_work):
+            assert at_work_for_certificates() == {name}
+            assert (at_work.check(), at_work.port > 0) == ("", True)
+        assert at_work_for_certificates() == set()
+        assert at_work.check() == "no longer served"
 
 
 # ------------------------------------------------------------------ without an installation

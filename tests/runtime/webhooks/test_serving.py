@@ -155,6 +155,7 @@ async def test_the_port_is_known_as_soon_as_they_are_served(client: Client) -> N
     served = manager(client, Port())
     async with serving_webhooks(served, client, asyncio.Event()):
         assert served.webhook_port == 4711
+        assert {task.get_name() for task in asyncio.all_tasks()} >= {"webhooks", "webhooks wait for the end"}
 
 
 class Beside(Noted):

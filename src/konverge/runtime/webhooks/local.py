@@ -73,7 +73,7 @@ class InProcess(Place):
     async def serving(self, at_work: Serving) -> AsyncIterator[None]:
         name = re.sub(r"[^a-z0-9]+", "-", at_work.name.lower()).strip("-") or "operator"
         host = next(host for n in count(1) if (host := f"{name}-{n}.in-process") not in self.transports)
-        self.transports[host] = direct = Direct(at_work.reviews.handle)
+        self.transports[host] = Direct(at_work.reviews.handle)
         try:
             async with installed(at_work, f"https://{host}", b""):
                 at_work.problem = ""
@@ -81,4 +81,3 @@ class InProcess(Place):
                 at_work.problem = "no longer served"
         finally:
             del self.transports[host]
-            await direct.aclose()
