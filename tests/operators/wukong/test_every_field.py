@@ -117,6 +117,9 @@ PAIRS: dict[str, tuple[Spec, ...]] = {
     "disks[].volumeMode": (spec(), disk(volumeMode="Block")),
     "disks[].accessModes[]": (spec(), disk(accessModes=["ReadWriteMany"])),
     "disks[].serial": (spec(), disk(serial="x")),
+    "disks[].cdrom": tuple(
+        spec(disks=[DISK, {**DISK, "name": "iso", "image": "x", "cdrom": item}]) for item in (False, True)
+    ),
     "disks[].hotpluggable": (spec(), disk(hotpluggable=True)),
     "disks[].existingClaim": (spec(), spec(disks=[{"name": "system", "existingClaim": "x"}])),
     "disks[].checksum": (disk(image="http://x"), disk(image="http://x", checksum="md5:aa")),

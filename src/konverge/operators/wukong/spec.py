@@ -100,6 +100,12 @@ class WukongSpec(
             ".cpu",
         ),
         rule(
+            "self.disks.exists(d, !d.cdrom)",
+            lambda spec: any(not disk.cdrom for disk in spec.disks),
+            "a machine has a disk beside its CD-ROMs",
+            ".disks",
+        ),
+        rule(
             "self.disks.filter(d, d.boot).size() <= 1",
             lambda spec: sum(disk.boot for disk in spec.disks) <= 1,
             "only one disk is the boot disk",
@@ -107,7 +113,8 @@ class WukongSpec(
         ),
         rule(
             f"!has(self.osImage) || (self.disks.exists(d, d.boot) ? !self.disks.exists(d, d.boot && "
-            f"{_FILLED.format('d')}) : !{_FILLED.format('self.disks[0]')})",
+            f"{_FILLED.format('d')}) : "
+            f"self.disks.exists(d, !d.cdrom) && !{_FILLED.format('self.disks.filter(d, !d.cdrom)[0]')})",
             lambda spec: spec.os_image is None or not boot_disk(spec).is_filled,
             "osImage is what the boot disk is filled with: that disk has something else already",
             ".osImage",
@@ -280,8 +287,21 @@ class WukongSpec(
 
 
 def boot_disk(spec: WukongSpec) -> Disk:
-    """The one that says so, else the first."""
-    return next((disk for disk in spec.disks if disk.boot), spec.disks[0])
+    """The one that says so, else the first that is no CD-ROM."""
+    return next((disk for disk in spec.disks if disk.boot), first_disk(spec))
+
+
+def first_disk(spec: WukongSpec) -> Disk:
+    """The first that is no CD-ROM: there is one, or the spec is refused."""
+    return next((disk for disk in spec.disks if not disk.cdrom), spec.disks[0])
+
+
+def boot_order(spec: WukongSpec) -> list[str]:
+    """Names of disks: from the boot disk, and while nothing is on it from a CD-ROM. A machine that starts from a CD-ROM
+    in any case goes on with its first disk."""
+    discs = [disk.name for disk in spec.disks if disk.cdrom]
+    after = [first_disk(spec).name] if boot_disk(spec).cdrom else []
+    return list(dict.fromkeys([boot_disk(spec).name, *after, *discs]))
 
 
 def bootstrap_type(spec: WukongSpec) -> BootstrapType:

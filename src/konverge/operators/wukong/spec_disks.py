@@ -159,6 +159,18 @@ class Disk(
             "a disk that is plugged in later is on scsi or virtio",
             ".bus",
         ),
+        rule(
+            "!self.cdrom || has(self.image) || has(self.source) || has(self.existingClaim)",
+            lambda disk: not disk.cdrom or disk.is_filled,
+            "say what is in the CD-ROM: an image, a source or an existingClaim",
+            ".cdrom",
+        ),
+        rule(
+            "!self.cdrom || !self.hotpluggable && (!has(self.bus) || self.bus != 'virtio')",
+            lambda disk: not disk.cdrom or not (disk.hotpluggable or disk.bus == "virtio"),
+            "a CD-ROM is on sata, scsi or usb, and is not plugged in later",
+            ".cdrom",
+        ),
         Rule(
             "!has(self.size) || !has(oldSelf.size) || !isQuantity(self.size) || "
             "quantity(self.size).compareTo(quantity(oldSelf.size)) >= 0",
@@ -183,6 +195,9 @@ class Disk(
         None
     )
     source: Annotated[DiskSource | None, Description("What the disk is filled with; without, it is empty.")] = None
+    cdrom: Annotated[
+        bool, Description("A CD-ROM: the machine starts from it while its boot disk is empty, to install from an ISO.")
+    ] = False
     bus: Annotated[Bus | None, Description("Without: virtio, or what suits the guest.")] = None
     volume_mode: Annotated[Literal["Filesystem", "Block"] | None, Description("Without: what suits the class.")] = None
     access_modes: Annotated[

@@ -41,7 +41,7 @@ from konverge.operators.wukong.spec import (
     Matcher,
     WukongSpec,
     all_users,
-    boot_disk,
+    boot_order,
     bootstrap_type,
     keys_by_agent,
     user_data_secret,
@@ -283,8 +283,8 @@ def _devices(wukong: Wukong) -> domain.Devices:
 
 
 def _disks(spec: WukongSpec) -> list[domain.Disk]:
-    first = boot_disk(spec).name
-    disks = [_disk(spec, disk, boots=disk.name == first) for disk in spec.disks]
+    order = {name: place for place, name in enumerate(boot_order(spec), 1)}
+    disks = [_disk(spec, disk, order.get(disk.name)) for disk in spec.disks]
     if bootstrap_type(spec) == "cloudInit":
         disks.append(domain.Disk(name=names.CLOUD_INIT_VOLUME, disk=domain.Target(bus="virtio")))
     elif bootstrap_type(spec) == "sysprep":
@@ -292,9 +292,12 @@ def _disks(spec: WukongSpec) -> list[domain.Disk]:
     return disks
 
 
-def _disk(spec: WukongSpec, disk: Disk, *, boots: bool) -> domain.Disk:
-    bus = disk.bus or _usual_bus(spec, disk)
-    return domain.Disk(name=disk.name, boot_order=1 if boots else None, serial=disk.serial, disk=domain.Target(bus=bus))
+def _disk(spec: WukongSpec, disk: Disk, order: int | None) -> domain.Disk:
+    if disk.cdrom:
+        target = domain.Target(bus=disk.bus or "sata")
+        return domain.Disk(name=disk.name, boot_order=order, serial=disk.serial, cdrom=target)
+    target = domain.Target(bus=disk.bus or _usual_bus(spec, disk))
+    return domain.Disk(name=disk.name, boot_order=order, serial=disk.serial, disk=target)
 
 
 def _usual_bus(spec: WukongSpec, disk: Disk) -> str:
