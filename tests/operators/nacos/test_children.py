@@ -71,6 +71,14 @@ CASES: dict[str, dict[str, Any]] = {
         },
         "metrics": {"enabled": True, "serviceMonitor": {"enabled": True, "labels": {"release": "prometheus"}}},
     },
+    "cluster-restricted-2.4": {
+        **CLUSTER,
+        "image": "nacos/nacos-server:v2.4.3",
+        "mysqlInitImage": "mysql:8",
+        "database": {**MYSQL, "mysqlCredentialsSecretRef": {"name": "mysql"}},
+        "podSecurity": "Restricted",
+        "podSecurityContext": {"runAsUser": 2000},
+    },
     "standalone-overlaid": {
         "image": "nacos/nacos-server:latest",
         "env": [{"name": "JVM_XMS", "value": "512m"}, {"name": "MODE", "value": "cluster"}],

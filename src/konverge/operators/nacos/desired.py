@@ -16,7 +16,7 @@ import msgspec
 from konverge.objects import ObjectMeta, QuantityError, from_dict
 from konverge.operators.nacos import names
 from konverge.operators.nacos.resource import LONGEST_NAME, LONGEST_NAME_WITH_JOB, NAME, NAME_WITH_JOB, AnyNacos
-from konverge.operators.nacos.spec import NacosSpec
+from konverge.operators.nacos.spec import RESTRICTED, NacosSpec
 from konverge.operators.nacos.spec_amounts import template_size, wrong_amounts
 from konverge.operators.nacos.versions import NacosVersion, read_version, version_of_image
 
@@ -49,6 +49,8 @@ class Desired:
     """How many servers are in the servers' own lists: fewer than `replicas` while a cluster shrinks."""
     engine: Engine
     version: NacosVersion
+    restricted: bool = False
+    """Whether the pods meet Pod Security's standard "restricted"; chosen by PreCheck where the spec leaves it open."""
 
     @property
     def cluster(self) -> bool:
@@ -135,6 +137,7 @@ def read_desired(nacos: AnyNacos) -> Desired:
         listed=replicas,
         engine=engine,
         version=_version(spec, nacos.status.version),
+        restricted=spec.pod_security == RESTRICTED,
     )
     _check_name(desired)
     _check_storage(spec, engine)

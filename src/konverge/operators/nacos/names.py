@@ -7,6 +7,8 @@ CONFIG_DIGEST = "nacos.io/config-digest"
 """The annotation of a pod template that changes with the configuration: its change restarts the pods."""
 SECRETS_DIGEST = "nacos.io/secrets-digest"
 """The same for the values that the pods' environment takes from Secrets."""
+POD_SECURITY = "nacos.io/pod-security"
+"""The standard that the pods of a template were made for; without it, for none."""
 DATA_VOLUME = "db"
 
 CLIENT, RPC, NEW_RPC, CLUSTER_RPC, CONSOLE = "client", "rpc", "new-rpc", "cluster-rpc", "console"

@@ -116,6 +116,8 @@ class Applied(Model):
     """The size of the claims."""
     image: str = ""
     """The image of the servers."""
+    pod_security: str = ""
+    """The standard of Pod Security that the pods were made for."""
 
 
 class NacosStatus(Model):

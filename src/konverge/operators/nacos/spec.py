@@ -32,6 +32,8 @@ Port = Annotated[str, Pattern(r"^[0-9]{1,5}$"), MaxLength(5)]
 """Ports of databases are texts in existing resources."""
 NodePort = Annotated[int, Minimum(1), Maximum(65535)]
 """A cluster may restrict the range further."""
+RESTRICTED = "Restricted"
+"""A standard of Pod Security."""
 Version = Annotated[str, Pattern(r"^v?[0-9]+\.[0-9]+(\.[0-9]+)?$")]
 
 
@@ -395,6 +397,9 @@ class NacosSpec(
     """The security context of the container."""
     pod_security_context: PodSecurityContext | None = None
     """The security context of the pod."""
+    pod_security: Literal["Restricted", "Baseline"] | None = None
+    """The standard of Pod Security that the pods meet. Left out: Restricted for a new Nacos without a hostPath; one
+    that exists stays as it is."""
     mysql_init_image: str = ""
     """The image of a Job that makes the tables in MySQL; empty: they are there."""
     function_mode: Literal["", "all", "naming", "config", "microservice", "ai"] = field(

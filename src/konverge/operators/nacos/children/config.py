@@ -95,13 +95,19 @@ def _lines(platform: str, url: str, user: str, password: str) -> str:
 
 
 CUSTOM_KEY = "custom.properties"
+MEMBERS_KEY = "cluster.conf"
 FINAL_KEY = "application.properties"
 SCRIPT_KEY = "SQL_SCRIPT"
 
 
 def config_map(desired: Desired) -> ConfigMap:
-    """`<name>`: the user's `config`. Images up to 2.1.0 read it from init.d."""
-    return ConfigMap(metadata=desired.metadata(desired.name), data={CUSTOM_KEY: desired.spec.config})
+    """`<name>`: the user's `config`, which images up to 2.1.0 read from init.d; the members of a restricted cluster,
+    whose servers cannot write the list themselves.
+    """
+    data = {CUSTOM_KEY: desired.spec.config}
+    if desired.restricted and desired.cluster:
+        data[MEMBERS_KEY] = "".join(f"{member}\n" for member in desired.members)
+    return ConfigMap(metadata=desired.metadata(desired.name), data=data)
 
 
 def final_config_map(desired: Desired, text: str) -> ConfigMap:

@@ -16,6 +16,7 @@ from konverge.operators.nacos import names
 from konverge.operators.nacos.children.config import SCRIPT_KEY
 from konverge.operators.nacos.children.environment import JOB_VARIABLES, mysql_variables
 from konverge.operators.nacos.children.overlay import overlaid
+from konverge.operators.nacos.children.security import helper_context, pod_context
 from konverge.operators.nacos.desired import Desired
 
 SCRIPT_DIGEST = "nacos.io/script-digest"
@@ -41,6 +42,7 @@ def mysql_init_job(desired: Desired, script_digest: str) -> Job:
         tolerations=desired.spec.tolerations,
         node_selector=desired.spec.node_selector,
         automount_service_account_token=False,
+        security_context=pod_context(desired) if desired.restricted else None,
     )
     name = names.mysql_init(desired.name)
     return Job(
@@ -72,4 +74,10 @@ def _container(desired: Desired, name: str, command: str, *, script: bool = Fals
     if script:
         source = ConfigMapKeySelector(name=names.mysql_init(desired.name), key=SCRIPT_KEY)
         env.append(EnvVar(name="SQL_SCRIPT", value_from=EnvVarSource(config_map_key_ref=source)))
-    return Container(name=name, image=desired.spec.mysql_init_image, command=["/bin/sh", "-c", command], env=env)
+    return Container(
+        name=name,
+        image=desired.spec.mysql_init_image,
+        command=["/bin/sh", "-c", command],
+        env=env,
+        security_context=helper_context(desired),
+    )

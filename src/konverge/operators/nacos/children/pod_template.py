@@ -14,9 +14,7 @@ from konverge.objects.kinds.core_v1 import (
     PodSpec,
     PodTemplateSpec,
     Probe,
-    SeccompProfile,
     SecretVolumeSource,
-    SecurityContext,
     Volume,
     VolumeMount,
     WeightedPodAffinityTerm,
@@ -26,7 +24,9 @@ from konverge.operators.nacos.children.config import CUSTOM_KEY, FINAL_KEY, POST
 from konverge.operators.nacos.children.environment import environment
 from konverge.operators.nacos.children.mysql_job import check_container
 from konverge.operators.nacos.children.overlay import overlaid
+from konverge.operators.nacos.children.security import pod_context, server_context, writable_volumes
 from konverge.operators.nacos.desired import Desired
+from konverge.operators.nacos.spec import RESTRICTED
 
 _DATA = "/home/nacos/data"
 _CUSTOM = f"/home/nacos/init.d/{CUSTOM_KEY}"
@@ -44,13 +44,14 @@ def pod_template(desired: Desired, config_digest: str, secrets_digest: str) -> P
         affinity=spec.affinity or (_spread(desired) if desired.cluster else None),
         tolerations=spec.tolerations,
         node_selector=spec.node_selector,
-        security_context=spec.pod_security_context,
+        security_context=pod_context(desired),
         # Servers never call Kubernetes, and a Service called nacos would fill their environment with NACOS_… variables.
         automount_service_account_token=False,
         enable_service_links=False,
     )
-    digests = {names.CONFIG_DIGEST: config_digest, names.SECRETS_DIGEST: secrets_digest}
-    annotations = {name: value for name, value in digests.items() if value}
+    standard = RESTRICTED if desired.restricted else ""
+    marks = {names.CONFIG_DIGEST: config_digest, names.SECRETS_DIGEST: secrets_digest, names.POD_SECURITY: standard}
+    annotations = {name: value for name, value in marks.items() if value}
     return PodTemplateSpec(
         metadata=ObjectMeta(labels=desired.child_labels, annotations=annotations),
         spec=overlaid(pod, spec.k8s_wrapper.pod_spec),
@@ -66,7 +67,7 @@ def _container(desired: Desired) -> Container:
         ports=[ContainerPort(name=name, container_port=port, protocol="TCP") for name, port in _ports(desired).items()],
         resources=desired.spec.resources,
         volume_mounts=_mounts(desired),
-        security_context=desired.spec.security_context or _restricted(),
+        security_context=server_context(desired),
     )
     add_probes(container, desired)
     return container
@@ -75,11 +76,6 @@ def _container(desired: Desired) -> Container:
 def _ports(desired: Desired) -> dict[str, int]:
     left_out = () if desired.third or not desired.version.known else (names.CONSOLE,)
     return {name: port for name, port in names.PORTS.items() if name not in left_out}
-
-
-def _restricted() -> SecurityContext:
-    """As strict as images that run as root allow."""
-    return SecurityContext(allow_privilege_escalation=False, seccomp_profile=SeccompProfile(type="RuntimeDefault"))
 
 
 def _mounts(desired: Desired) -> list[VolumeMount]:
@@ -92,7 +88,7 @@ def _mounts(desired: Desired) -> list[VolumeMount]:
         mounts.append(VolumeMount(name="config", mount_path=_CUSTOM, sub_path=CUSTOM_KEY))
     if desired.engine == "postgresql" and desired.spec.postgres.tls.ca_secret_ref is not None:
         mounts.append(VolumeMount(name="postgres-ca", mount_path=POSTGRES_CA, read_only=True))
-    return mounts
+    return [*mounts, *writable_volumes(desired, data=not has_data_volume(desired))[1]]
 
 
 def _volumes(desired: Desired) -> list[Volume]:
@@ -108,7 +104,7 @@ def _volumes(desired: Desired) -> list[Volume]:
     ca = desired.spec.postgres.tls.ca_secret_ref
     if desired.engine == "postgresql" and ca is not None:
         volumes.append(Volume(name="postgres-ca", secret=SecretVolumeSource(secret_name=ca.name)))
-    return volumes
+    return [*volumes, *writable_volumes(desired, data=not has_data_volume(desired))[0]]
 
 
 def has_claim(desired: Desired) -> bool:

@@ -25,6 +25,7 @@ from konverge.operators.nacos.desired import Desired, engine_of
 from konverge.operators.nacos.resource import ALLOW
 from konverge.operators.nacos.steps.outcome import CONTINUE, PARAMETER, Outcome, failed, held
 from konverge.operators.nacos.steps.ownership import claims_of
+from konverge.operators.nacos.steps.pod_security import standard_of
 from konverge.operators.nacos.steps.pods import Workload, is_ready, pods_of
 from konverge.operators.nacos.steps.present import (
     CLAIMS,
@@ -65,7 +66,7 @@ async def hold_changes(state: ReconcileState) -> Outcome:
     live = await state.ctx.get(StatefulSet, state.desired.name)
     present, wanted = await read_present(state, live), _wanted(state.desired)
     if live is not None and present is not None:
-        state.status.applied = applied(present)
+        state.status.applied = applied(present, standard_of(live))
     allowed = _allowed(state)
     if allowed and live is not None and present is not None:
         await _consume(state, allowed, _in_force(state.desired, live, present, wanted))

@@ -59,7 +59,7 @@ async def make_ensure(state: ReconcileState) -> Outcome:
     final = await _final_config(state)
     if (outcome := await _ensure_auth_secret(state)).ends:
         return outcome
-    await state.ensure(config_map(desired))
+    await state.ensure(config_map(state.now))
     if final is not None:
         await state.ensure(final_config_map(desired, final))
     workload = _desired_stateful_set(state, final, await secrets_digest(state))
@@ -96,7 +96,7 @@ async def _restore_missing(state: ReconcileState) -> Outcome:
     if live is None:  # deleted a moment ago, after PreCheck
         return wait("Recreating", f"StatefulSet {state.desired.name} is missing")
     state.at_size(*size_of(live, state.desired))
-    children: list[Object] = [config_map(state.desired), *services(state.desired)]
+    children: list[Object] = [config_map(state.now), *services(state.desired)]
     final = await _final_config(state)
     if final is not None:
         children.append(final_config_map(state.desired, final))

@@ -22,6 +22,7 @@ from konverge.operators.nacos.steps.outcome import (
     wait,
 )
 from konverge.operators.nacos.steps.ownership import refuse_foreign
+from konverge.operators.nacos.steps.pod_security import choose_pod_security
 from konverge.operators.nacos.steps.state import PROGRESSING, READY, ReconcileState
 from konverge.runtime import find_condition
 
@@ -43,6 +44,7 @@ async def pre_check(state: ReconcileState) -> Outcome:
         state.desired = state.now = read_desired(state.ctx.obj)
     except InvalidSpec as error:
         return failed(PARAMETER, "InvalidSpec", str(error))
+    await choose_pod_security(state)
     if (outcome := await refuse_foreign(state)).ends or (outcome := await hold_changes(state)).ends:
         return outcome
     if state.ctx.obj.metadata.generation != state.status.observed_generation:

@@ -73,7 +73,7 @@ def read(
     )
 
 
-def applied(present: Present) -> Applied:
+def applied(present: Present, pod_security: str) -> Applied:
     """For the status."""
     return Applied(
         type=present.type,
@@ -82,6 +82,7 @@ def applied(present: Present) -> Applied:
         storage_class=present.storage_class,
         size=present.size,
         image=present.image,
+        pod_security=pod_security,
     )
 
 

@@ -1,0 +1,41 @@
+"""Which standard of Pod Security the pods of a Nacos meet, where its spec leaves that open.
+
+A new Nacos is restricted. One that exists keeps what its pods have: another template would restart every cluster when
+the operator is upgraded, and servers that ran as root have written data that another user may not be allowed to change.
+The pods' template says what it was made for; the status remembers it when the template is gone.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from konverge.objects.kinds.apps_v1 import StatefulSet
+from konverge.operators.nacos import names
+from konverge.operators.nacos.spec import RESTRICTED
+from konverge.operators.nacos.steps.pods import pods_of
+from konverge.operators.nacos.steps.state import ReconcileState
+
+
+async def choose_pod_security(state: ReconcileState) -> None:
+    """Part of PreCheck."""
+    given = state.desired.spec.pod_security
+    restricted = given == RESTRICTED if given is not None else await _kept(state) == RESTRICTED
+    state.desired = state.now = replace(state.desired, restricted=restricted)
+
+
+async def _kept(state: ReconcileState) -> str:
+    live = await state.ctx.get(StatefulSet, state.desired.name)
+    if live is not None:
+        return standard_of(live)
+    pods = pods_of(state)
+    if pods:
+        return pods[-1].metadata.annotations.get(names.POD_SECURITY, "")
+    if state.status.applied.type:
+        return state.status.applied.pod_security
+    # The kubelet gives folders of a node to no other user, and the standard forbids them.
+    return RESTRICTED if state.desired.spec.volume.host_path is None else ""
+
+
+def standard_of(live: StatefulSet) -> str:
+    """The standard that its template was made for; empty: as operators made it that knew of none."""
+    return live.spec.template.metadata.annotations.get(names.POD_SECURITY, "")

@@ -1,0 +1,100 @@
+"""Pod Security: a namespace that enforces "restricted" takes the pods, and what ran before is not restarted."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from konverge.client import MergePatch
+from konverge.objects.kinds.apps_v1 import StatefulSet
+from konverge.objects.kinds.core_v1 import ConfigMap, Namespace
+from konverge.operators.nacos import names
+from tests.operators.nacos.world import CLUSTER, EMBEDDED, MYSQL, SPACE, STANDALONE, World, a_simulated_world, a_world
+
+pytestmark = [pytest.mark.virtual, pytest.mark.limit(180), pytest.mark.spec("N-40")]
+
+
+async def enforce_restricted(world: World) -> None:
+    labels = {"pod-security.kubernetes.io/enforce": "restricted"}
+    await world.client.patch(Namespace, SPACE, MergePatch({"metadata": {"labels": labels}}))
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        STANDALONE,
+        EMBEDDED,
+        {**EMBEDDED, "securityContext": {"readOnlyRootFilesystem": False}, "podSecurityContext": {"runAsUser": 2000}},
+        {**MYSQL, "mysqlInitImage": "mysql:8"},
+    ],
+    ids=["standalone", "cluster", "own-user", "mysql-job"],
+)
+async def test_a_new_nacos_comes_up_where_restricted_is_enforced(spec: dict[str, Any]) -> None:
+    async with a_world() as world, world.operating():
+        world.mysql()
+        await enforce_restricted(world)
+        await world.up("nacos", spec)
+        pod, *_ = await world.pods()
+        context = pod.spec.security_context
+        assert context is not None
+        assert context.run_as_user == spec.get("podSecurityContext", {}).get("runAsUser", 1000)
+        assert (await world.nacos("nacos")).status.applied.pod_security == "Restricted"
+
+
+async def test_baseline_is_refused_there_and_restricted_by_the_user_is_not() -> None:
+    async with a_world() as world, world.operating():
+        await enforce_restricted(world)
+        await world.create("nacos", {**CLUSTER, "podSecurity": "Baseline"})
+        await world.advance(120.0)
+        assert await world.pods() == []
+        await world.change("nacos", podSecurity="Restricted")
+        await world.until("nacos")
+
+
+async def test_what_an_earlier_operator_made_is_not_restarted() -> None:
+    """Its template has no mark: it is what `podSecurity: Baseline` makes."""
+    async with a_world() as world:
+        async with world.operating():
+            await world.up("nacos", {**CLUSTER, "podSecurity": "Baseline"})
+        before, uids = await world.client.get(StatefulSet, "nacos", SPACE), await world.uids()
+        assert names.POD_SECURITY not in before.spec.template.metadata.annotations
+        async with world.operating():
+            await world.update("nacos", podSecurity=None)
+            await world.advance(120.0)
+            assert await world.uids() == uids
+            # Not even when it has to be rolled anyway: the data belongs to root.
+            await world.update("nacos", config="a=1\n")
+            pod, *_ = await world.pods()
+            assert pod.spec.security_context is None or not pod.spec.security_context.run_as_non_root
+
+
+async def test_a_deleted_stateful_set_comes_back_as_it_was() -> None:
+    async with a_world() as world, world.operating():
+        await world.up("nacos", {**CLUSTER, "podSecurity": "Baseline"})
+        await world.update("nacos", podSecurity=None)
+        await world.client.delete(StatefulSet, "nacos", SPACE, propagation="Foreground")
+        await world.advance(2.0)
+        await world.until("nacos")
+        live = await world.client.get(StatefulSet, "nacos", SPACE)
+        assert names.POD_SECURITY not in live.spec.template.metadata.annotations
+
+
+async def test_a_folder_of_the_node_is_not_restricted_unless_the_user_says_so() -> None:
+    async with a_world() as world, world.operating():
+        await world.up("nacos", {**CLUSTER, "volume": {"hostPath": {"path": "/data"}}})
+        live = await world.client.get(StatefulSet, "nacos", SPACE)
+        assert names.POD_SECURITY not in live.spec.template.metadata.annotations
+
+
+async def test_restricted_servers_are_given_their_list_of_members() -> None:
+    """The image's entry point cannot write it: the folder belongs to root."""
+    async with a_simulated_world() as (world, _), world.operating():
+        await world.up("nacos", EMBEDDED)
+        listed = (await world.client.get(ConfigMap, "nacos", SPACE)).data["cluster.conf"].split()
+        assert [member.partition(".")[0] for member in listed] == ["nacos-0", "nacos-1", "nacos-2"]
+        await world.update("nacos", replicas=4)
+        assert len((await world.client.get(ConfigMap, "nacos", SPACE)).data["cluster.conf"].split()) == 4
+        pod, *_ = await world.pods()
+        (mount,) = [m for m in pod.spec.containers[0].volume_mounts if m.mount_path.endswith("/cluster.conf")]
+        assert mount.sub_path == "cluster.conf"
