@@ -23,7 +23,7 @@ class Policies(Reconciler[ConfigMap]):
 
     async def reconcile(self, ctx: Context[ConfigMap]) -> Result | None:
         source: dict[str, Any] = {"podSelector": {"matchLabels": dict(ctx.obj.data)}}
-        rule = {"from": [source], "ports": [{"port": 80}]}
+        rule = {"from": [source], "ports": [{"port": 80}, {"port": 443}]}
         spec = {"podSelector": {"matchLabels": dict(ctx.obj.data)}, "ingress": [rule], "policyTypes": ["Ingress"]}
         metadata = {"name": ctx.request.name, "namespace": ctx.request.namespace}
         await ctx.apply(from_dict(NetworkPolicy, {"metadata": metadata, "spec": spec}))

@@ -75,6 +75,18 @@ pytestmark = pytest.mark.spec("R-25")
         ({"rules": [{"a": 1, "b": None}]}, {"rules": [{"a": 1}]}, {"f:rules": {}}, ""),
         ({"rules": [{"a": 1}]}, {"rules": [{"a": 1, "others": 2}]}, None, ""),
         ({"rules": [{"limits": {"cpu": "1000m"}}]}, {"rules": [{"limits": {"cpu": "1"}}]}, {"f:rules": {}}, ""),
+        (
+            {"rules": [{"limits": {"cpu": "1000m", "memory": "2"}}]},
+            {"rules": [{"limits": {"cpu": "1", "memory": "3"}}]},
+            {"f:rules": {}},
+            ".rules[0].limits.memory",
+        ),
+        (
+            {"rules": [{"labels": {"cpu": "1000m"}}]},
+            {"rules": [{"labels": {"cpu": "1"}}]},
+            {"f:rules": {}},
+            ".rules[0].labels.cpu",
+        ),
         # quantities are compared as such, where they are quantities
         ({"limits": {"cpu": "1000m"}}, {"limits": {"cpu": "1"}}, {"f:limits": {"f:cpu": {}}}, ""),
         ({"metadata": {"name": "a", "labels": {"l": "1"}}}, {}, {"f:data": {"f:a": {}}}, ".metadata.labels"),

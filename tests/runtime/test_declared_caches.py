@@ -13,6 +13,7 @@ from konverge.objects import labels
 from konverge.objects.kinds.core_v1 import ConfigMap, Namespace, Secret
 from konverge.objects.meta import ObjectMeta
 from konverge.runtime import Context, Controller, Manager, Request, Result, Use, Watches
+from konverge.runtime.declared import DeclaredCaches
 from konverge.runtime.writes import selected_by_fields
 from tests.runtime.objects import SPACE, config_map, secret
 from tests.runtime.test_engine import settle
@@ -367,3 +368,9 @@ async def test_own_writes_are_seen_in_every_cache_that_shows_them(client: Client
 )
 def test_field_selectors_are_evaluated_on_what_was_written(selector: str, selected: bool) -> None:
     assert selected_by_fields(selector, b'{"metadata": {"name": "a"}, "spec": {"unschedulable": true}}') is selected
+
+
+def test_a_task_that_applies_no_set_of_its_own_claims_none() -> None:
+    caches = DeclaredCaches(None)
+    caches.claim_set("children")
+    assert caches.sets == {}

@@ -26,7 +26,7 @@ from konverge.runtime import (
     TerminalError,
     Watches,
 )
-from konverge.runtime.engine import KEYS_PER_TURN, reference
+from konverge.runtime.engine import KEYS_PER_TURN, reference, running_engines
 from tests.runtime.objects import SPACE, config_map, secret
 
 pytestmark = [pytest.mark.virtual, pytest.mark.spec("R-03")]
@@ -58,6 +58,27 @@ async def test_there_are_as_many_workers_as_keys_at_the_same_time_up_to_the_limi
             await asyncio.sleep(0.1)
             assert workers() == [f"secret worker {number}" for number in range(min(count, 3))]
             assert len(manager.engines["secret"].numbers.running) == min(count, 3)
+
+
+async def test_it_is_known_for_how_long_the_oldest_key_waits(client: Client) -> None:
+    async with Manager(client).add(Controller(Secret, ten_seconds, workers=1)).running() as manager:
+        numbers = manager.engines["secret"].numbers
+        await client.create(secret("a"))
+        await asyncio.sleep(1)
+        assert numbers.oldest() == 0.0, "it is in work, and none waits"
+        await client.create(secret("b"))
+        await asyncio.sleep(4)
+        assert numbers.oldest() == pytest.approx(4, abs=0.1)
+
+
+async def test_the_running_controllers_are_listed_by_name(client: Client) -> None:
+    manager = Manager(client)
+    for name in ("b", "c", "a"):
+        manager.add(Controller(Secret, nothing, name=name))
+    assert running_engines() == []
+    async with manager.running():
+        await asyncio.sleep(1)
+        assert [engine.controller.name for engine in running_engines()] == ["a", "b", "c"]
 
 
 async def test_keys_one_after_the_other_need_one_worker(client: Client) -> None:

@@ -78,9 +78,9 @@ async def test_at_level_debug_every_line_has_its_traceback(client: Client, caplo
     assert all(record.exc_info for record in records)
 
 
-def raised(error: Exception, line: str) -> Exception:
+def raised(error: Exception, line: str, file: str = "author.py") -> Exception:
     try:
-        exec(compile(f"{line}raise error", "author.py", "exec"), {"error": error, "__name__": "author"})
+        exec(compile(f"{line}raise error", file, "exec"), {"error": error, "__name__": "author"})
     except Exception as caught:
         return caught
     raise AssertionError
@@ -99,6 +99,11 @@ async def test_each_defect_has_its_own_traceback(caplog: pytest.LogCaptureFixtur
     assert not traced(failures, raised(ValueError("2"), ""), caplog)  # the same defect with another value
     assert traced(failures, raised(ValueError("1"), "\n"), caplog)
     assert traced(failures, raised(KeyError("1"), ""), caplog)
+    assert traced(failures, raised(ValueError("1"), "", "another.py"), caplog)
+    assert not traced(failures, raised(ValueError("1"), "", "another.py"), caplog)
+    assert traced(failures, ValueError("never raised"), caplog)
+    assert traced(failures, ValueError("never raised either"), caplog)
+    assert not traced(failures, ValueError("never raised"), caplog)
     assert traced(failures, ExceptionGroup("several", [raised(KeyError("1"), "\n\n")]), caplog)
     assert "KeyError: '1' at author.py:3" in caplog.text
 

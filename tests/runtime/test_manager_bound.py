@@ -14,6 +14,7 @@ from konverge.objects.kinds.core_v1 import Secret
 from konverge.runtime import Context, Controller, Manager, Settings
 from konverge.runtime.config import CacheSettings, Configuration
 from konverge.runtime.manager import LeaderElection
+from konverge.runtime.webhooks import Review, validating
 from tests.runtime.objects import secret
 
 pytestmark = pytest.mark.virtual
@@ -73,3 +74,35 @@ async def test_debug_pages_are_as_declared_unless_they_are_switched(client: Clie
     for declared in (True, False):
         assert Manager(debug=declared).bound_to(client).debug is declared
         assert Manager(debug=declared).bound_to(client, debug=not declared).debug is not declared
+
+
+def test_controllers_that_move_keep_the_name_and_the_settings_of_their_manager() -> None:
+    async def nothing(ctx: Context[Any]) -> None: ...
+
+    config = Configuration(controller=Settings(workers=5, base_delay=3))
+    manager = Manager(name="mine", settings=Settings(workers=7), config=config)
+    manager.add(Controller(Secret, nothing))
+    manager.add(
+        Controller(Lease, nothing, field_manager="own", component="part", settings=Settings(workers=2, max_delay=9))
+    )
+    plain, own = manager.movable_controllers()
+    assert (plain.name, plain.field_manager, plain.component) == ("secret", "mine", "mine")
+    assert (own.name, own.field_manager, own.component) == ("lease", "own", "part")
+    assert plain.settings == Settings(workers=7, base_delay=3)
+    assert own.settings == Settings(workers=2, max_delay=9, base_delay=3)
+
+
+def test_webhooks_of_other_managers_are_served_once() -> None:
+    @validating(Secret)
+    async def first(review: Review[Secret]) -> None: ...
+
+    @validating(Lease)
+    async def second(review: Review[Lease]) -> None: ...
+
+    manager = Manager()
+    manager.take_webhooks([])
+    assert manager.webhooks is None, "webhooks are loaded for those who have some"
+    manager.take_webhooks([first])
+    manager.take_webhooks([first, second])
+    assert manager.webhooks is not None
+    assert list(manager.webhooks.routes.values()) == [first, second]

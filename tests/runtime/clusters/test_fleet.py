@@ -260,18 +260,18 @@ async def test_a_reconcile_may_ask_another_cluster() -> None:
             await other.apply(ConfigMap(metadata=meta, data={"from": "home"}))
             seen = await other.get(Secret, "x", SPACE)
             assert seen is None or seen.metadata.name == "x"
-        assert list(ctx.clusters) == ["", "a"]
+        assert list(ctx.clusters) == ["", "A", "a"]
         assert (await ctx.clusters.home.get(Secret, ctx.request.name, SPACE)) is not None
 
-    async with places("home", "a") as [home, a]:
+    async with places("home", "a", "A") as [home, a, first]:
         provider = Driven()
-        provider.say(a)
+        provider.say(a, first)
         async with manager(home.client, provider, controller(reconcile)).running() as running:
             await settle()
             await home.create("x")
             await settle()
             assert await a.maps() == {"for-x": "home"}
-            assert refused == ["there is no cluster 'b' (connected: a)"]
+            assert refused == ["there is no cluster 'b' (connected: A, a)"]
             # A write in another cluster is not waited for in the caches of this one.
             await home.client.patch(Secret, "x", MergePatch({"stringData": {"k": "v"}}), SPACE)
             await settle(0.2)

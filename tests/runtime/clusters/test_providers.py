@@ -270,6 +270,15 @@ def test_something_huge_is_refused() -> None:
         confined_config(b" " * (MAX_BYTES + 1), "Secret a")
 
 
+def test_a_file_may_have_a_megabyte(tmp_path: Path) -> None:
+    text = kubeconfig() + "\n#"
+    (tmp_path / "largest.yaml").write_text(text + "x" * ((1 << 20) - len(text)))
+    (tmp_path / "larger.yaml").write_text(text + "x" * ((1 << 20) - len(text) + 1))
+    known = KubeconfigFolder(tmp_path)._look()
+    assert isinstance(known["largest"], Connection)
+    assert known["larger"] == Unusable(f"{tmp_path}/larger.yaml is larger than 1048576 bytes: not a kubeconfig")
+
+
 def test_a_file_that_goes_while_it_is_read_is_unusable_and_the_others_stay(tmp_path: Path) -> None:
     (tmp_path / "east.yaml").write_text(kubeconfig())
     (tmp_path / "west.yaml").symlink_to(tmp_path / "absent")
