@@ -248,6 +248,8 @@ def test_the_function_of_an_index_gets_the_object_alone() -> None:
         (lambda: Use(Pod.resource, cached=True), "has no cache"),
         (lambda: Use(Pod, "get", label_selector="a"), "has options of a cache and no cache"),
         (lambda: Use(Pod, "get", metadata_only=True), "has options of a cache and no cache"),
+        (lambda: Use(Pod, "watch", project=Node), "project=Node of Use(Pod) is read as a class of its own"),
+        (lambda: Use(Pod, "watch", project=Pod, metadata_only=True), "Use(Pod) has metadata_only=True and project=…"),
     ],
 )
 def test_what_cannot_work_is_refused_where_it_is_declared(declare: Any, said: str) -> None:

@@ -125,6 +125,20 @@ STAYING = [
 ]
 
 
+async def test_a_reconcile_that_asks_for_another_one_is_told_how_many_it_asked_for(client: Client) -> None:
+    attempts = Attempts(Result(requeue=True), Result(requeue=True), Result(requeue_after=5))
+    await client.create(secret("a"))
+    async with Manager(client).add(Controller(Secret, attempts)).running() as manager:
+        await asyncio.sleep(10)
+        reasons = [[cause.text for cause in one.reasons] for one in manager.story.reconciles(name="a")]
+    assert reasons[::-1] == [
+        ["Secret default/a listed"],
+        ["retry 1"],
+        ["retry 2"],
+        ["asked to come back after 5 s"],
+    ]
+
+
 @pytest.mark.parametrize("error", PASSING, ids=repr)
 @pytest.mark.spec("R-18", "R-20")
 async def test_transient_errors_never_count_and_are_retried_for_as_long_as_they_last(

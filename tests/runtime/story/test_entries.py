@@ -7,13 +7,16 @@ from typing import Any
 import msgspec
 import pytest
 
+from konverge import clock
 from konverge.cache.record import Record
 from konverge.client.call import Call
+from konverge.objects.kinds.apps_v1 import Deployment
 from konverge.objects.kinds.core_v1 import ConfigMap, Secret
 from konverge.objects.resource import Resource
 from konverge.runtime import Request
 from konverge.runtime.story.differences import of_patch
 from konverge.runtime.story.entry import MAX_CALLS, Entry
+from konverge.runtime.story.ring import StoryLimits
 from konverge.runtime.story.story import Story
 
 MAPS, SECRETS = ConfigMap.resource, Secret.resource
@@ -115,3 +118,82 @@ def test_an_object_is_concerned_by_its_own_reconciles_and_by_those_that_wrote_it
 def test_what_a_patch_asks_for(content_type: str, body: bytes, shown: list[str]) -> None:
     changes, more = of_patch("ConfigMap", content_type, body, record(data={"x": "1"}))
     assert ([str(change) for change in changes], more) == (shown, 0)
+
+
+def test_the_latest_come_first_and_the_rest_is_counted() -> None:
+    made = [entry(name) for name in "abc"]
+    for number, each in enumerate(made):
+        each.began, each.number = float(number // 2), number
+    story = told(*made)
+    assert names(story) == ["c", "b", "a"], "by time, and by number where that is the same"
+    assert names(story, limit=2) == ["c", "b"]
+    assert [(of, resource, each.key.name) for of, resource, each in story.entries()] == [
+        ("maps", MAPS, name) for name in "cba"
+    ]
+    page = story.page(limit=2)
+    assert (page.manager, len(page.reconciles), page.left_out) == ("teller", 2, 1)
+    assert story.page(limit=3).left_out == story.page(limit=4).left_out == 0
+    latest = story.latest("ConfigMap", "b", "default")
+    assert latest is not None
+    assert latest.number == 1
+    assert story.latest("ConfigMap", "b", "other") is None
+    assert msgspec.json.decode(story.json(name="b"))["reconciles"][0]["name"] == "b"
+
+
+@pytest.mark.parametrize(
+    ("kind", "meant"),
+    [
+        ("Deployment", True),
+        ("deployment", True),
+        ("DEPLOYMENTS", True),
+        ("deployments.apps", True),
+        ("Deployment.apps", True),
+        ("Deployment.other", False),
+        ("apps", False),
+        ("deploy", False),
+    ],
+)
+def test_a_kind_is_named_in_several_ways(kind: str, meant: bool) -> None:
+    story = Story("teller")
+    each = entry()
+    each.seconds = 0.1
+    story.ring("deployments", Deployment.resource).keep(each)
+    assert names(story, kind=kind) == (["a"] if meant else [])
+
+
+def test_a_key_that_is_no_object_is_found_by_its_text() -> None:
+    each = Entry("some key", (), 0.0, 0.0)
+    story = told(each)
+    assert names(story, name="some key") == ["some key"]
+    assert names(story, name="some") == []
+    assert names(story, namespace="default") == []
+
+
+def test_what_runs_is_chosen_like_what_ran() -> None:
+    story = Story("teller")
+    now = clock.monotonic()
+    story.ring("maps", MAPS, {Request("default", "a"): now - 2, Request("other", "b"): now - 1})
+    story.ring("secrets", SECRETS, {Request("default", "a"): now})
+
+    def running(**chosen: Any) -> list[tuple[str, str, str, str]]:
+        return [(one.controller, one.kind, one.namespace, one.name) for one in story.page(**chosen).running]
+
+    a, b = ("maps", "ConfigMap", "default", "a"), ("maps", "ConfigMap", "other", "b")
+    c = ("secrets", "Secret", "default", "a")
+    assert running() == [a, b, c]
+    assert running(controller="maps") == [a, b]
+    assert running(kind="secrets") == [c]
+    assert running(namespace="other") == [b]
+    assert running(name="a") == [a, c]
+    assert [round(one.seconds) for one in story.page().running] == [2, 1, 0]
+
+
+def test_a_controller_that_ended_is_forgotten() -> None:
+    story = told(entry("a"), entry("b"))
+    other = entry("c")
+    story.ring("others", MAPS).keep(other)
+    assert (len(story), story.size) == (3, 1200)
+    story.drop("maps")
+    story.drop("never there")
+    assert (len(story), story.size, names(story)) == (1, 400, ["c"])
+    assert (story.limits, Story("x", StoryLimits(reconciles=3)).limits.reconciles) == (StoryLimits(), 3)

@@ -303,6 +303,8 @@ async def test_it_may_hold_the_deletion_of_its_object(client: Client, cleans: bo
         assert not await is_gone(client, "a")
         await asyncio.sleep(2)
         assert await is_gone(client, "a")
+        causes = [cause.text for one in manager.story.reconciles(name="a") for cause in one.reasons]
+        assert f"the end of lives: {SPACE}/a" in causes
     assert cleaning.cleaned == ([[]] if cleans else []), "the clean-up comes after the end of the daemon"
 
 

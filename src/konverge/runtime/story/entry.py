@@ -72,8 +72,7 @@ class CallNote(msgspec.Struct, gc=False):
 
     def _end(self) -> None:
         self.seconds = clock.monotonic() - self.began
-        before = self.before
-        if len(self.body) + len(self.after) > MAX_BYTES or (before is not None and self.size > MAX_BYTES):
+        if self.size > MAX_BYTES:
             self.let_go()
 
     def let_go(self) -> None:
