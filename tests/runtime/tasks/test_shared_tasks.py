@@ -24,11 +24,13 @@ OBJECTS = 24
 class Group:
     """What all replicas together do."""
 
-    def __init__(self, server: ApiServer, *, ending: float = 1.0, grace: float = 0.0) -> None:
+    def __init__(self, server: ApiServer, *, ending: float = 1.0, grace: float = 0.0, calling: float = 2.0) -> None:
         self.server = server
         self.grace = grace
         self.ending = ending
         """Seconds that a daemon takes to end."""
+        self.calling = calling
+        """Seconds that a call of a timer takes."""
         self.overlaps: list[str] = []
         self.daemons: dict[str, str] = {}
         self.calls: dict[str, str] = {}
@@ -65,7 +67,7 @@ class Group:
             self.calls[key] = name
             self.called.append(key)
             try:
-                await asyncio.sleep(2)
+                await asyncio.sleep(self.calling)
             finally:
                 self.calls.pop(key, None)
 
@@ -137,6 +139,28 @@ async def test_a_daemon_with_a_long_grace_does_not_hold_up_a_hand_over(server: A
     await asyncio.sleep(40)
     assert sorted(group.daemons) == names
     assert set(group.daemons.values()) == {"first", "second"}
+    for _, serving in (first, second):
+        serving.cancel()
+    await asyncio.wait([first[1], second[1]])
+    assert group.overlaps == []
+
+
+async def test_a_long_call_of_a_timer_does_not_hold_up_a_hand_over(server: ApiServer, client: Client) -> None:
+    await install(client)
+    names = sorted(f"f{number}" for number in range(OBJECTS))
+    for name in names:
+        await client.create(feed(name))
+    group = Group(server, calling=250)
+    first = group.process("first")
+    await asyncio.sleep(10)
+    busy = set(group.calls)
+    assert busy
+    second = group.process("second")
+    await asyncio.sleep(35)
+    assert set(group.calls.values()) == {"first", "second"}
+    stayed = {name for name in busy if group.calls.get(name) == "first"}
+    assert stayed, "what stays is not cancelled"
+    assert all(group.called.count(name) == 1 for name in stayed)
     for _, serving in (first, second):
         serving.cancel()
     await asyncio.wait([first[1], second[1]])

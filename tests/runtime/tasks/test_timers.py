@@ -192,6 +192,19 @@ async def test_a_call_that_hangs_ends_by_the_limit_of_reconciles(client: Client)
     assert 21 <= second <= 21.2
 
 
+async def test_the_end_waits_for_calls_under_way_and_makes_no_other(client: Client) -> None:
+    await install(client)
+    await client.create(feed("a"))
+    calls = Calls(seconds=25.0)
+    async with calls.manager(client, 10).running():
+        start = now()
+        await asyncio.sleep(1)
+    assert now() - start == pytest.approx(25, abs=0.5)
+    assert sum(calls.running.values()) == 0
+    await asyncio.sleep(100)
+    assert len(calls.times) == 1
+
+
 async def test_a_call_sees_what_the_last_one_wrote_and_wakes_the_reconcile(client: Client) -> None:
     reconciled: list[int] = []
 
