@@ -13,6 +13,8 @@ import time
 from datetime import UTC, datetime
 from typing import Protocol, cast
 
+_ahead = 0.0
+"""Seconds by which the wall clock of this process is ahead of the machine's: see `jump`."""
 _process_rng = random.Random()  # noqa: S311 - jitter and names, never secrets
 
 # Version 4 and the usual variant, as RFC 9562 places them.
@@ -42,7 +44,16 @@ def is_simulated() -> bool:
 def now() -> float:
     """Seconds since the epoch."""
     loop = _simulated()
-    return time.time() if loop is None else loop.wall_time()
+    return time.time() + _ahead if loop is None else loop.wall_time()
+
+
+def jump(seconds: float) -> None:
+    """Set the wall clock of this process forwards or back, as an administrator does that of a machine.
+
+    Timers do not notice. A simulated loop has a clock of its own, which this does not move.
+    """
+    global _ahead
+    _ahead += seconds
 
 
 def monotonic() -> float:

@@ -33,7 +33,7 @@ export interface Load { times: number[]; every: number; plots: LoadPlot[]; missi
 export interface FaultParameter { name: string; type?: string; title?: string; values?: string[]; default?: string | number }
 export interface Fault { name: string; title: string; description?: string; parameters: FaultParameter[] }
 export interface Simulation {
-  nodes: { name: string; ready?: boolean; lost?: boolean }[]; clock: { virtual: boolean; now: number | string }; seed: number | null;
+  nodes: { name: string; ready?: boolean; lost?: boolean }[]; clock: { virtual: boolean; now: number | string; ahead?: number }; seed: number | null;
   faults: Fault[]; recording: { active: boolean; steps: number | unknown[] };
 }
 export interface PageColumn { title: string; path: string; type?: string }

@@ -4,7 +4,7 @@ import { useEffect, useState } from "preact/hooks";
 import * as api from "../api/console";
 import { ApiError } from "../api/http";
 import { poll } from "../api/watch";
-import { Loading, notify, Pairs, Problem, save, Status } from "../parts/basics";
+import { ahead, Loading, notify, Pairs, Problem, save, Status } from "../parts/basics";
 import { Dialog, Entry, Field } from "../parts/dialog";
 import { fullTime } from "../pure/times";
 import { language, t } from "../texts";
@@ -15,7 +15,9 @@ export function Simulation() {
   const [turn, setTurn] = useState(0);
   useEffect(() => poll(3000, async (signal) => {
     try {
-      setKnown(await api.simulation(signal));
+      const simulation = await api.simulation(signal);
+      ahead.value = simulation.clock.ahead ?? 0;
+      setKnown(simulation);
       setError(null);
     } catch (problem) {
       if (!signal.aborted) setError(problem);
@@ -30,7 +32,7 @@ export function Simulation() {
     <div class="simulation">
       <h1>{t("sim.title")}</h1>
       <Pairs items={[
-        [t("sim.clock"), `${fullTime(typeof known.clock.now === "number" ? new Date(known.clock.now * 1000).toISOString() : known.clock.now, language.value)} (${known.clock.virtual ? t("sim.virtual") : t("sim.real")})`],
+        [t("sim.clock"), `${fullTime(typeof known.clock.now === "number" ? new Date(known.clock.now * 1000).toISOString() : known.clock.now, language.value)} (${known.clock.virtual ? t("sim.virtual") : t("sim.real")}${known.clock.ahead ? `, ${t("sim.ahead", { seconds: known.clock.ahead })}` : ""})`],
         [t("sim.seed"), known.seed === null || known.seed === undefined ? null : String(known.seed)],
         [t("sim.nodes"), <ul class="labels">{known.nodes.map((node) => {
           const { name, ready = true } = node;

@@ -28,11 +28,14 @@ export function Status({ health, children }: { health: Health; children?: Compon
 }
 
 const now = signal(Date.now());
+
+/** Seconds by which the cluster's clock was moved: ages are those that the cluster would say. */
+export const ahead = signal(0);
 setInterval(() => { if (!document.hidden) now.value = Date.now(); }, 1000);
 
 export function Age({ from }: { from?: string | null }) {
   if (!from) return null;
-  return <time dateTime={from} title={fullTime(from, language.value)}>{age(from, now.value)}</time>;
+  return <time dateTime={from} title={fullTime(from, language.value)}>{age(from, now.value + ahead.value * 1000)}</time>;
 }
 
 export function Problem({ error, retry }: { error: unknown; retry?: () => void }) {

@@ -203,6 +203,7 @@ export const en = {
   "sim.clock": "Clock",
   "sim.virtual": "virtual",
   "sim.real": "real",
+  "sim.ahead": "moved by {seconds} s",
   "sim.seed": "Seed",
   "sim.nodes": "Nodes",
   "sim.faults": "Faults",

@@ -205,6 +205,7 @@ export const zh: Record<Key, string> = {
   "sim.clock": "时钟",
   "sim.virtual": "虚拟",
   "sim.real": "真实",
+  "sim.ahead": "已移动 {seconds} 秒",
   "sim.seed": "种子",
   "sim.nodes": "节点",
   "sim.faults": "故障",

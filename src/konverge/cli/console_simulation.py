@@ -13,6 +13,7 @@ from konverge.sim.cluster import Cluster
 from konverge.sim.loop import VirtualLoop
 
 _SECONDS = Parameter("seconds", "Seconds", "number", default=10.0)
+_JUMP = Parameter("seconds", "Seconds, negative to go back", "number", default=3600.0)
 
 
 class UpSimulation:
@@ -37,7 +38,7 @@ class UpSimulation:
                 }
                 for node in nodes
             ],
-            "clock": {"virtual": virtual, "now": clock.now()},
+            "clock": {"virtual": virtual, "now": clock.now(), "ahead": self._cluster.clock_ahead},
             "seed": None,
             "late": self._late,
         }
@@ -46,17 +47,15 @@ class UpSimulation:
         names = sorted(self._cluster.node_names)
         lost = [name for name in names if name in self._cluster.kubelet.lost]
         kept = [name for name in names if name not in lost]
-        faults = [
+        return [
             Fault("lose-node", "Lose a node", [Parameter("node", "Node", "select", kept)]),
             Fault("recover-node", "Recover a node", [Parameter("node", "Node", "select", lost)]),
             Fault("crash-pod", "Crash a pod", [Parameter("namespace", "Namespace"), Parameter("pod", "Pod")]),
             Fault("cut-api", "Cut the operators off from the API server", [_SECONDS]),
             Fault("delay-watch", "Delay the events of the operators (0 ends it)", [_SECONDS]),
             Fault("forget-history", "Forget the history: watches have to list again"),
+            Fault("jump-clock", "Jump the clock", [_JUMP]),
         ]
-        if isinstance(asyncio.get_running_loop(), VirtualLoop):
-            faults.append(Fault("jump-clock", "Jump the clock", [_SECONDS]))
-        return faults
 
     async def inflict(self, name: str, values: dict[str, Any]) -> dict[str, Any]:
         cluster = self._cluster
@@ -75,7 +74,7 @@ class UpSimulation:
             case "forget-history":
                 cluster.server.store.compact(cluster.server.store.revision)
             case "jump-clock":
-                cluster.clock.jump(values["seconds"])
+                cluster.jump_clock(values["seconds"])
         return values
 
     async def _crash(self, name: str, namespace: str) -> dict[str, Any]:

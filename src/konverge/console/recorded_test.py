@@ -104,7 +104,7 @@ def _fault(name: str, values: dict[str, Any]) -> str:
         case "forget-history":
             return "cluster.server.store.compact(cluster.server.store.revision)"
         case "jump-clock":
-            return f"cluster.clock.jump({values['seconds']!r})"
+            return f"cluster.jump_clock({values['seconds']!r})"
     selector = ",".join(f"{key}={value}" for key, value in sorted(values.get("labels", {}).items()))
     space = values["namespace"]
     if not selector:

@@ -253,8 +253,12 @@ class Engine(Generic[T]):
     async def _resync(self) -> None:
         while True:
             await asyncio.sleep(self.settings.resync_period * clock.rng().uniform(0.9, 1.1))
-            for key, _ in list(self._primary.items()):
-                self.queue.add(key, priority=LOW, reason=Resync())
+            self.resync()
+
+    def resync(self) -> None:
+        """Reconcile every object although none has changed."""
+        for key, _ in list(self._primary.items()):
+            self.queue.add(key, priority=LOW, reason=Resync())
 
     async def _listen_to(self, source: Source) -> None:
         await listen(

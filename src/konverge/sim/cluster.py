@@ -21,6 +21,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
+from konverge import clock
 from konverge.apiserver import ApiServer
 from konverge.apiserver.certificates import Certificates
 from konverge.apiserver.config import Config
@@ -29,6 +30,7 @@ from konverge.apiserver.storage import Store
 from konverge.client import Client, Static
 from konverge.objects.kinds.core_v1 import Node, Pod
 from konverge.runtime import Manager
+from konverge.runtime.engine import running_engines
 from konverge.sim import metrics
 from konverge.sim.disturbed import Disturbed
 from konverge.sim.faults import Chaos, Faulty, Plan
@@ -141,6 +143,8 @@ class Cluster:
         pods trust.
         """
         self.clock = Clock()
+        self.clock_ahead = 0.0
+        """Seconds by which `jump_clock` has moved the wall clock."""
         self.server = ApiServer(config=config or _config(controllers), data_dir=data_dir)
         self.client: Client
         self.kubelet = Kubelet(rules, addresses=Addresses(pods_from, shared=pod_address), events=events, pace=pace)
@@ -171,6 +175,7 @@ class Cluster:
         if self._seed is not None and isinstance(loop, VirtualLoop):
             loop.rng.seed(self._seed)
         async with AsyncExitStack() as stack:
+            stack.callback(self._set_clock_right)
             await stack.enter_async_context(self.server)
             stack.push_async_callback(self._disturbed.aclose)
             self.client = await stack.enter_async_context(self._connect(self.server.transport, "konverge"))
@@ -314,6 +319,25 @@ class Cluster:
     def delay_watches(self, seconds: float) -> None:
         """For programs that came by `connect`, events are late by so much; 0 ends it."""
         self._disturbed.late = seconds
+
+    def jump_clock(self, seconds: float) -> None:
+        """Set the wall clock forwards or back: what waits for a time of day, such as a CronJob, looks at it again.
+
+        Timers do not notice. On a real loop it is the clock of the whole process, and right again when the cluster has
+        ended.
+        """
+        if isinstance(asyncio.get_running_loop(), VirtualLoop):
+            self.clock.jump(seconds)
+        else:
+            clock.jump(seconds)
+        self.clock_ahead += seconds
+        for engine in running_engines():
+            if engine.controller.kind is not Node:  # it would take nodes for silent until their next heartbeats
+                engine.resync()
+
+    def _set_clock_right(self) -> None:
+        if not isinstance(asyncio.get_running_loop(), VirtualLoop):
+            clock.jump(-self.clock_ahead)
 
     def crash_pod(self, name: str, namespace: str = "default", container: str = "") -> list[str]:
         """The simulated containers of a pod that run (or one of them) end with code 137. Their names."""
