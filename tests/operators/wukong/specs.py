@@ -215,6 +215,7 @@ BAD: list[tuple[Spec, str, str]] = [
         "spec.osImage",
         "something else already",
     ),
+    (spec(cloneFrom="a", osImage="b"), "spec.cloneFrom", "not with both"),
     (disk(serial="with space"), "spec.disks[0].serial", "should match"),
     (spec(disks=[{**DISK, "boot": True}, {**DISK, "name": "b", "boot": True}]), "spec.disks", "only one disk"),
     (spec(disks=[{**DISK, "image": "a"}], osImage="b"), "spec.osImage", "something else already"),

@@ -105,6 +105,7 @@ PAIRS: dict[str, tuple[Spec, ...]] = {
     "instancetype.kind": tuple({"instancetype": {"name": "a", "kind": item}, "disks": [DISK]} for item in "XY"),
     "preference.name": (spec(preference={"name": "a"}), spec(preference={"name": "b"})),
     "preference.kind": (spec(preference={"name": "a"}), spec(preference={"name": "a", "kind": "X"})),
+    "cloneFrom": (spec(), spec(cloneFrom="other")),
     "disks[].name": (spec(), disk(name="other")),
     "disks[].size": (spec(), disk(size="11Gi")),
     "disks[].storageClassName": (spec(), disk(storageClassName="fast")),

@@ -16,7 +16,7 @@ from konverge.operators.wukong.spec import (
     keys_by_agent,
     user_data_secret,
 )
-from konverge.operators.wukong.spec_disks import DeletePolicy, Disk, DiskSource, HttpSource, RegistrySource
+from konverge.operators.wukong.spec_disks import DeletePolicy, Disk, DiskSource, HttpSource, LocalSource, RegistrySource
 from konverge.operators.wukong.spec_networks import Network
 
 _RESTART_POLICIES = {"Always": "Always", "OnFailure": "RerunOnFailure", "Never": "Once"}
@@ -57,7 +57,16 @@ def source_of(spec: WukongSpec, disk: Disk) -> DiskSource | None:
     image = disk.image
     if image is None and spec.os_image is not None and disk.name == boot_disk(spec).name:
         image = spec.os_image
-    return None if image is None else source_of_image(image)
+    if image is not None:
+        return source_of_image(image)
+    if spec.clone_from is not None:
+        return DiskSource(pvc=LocalSource(name=names.claim(spec.clone_from, disk.name)))
+    return None
+
+
+def is_clone(spec: WukongSpec, disk: Disk) -> bool:
+    """Whether a disk begins with a copy of that of another machine (`osImage` and `cloneFrom` exclude each other)."""
+    return spec.clone_from is not None and not disk.is_filled
 
 
 def source_of_image(image: str) -> DiskSource:

@@ -121,6 +121,13 @@ class WukongSpec(
         ),
         Rule(unchanged("osImage"), message=SOURCE_CHANGED, field_path=".osImage"),
         rule(
+            "!has(self.cloneFrom) || !has(self.osImage)",
+            lambda spec: spec.clone_from is None or spec.os_image is None,
+            "the boot disk begins with a copy or with an osImage, not with both",
+            ".cloneFrom",
+        ),
+        Rule(unchanged("cloneFrom"), message=SOURCE_CHANGED, field_path=".cloneFrom"),
+        rule(
             f"{_NETWORKS} || self.networks.filter(n, n.primary).size() <= 1",
             lambda spec: sum(network.primary for network in spec.networks) <= 1,
             "only one network is the primary one",
@@ -209,6 +216,13 @@ class WukongSpec(
     ] = []
     os_image: Annotated[
         Url | None, Description("What the boot disk is filled with, where that disk does not say so itself.")
+    ] = None
+    clone_from: Annotated[
+        ObjectName | None,
+        Description(
+            "A machine of the same namespace, which must be off: disks that say nothing of their content begin with a "
+            "copy of its disk of the same name."
+        ),
     ] = None
     gpus: Annotated[list[Gpu], MaxItems(16), ListType("map", "name"), Description("Devices of the node.")] = []
 

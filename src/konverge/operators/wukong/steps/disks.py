@@ -19,6 +19,7 @@ from konverge.operators.wukong.names import REQUESTED_SIZE
 from konverge.operators.wukong.ownership import adoption, is_marked
 from konverge.operators.wukong.spec_disks import Disk
 from konverge.operators.wukong.status import SPEC_VALID, VOLUMES_BOUND, Trouble, VolumeStatus
+from konverge.operators.wukong.steps.clones import clone_trouble
 from konverge.operators.wukong.steps.state import ReconcileState
 from konverge.operators.wukong.volumes import Standing, asked, capacity, may_grow, requested, stands
 from konverge.runtime import controller_of
@@ -101,6 +102,9 @@ async def _fill(
     """A disk with a source. Its DataVolume never changes: what grows is the claim."""
     if volume is None and claim is not None:
         return await _grow(state, disk, None, claim, storage)  # CDI has tidied up after itself
+    obstacle = await clone_trouble(state, disk) if volume is None else None
+    if obstacle is not None:
+        return obstacle
     wanted = data_volume_for(state.spec, disk)
     absent = await state.lacking(wanted) if volume is None else ""
     if absent:
