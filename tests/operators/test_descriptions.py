@@ -16,7 +16,8 @@ pytestmark = pytest.mark.spec("O-66")
 BUILT_IN = {
     "nacos": {
         "affinity", "emptyDir", "env", "hostPath", "imagePullSecrets", "livenessProbe", "podSecurityContext",
-        "readinessProbe", "resources", "securityContext", "startupProbe", "tolerations", "volumeClaimTemplate",
+        "readinessProbe", "resources", "securityContext", "startupProbe", "tolerations",
+        "topologySpreadConstraints", "volumeClaimTemplate",
     },
     "wukong": {"tolerations"},
 }  # fmt: skip

@@ -78,6 +78,8 @@ CASES: dict[str, dict[str, Any]] = {
         "database": {**MYSQL, "mysqlCredentialsSecretRef": {"name": "mysql"}},
         "podSecurity": "Restricted",
         "podSecurityContext": {"runAsUser": 2000},
+        "topologySpreadConstraints": [{"topologyKey": "zone", "maxSkew": 1, "whenUnsatisfiable": "ScheduleAnyway"}],
+        "priorityClassName": "middleware",
     },
     "standalone-overlaid": {
         "image": "nacos/nacos-server:latest",

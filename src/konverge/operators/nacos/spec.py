@@ -25,6 +25,7 @@ from konverge.objects.kinds.core_v1 import (
     ResourceRequirements,
     SecurityContext,
     Toleration,
+    TopologySpreadConstraint,
 )
 from konverge.operators.nacos.spec_amounts import probe_rule, resource_rules, storage_rules
 
@@ -385,6 +386,11 @@ class NacosSpec(
     """Taints of nodes that servers tolerate."""
     node_selector: dict[str, str] = {}
     """Labels of the nodes on which servers run."""
+    topology_spread_constraints: list[TopologySpreadConstraint] = []
+    """How servers are spread over zones or other parts of the cluster; without a labelSelector: the servers of this
+    Nacos."""
+    priority_class_name: str = ""
+    """The PriorityClass of the pods."""
     liveness_probe: Annotated[Probe, probe_rule()] | None = None
     """When a server is restarted, in place of the operator's probe."""
     readiness_probe: Annotated[Probe, probe_rule()] | None = None

@@ -41,6 +41,7 @@ def mysql_init_job(desired: Desired, script_digest: str) -> Job:
         image_pull_secrets=desired.spec.image_pull_secrets,
         tolerations=desired.spec.tolerations,
         node_selector=desired.spec.node_selector,
+        priority_class_name=desired.spec.priority_class_name or None,
         automount_service_account_token=False,
         security_context=pod_context(desired) if desired.restricted else None,
     )

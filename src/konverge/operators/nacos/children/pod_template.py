@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from msgspec.structs import replace
+
 from konverge.objects import LabelSelector, ObjectMeta
 from konverge.objects.kinds.core_v1 import (
     Affinity,
@@ -15,6 +17,7 @@ from konverge.objects.kinds.core_v1 import (
     PodTemplateSpec,
     Probe,
     SecretVolumeSource,
+    TopologySpreadConstraint,
     Volume,
     VolumeMount,
     WeightedPodAffinityTerm,
@@ -44,6 +47,8 @@ def pod_template(desired: Desired, config_digest: str, secrets_digest: str) -> P
         affinity=spec.affinity or (_spread(desired) if desired.cluster else None),
         tolerations=spec.tolerations,
         node_selector=spec.node_selector,
+        topology_spread_constraints=_constraints(desired),
+        priority_class_name=spec.priority_class_name or None,
         security_context=pod_context(desired),
         # Servers never call Kubernetes, and a Service called nacos would fill their environment with NACOS_… variables.
         automount_service_account_token=False,
@@ -126,6 +131,15 @@ def _spread(desired: Desired) -> Affinity:
     )
     preferred = WeightedPodAffinityTerm(weight=100, pod_affinity_term=term)
     return Affinity(pod_anti_affinity=PodAntiAffinity(preferred_during_scheduling_ignored_during_execution=[preferred]))
+
+
+def _constraints(desired: Desired) -> list[TopologySpreadConstraint]:
+    """A constraint without a selector would count no pods, and so spread nothing."""
+    servers = LabelSelector(match_labels=names.selector(desired.name))
+    return [
+        constraint if constraint.label_selector is not None else replace(constraint, label_selector=servers)
+        for constraint in desired.spec.topology_spread_constraints
+    ]
 
 
 def add_probes(container: Container, desired: Desired) -> None:
