@@ -30,6 +30,21 @@ _DEFAULT_HASH = "$2a$10$EuWPZHzz32dJN7jexM34MOeYirDdFAZm2kuWj7VEOJhhZkDrxfvUu"
 
 
 @dataclass
+class Kept:
+    """What servers keep besides users and configurations."""
+
+    namespaces: dict[str, tuple[str, str]] = field(default_factory=dict)
+    """Title and description by id, without `public`."""
+    types: dict[tuple[str, str, str], str] = field(default_factory=dict)
+    """The form of a configuration, where it was given."""
+    history: list[tuple[tuple[str, str, str], str, str]] = field(default_factory=list)
+    """Configuration, operation (I, U, D) and content: the new one of an I, the one before of the others."""
+
+    def copy(self) -> Kept:
+        return Kept(dict(self.namespaces), dict(self.types), list(self.history))
+
+
+@dataclass
 class Content:
     """The content of a database: tables with their columns, the sentinel's version, users, administrators."""
 
@@ -40,6 +55,7 @@ class Content:
     admins: set[str] = field(default_factory=set)
     configs: dict[tuple[str, str, str], str] = field(default_factory=dict)
     """What the servers on this database keep in it: by namespace, group and dataId."""
+    kept: Kept = field(default_factory=Kept)
 
 
 class SimulatedDatabase:

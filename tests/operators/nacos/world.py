@@ -10,8 +10,8 @@ from typing import Any
 from konverge.client import Client, MergePatch, Recording
 from konverge.objects import from_dict
 from konverge.objects.kinds.core_v1 import Event, Pod, Secret
-from konverge.operators.nacos.operator import controllers
-from konverge.operators.nacos.resource import Nacos, definition
+from konverge.operators.nacos.operator import OPERATOR, controllers
+from konverge.operators.nacos.resource import Nacos
 from konverge.operators.nacos.server import PORT, HttpNacosServers, Identity, Leader, Member, NacosError, Reason
 from konverge.operators.nacos.steps import Options
 from konverge.operators.nacos.steps.pods import is_ready as pod_is_ready
@@ -271,7 +271,8 @@ class World:
 @asynccontextmanager
 async def a_world(**options: Any) -> AsyncIterator[World]:
     async with Cluster(**options) as cluster:
-        await cluster.client.create(definition())
+        for definition in OPERATOR.definitions():
+            await cluster.client.create(definition)
         await cluster.settle()
         yield World(cluster)
 

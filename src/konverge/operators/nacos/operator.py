@@ -19,6 +19,8 @@ from konverge.objects.kinds.networking_v1 import Ingress
 from konverge.objects.kinds.policy_v1 import PodDisruptionBudget
 from konverge.operators.catalog import Operator
 from konverge.operators.nacos.children.services import ServiceMonitor
+from konverge.operators.nacos.content import kinds as content_kinds
+from konverge.operators.nacos.content.controllers import content_controllers
 from konverge.operators.nacos.database import Databases, RealDatabases
 from konverge.operators.nacos.resource import PAUSE, AnyNacos, Nacos
 from konverge.operators.nacos.server import HttpNacosServers
@@ -205,13 +207,19 @@ def controllers(
             indexes={AnyNacos: {REFERS: _refers_to}, Pod: {BY_APP: _by_app}, PersistentVolumeClaim: {BY_APP: _by_app}},
             metrics=tools.metrics.collect,
             settings=Settings(workers=32, timeout=120.0, max_retries=0, max_delay=60.0),
-        )
+        ),
+        *content_controllers(tools.servers, namespaces=namespaces),
     ]
 
 
 OPERATOR = Operator(
     name="nacos",
-    kinds=[Nacos],
+    kinds=[Nacos, *content_kinds.KINDS],
     controllers=controllers,
-    samples=("samples/standalone.yaml", "samples/cluster-mysql.yaml", "samples/cluster-postgres.yaml"),
+    samples=(
+        "samples/standalone.yaml",
+        "samples/cluster-mysql.yaml",
+        "samples/cluster-postgres.yaml",
+        "samples/content.yaml",
+    ),
 )

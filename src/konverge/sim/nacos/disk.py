@@ -12,6 +12,7 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from konverge.objects.kinds.core_v1 import Container, Pod, Volume, VolumeMount
+from konverge.sim.databases import Kept
 
 HOME = PurePosixPath("/home/nacos/data")
 """Where the official image keeps its embedded database and the logs of its raft groups."""
@@ -28,11 +29,12 @@ class Data:
     users: dict[str, str] = field(default_factory=dict)
     """Plain passwords, which never leave the simulation."""
     configs: dict[ConfigKey, str] = field(default_factory=dict)
+    kept: Kept = field(default_factory=Kept)
     written: tuple[int, int] = (0, 0)
     """Term and number of the last write, as in raft's log. No member votes for one that has an older one."""
 
     def copy(self) -> Data:
-        return Data(dict(self.users), dict(self.configs), self.written)
+        return Data(dict(self.users), dict(self.configs), self.kept.copy(), self.written)
 
 
 @dataclass(eq=False, slots=True)

@@ -11,12 +11,14 @@ import msgspec
 from konverge.operators.nacos.server import RAFT_OFFSET
 from konverge.sim.nacos import bodies
 from konverge.sim.nacos.configs import MISSING, NOT_FOUND, Configs, admin_entry, client_entry, key_of
+from konverge.sim.nacos.content import Answer, ContentRoutes, Form
+from konverge.sim.nacos.disk import ConfigKey
 from konverge.sim.nacos.ensemble import Ensemble
 from konverge.sim.nacos.member import ADMIN, Member
 from konverge.sim.nacos.users import Users
 from konverge.wire.message import Headers, Request, Response
 
-MAX_FORM = 64 * 1024
+MAX_FORM = 1 << 20
 _JSON = "application/json"
 _TEXT = "text/plain;charset=UTF-8"
 _NEW = (3,)
@@ -41,6 +43,7 @@ class NacosHandler:
         self.settings = member.settings
         self._check = check
         self._tokens: set[str] = set()
+        self._content = ContentRoutes(configs, third=self.settings.line >= _NEW)
 
     @property
     def ports(self) -> tuple[int, ...]:
@@ -51,10 +54,22 @@ class NacosHandler:
     def answer(self, port: int, request: Request) -> Response:
         path, query = _split(request)
         console = port != self.settings.port
+        content = None if console else self._content.routes().get(f"{request.method} {path}")
+        if content is not None:
+            return self._answer_content(content, request, query)
         if console and path.startswith("/nacos/"):
             return _text(500, f"caused: No static resource {path[1:]}.;")
         route = (self._console_routes() if console else self._main_routes()).get(f"{request.method} {path}")
         return _error(404, "Not Found", "No message available", path) if route is None else route(request, query)
+
+    def _answer_content(self, route: Callable[[Form], Answer], request: Request, query: Form) -> Response:
+        form = query | _form(request)
+        if not self._may(request, form):
+            return self._forbidden(request)
+        status, body = route(form)
+        if body is None or isinstance(body, str):
+            return _text(status, body or "")
+        return _json(status, body)
 
     def status(self, port: int, path: str) -> int:
         """The status that a probe would get."""
@@ -209,6 +224,8 @@ class NacosHandler:
     def _config_v1(self, request: Request, query: dict[str, str]) -> Response:
         if not self._may(request, query):
             return self._forbidden(request)
+        if query.get("show") == "all":
+            return self._answer_content(self._content.detail, request, query)
         content = self.configs.read(key_of(query))
         return _text(404, f"{MISSING}\n") if content is None else _text(200, content)
 
@@ -220,7 +237,10 @@ class NacosHandler:
         if content is None:
             code, message = NOT_FOUND
             return _json(200 if for_clients else 404, bodies.result(None, code=code, message=message))
-        return _json(200, client_entry(content) if for_clients else admin_entry(key_of(query), content))
+        return _json(200, client_entry(content) if for_clients else self._entry(key_of(query), content))
+
+    def _entry(self, key: ConfigKey, content: str) -> dict[str, Any]:
+        return admin_entry(key, content, self.configs.kept.types.get(key, "text"))
 
     def _publish(self, request: Request, query: dict[str, str]) -> Response:
         """Write a configuration, or delete it."""
@@ -228,7 +248,7 @@ class NacosHandler:
         if not self._may(request, form):
             return self._forbidden(request)
         content = None if request.method == "DELETE" else form.get("content", "")
-        if not self.configs.write(key_of(form), content):
+        if not self.configs.write(key_of(form), content, form.get("type", "")):
             return _text(500, "caused: UNAVAILABLE: io exception;")
         return _json(200, bodies.result(True) if self.settings.line >= _NEW else True)
 

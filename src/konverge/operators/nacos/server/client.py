@@ -17,7 +17,7 @@ from __future__ import annotations
 import asyncio
 import re
 from collections import OrderedDict
-from collections.abc import Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import aclosing, contextmanager
 from typing import Literal, Protocol
 from urllib.parse import urlencode
@@ -83,7 +83,7 @@ class HttpNacosServers:
         self, address: str, *, port: int = PORT, identity: Identity | None = None, timeout: float = 5.0
     ) -> tuple[Member, ...]:
         """The members as this server lists them."""
-        headers = _headers(identity)
+        headers = request_headers(identity)
         answer = await self._ask(address, port, timeout, "nodes", lambda path: Request("GET", path, headers))
         with _about(address, port):
             _must_be_good(answer, identity)
@@ -119,7 +119,7 @@ class HttpNacosServers:
         Needed after a cluster shrank: its groups keep counting the server, whatever the servers' lists say (seen on a
         real 2.1.1). It takes a leader in every group: ask again when it fails, which does no harm.
         """
-        headers = _headers(identity)
+        headers = request_headers(identity)
         headers.add("content-type", "application/json")
         body = msgspec.json.encode({"command": "removePeer", "value": peer})
         answer = await self._ask(address, port, timeout, "raft", lambda path: Request("POST", path, headers, body))
@@ -134,11 +134,21 @@ class HttpNacosServers:
     async def _ask(
         self, address: str, port: int, timeout: float, question: Question, make: Callable[[str], Request]
     ) -> Response:
-        """One question on a connection of its own; errors of the wire become NacosErrors."""
+        """One question in the first version of the API that the server has."""
+
+        async def ask(connection: Connection) -> Response:
+            return await self._first_known(connection, join(address, port), question, make)
+
+        return await self.exchange(address, port=port, timeout=timeout, ask=ask)
+
+    async def exchange(
+        self, address: str, *, port: int = PORT, timeout: float = 5.0, ask: Callable[[Connection], Awaitable[Response]]
+    ) -> Response:
+        """Requests on a connection of their own; errors of the wire become NacosErrors."""
         server = join(address, port)
         try:
             async with asyncio.timeout(timeout), self._slots, aclosing(self._connected(address, port)) as connection:
-                return await self._first_known(connection, server, question, make)
+                return await ask(connection)
         except TimeoutError as error:
             raise NacosError("Timeout", f"{server} did not answer within {timeout:g} s") from error
         except (BodyTooLarge, ProtocolError) as error:
@@ -175,7 +185,7 @@ class HttpNacosServers:
             self._known.popitem(last=False)
 
 
-def _headers(identity: Identity | None) -> Headers:
+def request_headers(identity: Identity | None) -> Headers:
     headers = Headers.of({"accept": "application/json, text/plain", "user-agent": "konverge"})
     if identity is not None:
         if not _HEADER_NAME.fullmatch(identity.key) or not _HEADER_VALUE.fullmatch(identity.value):
@@ -185,7 +195,7 @@ def _headers(identity: Identity | None) -> Headers:
 
 
 def _post(path: str, form: dict[str, str]) -> Request:
-    headers = _headers(None)
+    headers = request_headers(None)
     headers.add("content-type", "application/x-www-form-urlencoded")
     return Request("POST", path, headers, urlencode(form).encode())
 

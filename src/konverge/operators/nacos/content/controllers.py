@@ -1,0 +1,182 @@
+"""The controllers of content, and what leads to their reconciles."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import msgspec
+
+from konverge.cache.record import Meta, Record
+from konverge.objects import Object, from_json
+from konverge.objects.kinds.core_v1 import ConfigMap, Pod, Secret
+from konverge.operators.nacos.content.config import ConfigReconciler
+from konverge.operators.nacos.content.kinds import NacosConfig, NacosNamespace
+from konverge.operators.nacos.content.namespace import NamespaceReconciler
+from konverge.operators.nacos.content.place import Options, Tools, by_app, place_of
+from konverge.operators.nacos.content.reconciler import SAME_CONTENT, ContentReconciler, content_key
+from konverge.operators.nacos.resource import AnyNacos
+from konverge.operators.nacos.server import HttpNacosServers
+from konverge.operators.nacos.steps.pods import BY_APP
+from konverge.runtime import (
+    Controller,
+    Request,
+    Settings,
+    Use,
+    Watches,
+    annotations_changed,
+    any_of,
+    generation_changed,
+)
+from konverge.runtime.context import Caches
+
+_BY_NACOS = "nacos"
+"""The index of content by its Nacos: namespace and name."""
+_BY_SPACE = "space"
+"""The index of configurations by their Nacos and its namespace."""
+_BY_SOURCE = "source"
+"""The index of configurations by the object that has their content."""
+_SETTINGS = Settings(workers=8, timeout=60.0, max_retries=0, max_delay=60.0)
+Index = Callable[[Record, Meta], Iterable[str]]
+
+
+def content_controllers(
+    servers: HttpNacosServers, *, options: Options | None = None, namespaces: tuple[str, ...] = ()
+) -> list[Controller[Any]]:
+    """One controller for each kind."""
+    tools = Tools(servers=servers, options=options or Options())
+    spaces = NamespaceReconciler(tools)
+    configs = ConfigReconciler(tools)
+    own_spaces = _named(NacosNamespace, spaces)
+    return [
+        Controller(
+            NacosNamespace,
+            spaces,
+            name="nacosnamespace",
+            watches=_watches(NacosNamespace, spaces),
+            uses=[_PODS, Use(Secret, cached=True)],
+            when=any_of(generation_changed, annotations_changed),
+            namespaces=namespaces,
+            indexes={
+                NacosNamespace: {_BY_NACOS: _nacos_of(NacosNamespace), SAME_CONTENT: own_spaces},
+                Pod: _PODS_BY_APP,
+            },
+            settings=_SETTINGS,
+        ),
+        Controller(
+            NacosConfig,
+            configs,
+            name="nacosconfig",
+            watches=[
+                *_watches(NacosConfig, configs),
+                Watches(NacosNamespace, lookup=_in_space),
+                Watches(ConfigMap, lookup=_from_source),
+                Watches(Secret, lookup=_from_source),
+            ],
+            uses=[_PODS],
+            when=any_of(generation_changed, annotations_changed),
+            namespaces=namespaces,
+            indexes={
+                NacosConfig: {
+                    _BY_NACOS: _nacos_of(NacosConfig),
+                    SAME_CONTENT: _named(NacosConfig, configs),
+                    _BY_SPACE: _space_of,
+                    _BY_SOURCE: _source_of,
+                },
+                NacosNamespace: {SAME_CONTENT: own_spaces},
+                Pod: _PODS_BY_APP,
+            },
+            settings=_SETTINGS,
+        ),
+    ]
+
+
+_PODS: Use[Pod] = Use(Pod, cached=True, label_selector="middleware=nacos")
+_PODS_BY_APP: dict[str, Index] = {BY_APP: by_app}
+
+
+def _watches(kind: type[Any], reconciler: ContentReconciler[Any, Any]) -> list[Watches[Any]]:
+    """A Nacos that comes, goes, or changes its state, and other resources that name the same content."""
+
+    def of_nacos(nacos: AnyNacos, caches: Caches) -> Iterable[Request]:
+        return _by_index(kind, caches, _BY_NACOS, f"{nacos.metadata.namespace}/{nacos.metadata.name}")
+
+    def of_same(obj: Any, caches: Caches) -> Iterable[Request]:
+        same = _by_index(kind, caches, SAME_CONTENT, content_key(obj, reconciler.name_of(obj)))
+        return [request for request in same if request != Request(obj.metadata.namespace, obj.metadata.name)]
+
+    return [Watches(AnyNacos, lookup=of_nacos, when=_nacos_matters), Watches(kind, lookup=of_same, when=_comes_or_goes)]
+
+
+def _nacos_matters(old: AnyNacos | None, new: AnyNacos | None) -> bool:
+    """Health checks change the status of a Nacos without a meaning for its content."""
+    return _matters(old) != _matters(new)
+
+
+def _matters(nacos: AnyNacos | None) -> tuple[Any, ...]:
+    if nacos is None:
+        return ()
+    meta = nacos.metadata
+    return (meta.uid, meta.deletion_timestamp, meta.annotations, meta.generation, nacos.status.phase)
+
+
+def _comes_or_goes(old: Any, new: Any) -> bool:
+    return old is None or new is None
+
+
+def _by_index(kind: type[Any], caches: Caches, index: str, value: str) -> Iterable[Request]:
+    lister = caches.lister(kind)
+    return () if lister is None else list(lister.keys_by_index(index, value))
+
+
+# ------------------------------------------------------------------ indexes
+
+
+def _read(kind: type[Any], record: Record) -> Any:
+    try:
+        return from_json(kind, record.raw)
+    except msgspec.ValidationError:
+        return None
+
+
+def _nacos_of(kind: type[Any]) -> Index:
+    def index(record: Record, meta: Meta) -> Iterable[str]:
+        obj = _read(kind, record)
+        if obj is None:
+            return ()
+        place = place_of(obj.spec, meta.namespace)
+        return (f"{place.namespace}/{place.name}",)
+
+    return index
+
+
+def _named(kind: type[Any], reconciler: ContentReconciler[Any, Any]) -> Index:
+    def index(record: Record, meta: Meta) -> Iterable[str]:
+        obj = _read(kind, record)
+        return () if obj is None else (content_key(obj, reconciler.name_of(obj)),)
+
+    return index
+
+
+def _space_of(record: Record, meta: Meta) -> Iterable[str]:
+    obj: NacosConfig | None = _read(NacosConfig, record)
+    return () if obj is None else (content_key(obj, obj.spec.namespace),)
+
+
+def _source_of(record: Record, meta: Meta) -> Iterable[str]:
+    obj: NacosConfig | None = _read(NacosConfig, record)
+    if obj is None:
+        return ()
+    refs = {"ConfigMap": obj.spec.config_map_key_ref, "Secret": obj.spec.secret_key_ref}
+    return [f"{kind} {meta.namespace}/{ref.name}" for kind, ref in refs.items() if ref is not None]
+
+
+def _in_space(space: NacosNamespace, caches: Caches) -> Iterable[Request]:
+    """The configurations that wait for this namespace."""
+    return _by_index(NacosConfig, caches, _BY_SPACE, content_key(space, space.spec.id))
+
+
+def _from_source(obj: Object, caches: Caches) -> Iterable[Request]:
+    """The configurations whose content is in this object."""
+    value = f"{type(obj).resource.kind} {obj.metadata.namespace}/{obj.metadata.name}"
+    return _by_index(NacosConfig, caches, _BY_SOURCE, value)

@@ -1,0 +1,60 @@
+"""The operator is killed after every write to the API server, and servers fail: content ends as declared, once."""
+
+from __future__ import annotations
+
+import pytest
+
+from konverge.sim.nacos import Fault
+from tests.operators.nacos.content.world import SECOND, ContentWorld
+from tests.operators.nacos.test_killed import Mortal
+from tests.operators.nacos.world import a_simulated_world
+
+pytestmark = [pytest.mark.virtual, pytest.mark.spec("N-39")]
+CONFIG = "NacosConfig"
+
+
+async def by_mortals(content: ContentWorld, *, done: str) -> int:
+    """Processes of one write each, until the configuration has this content and is Ready; how many there were."""
+    for lives in range(40):
+        client = Mortal(content.world.client, 1)
+        async with content.world.operating(client=client):
+            for _ in range(60):
+                await content.world.advance(1.0)
+                if client.calls.dead.is_set():
+                    break
+                if await content.ready(CONFIG, "app") == ("True", "Applied") and await content.content() == done:
+                    return lives
+    raise AssertionError((await content.get(CONFIG, "app")).status)
+
+
+@pytest.mark.limit(120)
+async def test_processes_of_one_write_each() -> None:
+    async with a_simulated_world() as (world, simulated):
+        async with world.operating():
+            await world.up("nacos", SECOND)
+        content = ContentWorld(world, simulated)
+        await content.config()
+        assert await by_mortals(content, done="a: 1") >= 2
+        await content.change(CONFIG, "app", content="a: 2")
+        await by_mortals(content, done="a: 2")
+        config = await content.get(CONFIG, "app")
+        assert config.status.ownership == "Created"
+        assert [version.revision for version in config.status.history] == [1, 2]
+        assert content.writes_of() == [("I", "a: 1"), ("U", "a: 1")]
+        assert await world.events("Drifted") == [], "a write of an earlier process is no drift"
+
+
+@pytest.mark.parametrize("fault", list(Fault), ids=lambda fault: fault.value)
+async def test_servers_that_fail(fault: Fault) -> None:
+    async with a_simulated_world() as (world, simulated), world.operating():
+        await world.up("nacos", SECOND)
+        content = ContentWorld(world, simulated)
+        simulated.spoil("nacos-0", fault)
+        await content.config()
+        await world.advance(20.0)
+        status, reason = await content.ready(CONFIG, "app")
+        assert status == "False"
+        assert reason in ("Forbidden", "ServerError", "BadAnswer", "Timeout", "Unreachable", "NacosNotReady")
+        simulated.mend()
+        await content.until(CONFIG, "app")
+        assert content.writes_of() == [("I", "a: 1")]
