@@ -12,12 +12,38 @@ from konverge.client import Client
 from konverge.objects.kinds.core_v1 import ConfigMap, Secret
 from konverge.objects.meta import ObjectMeta
 from konverge.runtime import Context, Controller, Manager, Owns, Reconciler, Use, Watches
+from konverge.runtime.undeclared import Undeclared
 from tests.runtime.objects import SPACE, config_map, secret
 from tests.runtime.test_engine import settle
 
 pytestmark = [pytest.mark.virtual, pytest.mark.spec("R-50")]
 
 Do = Callable[[Context[Secret]], Awaitable[Any]]
+
+
+async def nothing(ctx: Context[Secret]) -> None: ...
+
+
+def test_what_to_declare_is_said_once_for_each_verb_of_a_kind() -> None:
+    undeclared = Undeclared(Controller(Secret, nothing, uses=[Use(ConfigMap, "get", namespaces=("shop",))]))
+    assert undeclared.describe(ConfigMap, ("get",), "shop") == ""
+    assert undeclared.describe(ConfigMap, ("get",), "park") == (
+        "get of ConfigMap in namespace park is not declared by this controller, so the generated role does not allow "
+        'it: declare uses=[Use(ConfigMap, "get", namespaces=("park",))], or Use(ConfigMap, cached=True, '
+        'namespaces=("park",)) to read it from a cache'
+    )
+    assert undeclared.describe(ConfigMap, ("get",), "park") == ""
+    assert undeclared.describe(ConfigMap, ("get", "patch"), "shop", "apply") == (
+        "apply of ConfigMap is not declared by this controller, so the generated role does not allow it: "
+        'declare uses=[Use(ConfigMap, "apply")]'
+    )
+    assert undeclared.describe(ConfigMap, ("patch",), "") == ""
+    assert undeclared.describe(ConfigMap, ("list",), "") == (
+        "list of ConfigMap is not declared by this controller, so the generated role does not allow it: "
+        'declare uses=[Use(ConfigMap, "list")], or Use(ConfigMap, cached=True) to read it from a cache'
+    )
+    assert [undeclared.grants(ConfigMap, "get", place) for place in ("shop", "park", "")] == [True, False, False]
+    assert undeclared.grants(Secret, "watch", "park"), "its own kind, everywhere"
 
 
 async def get(ctx: Context[Secret]) -> None:

@@ -94,6 +94,7 @@ def test_an_object_is_concerned_by_its_own_reconciles_and_by_those_that_wrote_it
     writer.called(write(SECRETS, "a"), None)
     reader.called(write(SECRETS, "a", verb="get"), None)
     elsewhere.called(write(SECRETS, "a", "other"), None)
+    reader.called(Call("create", None, "default", "a", path="/elsewhere"), None)
     story = told(own, writer, reader, elsewhere)
     assert names(story, kind="ConfigMap", name="a", namespace="default") == ["a"]
     assert names(story, kind="Secret", name="a", namespace="default") == ["writer"]

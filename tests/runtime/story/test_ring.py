@@ -101,6 +101,15 @@ async def test_bytes_are_bounded_exactly_across_keys() -> None:
     assert names(ring) == [*(f"k{number}" for number in range(1, 8)), "more"]
 
 
+@pytest.mark.parametrize("limits", [StoryLimits(bytes=100), StoryLimits(reconciles=1)], ids=["bytes", "count"])
+async def test_the_latest_is_kept_whatever_the_bound(limits: StoryLimits) -> None:
+    ring = Ring(limits)
+    for number, name in enumerate("abb"):
+        ring.keep(entry(name, number, size=50))
+        assert [kept.number for kept in ring] == [number]
+        assert ring.count == 1
+
+
 async def test_keys_and_their_reconciles_have_an_order() -> None:
     ring = Ring()
     for number, name in enumerate("abab"):

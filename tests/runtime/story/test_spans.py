@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from konverge.apiserver import ApiServer
-from konverge.client import Client
+from konverge.client import Client, MergePatch
 from konverge.client.call import Call, Caller
 from konverge.objects.kinds.core_v1 import ConfigMap, Secret
 from konverge.objects.meta import ObjectMeta
@@ -75,10 +75,29 @@ async def test_a_span_for_the_reconcile_and_one_below_it_for_each_request(server
     assert inner.parent.span_id == outer.context.span_id
     assert inner.context.trace_id == outer.context.trace_id
     assert inner.attributes["http.response.status_code"] == 201
-    assert outer.attributes["konverge.controller"] == "maps"
-    assert (outer.attributes["k8s.namespace.name"], outer.attributes["k8s.object.name"]) == (SPACE, "a")
-    assert outer.attributes["konverge.reasons"] == ("ConfigMap default/a listed",)
-    assert outer.attributes["konverge.requeue_after"] == 300
+    made = await client.get(ConfigMap, "a", SPACE)
+    assert dict(inner.attributes) == {
+        "http.request.method": "POST",
+        "http.response.status_code": 201,
+        "k8s.namespace.name": SPACE,
+        "k8s.object.kind": "Secret",
+        "k8s.verb": "create",
+    }
+    attributes = dict(outer.attributes)
+    assert 0 <= attributes.pop("konverge.queue_wait") < 1
+    assert attributes == {
+        "konverge.controller": "maps",
+        "konverge.number": 1,
+        "konverge.reasons": ("ConfigMap default/a listed",),
+        "konverge.requeue_after": 300,
+        "k8s.namespace.name": SPACE,
+        "k8s.object.api_version": "v1",
+        "k8s.object.generation": made.metadata.generation,
+        "k8s.object.kind": "ConfigMap",
+        "k8s.object.name": "a",
+        "k8s.object.uid": made.metadata.uid,
+    }
+    assert (inner.kind.name, outer.instrumentation_scope.name) == ("CLIENT", "konverge")
     (headers,) = listening.listening.headers
     assert f"{inner.context.span_id:016x}" in headers["traceparent"]  # the API server continues this trace
 
@@ -114,6 +133,24 @@ async def test_a_failure_is_on_the_span_and_still_the_engine_s(client: Client) -
     spans = await spans_of(client, reconcile)
     assert spans["reconcile ConfigMap"].status.status_code.name == "ERROR"
     assert spans["GET Secret"].status.status_code.name == "ERROR"
+
+
+async def test_requests_outside_of_a_span_have_none(client: Client) -> None:
+    from konverge.runtime.story.spans import Spans
+
+    exporter = memory.InMemorySpanExporter()
+    provider = sdk.TracerProvider()
+    provider.add_span_processor(export.SimpleSpanProcessor(exporter))
+    traced = Spans(provider).client(client)
+    await traced.create(config_map("b"))
+    assert exporter.get_finished_spans() == ()
+    with provider.get_tracer("test").start_as_current_span("outer"):
+        await traced.caller.call(Call("get", None, path="/version"))
+        await traced.patch(ConfigMap, "b", MergePatch({"data": {"x": "1"}}), SPACE)
+    version, patch, _ = exporter.get_finished_spans()
+    assert (version.name, patch.name) == ("GET /version", "PATCH ConfigMap")
+    assert (patch.attributes["k8s.object.name"], patch.attributes["k8s.verb"]) == ("b", "patch")
+    assert (traced.caller.near, traced.server) == (client.caller.near, client.server)
 
 
 def test_without_tracing_nothing_of_it_is_imported() -> None:
