@@ -106,6 +106,23 @@ async def test_changes_go_before_the_first_list_and_before_resyncs(client: Clien
         assert notes.names == ["new", "old1", "old2"]
 
 
+async def test_changes_go_after_what_was_asked_for_before(client: Client) -> None:
+    for name in ("a", "b"):
+        await client.create(secret(name))
+    notes = Notes()
+    async with Manager(client, paused=["secret"]).add(Controller(Secret, notes)).running() as manager:
+        engine = manager.engines["secret"]
+        while await engine.step():
+            pass
+        notes.runs.clear()
+        engine.queue.add(Request(SPACE, "b"))
+        await client.patch(Secret, "a", MergePatch({"stringData": {"a": "1"}}), SPACE)
+        await settle()
+        while await engine.step():
+            pass
+    assert notes.names == ["b", "a"]
+
+
 @pytest.mark.spec("R-19")
 async def test_a_deleted_object_is_not_an_error(client: Client) -> None:
     notes = Notes(Result(requeue_after=5))

@@ -243,6 +243,9 @@ async def test_the_size_of_a_reconcile_is_that_of_what_it_keeps() -> None:
         "resync",
     ]
     assert not made.calls[0].large, "it had no content"
+    made.called(Call("get", ConfigMap.resource, "ns", "a", body=b"1"), None)
+    made.shorten()
+    assert [note.large for note in made.calls] == [False, True]
 
 
 async def test_errors_and_events_are_kept_in_part() -> None:
