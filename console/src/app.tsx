@@ -8,7 +8,7 @@ import { reachable, signedOut } from "./api/http";
 import { session as ask } from "./api/console";
 import { poll } from "./api/watch";
 import { Help } from "./parts/help";
-import { Loading, notice, Problem } from "./parts/basics";
+import { LanguageButton, Loading, Missing, notice, Problem } from "./parts/basics";
 import { Palette } from "./parts/palette";
 import { KindPage } from "./pages/kind";
 import { Overview } from "./pages/overview";
@@ -16,7 +16,7 @@ import { SignIn } from "./pages/signIn";
 import { groupKinds } from "./pure/groups";
 import { kindAddress, type Route } from "./pure/routes";
 import { followPages, operatorPages, route, session, signOut, start, started, startError, toggleTheme } from "./state";
-import { language, setLanguage, t, type Key } from "./texts";
+import { t, type Key } from "./texts";
 
 const ObjectPage = lazy(() => import("./pages/object").then((module) => module.ObjectPage));
 const Simulation = lazy(() => import("./pages/simulation").then((module) => module.Simulation));
@@ -35,7 +35,7 @@ function Page({ at }: { at: Route }) {
     case "operator": return <OperatorPage key={at.name} name={at.name} />;
     case "create": return <CreateNacos />;
     case "new": return <NewObject key={`${at.group}/${at.resource}`} at={at} />;
-    case "missing": return <h1>{t("app.missing")}</h1>;
+    case "missing": return <Missing />;
   }
 }
 
@@ -126,10 +126,10 @@ function Header(props: { menu: () => void; open: boolean; help: () => void; pale
     <header class="top">
       <button type="button" class="plain menu-button" aria-expanded={props.open} aria-controls="menu" aria-label={t("app.menu")} onClick={props.menu}>☰</button>
       <a class="brand" href="#/"><img src="/assets/icon.svg" alt="" width="22" height="22" /><strong>Konverge</strong></a>
-      {who && <span class="cluster" title={who.server}>{who.context || who.cluster}{who.version ? <small> {who.version}</small> : null}</span>}
+      {who && <span class={`cluster${who.context || who.cluster ? "" : " nameless"}`} title={who.server}>{who.context || who.cluster}{who.version ? <small> {who.version}</small> : null}</span>}
       <span class="gap" />
       <button type="button" class="find" onClick={props.palette}><span>{t("palette.title")}…</span><kbd>g</kbd></button>
-      <button type="button" class="plain" onClick={() => setLanguage(language.value === "en" ? "zh" : "en")} lang={language.value === "en" ? "zh-CN" : "en"}>{t("app.language")}</button>
+      <LanguageButton />
       <button type="button" class="plain" aria-label={t("app.theme")} title={t("app.theme")} onClick={toggleTheme}>◐</button>
       <button type="button" class="plain" aria-label={t("app.help")} title={t("app.help")} onClick={props.help}>?</button>
       {who && <><span class="who" title={who.user}>{who.user}</span><button type="button" class="plain" id="out" onClick={() => void signOut()}>{t("app.signOut")}</button></>}

@@ -45,6 +45,12 @@ ADDRESSES = {
     "#/nowhere": "document.querySelector('main h1')",
 }
 
+CUT = """[...document.querySelectorAll(
+  'button, .button, th, td, dt, dd, h1, h2, h3, legend, label, .crumbs, [role=columnheader], [role=tab], nav > ul a'
+)].filter((element) => element.clientWidth > 1 && element.scrollWidth > element.clientWidth + 1)
+  .map((element) => element.outerHTML.slice(0, 200))"""
+"""Elements whose text is wider than they are. Names of objects and kinds are not among them: they are of any length."""
+
 
 @pytest.fixture(autouse=True)
 def _browser_is_there() -> None:
@@ -111,6 +117,32 @@ async def test_the_language_and_the_theme_are_switched_and_kept(tmp_path: Path) 
         assert await violations(page) == []
         await page.loaded(url, shows("总览", "h1"))
         assert await page.run("document.documentElement.dataset.theme") == "dark"
+
+
+@pytest.mark.spec("C-36")
+@pytest.mark.parametrize("phone", [False, True], ids=["wide", "phone"])
+async def test_no_chinese_text_is_cut_on_any_page(tmp_path: Path, phone: bool) -> None:
+    async with a_console(tmp_path, pages=PAGES) as (office, browser, url):
+        await prepare(office)
+        page = await Page.open(browser)
+        width = 360 if phone else 1280
+        await page.do("Emulation.setDeviceMetricsOverride", width=width, height=740, deviceScaleFactor=1, mobile=phone)
+        await page.loaded(url, SIGN_IN)
+        await page.run("[...document.querySelectorAll('button')].find((b) => b.innerText === '中文').click()")
+        await page.until(shows("登录", "h1"))
+        assert await page.run(CUT) == []
+        await page.run("document.querySelector('#token').focus()")
+        await page.type(office.server.token)
+        await page.press("Enter")
+        await page.until("document.querySelector('#out')")
+        for fragment, condition in ADDRESSES.items():
+            await visit(page, fragment, condition)
+            assert await page.run(CUT) == [], fragment
+            assert await page.run("document.documentElement.scrollWidth") <= width, fragment
+        await visit(page, SETTINGS, "document.querySelector('.actions .danger-text')")
+        await page.run("document.querySelector('.actions .danger-text').click()")
+        await page.until("document.querySelector('dialog[open] form')")
+        assert await page.run(CUT) == []
 
 
 @pytest.mark.spec("C-26")

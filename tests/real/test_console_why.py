@@ -49,7 +49,7 @@ async def test_a_newcomer_finds_each_of_six_causes_with_one_click(tmp_path: Path
         await visit(page, "#/o/apps/v1/statefulsets/default/db?tab=why", shows("fast", ".links .cause"))
         await page.run("document.querySelector('.links .cause a').click()")
         await page.until("location.hash.includes('storageclasses') && location.hash.includes('fast')")
-        await page.until(shows("This object is gone."))  # it does not exist: that is the cause
+        await page.until(shows("It does not exist."))  # that is the cause
         await visit(
             page, "#/o/apps/v1/statefulsets/default/db?tab=tree", "document.querySelectorAll('.node').length >= 4"
         )

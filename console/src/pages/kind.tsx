@@ -4,7 +4,7 @@ import { useEffect, useMemo, useState } from "preact/hooks";
 import type { ApiError } from "../api/http";
 import { apiPath, findKind, type Kind } from "../api/kinds";
 import { followTable, type Connection } from "../api/watch";
-import { Age, Problem, Status } from "../parts/basics";
+import { Age, Missing, Problem, Status } from "../parts/basics";
 import { Grid, type GridColumn } from "../parts/grid";
 import { NamespacePicker } from "../parts/namespaces";
 import { isStateColumn, rowHealth, wordHealth } from "../pure/health";
@@ -17,26 +17,32 @@ type At = Extract<Route, { page: "kind" }>;
 
 export function KindPage({ at }: { at: At }) {
   const kind = findKind(at.group, at.version, at.resource);
-  if (!kind) return <h1>{t("app.missing")}</h1>;
+  if (!kind) return <Missing />;
   return <Listing at={at} kind={kind} />;
 }
 
 function columnsOf(state: Rows, kind: Kind, everywhere: boolean, wide: boolean): GridColumn<Row>[] {
   const columns: GridColumn<Row>[] = [];
   const nameAt = state.columns.findIndex((column) => column.format === "name" || column.name === "Name");
-  columns.push({ id: String(nameAt), title: t("table.name"), width: "minmax(11rem, 2.2fr)", narrow: true, cell: (row) => row.name });
+  columns.push({ id: String(nameAt), title: t("table.name"), width: "minmax(11rem, 2.2fr)", narrow: true, share: 12, cell: (row) => row.name });
   if (kind.namespaced && everywhere) columns.push({ id: "-1", title: t("table.namespace"), width: "minmax(6rem, 1fr)", cell: (row) => row.namespace });
   state.columns.forEach((column, index) => {
     if (index === nameAt || (column.priority > 0 && !wide)) return;
     const isAge = column.name === "Age" || column.name === "Created At";
     const isState = isStateColumn(column);
     columns.push({
-      id: String(index), title: column.name, description: column.description, width: isAge ? "5rem" : isState ? "minmax(6rem, 1fr)" : "minmax(4.5rem, 1fr)",
-      narrow: isState, numeric: column.type === "integer" || column.type === "number",
+      id: String(index), title: column.name, description: column.description, width: isAge ? "5rem" : isState ? `minmax(${roomFor(state, index)}rem, 1fr)` : "minmax(4.5rem, 1fr)",
+      narrow: isState, share: isState ? Math.min(roomFor(state, index), 10) : undefined, numeric: column.type === "integer" || column.type === "number",
       cell: (row) => (isAge && row.created ? <Age from={row.created} /> : isState ? <StateCell text={String(row.cells[index] ?? "")} well={rowHealth(state.columns, row.cells, row.deleting) === "ok"} /> : String(row.cells[index] ?? "")),
     });
   });
   return columns;
+}
+
+/** What the longest state needs (with its mark), between two bounds: `0/1` little, `CrashLoopBackOff` all of it. */
+function roomFor(state: Rows, index: number): number {
+  const longest = Math.max(...[...state.rows.values()].slice(0, 500).map((row) => String(row.cells[index] ?? "").length), 0);
+  return Math.min(16, Math.max(4.5, 2 + longest * 0.52));
 }
 
 function StateCell({ text, well }: { text: string; well: boolean }) {

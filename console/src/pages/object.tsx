@@ -7,7 +7,7 @@ import { findKind, type Kind } from "../api/kinds";
 import { followObject, type KubeObject } from "../api/object";
 import { poll } from "../api/watch";
 import { Actions } from "../parts/actions";
-import { Loading, Mark, Problem, Status } from "../parts/basics";
+import { Loading, Mark, Missing, Problem, Status } from "../parts/basics";
 import { lazy } from "../parts/lazy";
 import { Tabs } from "../parts/tabs";
 import { kindAddress, formatRoute, type Route } from "../pure/routes";
@@ -29,7 +29,7 @@ export interface TabProps { kind: Kind; target: api.Ref; object: KubeObject; why
 
 export function ObjectPage({ at }: { at: At }) {
   const kind = findKind(at.group, at.version, at.resource);
-  if (!kind) return <h1>{t("app.missing")}</h1>;
+  if (!kind) return <Missing />;
   return <Shown at={at} kind={kind} />;
 }
 
@@ -60,7 +60,7 @@ function Shown({ at, kind }: { at: At; kind: Kind }) {
   const target: api.Ref = { apiVersion: kind.apiVersion, kind: kind.kind, resource: kind.resource, namespace: at.namespace, name: at.name };
   const { why, error: whyError } = useWhy(target, object !== null && !gone);
   if (error) return <Problem error={error} />;
-  if (!object) return gone ? <Gone kind={kind} at={at} /> : <Loading />;
+  if (!object) return gone ? <Absent kind={kind} at={at} /> : <Loading />;
   const isPod = kind.kind === "Pod" && kind.group === "";
   const ids = ["summary", "tree", "why", "story", "yaml", ...(isPod ? ["logs", "terminal"] : []), "events"];
   const tab = ids.includes(at.tab) ? at.tab : "summary";
@@ -94,6 +94,15 @@ function Shown({ at, kind }: { at: At; kind: Kind }) {
   );
 }
 
-function Gone({ kind, at }: { kind: Kind; at: At }) {
-  return <div class="object"><h1>{at.name}</h1><p><Status health="gone">{t("object.gone")}</Status></p><p><a href={kindAddress(kind, at.namespace)}>{kind.kind}</a></p></div>;
+function Absent({ kind, at }: { kind: Kind; at: At }) {
+  return (
+    <div class="object">
+      <header class="page-head"><div class="titles">
+        <p class="crumbs">{kind.kind}{at.namespace && <> / <span>{at.namespace}</span></>}</p>
+        <h1>{at.name}</h1>
+      </div></header>
+      <p><Status health="gone">{t("object.absent")}</Status></p>
+      <p><a href={kindAddress(kind, at.namespace)}>{t("object.all")}</a></p>
+    </div>
+  );
 }

@@ -74,7 +74,7 @@ function Card({ problem }: { problem: api.Problem }) {
       <div>
         <p class="sentence">{first ? <a href={objectAddress(first, "why")}>{problem.sentence}</a> : problem.sentence}</p>
         {problem.chain.length > 1 && <Chain steps={problem.chain} />}
-        {problem.others ? <p class="quiet small">{t("over.affects", { count: problem.others })}</p> : null}
+        {problem.others ? <p class="quiet small">{problem.others === 1 ? t("over.affectsOne") : t("over.affects", { count: problem.others })}</p> : null}
         {problem.advice && <p class="advice"><strong>{t("why.advice")}</strong> {problem.advice}</p>}
       </div>
     </li>

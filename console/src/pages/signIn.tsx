@@ -2,7 +2,7 @@
 
 import { signal } from "@preact/signals";
 import { useState } from "preact/hooks";
-import { Problem } from "../parts/basics";
+import { LanguageButton, Problem } from "../parts/basics";
 import { session, signIn } from "../state";
 import { t } from "../texts";
 
@@ -27,7 +27,10 @@ export function SignIn() {
   return (
     <main id="main" class="sign-in" tabIndex={-1}>
       <form onSubmit={submit}>
-        <img src="/assets/icon.svg" alt="" width="40" height="40" />
+        <div class="sign-head">
+          <img src="/assets/icon.svg" alt="" width="40" height="40" />
+          <LanguageButton />
+        </div>
         <h1>{t("sign.title")}</h1>
         {session.value && !signInError.value ? <p role="status">{t("sign.over")}</p> : null}
         <Problem error={signInError.value} />

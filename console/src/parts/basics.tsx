@@ -6,7 +6,7 @@ import { useEffect, useState } from "preact/hooks";
 import { ApiError } from "../api/http";
 import type { Health } from "../pure/health";
 import { age, fullTime } from "../pure/times";
-import { language, t, type Key } from "../texts";
+import { language, setLanguage, t, type Key } from "../texts";
 
 /** The shape says the same as the colour: a disc, a triangle, a square with a cross, a ring, a ring with a question. */
 export function Mark({ health, size = 12 }: { health: Health; size?: number }) {
@@ -53,6 +53,16 @@ export function Problem({ error, retry }: { error: unknown; retry?: () => void }
 
 export function Loading() {
   return <p class="quiet loading" aria-busy="true">{t("app.loading")}</p>;
+}
+
+export function LanguageButton() {
+  const other = language.value === "en" ? "zh" : "en";
+  return <button type="button" class="plain" lang={other === "zh" ? "zh-CN" : "en"} onClick={() => setLanguage(other)}>{t("app.language")}</button>;
+}
+
+/** An address that leads nowhere, and the way back. */
+export function Missing() {
+  return <><h1>{t("app.missing")}</h1><p><a href="#/">{t("app.toOverview")}</a></p></>;
 }
 
 /** A short notice that goes away by itself; screen readers say it. */

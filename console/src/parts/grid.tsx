@@ -14,6 +14,8 @@ export interface GridColumn<R> {
   cell: (row: R) => ComponentChildren;
   /** Shown on narrow screens. */
   narrow?: boolean;
+  /** Of the width of a narrow screen, beside the shares of others; 1 unless told. */
+  share?: number;
   numeric?: boolean;
 }
 
@@ -79,7 +81,10 @@ export function Grid<R>(props: Props<R>) {
   const indexes = Array.from({ length: Math.max(0, last - first) }, (_, offset) => first + offset);
   if (props.rows.length && (active < first || active >= last)) indexes.push(active);
 
-  const template = { gridTemplateColumns: props.columns.map((column) => column.width).join(" ") };
+  const template = {
+    "--wide": props.columns.map((column) => column.width).join(" "),
+    "--narrow": props.columns.filter((column) => column.narrow).map((column) => `minmax(0, ${column.share ?? 1}fr)`).join(" "),
+  };
   return (
     <div class="grid" ref={box} onScroll={() => setView({ top: box.current!.scrollTop, height: box.current!.clientHeight })} onKeyDown={keys}>
       <div role="table" aria-label={props.label} aria-rowcount={props.rows.length + 1} class="grid-table">

@@ -34,13 +34,13 @@ export function Events({ object }: TabProps) {
   if (!events) return <Loading />;
   if (!events.length) return <p class="quiet">{t("object.noEvents")}</p>;
   return (
-    <div class="scroll"><table class="plain-table" aria-label={t("object.events")}>
-      <thead><tr><th scope="col">{t("object.lastSeen")}</th><th scope="col">{t("object.type")}</th><th scope="col">{t("object.reason")}</th><th scope="col">{t("object.message")}</th><th scope="col">{t("object.count")}</th></tr></thead>
+    <div class="scroll"><table class="plain-table stacks" aria-label={t("object.events")}>
+      <thead><tr><th scope="col">{t("object.lastSeen")}</th><th scope="col">{t("object.type")}</th><th scope="col">{t("object.reason")}</th><th scope="col">{t("object.message")}</th><th scope="col" class="numeric">{t("object.count")}</th></tr></thead>
       <tbody>{events.map((event) => (
         <tr key={event.metadata.uid}>
           <td><Age from={last(event)} /></td>
           <td>{event.type === "Normal" ? event.type : <Status health="waiting">{event.type}</Status>}</td>
-          <td>{event.reason}</td><td class="wrap">{event.message}</td><td class="numeric">{event.series?.count ?? event.count ?? 1}</td>
+          <td>{event.reason}</td><td class="wrap">{event.message}</td><td class="numeric" data-label={t("object.count")}>{event.series?.count ?? event.count ?? 1}</td>
         </tr>
       ))}</tbody>
     </table></div>

@@ -56,9 +56,9 @@ function facts(object: KubeObject): [string, string][] {
   const spec = object.spec ?? {};
   const status = object.status ?? {};
   const pairs: [string, unknown][] = [
-    ["Phase", status.phase], ["Replicas", typeof spec.replicas === "number" ? `${status.readyReplicas ?? 0} / ${spec.replicas}` : undefined],
-    ["Node", spec.nodeName], ["Pod IP", status.podIP], ["Cluster IP", spec.clusterIP], ["Storage class", spec.storageClassName],
-    ["Volume", spec.volumeName], ["Service account", spec.serviceAccountName], ["Service", spec.serviceName],
+    [t("fact.phase"), status.phase], [t("fact.replicas"), typeof spec.replicas === "number" ? `${status.readyReplicas ?? 0} / ${spec.replicas}` : undefined],
+    [t("fact.node"), spec.nodeName], [t("fact.podIP"), status.podIP], [t("fact.clusterIP"), spec.clusterIP], [t("fact.storageClass"), spec.storageClassName],
+    [t("fact.volume"), spec.volumeName], [t("fact.serviceAccount"), spec.serviceAccountName], [t("fact.service"), spec.serviceName],
   ];
   return pairs.filter(([, value]) => value !== undefined && value !== null && value !== "").map(([name, value]) => [name, String(value)]);
 }
@@ -77,10 +77,10 @@ function Labels({ labels, kind, namespace }: { labels: Record<string, string>; k
 
 export function Conditions({ conditions }: { conditions: Condition[] }) {
   return (
-    <section><h2>{t("object.conditions")}</h2><div class="scroll" tabIndex={0} role="group" aria-label={t("object.conditions")}><table class="plain-table" aria-label={t("object.conditions")}>
+    <section><h2>{t("object.conditions")}</h2><div class="scroll" tabIndex={0} role="group" aria-label={t("object.conditions")}><table class="plain-table stacks" aria-label={t("object.conditions")}>
       <thead><tr><th scope="col">{t("object.type")}</th><th scope="col">{t("object.status")}</th><th scope="col">{t("object.reason")}</th><th scope="col">{t("object.message")}</th><th scope="col">{t("object.since")}</th></tr></thead>
       <tbody>{conditions.map((condition) => (
-        <tr key={condition.type}><td>{condition.type}</td><td>{condition.status}</td><td>{condition.reason}</td><td class="wrap">{condition.message}</td><td><Age from={condition.lastTransitionTime} /></td></tr>
+        <tr key={condition.type}><td>{condition.type}</td><td>{condition.status}</td><td>{condition.reason}</td><td class="wrap">{condition.message}</td><td data-label={t("object.since")}><Age from={condition.lastTransitionTime} /></td></tr>
       ))}</tbody>
     </table></div></section>
   );
@@ -100,8 +100,8 @@ function Containers({ pod }: { pod: KubeObject }) {
   const statuses: ContainerStatus[] = [...(pod.status?.initContainerStatuses ?? []), ...(pod.status?.containerStatuses ?? [])];
   const containers: { name: string; image: string; ports?: { containerPort: number; name?: string }[] }[] = [...(pod.spec?.initContainers ?? []), ...(pod.spec?.containers ?? [])];
   return (
-    <section><h2>{t("logs.container")}</h2><div class="scroll" tabIndex={0} role="group" aria-label={t("logs.container")}><table class="plain-table" aria-label={t("logs.container")}>
-      <thead><tr><th scope="col">{t("table.name")}</th><th scope="col">{t("object.status")}</th><th scope="col">↻</th><th scope="col">Image</th><th scope="col">Ports</th></tr></thead>
+    <section><h2>{t("summary.containers")}</h2><div class="scroll" tabIndex={0} role="group" aria-label={t("summary.containers")}><table class="plain-table stacks" aria-label={t("summary.containers")}>
+      <thead><tr><th scope="col">{t("table.name")}</th><th scope="col">{t("object.status")}</th><th scope="col" class="numeric">{t("fact.restarts")}</th><th scope="col">{t("fact.image")}</th><th scope="col">{t("fact.ports")}</th></tr></thead>
       <tbody>{containers.map((container) => {
         const status = statuses.find((entry) => entry.name === container.name);
         const state = stateOf(status);
@@ -110,8 +110,8 @@ function Containers({ pod }: { pod: KubeObject }) {
         return (
           <tr key={container.name}>
             <td>{container.name}</td><td title={message}>{health ? <Status health={health}>{state}</Status> : state}</td>
-            <td class="numeric">{status?.restartCount ?? 0}</td><td class="wrap"><code>{container.image}</code></td>
-            <td>{container.ports?.map((port) => port.containerPort).join(", ")}</td>
+            <td class="numeric" data-label={t("fact.restarts")}>{status?.restartCount ?? 0}</td><td class="wrap"><code>{container.image}</code></td>
+            <td data-label={container.ports?.length ? t("fact.ports") : ""}>{container.ports?.map((port) => port.containerPort).join(", ")}</td>
           </tr>
         );
       })}</tbody>
