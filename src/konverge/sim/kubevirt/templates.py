@@ -111,10 +111,15 @@ def propagated(running: Obj, wanted: Obj) -> Obj | None:
 
 
 def comparable(spec: Obj) -> Obj:
-    """What counts of a spec when two are compared: the room to grow follows from the size at the start."""
+    """What counts of a spec when two are compared: the room to grow follows from the size at the start, and entries are
+    known by their names, not by their places: what is plugged in comes last, wherever the template has it."""
     compared = deepcopy(spec)
     compared["domain"]["cpu"].pop("maxSockets", None)
     compared["domain"]["memory"].pop("maxGuest", None)
+    devices = compared["domain"]["devices"]
+    for holder, key in ((compared, "volumes"), (compared, "networks"), (devices, "disks"), (devices, "interfaces")):
+        if key in holder:
+            holder[key] = sorted(holder[key], key=lambda entry: str(entry["name"]))
     return compared
 
 
