@@ -13,6 +13,7 @@ from konverge.runtime.config import CacheSettings, Configuration, ServingSetting
 from konverge.runtime.endpoints import MetricsServer
 from konverge.runtime.manager import LeaderElection
 from konverge.runtime.sharding import Sharding
+from konverge.runtime.story.ring import StoryLimits
 from konverge.runtime.webhooks import Webhook, Webhooks
 
 pytestmark = pytest.mark.spec("R-01")
@@ -181,6 +182,7 @@ def declared() -> Manager:
         metrics=METRICS,
         debug=True,
         tracing="provider",
+        story=StoryLimits(reconciles=7),
     )
     manager.debug_token = "secret"
     manager.on_startup(work)
@@ -204,6 +206,7 @@ def parts(manager: Manager) -> dict[str, Any]:
         "debug": manager.debug,
         "token": manager.debug_token,
         "tracing": manager.tracing,
+        "story": manager.story.limits,
         "controllers": manager.controllers,
         "tasks": manager.tasks,
         "hooks": (manager.startup_hooks, manager.shutdown_hooks),
