@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from konverge.apiserver import ApiServer
-from konverge.client import Client, Static
+from konverge.client import Client, MergePatch, Static
 from konverge.objects import crd_dict
 from konverge.objects.kinds.admissionregistration_v1 import MutatingWebhookConfiguration, ValidatingWebhookConfiguration
 from konverge.objects.kinds.apiextensions_v1 import CustomResourceDefinition
@@ -146,6 +146,22 @@ async def test_the_end_does_not_need_the_api_server(
     assert loop.time() - began <= REMOVED_WITHIN
     assert "pools-local could not be removed: " in caplog.text
     assert "; remove it, or writes wait for a webhook that is gone" in caplog.text
+
+
+async def test_a_configuration_that_changes_while_it_is_removed_stays(
+    server: ApiServer, client: Client, caplog: pytest.LogCaptureFixture
+) -> None:
+    class Overtaken(Wire):
+        async def send(self, request: Request) -> Response:
+            if request.method == "DELETE":
+                touched = MergePatch({"metadata": {"labels": {"touched": "yes"}}})
+                await client.patch(ValidatingWebhookConfiguration, "pools-local", touched)
+            return await super().send(request)
+
+    async with run(Client(Overtaken(server), credentials=Static.bearer(server.token)), check):
+        pass
+    assert await entries(client) == expected(URL)[:1]
+    assert "pools-local could not be removed: " in caplog.text
 
 
 # ------------------------------------------------------------------ conversions

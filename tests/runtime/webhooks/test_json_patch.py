@@ -184,3 +184,8 @@ def test_equal_entries_are_each_used_once() -> None:
 def test_lists_are_changed_where_they_differ(old: str, new: str, patch: list[tuple[str, ...]]) -> None:
     expected = [dict(zip(("op", "path", "value"), each, strict=False)) for each in patch]
     assert operations(list(old), list(new)) == expected
+
+
+@pytest.mark.parametrize("before", [None, "x", {"a": 1}, []])
+def test_a_list_that_the_class_reads_as_something_else_is_replaced_as_a_whole(before: Any) -> None:
+    assert merged([{"unknown": 1}], before, [{"a": 2}]) == [{"a": 2}]

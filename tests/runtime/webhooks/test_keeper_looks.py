@@ -13,7 +13,7 @@ from konverge.apiserver import ApiServer
 from konverge.client import Client, MergePatch
 from konverge.objects.kinds.core_v1 import Secret
 from konverge.runtime.webhooks.certificates.keeper import TRIES
-from tests.runtime.webhooks.test_certificates import LIFETIMES, NAME, SPACE, Replica, install
+from tests.runtime.webhooks.test_certificates import LIFETIMES, NAME, SPACE, Replica, install, is_accepted
 
 pytestmark = [pytest.mark.virtual, pytest.mark.spec("R-68")]
 
@@ -108,3 +108,34 @@ async def test_the_secret_of_another_owner_is_named_with_the_way_out(server: Api
         f"the certificate cannot be kept up to date: the Secret {SPACE}/{NAME} is not ours (it has no label "
         "konverge.dev/webhook-certificate): remove it, or give the webhooks another secret="
     )
+
+
+async def test_a_certificate_that_the_api_server_may_not_trust_yet_is_not_enough(
+    server: ApiServer, client: Client
+) -> None:
+    """It is shown before its authority is published; until that is done, nobody could call."""
+    await install(client)
+    replica = Replica(server)
+    publish, failures = replica.keeper._publisher.publish, 0
+
+    async def failing(bundle: Any) -> bytes:
+        nonlocal failures
+        failures += 1
+        if failures <= 3:
+            raise OSError("away")
+        return await publish(bundle)
+
+    replica.keeper._publisher.publish = failing  # type: ignore[method-assign]
+    await replica.keeper.first()
+    assert failures == 4
+    assert await is_accepted(client, replica)
+
+
+@pytest.mark.parametrize("name", ["ca.crt", "ca.key", "tls.crt", "tls.key"])
+async def test_what_is_no_pem_is_written_again(server: ApiServer, client: Client, name: str) -> None:
+    await install(client)
+    first, second = Replica(server), Replica(server)
+    await first.keeper.look()
+    await client.patch(Secret, NAME, MergePatch({"data": {name: "////"}}), SPACE)
+    await second.keeper.look()
+    assert await is_accepted(client, second)

@@ -137,6 +137,19 @@ async def test_what_keeps_it_from_serving_ends_the_manager(client: Client) -> No
             pass
 
 
+async def test_what_goes_wrong_at_the_end_is_not_lost(client: Client) -> None:
+    class Ends(Noted):
+        @asynccontextmanager
+        async def serving(self, at_work: Serving) -> AsyncIterator[None]:
+            async with super().serving(at_work):
+                yield
+            raise OSError("it does not close")
+
+    with pytest.raises(OSError, match="it does not close"):
+        async with serving_webhooks(manager(client, Ends()), client, asyncio.Event()):
+            pass
+
+
 async def test_without_webhooks_nothing_is_served(client: Client) -> None:
     for webhooks in (None, Webhooks(place=Noted(broken=True))):
         plain = Manager(client, name="m", webhooks=webhooks)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import base64
-import binascii
 import logging
 from dataclasses import dataclass
 from datetime import datetime
@@ -170,8 +169,8 @@ class Keeper:
         if not secret.data:
             return None
         try:
-            return Material.read({name: base64.b64decode(value, validate=True) for name, value in secret.data.items()})
-        except (ValueError, KeyError, binascii.Error) as error:
+            return Material.read({name: base64.b64decode(value) for name, value in secret.data.items()})
+        except ValueError as error:
             _log.warning(
                 "the Secret %s/%s cannot be used, it is written again: %s", self._namespace, self._secret, error
             )

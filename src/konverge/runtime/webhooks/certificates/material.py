@@ -174,7 +174,6 @@ def _is_due(material: Material, hosts: tuple[str, ...], lifetimes: Lifetimes, no
     signer = _load(material.trusted[0])
     if (
         certificate.not_valid_before_utc > now
-        or certificate.issuer != signer.subject
         or not _is_signed_by(certificate, signer)
         or not _covers(certificate, hosts)
     ):
