@@ -259,7 +259,10 @@ async def test_none_switches_parts_off(client: Client) -> None:
     off = (bound.leader_election, bound.sharding, bound.health_address, bound.webhooks, bound.metrics)
     assert off == (None,) * 5
     assert bound.cluster_provider is None
-    assert bound.bound_to(client).metrics is None, "it stays off"
+    configured = Manager(config=Configuration(serving=ServingSettings(metrics_address="127.0.0.1:9")))
+    assert configured.bound_to(client).metrics is not None
+    switched_off = configured.bound_to(client, metrics=None)
+    assert (switched_off.metrics, switched_off.bound_to(client).metrics) == (None, None), "it stays off"
 
 
 def test_serving_is_as_given_in_code_else_as_configured() -> None:
