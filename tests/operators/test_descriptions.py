@@ -15,7 +15,7 @@ pytestmark = pytest.mark.spec("O-66")
 
 BUILT_IN = {
     "nacos": {
-        "affinity", "emptyDir", "env", "hostPath", "imagePullSecrets", "livenessProbe", "podSecurityContext",
+        "affinity", "clients", "emptyDir", "env", "hostPath", "imagePullSecrets", "livenessProbe", "podSecurityContext",
         "readinessProbe", "resources", "securityContext", "startupProbe", "tolerations",
         "topologySpreadConstraints", "volumeClaimTemplate",
     },

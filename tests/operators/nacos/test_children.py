@@ -23,6 +23,7 @@ from konverge.operators.nacos.children.config import (
 )
 from konverge.operators.nacos.children.environment import auth_secret
 from konverge.operators.nacos.children.mysql_job import mysql_init_job
+from konverge.operators.nacos.children.network_policy import network_policy, wants_network_policy
 from konverge.operators.nacos.children.overlay import merge
 from konverge.operators.nacos.children.services import ingress, service_monitor, services, wants_ingress, wants_monitor
 from konverge.operators.nacos.children.stateful_set import disruption_budget, stateful_set, wants_budget
@@ -80,6 +81,7 @@ CASES: dict[str, dict[str, Any]] = {
         "podSecurityContext": {"runAsUser": 2000},
         "topologySpreadConstraints": [{"topologyKey": "zone", "maxSkew": 1, "whenUnsatisfiable": "ScheduleAnyway"}],
         "priorityClassName": "middleware",
+        "networkPolicy": {"enabled": True, "clients": [{"namespaceSelector": {"matchLabels": {"team": "shop"}}}]},
     },
     "standalone-overlaid": {
         "image": "nacos/nacos-server:latest",
@@ -116,6 +118,8 @@ def children(desired: Desired) -> list[dict[str, Any]]:
         made.append(disruption_budget(desired))
     if wants_ingress(desired):
         made.append(ingress(desired))
+    if wants_network_policy(desired):
+        made.append(network_policy(desired))
     if wants_monitor(desired):
         made.append(service_monitor(desired))
     if desired.needs_auth_secret:

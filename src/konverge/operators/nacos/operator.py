@@ -15,7 +15,7 @@ from konverge.objects import Object, from_dict, from_json
 from konverge.objects.kinds.apps_v1 import StatefulSet
 from konverge.objects.kinds.batch_v1 import Job
 from konverge.objects.kinds.core_v1 import ConfigMap, PersistentVolumeClaim, Pod, Secret, Service
-from konverge.objects.kinds.networking_v1 import Ingress
+from konverge.objects.kinds.networking_v1 import Ingress, NetworkPolicy
 from konverge.objects.kinds.policy_v1 import PodDisruptionBudget
 from konverge.operators.catalog import Operator
 from konverge.operators.nacos.children.services import ServiceMonitor
@@ -190,7 +190,7 @@ def controllers(
             AnyNacos,
             NacosReconciler(tools),
             name="nacos",
-            owns=[ConfigMap, StatefulSet, Service, PodDisruptionBudget, Job, Secret, Ingress],
+            owns=[ConfigMap, StatefulSet, Service, PodDisruptionBudget, Job, Secret, Ingress, NetworkPolicy],
             watches=[
                 Watches(Pod, requests=_of_pod, label_selector=_OURS),
                 Watches(Secret, lookup=_referring),

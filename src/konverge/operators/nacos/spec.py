@@ -27,6 +27,7 @@ from konverge.objects.kinds.core_v1 import (
     Toleration,
     TopologySpreadConstraint,
 )
+from konverge.objects.kinds.networking_v1 import NetworkPolicyPeer
 from konverge.operators.nacos.spec_amounts import probe_rule, resource_rules, storage_rules
 
 Port = Annotated[str, Pattern(r"^[0-9]{1,5}$"), MaxLength(5)]
@@ -315,6 +316,15 @@ class Metrics(Model):
     """A ServiceMonitor for them."""
 
 
+class NetworkPolicyOptions(Model):
+    """Who may connect to the servers."""
+
+    enabled: bool = False
+    """Whether there is a NetworkPolicy: only servers reach the ports between servers."""
+    clients: list[NetworkPolicyPeer] = []
+    """Who reaches the ports for clients, beside servers and operator; empty: everyone."""
+
+
 class Budget(Model):
     """The PodDisruptionBudget of a cluster."""
 
@@ -445,6 +455,8 @@ class NacosSpec(
     """A way from outside to the console."""
     metrics: Metrics = field(default_factory=Metrics)
     """The servers' own numbers."""
+    network_policy: NetworkPolicyOptions = field(default_factory=NetworkPolicyOptions)
+    """Who may connect to the servers."""
     pod_disruption_budget: Budget = field(default_factory=Budget)
     """The PodDisruptionBudget of a cluster."""
     k8s_wrapper: K8sWrapper = field(default_factory=K8sWrapper)

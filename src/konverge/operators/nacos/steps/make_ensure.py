@@ -18,11 +18,12 @@ from konverge.objects import Object, to_json
 from konverge.objects.kinds.apps_v1 import StatefulSet
 from konverge.objects.kinds.batch_v1 import Job
 from konverge.objects.kinds.core_v1 import ConfigMap, Secret, Service
-from konverge.objects.kinds.networking_v1 import Ingress
+from konverge.objects.kinds.networking_v1 import Ingress, NetworkPolicy
 from konverge.objects.kinds.policy_v1 import PodDisruptionBudget
 from konverge.operators.nacos import names
 from konverge.operators.nacos.children.config import config_map, digest, final_config_map, merged_properties
 from konverge.operators.nacos.children.environment import auth_secret
+from konverge.operators.nacos.children.network_policy import network_policy, wants_network_policy
 from konverge.operators.nacos.children.services import (
     ServiceMonitor,
     ingress,
@@ -69,6 +70,8 @@ async def make_ensure(state: ReconcileState) -> Outcome:
         await state.ensure(service)
     if wants_ingress(desired):
         await state.ensure(ingress(desired), created="Exposed")
+    if wants_network_policy(desired):
+        await state.ensure(network_policy(desired), created="Shielded")
     await _ensure_monitor(state)
     await _remove_obsolete(state)
     state.status.config_digest = digest(final) if final is not None else ""
@@ -176,6 +179,7 @@ async def _remove_obsolete(state: ReconcileState) -> None:
         Job: {names.mysql_init(desired.name)} if desired.mysql_init else set(),
         PodDisruptionBudget: {desired.name} if wants_budget(desired) else set(),
         Ingress: {desired.name} if wants_ingress(desired) else set(),
+        NetworkPolicy: {desired.name} if wants_network_policy(desired) else set(),
     }
     if desired.renders:
         needed[ConfigMap].add(desired.final_config)

@@ -15,9 +15,10 @@ from konverge.objects import Object, to_dict
 from konverge.objects.kinds.apps_v1 import StatefulSet
 from konverge.objects.kinds.batch_v1 import Job
 from konverge.objects.kinds.core_v1 import ConfigMap, PersistentVolumeClaim, Secret
-from konverge.objects.kinds.networking_v1 import Ingress
+from konverge.objects.kinds.networking_v1 import Ingress, NetworkPolicy
 from konverge.objects.kinds.policy_v1 import PodDisruptionBudget
 from konverge.operators.nacos import names
+from konverge.operators.nacos.children.network_policy import wants_network_policy
 from konverge.operators.nacos.children.pod_template import has_claim
 from konverge.operators.nacos.children.services import services, wants_ingress
 from konverge.operators.nacos.children.stateful_set import wants_budget
@@ -72,6 +73,8 @@ def _children(desired: Desired) -> list[Object]:
         children.append((PodDisruptionBudget, desired.name))
     if wants_ingress(desired):
         children.append((Ingress, desired.name))
+    if wants_network_policy(desired):
+        children.append((NetworkPolicy, desired.name))
     return [_named(kind, name) for kind, name in children]
 
 
