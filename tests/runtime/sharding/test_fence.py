@@ -112,6 +112,35 @@ async def test_a_write_that_is_on_its_way_when_the_lease_ends_is_given_up(server
     await serving
 
 
+@pytest.mark.parametrize(("drain_timeout", "lines"), [(0.0, 40), (15.0, 3)])
+async def test_a_reconcile_that_outlives_its_lease_is_cancelled_at_once_and_named_until_it_ends(
+    server: ApiServer, client: Client, caplog: pytest.LogCaptureFixture, drain_timeout: float, lines: int
+) -> None:
+    cancelled: list[float] = []
+
+    async def reconcile(ctx: Context[Secret]) -> None:
+        while len(cancelled) < 2:
+            try:
+                await asyncio.sleep(3600)
+            except asyncio.CancelledError:
+                cancelled.append(clock.elapsed())
+
+    manager, wire, stop, serving = await make(server, reconcile, drain_timeout=drain_timeout)
+    await client.create(secret("a"))
+    await asyncio.sleep(1)
+    begun = clock.elapsed()
+    wire.away = True
+    await asyncio.sleep(50)
+    assert [round(at - begun) in (8, 9, 10) for at in cancelled] == [True]
+    said = caplog.messages.count("secret default/a is cancelled: the key moves to another replica")
+    assert lines <= said <= lines + 2, "at once, and whenever the limit is over once more"
+    wire.away = False
+    manager._shutdown_timeout = 1.0
+    stop.set()
+    await serving
+    assert len(cancelled) == 2
+
+
 async def test_a_reconcile_that_moves_may_finish_and_is_cancelled_when_it_takes_too_long(
     server: ApiServer, client: Client
 ) -> None:

@@ -17,11 +17,14 @@ from konverge.cache.spec import CacheSpec
 from konverge.client import Client, ConnectionLost
 from konverge.objects.kinds.core_v1 import ConfigMap, Namespace, Secret
 from konverge.objects.resource import Resource
+from konverge.observe.health import Health
+from konverge.observe.metrics import Numbers
 from konverge.runtime.declared import DeclaredCaches
 from konverge.runtime.sharding import Sharding
 from konverge.runtime.sharding.assignment import Assignment, Member
 from konverge.runtime.sharding.membership import Passed, Seen, Written
-from konverge.runtime.sharding.selecting import selectable
+from konverge.runtime.sharding.rendezvous import shard_selector
+from konverge.runtime.sharding.selecting import NOTHING, SelectedShare, selectable
 from konverge.runtime.sharding.shares import PATIENCE, Shares
 
 pytestmark = [pytest.mark.virtual, pytest.mark.spec("R-80")]
@@ -175,6 +178,39 @@ async def test_a_cache_that_shows_nothing_for_a_minute_is_asked_on_another_conne
         see(shares, 1, ME)
         await asyncio.sleep(PATIENCE)
         assert (len(cache.asked), shares._open) == (2, frozenset())
+
+
+async def test_the_group_is_known_to_metrics_and_probes(client: Client) -> None:
+    shares, numbers, health = Shares(client, Sharding(name="op"), {}), Numbers(), Health()
+    shares.report(numbers, health)
+    assert numbers.leaders["op"]() is False
+    assert health.ready["sharding"]() == "no valid Lease in the group default/op"
+    assert health.remarks["sharding"]() == ""
+    shares.replica.step(Written(ME, clock.elapsed()))
+    shares.replica.step(Seen(Assignment(7, (ME,))))
+    assert health.ready["sharding"]() == ""
+    (more,) = numbers.more
+    samples = [sample for family in more() for sample in family.samples]
+    assert {sample.name: (sample.labels, sample.value) for sample in samples} == {
+        "sharding_members": ({"group": "op"}, 0),
+        "sharding_keys_owned": ({"group": "op"}, 0),
+        "sharding_slots_owned": ({"group": "op"}, 1024),
+        "sharding_epoch": ({"group": "op"}, 7),
+        "sharding_handovers_total": ({"group": "op"}, 0),
+    }
+
+
+async def test_where_the_server_does_not_select_nothing_is_asked_for(client: Client) -> None:
+    selected = SelectedShare()
+    for works in (None, False):
+        selected.works = works
+        await selected.cover(frozenset({1}), [])
+        assert (selected.selector, selected.share) == (NOTHING, frozenset())
+    selected.works = True
+    await selected.cover(frozenset({1}), [])
+    assert (selected.selector, selected.share) == (shard_selector(frozenset({1})), {1})
+    await selected.cover(frozenset(), [])
+    assert (selected.selector, selected.share) == (NOTHING, frozenset())
 
 
 def declared(client: Client, primary: CacheSpec, owned: CacheSpec, watched: CacheSpec) -> DeclaredCaches:
