@@ -69,6 +69,20 @@ def test_a_changed_value_of_a_secret_is_seen_to_differ() -> None:
     assert "   same: '***'" in text
 
 
+def test_what_is_not_confidential_of_a_secret_is_shown() -> None:
+    """Its type and its labels, and which keys it has."""
+    before, after = obj(type="Opaque", data={"p": "1"}), obj(type="tls", data={"p": "1", "q": "2"})
+    after["metadata"]["labels"] = {"team": "a"}
+    lines = object_diff(SECRET, before, after).splitlines()
+    assert [line for line in lines if line[0] in "+-"][2:] == [
+        "+  q: '***'",
+        "+  labels:",
+        "+    team: a",
+        "-type: Opaque",
+        "+type: tls",
+    ]
+
+
 def test_masking_changes_nothing_of_the_callers() -> None:
     before, after = obj(data={"p": "1"}), obj(data={"p": "2"})
     object_diff(SECRET, before, after)

@@ -106,6 +106,19 @@ async def test_files_are_added_changed_broken_and_removed(tmp_path: Path) -> Non
     await asyncio.wait({task})
 
 
+async def test_a_file_may_have_just_so_many_bytes(tmp_path: Path) -> None:
+    text = kubeconfig()
+    write(tmp_path / "fits", text + "#" * (MAX_BYTES - len(text)), 1)
+    write(tmp_path / "large", text + "#" * (MAX_BYTES + 1 - len(text)), 1)
+    following = Following(KubeconfigFolder(tmp_path, period=5), None)
+    task = asyncio.create_task(following.run())
+    await settle()
+    assert following.usable() == ["fits"]
+    assert following.reason("large") == f"{tmp_path / 'large'} is larger than {MAX_BYTES} bytes: not a kubeconfig"
+    task.cancel()
+    await asyncio.wait({task})
+
+
 async def test_a_folder_that_cannot_be_read_is_an_error_not_an_empty_folder(tmp_path: Path) -> None:
     following = Following(KubeconfigFolder(tmp_path / "missing"), None)
     with pytest.raises(FileNotFoundError):

@@ -9,10 +9,10 @@ from pathlib import Path
 
 from konverge.client import Client, load_config
 from konverge.client.errors import ConfigError
+from konverge.runtime.clusters.confined import MAX_BYTES
 from konverge.runtime.clusters.providers import Connection, Known, Unusable, check_name
 
 SUFFIXES = (".yaml", ".yml", ".kubeconfig", ".conf", ".json")
-MAX_BYTES = 1 << 20
 
 
 class KubeconfigFolder:
