@@ -40,8 +40,13 @@ class Kept:
     history: list[tuple[tuple[str, str, str], str, str]] = field(default_factory=list)
     """Configuration, operation (I, U, D) and content: the new one of an I, the one before of the others."""
 
+    roles: set[tuple[str, str]] = field(default_factory=set)
+    """Role and user, without those of administrators."""
+    permissions: set[tuple[str, str, str]] = field(default_factory=set)
+    """Role, resource and action."""
+
     def copy(self) -> Kept:
-        return Kept(dict(self.namespaces), dict(self.types), list(self.history))
+        return Kept(dict(self.namespaces), dict(self.types), list(self.history), set(self.roles), set(self.permissions))
 
 
 @dataclass

@@ -17,7 +17,7 @@ from konverge.sim.nacos.disk import ConfigKey, Data
 Answer = tuple[int, Any]
 """HTTP status and body; None is an empty one."""
 Form = dict[str, str]
-_UNAVAILABLE: Answer = (500, "caused: UNAVAILABLE: io exception;")
+UNAVAILABLE: Answer = (500, "caused: UNAVAILABLE: io exception;")
 
 
 class ContentRoutes:
@@ -80,13 +80,13 @@ class ContentRoutes:
         def change(data: Data | Content) -> None:
             data.kept.namespaces[space] = texts
 
-        return (200, self._result(True)) if self._configs.change(change) else _UNAVAILABLE
+        return (200, self._result(True)) if self._configs.change(change) else UNAVAILABLE
 
     def _delete_namespace(self, form: Form) -> Answer:
         def change(data: Data | Content) -> None:
             data.kept.namespaces.pop(form.get("namespaceId", ""), None)
 
-        return (200, self._result(True)) if self._configs.change(change) else _UNAVAILABLE
+        return (200, self._result(True)) if self._configs.change(change) else UNAVAILABLE
 
     # -------------------------------------------------------------- configurations
 

@@ -10,6 +10,7 @@ import msgspec
 
 from konverge.operators.nacos.server import RAFT_OFFSET
 from konverge.sim.nacos import bodies
+from konverge.sim.nacos.accounts import AccountRoutes
 from konverge.sim.nacos.configs import MISSING, NOT_FOUND, Configs, admin_entry, client_entry, key_of
 from konverge.sim.nacos.content import Answer, ContentRoutes, Form
 from konverge.sim.nacos.disk import ConfigKey
@@ -43,7 +44,10 @@ class NacosHandler:
         self.settings = member.settings
         self._check = check
         self._tokens: set[str] = set()
-        self._content = ContentRoutes(configs, third=self.settings.line >= _NEW)
+        third = self.settings.line >= _NEW
+        self._content = ContentRoutes(configs, third=third)
+        accounts = AccountRoutes(configs, lambda: users.current(member) or {}, third=third)
+        self._declared = self._content.routes() | accounts.routes()
 
     @property
     def ports(self) -> tuple[int, ...]:
@@ -54,7 +58,7 @@ class NacosHandler:
     def answer(self, port: int, request: Request) -> Response:
         path, query = _split(request)
         console = port != self.settings.port
-        content = None if console else self._content.routes().get(f"{request.method} {path}")
+        content = None if console else self._declared.get(f"{request.method} {path}")
         if content is not None:
             return self._answer_content(content, request, query)
         if console and path.startswith("/nacos/"):
@@ -66,7 +70,11 @@ class NacosHandler:
         form = query | _form(request)
         if not self._may(request, form):
             return self._forbidden(request)
+        if "newPassword" in form and not self._open and not self._has_token(request, form):
+            return _error(401, "Unauthorized", "session expired!", urlsplit(request.target).path)
         status, body = route(form)
+        for member in self.ensemble.members.values():  # all servers read their users again before long
+            self.users.cached(member, self.ensemble.now)
         if body is None or isinstance(body, str):
             return _text(status, body or "")
         return _json(status, body)
@@ -201,7 +209,7 @@ class NacosHandler:
     # -------------------------------------------------------------- state and health
 
     def _state(self) -> dict[str, Any]:
-        return bodies.state(self.settings, needs_admin=not self.users.current(self.member))
+        return bodies.state(self.settings, needs_admin=not self.users.has_admin(self.member))
 
     def unready(self) -> str:
         """Why it is not ready; empty when it is. The readiness depends on the database alone."""
@@ -255,10 +263,14 @@ class NacosHandler:
     # -------------------------------------------------------------- authentication
 
     def _may(self, request: Request, query: dict[str, str]) -> bool:
-        protected = self.settings.auth or self.settings.line >= _NEW
         key, value = self.settings.identity
         known = bool(key and value) and request.headers.get(key) == value
-        return not protected or known or self._has_token(request, query)
+        return self._open or known or self._has_token(request, query)
+
+    @property
+    def _open(self) -> bool:
+        """Whether it asks no one who they are."""
+        return not self.settings.auth and self.settings.line < _NEW
 
     def _has_token(self, request: Request, query: dict[str, str]) -> bool:
         bearer = request.headers.get("authorization").removeprefix("Bearer ")
@@ -280,7 +292,12 @@ class NacosHandler:
             return self._wrong_password(request)
         token = f"simulated.{username}.{len(self._tokens)}"
         self._tokens.add(token)
-        body = {"accessToken": token, "tokenTtl": 18000, "globalAdmin": True, "username": username}
+        body = {
+            "accessToken": token,
+            "tokenTtl": 18000,
+            "globalAdmin": self.users.is_admin(self.member, username),
+            "username": username,
+        }
         response = _json(200, body)
         response.headers.add("Authorization", f"Bearer {token}")
         return response
@@ -304,7 +321,7 @@ class NacosHandler:
         current = self.users.current(self.member)
         if current is None or not self.ensemble.has_database(self.member):
             return _text(500, "caused: UNAVAILABLE: io exception;")
-        if current:
+        if self.users.has_admin(self.member):
             refusal = "have admin user cannot use it"
             data, message = (None, f"{refusal}.") if new else (refusal, None)
             return _json(200, bodies.result(data, code=409, message=message))

@@ -12,7 +12,7 @@ from math import floor
 from typing import TYPE_CHECKING
 
 from konverge.sim.nacos.ensemble import Ensemble
-from konverge.sim.nacos.member import Member
+from konverge.sim.nacos.member import ADMIN, Member
 from konverge.sim.nacos.settings import Settings
 
 if TYPE_CHECKING:
@@ -46,6 +46,14 @@ class Users:
             return dict(member.data.users)
         content = self._external(member.settings)
         return None if content is None else {name: row[0] for name, row in content.users.items()}
+
+    def has_admin(self, member: Member) -> bool:
+        return any(self.is_admin(member, name) for name in self.current(member) or ())
+
+    def is_admin(self, member: Member, name: str) -> bool:
+        """By name, or by a row that SQL wrote."""
+        content = None if member.settings.embedded else self._external(member.settings)
+        return name == ADMIN or (content is not None and name in content.admins)
 
     def add(self, ensemble: Ensemble, member: Member, name: str, password: str) -> bool:
         """Add an administrator. False: the database cannot be written."""

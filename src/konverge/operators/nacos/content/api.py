@@ -31,11 +31,19 @@ _PATHS: dict[str, dict[Api, str]] = {
     "namespaces": {"v1": "/nacos/v1/console/namespaces", "v3": "/nacos/v3/admin/core/namespace/list"},
     "config": {"v1": "/nacos/v1/cs/configs", "v3": "/nacos/v3/admin/cs/config"},
     "versions": {"v1": "/nacos/v1/cs/history", "v3": "/nacos/v3/admin/cs/history/list"},
+    "user": {"v1": "/nacos/v1/auth/users", "v3": "/nacos/v3/auth/user"},
+    "users": {"v1": "/nacos/v1/auth/users", "v3": "/nacos/v3/auth/user/list"},
+    "role": {"v1": "/nacos/v1/auth/roles", "v3": "/nacos/v3/auth/role"},
+    "roles": {"v1": "/nacos/v1/auth/roles", "v3": "/nacos/v3/auth/role/list"},
+    "permission": {"v1": "/nacos/v1/auth/permissions", "v3": "/nacos/v3/auth/permission"},
+    "permissions": {"v1": "/nacos/v1/auth/permissions", "v3": "/nacos/v3/auth/permission/list"},
     "version": {"v1": "/nacos/v1/cs/history", "v3": "/nacos/v3/admin/cs/history"},
 }
 _GONE = frozenset((405, 410, 501))
 _NOT_FOUND = 20004
 _UNAUTHORIZED = (401, 403)
+_ROWS = 500
+"""Rows of a list: servers before 2.0.4 list all users, whatever name is asked for."""
 _PAGE = 100
 """Versions of a configuration that are looked through for the one to go back to."""
 
@@ -86,6 +94,19 @@ class _Page(msgspec.Struct, rename="camel"):
     page_items: list[_Version] = []
 
 
+class _Row(msgspec.Struct):
+    """Of users, roles or permissions; the hash of a password is not read."""
+
+    username: str = ""
+    role: str = ""
+    resource: str = ""
+    action: str = ""
+
+
+class _Rows(msgspec.Struct, rename="camel"):
+    page_items: list[_Row] | None
+
+
 class _Data(msgspec.Struct):
     code: int | None = None
     data: msgspec.Raw = msgspec.Raw(b"null")
@@ -134,6 +155,8 @@ class ContentApi:
     """Whether it is of the 3.x line."""
     identity: Identity | None = None
     login: Login | None = None
+    signs_in: bool = True
+    """Whether users can sign in: servers without authentication may lack the key that tokens are made with."""
     tokens: Tokens
     timeout: float = 5.0
 
@@ -204,14 +227,71 @@ class ContentApi:
         stored = _decoded(_data(body) if api == "v3" else body, StoredConfig | None, "a version of a configuration")
         return stored.content if stored is not None else None
 
+    # -------------------------------------------------------------- users, roles and permissions
+
+    async def has_user(self, username: str) -> bool:
+        return any(row.username == username for row in await self._rows("users", {"username": username}))
+
+    async def create_user(self, username: str, password: str) -> None:
+        form = {"username": username, "password": password}
+        await self._write("POST", "user", {"v1": form, "v3": form}, f"user {username} was not created")
+
+    async def set_password(self, username: str, password: str) -> None:
+        form = {"username": username, "newPassword": password}
+        await self._write("PUT", "user", {"v1": form, "v3": form}, f"the password of {username} was not changed")
+
+    async def delete_user(self, username: str) -> None:
+        form = {"username": username}
+        await self._write("DELETE", "user", {"v1": form, "v3": form}, f"user {username} was not deleted")
+
+    async def accepts(self, username: str, password: str) -> bool:
+        """Whether a server lets this user in."""
+        address, timeout = self.addresses[0], self.timeout
+        return await self.servers.login(address, username=username, password=password, timeout=timeout)
+
+    async def roles_of(self, username: str) -> frozenset[str]:
+        rows = await self._rows("roles", {"username": username})
+        return frozenset(row.role for row in rows if row.username == username)
+
+    async def has_role(self, role: str) -> bool:
+        return any(row.role == role for row in await self._rows("roles", {"role": role}))
+
+    async def add_role(self, role: str, username: str) -> None:
+        form = {"role": role, "username": username}
+        await self._write("POST", "role", {"v1": form, "v3": form}, f"{username} was not given the role {role}")
+
+    async def remove_role(self, role: str, username: str) -> None:
+        form = {"role": role, "username": username}
+        await self._write("DELETE", "role", {"v1": form, "v3": form}, f"the role {role} of {username} was not removed")
+
+    async def permissions_of(self, role: str) -> frozenset[tuple[str, str]]:
+        rows = await self._rows("permissions", {"role": role})
+        return frozenset((row.resource, row.action) for row in rows if row.role == role)
+
+    async def grant(self, role: str, resource: str, action: str) -> None:
+        form = {"role": role, "resource": resource, "action": action}
+        await self._write("POST", "permission", {"v1": form, "v3": form}, f"{role} was not given {action} {resource}")
+
+    async def revoke(self, role: str, resource: str, action: str) -> None:
+        form = {"role": role, "resource": resource, "action": action}
+        await self._write("DELETE", "permission", {"v1": form, "v3": form}, f"{role} still has {action} {resource}")
+
+    async def _rows(self, what: str, search: Parameters) -> list[_Row]:
+        parameters = {"search": "accurate", "pageNo": "1", "pageSize": str(_ROWS), **search}
+        api, body = await self._send("GET", what, {"v1": parameters, "v3": parameters})
+        rows: _Rows = _decoded(_data(body) if api == "v3" else body, _Rows, f"a list of {what}")
+        return rows.page_items or []
+
     # -------------------------------------------------------------- requests
 
     async def _write(self, method: Method, what: str, forms: Mapping[Api, Parameters], failure: str) -> None:
         _, body = await self._send(method, what, forms)
         code = answers.code(body)
-        good = body.strip() == b"true" or (code in answers.GOOD and _data(body) == b"true")
+        good = body.strip() == b"true" or (code in answers.GOOD and _data(body).startswith((b"true", b'"')))
         if not good:
-            message = f"{failure}: {answers.error_message(body) or 'no reason given'}"
+            # The answer to a password is not repeated: it may hold it.
+            text = "" if what == "user" else answers.error_message(body)
+            message = f"{failure}: {text or 'no reason given'}"
             raise NacosError("ServerError", message)
 
     async def _send(
@@ -239,7 +319,7 @@ class ContentApi:
         response = await self.servers.exchange(address, timeout=self.timeout, ask=ask)
         if response.status == 200 or (response.status == 404 and _is_missing(response)):
             return used[-1], response.body
-        text = answers.error_message(response.body)
+        text = "" if what == "user" else answers.error_message(response.body)
         if response.status in _UNAUTHORIZED:
             advice = "its administrator must be in adminCredentialsSecretRef, with a plain password"
             raise NacosError("Forbidden", f"{address} refused (HTTP {response.status} {text!r}); {advice}")

@@ -11,10 +11,12 @@ from konverge.cache.record import Meta, Record
 from konverge.objects import Object, from_json
 from konverge.objects.kinds.core_v1 import ConfigMap, Pod, Secret
 from konverge.operators.nacos.content.config import ConfigReconciler
-from konverge.operators.nacos.content.kinds import NacosConfig, NacosNamespace
+from konverge.operators.nacos.content.kinds import NacosConfig, NacosNamespace, NacosPermission, NacosUser
 from konverge.operators.nacos.content.namespace import NamespaceReconciler
+from konverge.operators.nacos.content.permission import PermissionReconciler
 from konverge.operators.nacos.content.place import Options, Tools, by_app, place_of
 from konverge.operators.nacos.content.reconciler import SAME_CONTENT, ContentReconciler, content_key
+from konverge.operators.nacos.content.user import UserReconciler
 from konverge.operators.nacos.resource import AnyNacos
 from konverge.operators.nacos.server import HttpNacosServers
 from konverge.operators.nacos.steps.pods import BY_APP
@@ -35,7 +37,7 @@ _BY_NACOS = "nacos"
 _BY_SPACE = "space"
 """The index of configurations by their Nacos and its namespace."""
 _BY_SOURCE = "source"
-"""The index of configurations by the object that has their content."""
+"""The index of configurations and users by the object that has their content or password."""
 _SETTINGS = Settings(workers=8, timeout=60.0, max_retries=0, max_delay=60.0)
 Index = Callable[[Record, Meta], Iterable[str]]
 
@@ -47,6 +49,8 @@ def content_controllers(
     tools = Tools(servers=servers, options=options or Options())
     spaces = NamespaceReconciler(tools)
     configs = ConfigReconciler(tools)
+    users = UserReconciler(tools)
+    permissions = PermissionReconciler(tools)
     own_spaces = _named(NacosNamespace, spaces)
     return [
         Controller(
@@ -84,6 +88,42 @@ def content_controllers(
                     _BY_SOURCE: _source_of,
                 },
                 NacosNamespace: {SAME_CONTENT: own_spaces},
+                Pod: _PODS_BY_APP,
+            },
+            settings=_SETTINGS,
+        ),
+        Controller(
+            NacosUser,
+            users,
+            name="nacosuser",
+            owns=[Secret],
+            watches=[*_watches(NacosUser, users), Watches(Secret, lookup=_with_password)],
+            uses=[_PODS],
+            when=any_of(generation_changed, annotations_changed),
+            namespaces=namespaces,
+            indexes={
+                NacosUser: {
+                    _BY_NACOS: _nacos_of(NacosUser),
+                    SAME_CONTENT: _named(NacosUser, users),
+                    _BY_SOURCE: _password_of,
+                },
+                Pod: _PODS_BY_APP,
+            },
+            settings=_SETTINGS,
+        ),
+        Controller(
+            NacosPermission,
+            permissions,
+            name="nacospermission",
+            watches=_watches(NacosPermission, permissions),
+            uses=[_PODS, Use(Secret, cached=True)],
+            when=any_of(generation_changed, annotations_changed),
+            namespaces=namespaces,
+            indexes={
+                NacosPermission: {
+                    _BY_NACOS: _nacos_of(NacosPermission),
+                    SAME_CONTENT: _named(NacosPermission, permissions),
+                },
                 Pod: _PODS_BY_APP,
             },
             settings=_SETTINGS,
@@ -180,3 +220,14 @@ def _from_source(obj: Object, caches: Caches) -> Iterable[Request]:
     """The configurations whose content is in this object."""
     value = f"{type(obj).resource.kind} {obj.metadata.namespace}/{obj.metadata.name}"
     return _by_index(NacosConfig, caches, _BY_SOURCE, value)
+
+
+def _password_of(record: Record, meta: Meta) -> Iterable[str]:
+    obj: NacosUser | None = _read(NacosUser, record)
+    ref = obj.spec.password_secret_ref if obj is not None else None
+    return () if ref is None else (f"{meta.namespace}/{ref.name}",)
+
+
+def _with_password(secret: Secret, caches: Caches) -> Iterable[Request]:
+    """The users whose password is in this Secret."""
+    return _by_index(NacosUser, caches, _BY_SOURCE, f"{secret.metadata.namespace}/{secret.metadata.name}")

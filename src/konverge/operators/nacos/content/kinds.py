@@ -1,4 +1,7 @@
-"""The resources `NacosNamespace` and `NacosConfig`. What they name on the servers cannot change: make another one."""
+"""The kinds of content: namespaces, configurations, users, permissions.
+
+What names content on the servers cannot change: make another resource.
+"""
 
 from __future__ import annotations
 
@@ -208,4 +211,90 @@ class NacosConfig(
     """A configuration in a Nacos."""
 
 
-KINDS: tuple[type[Any], ...] = (NacosNamespace, NacosConfig)
+RoleName = Annotated[str, Pattern(r"^[A-Za-z0-9_.-]+$"), MaxLength(50)]
+
+
+class NacosUserSpec(
+    ContentSpec,
+    rules=[
+        fixed("nacosRef", "the Nacos"),
+        fixed("username", "the name"),
+        Rule(
+            "self.username != 'nacos'",
+            message="the administrator is declared by adminCredentialsSecretRef of the Nacos",
+            field_path=".username",
+        ),
+        Rule(
+            "!has(self.roles) || !self.roles.exists(role, role == 'ROLE_ADMIN')",
+            message="servers give ROLE_ADMIN to the first administrator alone",
+            field_path=".roles",
+        ),
+    ],
+):
+    """The desired state of a user."""
+
+    username: Annotated[str, Pattern(r"^[A-Za-z0-9_.-]+$"), MaxLength(50)]
+    """The name."""
+    password_secret_ref: KeyRef | None = None
+    """The Secret with the password; a change of it reaches the servers. Without it the operator makes one, called
+    <name of the resource>-nacos-user, with the keys username and password."""
+    roles: Annotated[list[RoleName], MaxItems(64), ListType("set")] = []
+    """The roles of the user; others are taken away."""
+
+
+class NacosUser(
+    CustomResource[NacosUserSpec, ContentStatus],
+    group=GROUP,
+    version="v1alpha1",
+    plural="nacosusers",
+    categories=["nacos-content"],
+    columns=[
+        Column("Nacos", ".spec.nacosRef.name"),
+        Column("Username", ".spec.username"),
+        Column("Ready", ".status.conditions[?(@.type=='Ready')].status", type="string"),
+        Column("Reason", ".status.conditions[?(@.type=='Ready')].reason", type="string"),
+        Column("Age", ".metadata.creationTimestamp", type="date"),
+    ],
+):
+    """A user of a Nacos."""
+
+
+class NacosPermissionSpec(
+    ContentSpec,
+    rules=[
+        fixed("nacosRef", "the Nacos"),
+        fixed("role", "the role"),
+        fixed("resource", "the resource"),
+        fixed("action", "the action"),
+    ],
+):
+    """The desired state of a permission."""
+
+    role: RoleName
+    """The role that has it. It is granted when a user has the role."""
+    resource: Annotated[str, Pattern(r"^[A-Za-z0-9_.:*/-]+$"), MaxLength(128)]
+    """What it is about, as the servers write it: the id of a namespace and `:*:*`."""
+    action: Literal["r", "w", "rw"]
+    """To read, to write, or both."""
+
+
+class NacosPermission(
+    CustomResource[NacosPermissionSpec, ContentStatus],
+    group=GROUP,
+    version="v1alpha1",
+    plural="nacospermissions",
+    categories=["nacos-content"],
+    columns=[
+        Column("Nacos", ".spec.nacosRef.name"),
+        Column("Role", ".spec.role"),
+        Column("Resource", ".spec.resource"),
+        Column("Action", ".spec.action"),
+        Column("Ready", ".status.conditions[?(@.type=='Ready')].status", type="string"),
+        Column("Reason", ".status.conditions[?(@.type=='Ready')].reason", type="string"),
+        Column("Age", ".metadata.creationTimestamp", type="date"),
+    ],
+):
+    """A permission of a role in a Nacos."""
+
+
+KINDS: tuple[type[Any], ...] = (NacosNamespace, NacosConfig, NacosUser, NacosPermission)

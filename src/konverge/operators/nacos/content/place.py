@@ -114,6 +114,7 @@ async def api_of(ctx: Context[Any], nacos: AnyNacos, tools: Tools) -> ContentApi
         third=version.major >= 3,
         identity=await _identity(ctx, nacos, spec),
         login=await _login(ctx, nacos, spec),
+        signs_in=version.major >= 3 or spec.certification.enabled,
         tokens=tools.tokens,
         timeout=tools.options.call_timeout,
     )
