@@ -308,16 +308,16 @@ async def test_leadership_ends_the_renew_deadline_after_the_last_renewal(server:
         candidate.wire.trouble = None
 
 
-async def test_a_short_outage_costs_nothing(server: ApiServer) -> None:
+async def test_a_short_outage_costs_a_line_in_the_log(server: ApiServer, caplog: pytest.LogCaptureFixture) -> None:
     candidate = Candidate(server)
     async with candidate.elector.leading() as lost:
-        for _ in range(3):
+        for outage in (1, 2, 3):
             candidate.wire.trouble = is_away
             await asyncio.sleep(5)
             candidate.wire.trouble = None
             await asyncio.sleep(5)
-        assert candidate.elector.is_leader
-        assert not lost.is_set()
+            assert caplog.text.count("cannot reach the lease default/op: ") == outage
+        assert (candidate.elector.is_leader, lost.is_set()) == (True, False)
 
 
 # ------------------------------------------------------------------ giving it back
