@@ -150,6 +150,7 @@ def operator(client: Client, answers: Answers, reconciles: Reconciles) -> Manage
     for controller in controllers(SimulatedDatabases(), HttpNacosServers(answers.connect)):
         assert isinstance(controller.reconciler, Reconciler)
         manager.add(replace(controller, reconciler=Counted(controller.reconciler, reconciles)))
+    manager.webhooks = None  # the definition has the stored version alone
     return manager
 
 

@@ -23,7 +23,8 @@ from bench._progress import say
 from bench._report import OURS, Figure, Report
 from konverge.apiserver import ApiServer
 from konverge.client import Client, Static
-from konverge.operators.nacos.resource import Nacos, definition
+from konverge.objects import crd
+from konverge.operators.nacos.resource import Nacos
 from konverge.operators.nacos.steps import Options
 from konverge.sim import run as simulate
 from konverge.sim.cluster import Cluster
@@ -99,7 +100,7 @@ async def _brought_up(count: int) -> Tables:
     """All objects that the operator and Kubernetes create for so many clusters."""
     answers = Answers()
     async with Cluster(nodes=-(-count * 3 // PODS_OF_A_NODE), events=False) as cluster:
-        await cluster.client.create(definition())
+        await cluster.client.create(crd(Nacos))
         await cluster.settle()
         async with operator(cluster.client, answers, Reconciles(count)).running():
             for first in range(0, count, WAVE):
@@ -139,7 +140,7 @@ async def _measured(objects: Tables, count: int) -> tuple[Cost, int, int]:
     """What a process of the operator costs, and how often anything was written: in its steady state, and at all."""
     with tempfile.TemporaryDirectory(prefix="konverge-bench-") as folder:
         async with ApiServer() as server, Client(server.transport, credentials=Static.bearer(server.token)) as client:
-            await client.create(definition())
+            await client.create(crd(Nacos))
             for name, stored in objects.items():
                 for obj in stored:
                     server.store.put(server.store.table(name), obj, expected=None)

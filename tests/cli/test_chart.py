@@ -17,6 +17,7 @@ from konverge.objects.kinds.core_v1 import ConfigMap, Pod, Secret
 from konverge.operators.catalog import SUMMARIES, find
 from konverge.operators.loading.wrapping import as_operator
 from konverge.runtime import Controller, Manager, Use
+from konverge.runtime.rbac import rules_for
 
 
 def sorted_rules(rules: list[dict[str, Any]]) -> list[str]:
@@ -29,8 +30,13 @@ def test_its_roles_are_those_of_the_manifests(name: str) -> None:
     rules = {place: yaml.safe_load(made[f"rules/{place}.yaml"]) for place in ("cluster", "namespaced", "lease")}
     plan = Installation(operators=[find(name)], namespace="tools")
     roles = {obj["kind"]: obj["rules"] for obj in plan.access() if "rules" in obj}
-    assert sorted_rules(rules["cluster"] + rules["namespaced"]) == sorted_rules(roles["ClusterRole"])
-    assert sorted_rules(rules["lease"]) == sorted_rules(roles["Role"])
+    webhooks = plan.webhooks.permissions()  # granted by a template of their own
+    cluster, lease = (
+        rules_for(permission for permission in webhooks if bool(permission.namespace) is lease)
+        for lease in (False, True)
+    )
+    assert sorted_rules(rules["cluster"] + rules["namespaced"] + cluster) == sorted_rules(roles["ClusterRole"])
+    assert sorted_rules(rules["lease"] + lease) == sorted_rules(roles["Role"])
 
 
 async def nothing(ctx: Any) -> None: ...
@@ -61,8 +67,10 @@ def test_rights_in_namespaces_that_the_code_names_are_granted_there() -> None:
 @pytest.mark.parametrize("name", SUMMARIES)
 def test_it_has_the_definitions_and_its_version(name: str) -> None:
     made = chart(find(name), "1.2.3")
-    definitions = [yaml.safe_load(text) for path, text in made.items() if path.startswith("crds/")]
-    assert definitions == find(name).definitions()
+    plan = Installation(operators=[find(name)], namespace="default")
+    folders = ("crds/", "definitions/")  # of those that a template completes
+    definitions = [yaml.safe_load(text) for path, text in made.items() if path.startswith(folders)]
+    assert definitions == [plan.webhooks.in_definition(definition) for definition in find(name).definitions()]
     about = yaml.safe_load(made["Chart.yaml"])
     assert (about["name"], about["version"], about["appVersion"]) == (f"{name}-operator", "1.2.3", "1.2.3")
     assert not [path for path, text in made.items() if "@" in text and path.startswith("templates/")]

@@ -96,7 +96,8 @@ async def test_the_roles_for_callers_are_enough_and_not_more(
 ) -> None:
     async with Cluster() as cluster:
         for obj in behind_proxy:
-            await cluster.client.apply(obj, field_manager="test")
+            if obj["metadata"]["name"] != "nacos-operator-webhook":  # no pod converts, and this time has no sockets
+                await cluster.client.apply(obj, field_manager="test")
         meta = ObjectMeta(name="caller", namespace="shop")
         await cluster.client.create(Namespace(metadata=ObjectMeta(name="shop")))
         await cluster.client.create(ServiceAccount(metadata=meta))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from konverge.cli.databases import database
@@ -24,6 +26,7 @@ async def test_the_samples_converge(name: str) -> None:
         manager = Manager(cluster.client, name="konverge")
         for controller in controllers:
             manager.add(controller)
+        manager.webhooks = manager.webhooks and replace(manager.webhooks, place=cluster.webhook_place())
         async with manager.running():
             samples = await create_samples(cluster.client, [operator])
             ours = [
@@ -52,6 +55,7 @@ async def test_the_samples_converge_on_databases_of_other_names() -> None:
         manager = Manager(cluster.client, name="konverge")
         for controller in controllers:
             manager.add(controller)
+        manager.webhooks = manager.webhooks and replace(manager.webhooks, place=cluster.webhook_place())
         async with manager.running():
             await create_samples(cluster.client, [operator], chosen)
             await cluster.clock.advance(300)

@@ -15,6 +15,7 @@ from konverge.objects import (
     Model,
     NoStatus,
     converts,
+    converts_plain,
     crd_dict,
     webhook_conversion,
 )
@@ -371,3 +372,54 @@ def test_the_definition_has_all_versions_and_their_conversion() -> None:
     assert "conversion" not in crd_dict(Pool)["spec"]
     with pytest.raises(TypeError, match="one of them"):
         webhook_conversion(Pool)
+
+
+class CaseV1(CustomResource[Model, NoStatus], group="cases.example.com", version="v1", kind="Case", storage=False):
+    """A case with fields that the class does not name."""
+
+
+class CaseSpec(Model):
+    size: int = 1
+
+
+class Case(CustomResource[CaseSpec, NoStatus], group="cases.example.com", version="v2", kind="Case"):
+    """A case."""
+
+
+@converts_plain(CaseV1, Case)
+def case_upgraded(content: dict[str, Any]) -> dict[str, Any]:
+    if "old" in content["spec"]:
+        content["spec"]["size"] = content["spec"].pop("old")
+    return content
+
+
+@converts_plain(Case, CaseV1)
+def case_downgraded(content: dict[str, Any]) -> dict[str, Any]:
+    content["spec"]["old"] = content["spec"].pop("size")
+    return content
+
+
+def test_a_function_of_plain_data_also_converts_what_a_class_refuses() -> None:
+    cases = Conversions(CaseV1, Case)
+    metadata = {"name": "a", "uid": "u", "labels": {}, "managedFields": [{"manager": "m"}]}
+    odd = {
+        "apiVersion": "cases.example.com/v1",
+        "kind": "Case",
+        "metadata": metadata,
+        "spec": {"old": "x", "n": [None]},
+    }
+    before = copy.deepcopy(odd)
+    new = cases.convert(odd, "cases.example.com/v2")
+    assert new == {**odd, "apiVersion": "cases.example.com/v2", "spec": {"size": "x", "n": [None]}}
+    assert odd == before, "the function works on a copy"
+    assert cases.convert(new, "cases.example.com/v1") == odd
+    assert cases.convert({**odd, "spec": {}}, "cases.example.com/v2")["spec"] == {"size": 1}, "with defaults"
+
+
+def test_functions_of_plain_data_are_declared_as_others() -> None:
+    with pytest.raises(TypeError, match="itself"):
+        converts_plain(Case, Case)
+    with pytest.raises(TypeError, match="another resource"):
+        converts_plain(Case, Pool)
+    with pytest.raises(TypeError, match=r"already, by .*case_upgraded"):
+        converts_plain(CaseV1, Case)(case_downgraded)

@@ -34,6 +34,7 @@ def test_versions_of_one_kind_are_one_definition() -> None:
     webapp, *others = operator.definitions()
     assert [version["name"] for version in webapp["spec"]["versions"]] == ["v2", "v1"]
     assert [item["spec"]["names"]["kind"] for item in others] == ["Wukong", "WukongSnapshot"]
+    assert operator.stored_kinds == [Next, Wukong, WukongSnapshot]
 
 
 def test_what_an_operator_need_not_have() -> None:

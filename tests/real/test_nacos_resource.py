@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
+from konverge.objects import crd
 from konverge.operators.catalog import find
-from konverge.operators.nacos.resource import Nacos, definition
+from konverge.operators.nacos.resource import Nacos
 from tests.operators.nacos.specs import BAD, GOOD, MYSQL
 from tests.operators.nacos.world import CLUSTER
 from tests.real.definitions import Api, installed
@@ -19,7 +20,7 @@ pytestmark = [pytest.mark.spec("N-01", "N-02")]
 
 @pytest.fixture(scope="module")
 def api(real_api: Api) -> Iterator[Api]:
-    with installed(real_api, definition()):
+    with installed(real_api, crd(Nacos)):
         yield real_api
 
 

@@ -92,7 +92,7 @@ async def serve(arguments: argparse.Namespace, parts: Parts, run: Lifetime, stop
         progress.clear()
         text = arguments.output == "text" and not arguments.in_background
         view = await stack.enter_async_context(_shown(endpoints)) if text else PlainView(sys.stderr)
-        following = [kind.resource for operator in parts.operators for kind in operator.kinds]
+        following = [kind.resource for operator in parts.operators for kind in operator.stored_kinds]
         following += [Deployment.resource, StatefulSet.resource]
         if not text and not arguments.in_background:  # a program reads this one
             following = []
@@ -133,7 +133,8 @@ async def _install(client: Client, operators: list[Operator]) -> list[Operator]:
     """Install the definitions. Returns the operators that were not there: a sample that a user deleted from a
     kept state does not come back.
     """
-    new = [operator for operator in operators if await missing_kinds(client, operator)]
+    missing = [await missing_kinds(client, operator) for operator in operators]
+    new = [operator for operator, kinds in zip(operators, missing, strict=True) if len(kinds) == len(operator.kinds)]
     await install_definitions(client, operators)
     return new
 

@@ -155,7 +155,8 @@ class Installation(Program):
 
         objs = [policy for operator in self.operators for policy in operator.policies(self.name)]
         if self.rule_policies:
-            objs += [policy for operator in self.operators for kind in operator.kinds for policy in rule_policy(kind)]
+            kinds = [kind for operator in self.operators for kind in operator.stored_kinds]
+            objs += [policy for kind in kinds for policy in rule_policy(kind)]  # also for requests in other versions
         return [{**policy, "metadata": {**policy["metadata"], "labels": self._labels}} for policy in objs]
 
     # -------------------------------------------------------------- access

@@ -83,9 +83,8 @@ class OperatorScenario:
     async def _state(self, client: Client, owned: Iterable[Resource]) -> State:
         served = {served.resource for served in await client.mapper.all()}
         children = [obj for resource in owned if resource in served for obj in await _all(client, resource)]
-        objs = [
-            obj for operator in self.operators for kind in operator.kinds for obj in await _all(client, kind.resource)
-        ]
+        kinds = [kind.resource for operator in self.operators for kind in operator.stored_kinds]
+        objs = [obj for kind in kinds for obj in await _all(client, kind)]
         return {_name(obj): _seen(obj, children) for obj in objs}
 
 

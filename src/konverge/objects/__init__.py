@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from konverge.objects.custom.conversion import ConversionError as ConversionError
     from konverge.objects.custom.conversion import Conversions as Conversions
     from konverge.objects.custom.conversion import converts as converts
+    from konverge.objects.custom.conversion import converts_plain as converts_plain
     from konverge.objects.custom.definition import crd as crd
     from konverge.objects.custom.definition import crd_dict as crd_dict
     from konverge.objects.custom.definition import webhook_conversion as webhook_conversion
@@ -89,7 +90,7 @@ __all__, __getattr__, __dir__ = lazy_names(
     __name__,
     {
         "konverge.objects.codec": "decoder from_dict from_json to_dict to_json validate",
-        "konverge.objects.custom.conversion": "ConversionError Conversions converts",
+        "konverge.objects.custom.conversion": "ConversionError Conversions converts converts_plain",
         "konverge.objects.custom.definition": "crd crd_dict webhook_conversion",
         "konverge.objects.custom.markers": (
             "Default Description EmbeddedResource ExclusiveMaximum ExclusiveMinimum Format ListType MapType "

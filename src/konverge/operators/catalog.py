@@ -99,10 +99,21 @@ class Operator:
         """The CustomResourceDefinitions to install, as plain data."""
         from konverge.objects import crd_dict
 
+        return [crd_dict(*classes) for classes in self._versions()]
+
+    @property
+    def stored_kinds(self) -> list[type[CustomResource[Any, Any]]]:
+        """Of each kind, the version that is stored."""
+        from konverge.objects.custom.versions import stored_version
+
+        return [stored_version(tuple(classes))[1] for classes in self._versions()]
+
+    def _versions(self) -> list[list[type[CustomResource[Any, Any]]]]:
+        """The classes of each kind."""
         versions: dict[str, list[type[CustomResource[Any, Any]]]] = {}
         for kind in self.kinds:
             versions.setdefault(kind.resource.group_resource, []).append(kind)
-        return [crd_dict(*classes) for classes in versions.values()]
+        return list(versions.values())
 
     def sample_objects(self) -> list[dict[str, Any]]:
         """The objects of the sample files, in order."""

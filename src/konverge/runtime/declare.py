@@ -217,7 +217,7 @@ class Controller(Generic[T]):
         """Refuse what cannot work, where it was declared."""
         check_predicate(self.when, f"when=… of the controller {self.name}")
         require_namespaces(self.namespaces, f"the controller {self.name}")
-        if self.versions and self.kind not in self.versions:
+        if self.versions and all(version.resource != self.kind.resource for version in self.versions):
             raise ValueError(f"versions of {self.name} lack its own kind: add {self.kind.__name__} to them")
         if self.reconciler is None and not (self.timers or self.daemons or self.on_gone):
             raise ValueError(f"the controller {self.name} does nothing: give it a reconciler, timers or daemons")

@@ -11,8 +11,8 @@ from msgspec import Meta
 
 from konverge.apiserver.crd.cel.rules import RuleValidator
 from konverge.apiserver.crd.schema import structural
-from konverge.objects import Quantity, from_dict, to_dict
-from konverge.operators.nacos.resource import definition, keeps_size
+from konverge.objects import Quantity, crd_dict, from_dict
+from konverge.operators.nacos.resource import Nacos, keeps_size
 from konverge.operators.nacos.spec import NacosSpec
 from konverge.operators.nacos.spec_amounts import (
     above,
@@ -29,7 +29,7 @@ NO_SIZE = "a volume needs a size above 0, such as 10Gi"
 
 def validator(field: str, rules: Sequence[Meta]) -> RuleValidator:
     """Of one field of the spec, with these rules alone."""
-    schema = to_dict(definition())["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
+    schema = crd_dict(Nacos)["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
     node = copy.deepcopy(schema["properties"]["spec"]["properties"][field])
     extra = [rule.extra_json_schema or {} for rule in rules]
     node["x-kubernetes-validations"] = [entry for part in extra for entry in part["x-kubernetes-validations"]]
@@ -161,7 +161,7 @@ def resource(size: Any, applied: Any = None, *, status: bool = True) -> dict[str
     ],
 )
 def test_volumes_do_not_shrink(old: dict[str, Any], new: dict[str, Any], accepted: bool) -> None:
-    schema = copy.deepcopy(to_dict(definition())["spec"]["versions"][0]["schema"]["openAPIV3Schema"])
+    schema = copy.deepcopy(crd_dict(Nacos)["spec"]["versions"][0]["schema"]["openAPIV3Schema"])
     size = "self.spec.volume.persistentVolumeSize"
     schema["x-kubernetes-validations"] = [{"rule": keeps_size(f"has(self.spec) && has({size})", size), "message": "m"}]
     del schema["properties"]["spec"]["x-kubernetes-validations"]

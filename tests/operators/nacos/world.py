@@ -5,10 +5,11 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from typing import Any
 
 from konverge.client import Client, MergePatch, Recording
-from konverge.objects import from_dict
+from konverge.objects import crd, from_dict
 from konverge.objects.kinds.core_v1 import Event, Pod, Secret
 from konverge.operators.nacos.operator import OPERATOR, controllers
 from konverge.operators.nacos.resource import Nacos
@@ -145,6 +146,8 @@ class World:
         self.asked: HttpNacosServers = self.servers
         """The servers that the operator asks."""
         self.databases = SimulatedDatabases()
+        self.versions = False
+        """Whether v1beta1 is served; then the operator converts."""
         self.operator: Manager
         self.recording: Recording
         """All requests of the operator."""
@@ -168,6 +171,10 @@ class World:
         )
         for controller in controllers(self.databases, self.asked, options=options):
             self.operator.add(controller)
+        webhooks = self.operator.webhooks
+        assert webhooks is not None
+        place = self.cluster.webhook_place()
+        self.operator.webhooks = replace(webhooks, place=place) if self.versions else None
         async with self.operator.running():
             yield self.operator
 
@@ -269,12 +276,16 @@ class World:
 
 
 @asynccontextmanager
-async def a_world(**options: Any) -> AsyncIterator[World]:
+async def a_world(*, versions: bool = False, **options: Any) -> AsyncIterator[World]:
+    """`versions`: with v1beta1. By default the definition has the stored version alone, as before there were two."""
     async with Cluster(**options) as cluster:
         for definition in OPERATOR.definitions():
-            await cluster.client.create(definition)
+            alone = definition["metadata"]["name"] == Nacos.resource.group_resource and not versions
+            await cluster.client.create(crd(Nacos) if alone else definition)
         await cluster.settle()
-        yield World(cluster)
+        world = World(cluster)
+        world.versions = versions
+        yield world
 
 
 @asynccontextmanager

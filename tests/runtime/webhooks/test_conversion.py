@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from konverge.objects import CustomResource, Model, NoStatus, converts
+from konverge.objects import CustomResource, Model, NoStatus, Object, converts
 from konverge.runtime import Controller, Manager
 from konverge.runtime.webhooks import BadReview, Conversion, Webhooks
 from konverge.runtime.webhooks.conversion import SLICE_BYTES, SLICE_OBJECTS, needed_conversion
@@ -217,6 +217,12 @@ def test_a_controller_brings_the_conversion_of_its_versions() -> None:
 def test_versions_contain_the_kind_itself() -> None:
     with pytest.raises(ValueError, match="lack its own kind: add Pool"):
         Controller(Pool, reconcile, versions=[PoolV1])
+
+    class Loose(Object):
+        """The same resource, by a class that accepts more."""
+
+    Loose.resource = Pool.resource
+    assert Controller(Loose, reconcile, versions=[PoolV1, Pool]).kind is Loose
 
 
 def test_the_operator_of_a_manager_has_all_versions() -> None:

@@ -7,7 +7,8 @@
 One version is the hub: the others convert to and from it only, so n versions need 2(n - 1) functions. A function sees
 and makes typed objects and need not care for the metadata: name, uid, owners and so on stay as they are, and labels and
 annotations do so too unless the function gives its result metadata. Fields that the classes do not know (a newer
-definition has them) and nulls are carried over at their place, and defaults are filled in.
+definition has them) and nulls are carried over at their place, and defaults are filled in. `converts_plain` is for
+functions between plain data: they also convert what an older definition let in and the classes refuse.
 
 Upstream: controller-runtime's pkg/conversion (Hub, Convertible).
 """
@@ -31,6 +32,7 @@ from konverge.objects.custom.versions import Kind, check_same, named_versions, s
 from konverge.objects.meta import ObjectMeta
 
 Obj = dict[str, Any]
+Plain = Callable[[Obj], Obj]
 S = TypeVar("S", bound=CustomResource[Any, Any])
 T = TypeVar("T", bound=CustomResource[Any, Any])
 
@@ -49,6 +51,8 @@ class Converter:
 
     function: Callable[[Any], Any]
     preserve: bool
+    plain: bool = False
+    """Whether it takes and returns plain data, without metadata."""
 
 
 def converts(
@@ -64,18 +68,47 @@ def converts(
         def downgraded(new: WebApp) -> WebAppV1:
             return WebAppV1(spec=WebAppV1Spec(image=new.spec.image, count=new.spec.replicas))
     """
+    _check_pair(source, target)
+
+    def register(function: Callable[[S], T]) -> Callable[[S], T]:
+        _register(source, target, Converter(function, preserve))
+        return function
+
+    return register
+
+
+def converts_plain(source: Kind, target: Kind, *, preserve: bool = False) -> Callable[[Plain], Plain]:
+    """As `converts`, for a function between plain data: it gets a copy of the object without apiVersion, kind and
+    metadata, may change it, and returns what the target has.
+
+    What it does not touch stays: for versions that differ in few fields. No class has to accept the object, so one
+    that an older definition let in does not fail the lists in other versions; the function must expect such objects.
+
+        @converts_plain(WebAppV1, WebApp)
+        def upgraded(content: dict[str, Any]) -> dict[str, Any]:
+            content["spec"]["replicas"] = content["spec"].pop("count", 1)
+            return content
+    """
+    _check_pair(source, target)
+
+    def register(function: Plain) -> Plain:
+        _register(source, target, Converter(function, preserve, plain=True))
+        return function
+
+    return register
+
+
+def _check_pair(source: Kind, target: Kind) -> None:
     check_same((source, target))
     if source is target:
         raise TypeError(f"{source.__name__} is converted to itself: name two classes")
 
-    def register(function: Callable[[S], T]) -> Callable[[S], T]:
-        known = source.converters.get(target)
-        if known is not None and _name(known.function) != _name(function):  # a notebook runs its cells again
-            raise TypeError(f"{source.__name__} is converted to {target.__name__} already, by {_name(known.function)}")
-        source.converters[target] = Converter(function, preserve)
-        return function
 
-    return register
+def _register(source: Kind, target: Kind, converter: Converter) -> None:
+    known = source.converters.get(target)
+    if known is not None and _name(known.function) != _name(converter.function):  # a notebook runs its cells again
+        raise TypeError(f"{source.__name__} is converted to {target.__name__} already, by {_name(known.function)}")
+    source.converters[target] = converter
 
 
 def _name(function: Callable[..., Any]) -> str:
@@ -192,7 +225,12 @@ def _annotation(cls: Kind) -> str:
 
 def _applied(obj: Obj, source: Kind, target: Kind) -> Obj:
     """What the function makes of an object, with the object's metadata."""
-    made = source.converters[target].function(_typed(obj, source))
+    converter = source.converters[target]
+    if converter.plain:
+        content = converter.function(msgspec.json.decode(msgspec.json.encode(_content(obj))))
+        fill_defaults(content, schema_for(target))
+        return {**_identity(obj), **content}
+    made = converter.function(_typed(obj, source))
     if not isinstance(made, target):
         raise ConversionError(
             f"the function from {source.__name__} to {target.__name__} returned {type(made).__name__}"

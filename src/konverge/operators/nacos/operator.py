@@ -22,13 +22,14 @@ from konverge.operators.nacos.children.services import ServiceMonitor
 from konverge.operators.nacos.content import kinds as content_kinds
 from konverge.operators.nacos.content.controllers import content_controllers
 from konverge.operators.nacos.database import Databases, RealDatabases
-from konverge.operators.nacos.resource import PAUSE, AnyNacos, Nacos
+from konverge.operators.nacos.resource import PAUSE, AnyNacos
 from konverge.operators.nacos.server import HttpNacosServers
 from konverge.operators.nacos.spec import NacosSpec
 from konverge.operators.nacos.steps import STEPS, Options, ReconcileState, Tools, record_early_end, record_progress
 from konverge.operators.nacos.steps.outcome import CONTINUE, DONE, PARAMETER, SYSTEM, Outcome, StepError, failed
 from konverge.operators.nacos.steps.ownership import NOT_OWNED
 from konverge.operators.nacos.steps.pods import BY_APP
+from konverge.operators.nacos.v1beta1 import VERSIONS
 from konverge.runtime import (
     ChangePredicate,
     Context,
@@ -48,6 +49,7 @@ from konverge.runtime import (
     set_condition,
 )
 from konverge.runtime.context import Caches
+from konverge.runtime.webhooks.conversion import Conversion
 
 REFERS = "refers"
 """The index of resources by what they refer to: `Secret ns/name`, `ConfigMap ns/name`."""
@@ -206,6 +208,7 @@ def controllers(
             namespaces=namespaces,
             indexes={AnyNacos: {REFERS: _refers_to}, Pod: {BY_APP: _by_app}, PersistentVolumeClaim: {BY_APP: _by_app}},
             metrics=tools.metrics.collect,
+            versions=VERSIONS,
             settings=Settings(workers=32, timeout=120.0, max_retries=0, max_delay=60.0),
         ),
         *content_controllers(tools.servers, namespaces=namespaces),
@@ -214,8 +217,9 @@ def controllers(
 
 OPERATOR = Operator(
     name="nacos",
-    kinds=[Nacos, *content_kinds.KINDS],
+    kinds=[*VERSIONS, *content_kinds.KINDS],
     controllers=controllers,
+    webhooks=lambda: [Conversion(*VERSIONS)],
     samples=(
         "samples/standalone.yaml",
         "samples/cluster-mysql.yaml",

@@ -1,4 +1,4 @@
-"""The resource `nacos.nacos.io`, version v1alpha1, and its status.
+"""The resource `nacos.nacos.io`, version v1alpha1, and its status: the stored version, with which the operator works.
 
 `conditions` and `event` have the document's form: one entry per server, and a short list of events. The operator keeps
 its conditions in the form of Kubernetes in `kubeConditions`. It repeats them in `conditions` after the servers, because
@@ -19,10 +19,8 @@ from konverge.objects import (
     Quantity,
     Rule,
     Scale,
-    crd,
     field,
 )
-from konverge.objects.kinds.apiextensions_v1 import CustomResourceDefinition
 from konverge.operators.nacos import names
 from konverge.operators.nacos.spec import NacosSpec
 
@@ -120,8 +118,8 @@ class Applied(Model):
     """The standard of Pod Security that the pods were made for."""
 
 
-class NacosStatus(Model):
-    """The state of a Nacos."""
+class SharedStatus(Model):
+    """What all versions say alike: a field that is added here is in each of them."""
 
     phase: Phase = ""
     """The state in one word."""
@@ -139,10 +137,6 @@ class NacosStatus(Model):
     """The pod that leads the cluster."""
     observed_generation: int = 0
     """The generation of the spec that was acted upon."""
-    conditions: Annotated[list[NodeCondition], ListType("atomic")] = []
-    """One entry for each server, and after them the conditions of the Nacos."""
-    event: list[StatusEvent] = []
-    """What happened last."""
     pg: PgStatus = field(default_factory=PgStatus)
     """The schema in PostgreSQL."""
     admin: AdminStatus = field(default_factory=AdminStatus)
@@ -155,6 +149,15 @@ class NacosStatus(Model):
     """The digest of the configuration that the servers have."""
     version_digest: str = ""
     """The digest of the spec that was acted upon."""
+
+
+class NacosStatus(SharedStatus):
+    """The state of a Nacos."""
+
+    conditions: Annotated[list[NodeCondition], ListType("atomic")] = []
+    """One entry for each server, and after them the conditions of the Nacos."""
+    event: list[StatusEvent] = []
+    """What happened last."""
     kube_conditions: Annotated[list[Condition], ListType("map", "type")] = []
     """Conditions in the form of Kubernetes."""
 
@@ -216,40 +219,44 @@ def keeps_size(has: str, size: str) -> str:
 
 
 _REQUESTS, _SIZE = "self.spec.volume.requests", "self.spec.volume.persistentVolumeSize"
+COLUMNS = [
+    Column("Replicas", ".spec.replicas"),
+    Column("Ready", ".status.phase"),
+    Column("Type", ".spec.type"),
+    Column("DbType", ".spec.database.type"),
+    Column("Version", ".status.version"),
+    Column("CreateTime", ".metadata.creationTimestamp", type="string"),
+]
+"""The document's; `kubectl get nacos` prints them whichever version it asks for."""
+RULES = [
+    Rule(
+        f"self.metadata.name.matches('{NAME}') && size(self.metadata.name) <= {LONGEST_NAME}",
+        message=f"the name becomes that of Services: at most {LONGEST_NAME} lower-case letters, digits and '-', "
+        "beginning with a letter",
+    ),
+    Rule(f"!({_MYSQL_JOB}) || size(self.metadata.name) <= {LONGEST_NAME_WITH_JOB}", message=NAME_WITH_JOB),
+    Rule(
+        keeps_size(f"has(self.spec) && has({_REQUESTS}) && 'storage' in {_REQUESTS}", f"{_REQUESTS}['storage']"),
+        message="volumes cannot shrink: status.applied.size is the least",
+        field_path=".spec.volume.requests",
+    ),
+    Rule(
+        keeps_size(f"has(self.spec) && has({_SIZE})", _SIZE),
+        message="volumes cannot shrink: status.applied.size is the least",
+        field_path=".spec.volume.persistentVolumeSize",
+    ),
+]
 
 
 class Nacos(
     CustomResource[NacosSpec, NacosStatus],
     group=GROUP,
     version="v1alpha1",
+    storage=True,  # the release before this one reads objects of this version only
     plural="nacos",
     scale=Scale(selector=".status.selector"),
-    columns=[
-        Column("Replicas", ".spec.replicas"),
-        Column("Ready", ".status.phase"),
-        Column("Type", ".spec.type"),
-        Column("DbType", ".spec.database.type"),
-        Column("Version", ".status.version"),
-        Column("CreateTime", ".metadata.creationTimestamp", type="string"),
-    ],
-    rules=[
-        Rule(
-            f"self.metadata.name.matches('{NAME}') && size(self.metadata.name) <= {LONGEST_NAME}",
-            message=f"the name becomes that of Services: at most {LONGEST_NAME} lower-case letters, digits and '-', "
-            "beginning with a letter",
-        ),
-        Rule(f"!({_MYSQL_JOB}) || size(self.metadata.name) <= {LONGEST_NAME_WITH_JOB}", message=NAME_WITH_JOB),
-        Rule(
-            keeps_size(f"has(self.spec) && has({_REQUESTS}) && 'storage' in {_REQUESTS}", f"{_REQUESTS}['storage']"),
-            message="volumes cannot shrink: status.applied.size is the least",
-            field_path=".spec.volume.requests",
-        ),
-        Rule(
-            keeps_size(f"has(self.spec) && has({_SIZE})", _SIZE),
-            message="volumes cannot shrink: status.applied.size is the least",
-            field_path=".spec.volume.persistentVolumeSize",
-        ),
-    ],
+    columns=COLUMNS,
+    rules=RULES,
 ):
     """A Nacos server or cluster, with its storage and its Services."""
 
@@ -262,8 +269,3 @@ class AnyNacos(Object):
 
 
 AnyNacos.resource = Nacos.resource
-
-
-def definition() -> CustomResourceDefinition:
-    """The definition that a cluster needs before the first resource."""
-    return crd(Nacos)

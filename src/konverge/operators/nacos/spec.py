@@ -3,7 +3,8 @@
 Field names and meanings are those of the public operators (nacos-k8s and its PostgreSQL fork), so that their resources
 work unchanged; what they never defined has fields of its own: Secret references, TLS, deletion of volumes, Service
 types, budgets. These classes become the schema of the definition; `desired.py` checks the same again for resources that
-got past it, and fills in what depends on other fields.
+got past it, and fills in what depends on other fields. `NacosSpec` is that of v1alpha1, with which the operator works;
+v1beta1 shares everything in `SharedSpec` (see `v1beta1.py`).
 """
 
 from __future__ import annotations
@@ -206,21 +207,26 @@ class Volume(Model, rules=storage_rules()):
     """What becomes of the claims when the resource is deleted. `keepAfterDeletion: true` keeps them in any case."""
 
 
-class Certification(Model):
-    """Authentication of clients."""
+class SharedCertification(Model):
+    """What all versions say of the authentication of clients."""
 
     enabled: bool = False
     """Whether clients have to authenticate."""
     token: str = ""
     """The key that signs tokens, in base64; a Secret is the better place."""
+    token_secret_ref: SecretKeyRef | None = None
+    """The key that signs tokens, in a Secret."""
+
+
+class Certification(SharedCertification):
+    """Authentication of clients."""
+
     token_expire_seconds: Annotated[str, Pattern(r"^0*[1-9][0-9]{0,9}$")] = field(
         default="18000", name="token_expire_seconds"
     )
     """Seconds that a token is valid, as text."""
     cache_enabled: bool = field(default=False, name="cache_enabled")
     """Whether servers cache what a client may do."""
-    token_secret_ref: SecretKeyRef | None = None
-    """The key that signs tokens, in a Secret."""
 
 
 class K8sWrapper(Model):
@@ -343,7 +349,10 @@ _MYSQL_LOGIN = (
 _POSTGRES = "!has(self.database.type) || !self.database.type.startsWith('postgres') || self.postgres.host != ''"
 
 
-class NacosSpec(
+FunctionMode = Literal["", "all", "naming", "config", "microservice", "ai"]
+
+
+class SharedSpec(
     Model,
     rules=[
         Rule(
@@ -374,7 +383,7 @@ class NacosSpec(
         Rule(_POSTGRES, message="type postgresql needs the server's host", field_path=".postgres.host"),
     ],
 ):
-    """A Nacos server or cluster."""
+    """What all versions say alike: a field that is added here is in each of them."""
 
     type: Literal["standalone", "cluster"] = "standalone"
     """One server, or a cluster of them."""
@@ -418,10 +427,6 @@ class NacosSpec(
     that exists stays as it is."""
     mysql_init_image: str = ""
     """The image of a Job that makes the tables in MySQL; empty: they are there."""
-    function_mode: Literal["", "all", "naming", "config", "microservice", "ai"] = field(
-        default="", name="function_mode"
-    )
-    """Which functions the servers offer; empty: all."""
     cluster_domain: str = ""
     """The DNS domain of the Kubernetes cluster; empty: cluster.local."""
     database: Database = field(default_factory=Database)
@@ -440,8 +445,6 @@ class NacosSpec(
     """A ConfigMap with lines that stand before the user's."""
     final_config_name: str = ""
     """The name of the ConfigMap with the result; by default made from the name of the resource."""
-    certification: Certification = field(default_factory=Certification)
-    """Authentication of clients."""
     admin_credentials_secret_ref: AdminRef | None = None
     """The Secret with the administrator; a change of it rotates the password."""
     admin_secret_checksum: str = ""
@@ -461,3 +464,12 @@ class NacosSpec(
     """The PodDisruptionBudget of a cluster."""
     k8s_wrapper: K8sWrapper = field(default_factory=K8sWrapper)
     """Parts of a PodSpec that are laid over the generated one."""
+
+
+class NacosSpec(SharedSpec):
+    """A Nacos server or cluster, as v1alpha1 says it."""
+
+    function_mode: FunctionMode = field(default="", name="function_mode")
+    """Which functions the servers offer; empty: all."""
+    certification: Certification = field(default_factory=Certification)
+    """Authentication of clients."""
