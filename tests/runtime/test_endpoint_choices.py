@@ -11,6 +11,7 @@ from konverge.client import Client
 from konverge.runtime import Manager
 from konverge.runtime.config import ServingSettings
 from konverge.runtime.endpoints import MetricsServer, asks_about_callers, is_loopback, metrics_server, serving_endpoints
+from tests.runtime.test_endpoints import asking
 
 pytestmark = pytest.mark.spec("R-94")
 
@@ -118,3 +119,14 @@ async def test_ports_are_known_while_they_are_served(client: Client) -> None:
     metrics = Manager(client, metrics=open_metrics(HERE))
     async with serving_endpoints(metrics, client):
         assert (metrics.health_port, metrics.metrics_port > 0) == (0, True)
+
+
+async def test_open_metrics_and_pages_are_at_both_addresses(client: Client, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("INFO", "konverge.manager")
+    manager = Manager(client, health_address=HERE, metrics=open_metrics(HERE), debug=True)
+    async with serving_endpoints(manager, client):
+        for port in (manager.health_port, manager.metrics_port):
+            async with asking(port) as ask:
+                assert [(await ask(path))[0] for path in ("/metrics", "/debug/reconciles")] == [200, 200]
+        assert f"metrics are served at 127.0.0.1:{manager.metrics_port}" in caplog.text
+        assert f"health is served at 127.0.0.1:{manager.health_port}" in caplog.text
