@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import pytest
 
+from konverge.client import MergePatch
+from konverge.operators.nacos.content.api import digest
 from konverge.sim.nacos import Fault
-from tests.operators.nacos.content.world import SECOND, ContentWorld
+from tests.operators.nacos.content.world import APP, SECOND, ContentWorld
 from tests.operators.nacos.test_killed import Mortal
-from tests.operators.nacos.world import a_simulated_world
+from tests.operators.nacos.world import SPACE, a_simulated_world
 
 pytestmark = [pytest.mark.virtual, pytest.mark.spec("N-39")]
 CONFIG = "NacosConfig"
@@ -58,3 +60,20 @@ async def test_servers_that_fail(fault: Fault) -> None:
         simulated.mend()
         await content.until(CONFIG, "app")
         assert content.writes_of() == [("I", "a: 1")]
+
+
+async def test_what_a_killed_process_wrote_is_no_drift_though_the_spec_went_on() -> None:
+    async with a_simulated_world() as (world, simulated):
+        content = ContentWorld(world, simulated)
+        async with world.operating():
+            await world.up("nacos", SECOND)
+            config = await content.config()
+            await content.until(CONFIG, "app")
+        patch = MergePatch({"status": {"applying": f"{digest('a: 2')}:yaml"}})
+        await world.client.patch(type(config), "app", patch, SPACE, subresource="status")
+        await content.servers.publish(APP, "a: 2", "yaml", "")
+        await content.change(CONFIG, "app", content="a: 3")
+        async with world.operating():
+            await content.until(CONFIG, "app")
+            assert await content.content() == "a: 3"
+            assert await world.events("Drifted") == []
