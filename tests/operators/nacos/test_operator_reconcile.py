@@ -14,7 +14,7 @@ from konverge.objects import Condition, Object, Status, to_json
 from konverge.objects.kinds.apps_v1 import StatefulSet
 from konverge.objects.kinds.batch_v1 import Job
 from konverge.objects.kinds.core_v1 import ConfigMap, PersistentVolumeClaim, Pod, Secret, Service
-from konverge.objects.kinds.networking_v1 import Ingress
+from konverge.objects.kinds.networking_v1 import Ingress, NetworkPolicy
 from konverge.objects.kinds.policy_v1 import PodDisruptionBudget
 from konverge.objects.meta import ObjectMeta
 from konverge.operators.nacos import operator
@@ -251,9 +251,9 @@ def nacos(generation: int = 1, spec: dict[str, Any] | None = None, **meta: Any) 
 
 
 def test_what_is_watched_and_written() -> None:
-    (controller,) = controllers(SimulatedDatabases(), HttpNacosServers(), namespaces=("space",))
+    controller, *_ = controllers(SimulatedDatabases(), HttpNacosServers(), namespaces=("space",))
     assert (controller.name, controller.kind, controller.namespaces) == ("nacos", AnyNacos, ("space",))
-    owned = {ConfigMap, StatefulSet, Service, PodDisruptionBudget, Job, Secret, Ingress}
+    owned = {ConfigMap, StatefulSet, Service, PodDisruptionBudget, Job, Secret, Ingress, NetworkPolicy}
     assert {declared.kind for declared in controller.owned} == owned
     read = {"get", "list", "watch"}
     assert {use.kind: use.granted for use in controller.uses} == {
@@ -273,19 +273,19 @@ def test_what_is_watched_and_written() -> None:
 
 
 def test_what_a_controller_works_with() -> None:
-    (controller,) = controllers()
+    controller, *_ = controllers()
     tools = controller.reconciler.tools  # type: ignore[attr-defined]
     assert isinstance(tools.databases, RealDatabases)
     assert type(tools.servers) is HttpNacosServers
     assert tools.options == Options()
     databases, servers, options = SimulatedDatabases(), HttpNacosServers(), Options(requeue=1.0)
-    (controller,) = controllers(databases, servers, options=options)
+    controller, *_ = controllers(databases, servers, options=options)
     tools = controller.reconciler.tools  # type: ignore[attr-defined]
     assert (tools.databases, tools.servers, tools.options) == (databases, servers, options)
 
 
 def test_changes_of_a_resource_that_matter() -> None:
-    (controller,) = controllers()
+    controller, *_ = controllers()
     predicate = controller.when
     assert predicate is not None
     before = nacos()
@@ -303,7 +303,7 @@ def test_changes_of_a_resource_that_matter() -> None:
 
 
 def test_a_resource_that_is_gone_is_forgotten() -> None:
-    (controller,) = controllers()
+    controller, *_ = controllers()
     tools = controller.reconciler.tools  # type: ignore[attr-defined]
     key = Request("space", "nacos")
     tools.metrics.of(key)
@@ -318,7 +318,7 @@ def test_a_resource_that_is_gone_is_forgotten() -> None:
 
 
 def referred(spec: dict[str, Any]) -> list[str]:
-    (controller,) = controllers()
+    controller, *_ = controllers()
     index = controller.index_functions[AnyNacos]["refers"]
     given = record(nacos(spec=spec))
     return list(index(given, given.meta))
@@ -349,7 +349,7 @@ def test_which_secrets_and_config_maps_a_resource_names() -> None:
 
 
 def test_pods_lead_to_their_nacos() -> None:
-    (controller,) = controllers()
+    controller, *_ = controllers()
     pod = Pod(metadata=ObjectMeta(name="p", namespace="space", labels={"app": "nacos"}))
     (watch,) = [watch for watch in controller.watched if watch.kind is Pod]
     assert watch.requests is not None
@@ -362,7 +362,7 @@ def test_pods_lead_to_their_nacos() -> None:
 
 @pytest.mark.parametrize("kind", [Secret, ConfigMap])
 def test_secrets_and_config_maps_lead_to_those_who_name_them(kind: type[Object]) -> None:
-    (controller,) = controllers()
+    controller, *_ = controllers()
     (watch,) = [watch for watch in controller.watched if watch.kind is kind]
     assert watch.lookup is not None
     asked: list[tuple[str, str]] = []

@@ -199,6 +199,7 @@ def controllers(options: Options | None = None, *, namespaces: tuple[str, ...] =
             name="wukongsnapshotschedule",
             watches=[Watches(WukongSnapshot, requests=schedule_of)],
             uses=[
+                Use(WukongSnapshotSchedule, optional=True),  # `helm upgrade` installs no definitions
                 Use(WukongSnapshot, "get", "create", "delete"),
                 Use(AnyWukong, cached=True),
                 Use(VirtualMachineSnapshot, cached=True, optional=True),

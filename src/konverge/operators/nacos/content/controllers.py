@@ -11,7 +11,7 @@ from konverge.cache.record import Meta, Record
 from konverge.objects import Object, from_json
 from konverge.objects.kinds.core_v1 import ConfigMap, Pod, Secret
 from konverge.operators.nacos.content.config import ConfigReconciler
-from konverge.operators.nacos.content.kinds import NacosConfig, NacosNamespace, NacosPermission, NacosUser
+from konverge.operators.nacos.content.kinds import KINDS, NacosConfig, NacosNamespace, NacosPermission, NacosUser
 from konverge.operators.nacos.content.namespace import NamespaceReconciler
 from konverge.operators.nacos.content.permission import PermissionReconciler
 from konverge.operators.nacos.content.place import Options, Tools, by_app, place_of
@@ -39,6 +39,8 @@ _BY_SPACE = "space"
 _BY_SOURCE = "source"
 """The index of configurations and users by the object that has their content or password."""
 _SETTINGS = Settings(workers=8, timeout=60.0, max_retries=0, max_delay=60.0)
+_OPTIONAL = tuple(Use(kind, optional=True) for kind in KINDS)
+"""`helm upgrade` installs no definitions: without these, the servers are looked after all the same."""
 Index = Callable[[Record, Meta], Iterable[str]]
 
 
@@ -58,7 +60,7 @@ def content_controllers(
             spaces,
             name="nacosnamespace",
             watches=_watches(NacosNamespace, spaces),
-            uses=[_PODS, Use(Secret, cached=True)],
+            uses=[_PODS, *_OPTIONAL, Use(Secret, cached=True)],
             when=any_of(generation_changed, annotations_changed),
             namespaces=namespaces,
             indexes={
@@ -77,7 +79,7 @@ def content_controllers(
                 Watches(ConfigMap, lookup=_from_source),
                 Watches(Secret, lookup=_from_source),
             ],
-            uses=[_PODS],
+            uses=[_PODS, *_OPTIONAL],
             when=any_of(generation_changed, annotations_changed),
             namespaces=namespaces,
             indexes={
@@ -98,7 +100,7 @@ def content_controllers(
             name="nacosuser",
             owns=[Secret],
             watches=[*_watches(NacosUser, users), Watches(Secret, lookup=_with_password)],
-            uses=[_PODS],
+            uses=[_PODS, *_OPTIONAL],
             when=any_of(generation_changed, annotations_changed),
             namespaces=namespaces,
             indexes={
@@ -116,7 +118,7 @@ def content_controllers(
             permissions,
             name="nacospermission",
             watches=_watches(NacosPermission, permissions),
-            uses=[_PODS, Use(Secret, cached=True)],
+            uses=[_PODS, *_OPTIONAL, Use(Secret, cached=True)],
             when=any_of(generation_changed, annotations_changed),
             namespaces=namespaces,
             indexes={

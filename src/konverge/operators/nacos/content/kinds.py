@@ -39,7 +39,8 @@ SecretName = Annotated[str, MinLength(1), MaxLength(253)]
 def fixed(path: str, what: str) -> Meta:
     """A field that names the content cannot change: the content of the old name would be left behind."""
     message = f"{what} cannot change; create another resource, and delete this one"
-    return Rule(f"self.{path} == oldSelf.{path}", message=message, field_path=f".{path}")
+    name = "__namespace__" if path == "namespace" else path  # `namespace` is a reserved word of CEL
+    return Rule(f"self.{name} == oldSelf.{name}", message=message, field_path=f".{path}")
 
 
 class NacosRef(Model):
