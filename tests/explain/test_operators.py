@@ -169,9 +169,12 @@ async def test_the_chain_of_a_nacos_and_its_tree() -> None:
         "whose storage class `fast` does not exist"
     )
     assert answer.tree is not None
-    below = {branch.ref.name: [child.ref.kind for child in branch.children] for branch in answer.tree.children}
-    assert below["mq"] == ["Pod", "Pod", "Pod"], "pods stand below the StatefulSet"
-    assert below["mq-client"] == ["EndpointSlice"]
+    below = {
+        (branch.ref.kind, branch.ref.name): [child.ref.kind for child in branch.children]
+        for branch in answer.tree.children
+    }
+    assert below["StatefulSet", "mq"] == ["Pod", "Pod", "Pod"], "pods stand below the StatefulSet"
+    assert below["Service", "mq-client"] == ["EndpointSlice"]
 
 
 async def test_references_of_custom_resources_are_part_of_the_tree() -> None:
