@@ -30,11 +30,11 @@ async def enforce_restricted(world: World) -> None:
     ],
     ids=["standalone", "cluster", "own-user", "mysql-job"],
 )
-async def test_a_new_nacos_comes_up_where_restricted_is_enforced(spec: dict[str, Any]) -> None:
+async def test_a_restricted_nacos_comes_up_where_that_is_enforced(spec: dict[str, Any]) -> None:
     async with a_world() as world, world.operating():
         world.mysql()
         await enforce_restricted(world)
-        await world.up("nacos", spec)
+        await world.up("nacos", {**spec, "podSecurity": "Restricted"})
         pod, *_ = await world.pods()
         context = pod.spec.security_context
         assert context is not None
@@ -42,55 +42,60 @@ async def test_a_new_nacos_comes_up_where_restricted_is_enforced(spec: dict[str,
         assert (await world.nacos("nacos")).status.applied.pod_security == "Restricted"
 
 
-async def test_baseline_is_refused_there_and_restricted_by_the_user_is_not() -> None:
+@pytest.mark.parametrize("said", [{}, {"podSecurity": "Baseline"}])
+async def test_what_is_not_restricted_is_refused_there(said: dict[str, Any]) -> None:
     async with a_world() as world, world.operating():
         await enforce_restricted(world)
-        await world.create("nacos", {**CLUSTER, "podSecurity": "Baseline"})
+        await world.create("nacos", {**CLUSTER, **said})
         await world.advance(120.0)
         assert await world.pods() == []
         await world.change("nacos", podSecurity="Restricted")
         await world.until("nacos")
 
 
-async def test_what_an_earlier_operator_made_is_not_restarted() -> None:
-    """Its template has no mark: it is what `podSecurity: Baseline` makes."""
+async def standard(world: World) -> str:
+    live = await world.client.get(StatefulSet, "nacos", SPACE)
+    return live.spec.template.metadata.annotations.get(names.POD_SECURITY, "")
+
+
+async def test_by_default_servers_run_as_their_image_does() -> None:
+    async with a_world() as world, world.operating():
+        await world.up("nacos", CLUSTER)
+        pod, *_ = await world.pods()
+        assert pod.spec.security_context is None or not pod.spec.security_context.run_as_non_root
+        assert await standard(world) == ""
+
+
+async def test_a_choice_that_is_taken_back_restarts_nothing() -> None:
     async with a_world() as world:
         async with world.operating():
-            await world.up("nacos", {**CLUSTER, "podSecurity": "Baseline"})
-        before, uids = await world.client.get(StatefulSet, "nacos", SPACE), await world.uids()
-        assert names.POD_SECURITY not in before.spec.template.metadata.annotations
+            await world.up("nacos", {**CLUSTER, "podSecurity": "Restricted"})
+        uids = await world.uids()
         async with world.operating():
             await world.update("nacos", podSecurity=None)
             await world.advance(120.0)
             assert await world.uids() == uids
-            # Not even when it has to be rolled anyway: the data belongs to root.
+            # Not even when it has to be rolled anyway: the data belongs to that user.
             await world.update("nacos", config="a=1\n")
             pod, *_ = await world.pods()
-            assert pod.spec.security_context is None or not pod.spec.security_context.run_as_non_root
+            assert pod.spec.security_context is not None
+            assert pod.spec.security_context.run_as_non_root
 
 
 async def test_a_deleted_stateful_set_comes_back_as_it_was() -> None:
     async with a_world() as world, world.operating():
-        await world.up("nacos", {**CLUSTER, "podSecurity": "Baseline"})
+        await world.up("nacos", {**CLUSTER, "podSecurity": "Restricted"})
         await world.update("nacos", podSecurity=None)
         await world.client.delete(StatefulSet, "nacos", SPACE, propagation="Foreground")
         await world.advance(2.0)
         await world.until("nacos")
-        live = await world.client.get(StatefulSet, "nacos", SPACE)
-        assert names.POD_SECURITY not in live.spec.template.metadata.annotations
-
-
-async def test_a_folder_of_the_node_is_not_restricted_unless_the_user_says_so() -> None:
-    async with a_world() as world, world.operating():
-        await world.up("nacos", {**CLUSTER, "volume": {"hostPath": {"path": "/data"}}})
-        live = await world.client.get(StatefulSet, "nacos", SPACE)
-        assert names.POD_SECURITY not in live.spec.template.metadata.annotations
+        assert await standard(world) == "Restricted"
 
 
 async def test_restricted_servers_are_given_their_list_of_members() -> None:
     """The image's entry point cannot write it: the folder belongs to root."""
     async with a_simulated_world() as (world, _), world.operating():
-        await world.up("nacos", EMBEDDED)
+        await world.up("nacos", {**EMBEDDED, "podSecurity": "Restricted"})
         listed = (await world.client.get(ConfigMap, "nacos", SPACE)).data["cluster.conf"].split()
         assert [member.partition(".")[0] for member in listed] == ["nacos-0", "nacos-1", "nacos-2"]
         await world.update("nacos", replicas=4)

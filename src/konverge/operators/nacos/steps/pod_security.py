@@ -1,8 +1,9 @@
 """Which standard of Pod Security the pods of a Nacos meet, where its spec leaves that open.
 
-A new Nacos is restricted. One that exists keeps what its pods have: another template would restart every cluster when
-the operator is upgraded, and servers that ran as root have written data that another user may not be allowed to change.
-The pods' template says what it was made for; the status remembers it when the template is gone.
+A new Nacos runs as its image does, as root: no published image was made for another user. One that exists keeps what
+its pods have, also when the field is taken back: another template would restart it, and servers have written data that
+another user may not be allowed to change. The pods' template says what it was made for; the status remembers it when
+the template is gone.
 """
 
 from __future__ import annotations
@@ -30,10 +31,7 @@ async def _kept(state: ReconcileState) -> str:
     pods = pods_of(state)
     if pods:
         return pods[-1].metadata.annotations.get(names.POD_SECURITY, "")
-    if state.status.applied.type:
-        return state.status.applied.pod_security
-    # The kubelet gives folders of a node to no other user, and the standard forbids them.
-    return RESTRICTED if state.desired.spec.volume.host_path is None else ""
+    return state.status.applied.pod_security
 
 
 def standard_of(live: StatefulSet) -> str:
