@@ -43,7 +43,7 @@ WEBAPP = Page.of(
 )
 
 NACOS = Page.of(
-    Nacos,
+    Nacos,  # created as it is stored, without a conversion; shown in v1beta1, which API servers prefer
     title="Nacos",
     columns=[
         Column("Phase", "status.phase", "health"),
@@ -61,20 +61,20 @@ NACOS = Page.of(
         Card("Image", "spec.image"),
         Card(
             "Members",
-            "status.conditions",
+            "status.servers",
             "table",
             columns=[
-                Column("Pod", "podName"),
-                Column("Role", "type"),
-                Column("Instance", "instance"),
+                Column("Pod", "name"),
+                Column("Role", "role"),
+                Column("Instance", "address"),
                 Column("Node", "nodeName"),
-                Column("Status", "status"),
+                Column("Ready", "ready"),
                 Column("Message", "message"),
             ],
         ),
         Card(
             "What happened",
-            "status.event",
+            "status.events",
             "table",
             columns=[
                 Column("Code", "code", "number"),
@@ -83,7 +83,7 @@ NACOS = Page.of(
                 Column("Last", "lastTransitionTime", "time"),
             ],
         ),
-        Card("Conditions", "status.kubeConditions", "conditions"),
+        Card("Conditions", "status.conditions", "conditions"),
     ],
     actions=[
         Action("scale", "Scale", patch={"spec": {"replicas": {"$form": "replicas"}}}, form=[_REPLICAS]),
