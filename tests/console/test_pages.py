@@ -16,7 +16,7 @@ from konverge.objects import Object, crd
 from konverge.objects.codec import to_dict
 from konverge.operators.loading import load
 from konverge.operators.nacos.resource import Nacos
-from konverge.operators.nacos.v1beta1 import NacosV1Beta1
+from konverge.operators.nacos.v1beta1 import VERSIONS
 from konverge.operators.webapp.kind import WebApp
 from konverge.operators.wukong.resource import Wukong
 from tests.console.office import API, an_office
@@ -27,8 +27,11 @@ KINDS: list[tuple[Page, type[Object]]] = [(NACOS, Nacos), (WEBAPP, WebApp), (WUK
 
 
 def schema_of(kind: type[Object]) -> dict[str, Any]:
-    definition = to_dict(crd(kind))  # type: ignore[arg-type]
-    schema: dict[str, Any] = definition["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
+    """That of the version which API servers prefer, and the console shows: the last of a Nacos."""
+    versions = VERSIONS if kind is Nacos else (kind,)
+    definition = to_dict(crd(*versions))  # type: ignore[arg-type]
+    schemas = {version["name"]: version["schema"]["openAPIV3Schema"] for version in definition["spec"]["versions"]}
+    schema: dict[str, Any] = schemas[versions[-1].resource.version]
     return schema
 
 
@@ -55,13 +58,9 @@ def patched(patch: dict[str, Any], path: str = "") -> list[str]:
     return paths
 
 
-PREFERRED: dict[type[Object], type[Object]] = {Nacos: NacosV1Beta1}
-"""The version that is shown, where it is not the one that a form creates."""
-
-
 @pytest.mark.parametrize(("page", "kind"), KINDS, ids=lambda part: getattr(part, "__name__", ""))
 def test_every_path_is_a_field_of_the_kind(page: Page, kind: type[Object]) -> None:
-    schema = schema_of(PREFERRED.get(kind, kind))
+    schema = schema_of(kind)
     assert (page.kind, page.api_version, page.resource) == (
         kind.resource.kind,
         kind.resource.api_version,
