@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import asyncio
 import json
-import resource
 import sys
 import time
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
+from bench._usage import cpu, resident
 from konverge.client import Client, load_config
 from konverge.operators.wukong.operator import OPERATOR, controllers
 from konverge.operators.wukong.options import Options
@@ -72,26 +72,17 @@ def operator(client: Client, expected: int) -> tuple[Manager, Seen]:
 async def measure(kubeconfig: Path, count: int, seconds: float) -> Cost:
     cost = Cost()
     async with Client.connect(load_config(kubeconfig=kubeconfig)) as client:
-        began, at, cost.empty = _cpu(), time.monotonic(), _resident()
+        began, at, cost.empty = cpu(), time.monotonic(), resident()
         manager, seen = operator(client, count)
         async with manager.running():
             await seen.all_settled.wait()
-            cost.ready, cost.start = time.monotonic() - at, _cpu() - began
+            cost.ready, cost.start = time.monotonic() - at, cpu() - began
             await asyncio.sleep(STEADY_AFTER)
-            before = _cpu(), seen.count
+            before = cpu(), seen.count
             await asyncio.sleep(seconds)
-            cost.cpu, cost.reconciles = _cpu() - before[0], seen.count - before[1]
-            cost.resident = _resident()
+            cost.cpu, cost.reconciles = cpu() - before[0], seen.count - before[1]
+            cost.resident = resident()
     return cost
-
-
-def _cpu() -> float:
-    used = resource.getrusage(resource.RUSAGE_SELF)
-    return used.ru_utime + used.ru_stime
-
-
-def _resident() -> int:
-    return int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize()
 
 
 if __name__ == "__main__":

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import resource
 import sys
 import time
 from collections.abc import Iterable, Mapping
@@ -19,6 +18,7 @@ from typing import Any
 
 import msgspec
 
+from bench._usage import cpu, resident
 from konverge.client import Client, load_config
 from konverge.operators.nacos.operator import controllers
 from konverge.operators.nacos.resource import AnyNacos
@@ -168,28 +168,19 @@ async def measure(folder: Path, count: int, seconds: float) -> Cost:
     answers, reconciles, cost = Answers(), Reconciles(count), Cost()
     answers.learn(json.loads((folder / SERVERS).read_text()))
     async with Client.connect(load_config(kubeconfig=folder / KUBECONFIG)) as client:
-        began, cost.empty, at = _cpu(), _resident(), time.monotonic()
+        began, cost.empty, at = cpu(), resident(), time.monotonic()
         async with operator(client, answers, reconciles).running():
             await reconciles.all_healthy.wait()
-            cost.start, cost.ready = _cpu() - began, time.monotonic() - at
+            cost.start, cost.ready = cpu() - began, time.monotonic() - at
             await asyncio.sleep(STEADY_AFTER)
             answers.at_once = 0
-            before = _cpu(), reconciles.count, answers.asked
+            before = cpu(), reconciles.count, answers.asked
             await asyncio.sleep(seconds)
-            cost.cpu = _cpu() - before[0]
+            cost.cpu = cpu() - before[0]
             cost.reconciles = reconciles.count - before[1]
             cost.questions = answers.asked - before[2]
-            cost.at_once, cost.resident = answers.at_once, _resident()
+            cost.at_once, cost.resident = answers.at_once, resident()
     return cost
-
-
-def _cpu() -> float:
-    used = resource.getrusage(resource.RUSAGE_SELF)
-    return used.ru_utime + used.ru_stime
-
-
-def _resident() -> int:
-    return int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize()
 
 
 if __name__ == "__main__":
