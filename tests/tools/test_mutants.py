@@ -311,6 +311,16 @@ def test_of_the_own_package_the_tests_of_the_file_come_first(project: Path) -> N
     assert Choice(known, project, "src", ["tests"], 30).tests(mutant) == [names[0], names[2], names[1]]
 
 
+def test_then_those_of_the_folders_that_mirror_its_own(project: Path) -> None:
+    (project / "src/house/rooms/doors").mkdir()
+    (project / "src/house/rooms/limits.py").rename(project / "src/house/rooms/doors/limits.py")
+    function = "house/rooms/doors/limits.py:is_open"
+    names = ["tests/rooms/walls/test_a.py::1", "tests/rooms/doors/test_b.py::1", "tests/rooms/test_limits.py::1"]
+    known = CoverageMap({name: Recorded(float(1 + i), True, [function]) for i, name in enumerate(names)})
+    mutant = SourceFile(project, "src/house/rooms/doors/limits.py").mutants()[0]
+    assert Choice(known, project, "src", ["tests"], 30).tests(mutant) == [names[2], names[1], names[0]]
+
+
 def test_the_map_is_the_same_after_saving(tmp_path: Path) -> None:
     known = CoverageMap({"tests/a.py::b": Recorded(0.5, True, ["m.py:f", "m.py:g"])}, {"tests/a.py": "digest"})
     known.save(tmp_path / "build" / "map.json")

@@ -1,13 +1,14 @@
 """Which tests run for a mutant, and in which order: those that are likely to kill it, the quickest first.
 
 A function that everything enters has more tests than there is time for. Those of a test file that is named after the
-mutated file come first: `test_engine.py` and `test_engine_work.py` for `engine.py`.
+mutated file come first: `test_engine.py` and `test_engine_work.py` for `engine.py`. Then those of the folder that
+mirrors its own, and of the folders above.
 """
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from itertools import chain, zip_longest
+from itertools import chain, takewhile, zip_longest
 from pathlib import Path
 
 from tools.mutants.coverage_map import CoverageMap, digest
@@ -38,7 +39,14 @@ class Choice:
         parts = mutant.file.removeprefix(self._source).split("/")
         near = [name for name in entering if name.startswith(f"tests/{'/'.join(parts[1:2])}/")]
         about = f"test_{Path(mutant.file).stem}"
-        near.sort(key=lambda name: not Path(name.partition("::")[0]).name.startswith(about))
+
+        def distance(name: str) -> tuple[bool, int]:
+            path = Path(name.partition("::")[0])
+            pairs = zip(path.parts[1:-1], parts[1:-1], strict=False)
+            shared = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
+            return (not path.name.startswith(about), -shared)
+
+        near.sort(key=distance)
         chosen = self._within(near, self._seconds * NEAR)
         taken = set(chosen)
         rest = self._in_turn([name for name in entering if name not in taken])
