@@ -144,7 +144,7 @@ def controllers(options: Options | None = None, *, namespaces: tuple[str, ...] =
             AnyWukong,
             WukongReconciler(options),
             name="wukong",
-            # The kinds of others are optional: a cluster may not have them, or not yet.
+            # The kinds of others are optional: a cluster may not have them, or not yet. Each says so once.
             owns=[
                 Owns(VirtualMachine, optional=True),
                 Owns(VirtualMachineRestore, optional=True),
@@ -156,10 +156,10 @@ def controllers(options: Options | None = None, *, namespaces: tuple[str, ...] =
                 Service,
             ],
             watches=[
-                Watches(VirtualMachineInstance, requests=_of_instance, optional=True),
-                Watches(VirtualMachineInstanceMigration, requests=_of_move, optional=True),
-                Watches(DataVolume, lookup=referred_by, optional=True),
-                Watches(NetworkAttachmentDefinition, lookup=referred_by, optional=True),
+                Watches(VirtualMachineInstance, requests=_of_instance),
+                Watches(VirtualMachineInstanceMigration, requests=_of_move),
+                Watches(DataVolume, lookup=referred_by),
+                Watches(NetworkAttachmentDefinition, lookup=referred_by),
                 Watches(PersistentVolumeClaim, lookup=referred_by),
                 Watches(Secret, lookup=referred_by),
                 Watches(WukongSnapshot, lookup=referred_by),

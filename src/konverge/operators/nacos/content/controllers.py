@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -14,7 +14,7 @@ from konverge.operators.nacos.content.config import ConfigReconciler
 from konverge.operators.nacos.content.kinds import KINDS, NacosConfig, NacosNamespace, NacosPermission, NacosUser
 from konverge.operators.nacos.content.namespace import NamespaceReconciler
 from konverge.operators.nacos.content.permission import PermissionReconciler
-from konverge.operators.nacos.content.place import Options, Tools, by_app, place_of
+from konverge.operators.nacos.content.place import Tools, by_app, place_of
 from konverge.operators.nacos.content.reconciler import SAME_CONTENT, ContentReconciler, content_key
 from konverge.operators.nacos.content.user import UserReconciler
 from konverge.operators.nacos.resource import AnyNacos
@@ -44,97 +44,61 @@ _OPTIONAL = tuple(Use(kind, optional=True) for kind in KINDS)
 Index = Callable[[Record, Meta], Iterable[str]]
 
 
-def content_controllers(
-    servers: HttpNacosServers, *, options: Options | None = None, namespaces: tuple[str, ...] = ()
-) -> list[Controller[Any]]:
+def content_controllers(servers: HttpNacosServers, *, namespaces: tuple[str, ...] = ()) -> list[Controller[Any]]:
     """One controller for each kind."""
-    tools = Tools(servers=servers, options=options or Options())
-    spaces = NamespaceReconciler(tools)
-    configs = ConfigReconciler(tools)
-    users = UserReconciler(tools)
-    permissions = PermissionReconciler(tools)
-    own_spaces = _named(NacosNamespace, spaces)
+    tools = Tools(servers=servers)
+    configs, spaces = ConfigReconciler(tools), NamespaceReconciler(tools)
+    sources = [Watches(kind, lookup=_from_source) for kind in (ConfigMap, Secret)]
     return [
-        Controller(
-            NacosNamespace,
-            spaces,
-            name="nacosnamespace",
-            watches=_watches(NacosNamespace, spaces),
-            uses=[_PODS, *_OPTIONAL, Use(Secret, cached=True)],
-            when=any_of(generation_changed, annotations_changed),
-            namespaces=namespaces,
-            indexes={
-                NacosNamespace: {_BY_NACOS: _nacos_of(NacosNamespace), SAME_CONTENT: own_spaces},
-                Pod: _PODS_BY_APP,
-            },
-            settings=_SETTINGS,
-        ),
-        Controller(
+        _controller(NacosNamespace, spaces, namespaces, uses=[_SECRETS]),
+        _controller(
             NacosConfig,
             configs,
-            name="nacosconfig",
-            watches=[
-                *_watches(NacosConfig, configs),
-                Watches(NacosNamespace, lookup=_in_space),
-                Watches(ConfigMap, lookup=_from_source),
-                Watches(Secret, lookup=_from_source),
-            ],
-            uses=[_PODS, *_OPTIONAL],
-            when=any_of(generation_changed, annotations_changed),
-            namespaces=namespaces,
-            indexes={
-                NacosConfig: {
-                    _BY_NACOS: _nacos_of(NacosConfig),
-                    SAME_CONTENT: _named(NacosConfig, configs),
-                    _BY_SPACE: _space_of,
-                    _BY_SOURCE: _source_of,
-                },
-                NacosNamespace: {SAME_CONTENT: own_spaces},
-                Pod: _PODS_BY_APP,
-            },
-            settings=_SETTINGS,
+            namespaces,
+            watches=[Watches(NacosNamespace, lookup=_in_space), *sources],
+            indexes={_BY_SPACE: _space_of, _BY_SOURCE: _source_of},
+            others={NacosNamespace: {SAME_CONTENT: _named(NacosNamespace, spaces)}},
         ),
-        Controller(
+        _controller(
             NacosUser,
-            users,
-            name="nacosuser",
+            UserReconciler(tools),
+            namespaces,
             owns=[Secret],
-            watches=[*_watches(NacosUser, users), Watches(Secret, lookup=_with_password)],
-            uses=[_PODS, *_OPTIONAL],
-            when=any_of(generation_changed, annotations_changed),
-            namespaces=namespaces,
-            indexes={
-                NacosUser: {
-                    _BY_NACOS: _nacos_of(NacosUser),
-                    SAME_CONTENT: _named(NacosUser, users),
-                    _BY_SOURCE: _password_of,
-                },
-                Pod: _PODS_BY_APP,
-            },
-            settings=_SETTINGS,
+            watches=[Watches(Secret, lookup=_with_password)],
+            indexes={_BY_SOURCE: _password_of},
         ),
-        Controller(
-            NacosPermission,
-            permissions,
-            name="nacospermission",
-            watches=_watches(NacosPermission, permissions),
-            uses=[_PODS, *_OPTIONAL, Use(Secret, cached=True)],
-            when=any_of(generation_changed, annotations_changed),
-            namespaces=namespaces,
-            indexes={
-                NacosPermission: {
-                    _BY_NACOS: _nacos_of(NacosPermission),
-                    SAME_CONTENT: _named(NacosPermission, permissions),
-                },
-                Pod: _PODS_BY_APP,
-            },
-            settings=_SETTINGS,
-        ),
+        _controller(NacosPermission, PermissionReconciler(tools), namespaces, uses=[_SECRETS]),
     ]
 
 
+def _controller(
+    kind: type[Any],
+    reconciler: ContentReconciler[Any, Any],
+    namespaces: tuple[str, ...],
+    *,
+    owns: Sequence[type[Object]] = (),
+    watches: Sequence[Watches[Any]] = (),
+    uses: Sequence[Use[Any]] = (),
+    indexes: Mapping[str, Index] | None = None,
+    others: Mapping[type[Object], Mapping[str, Index]] | None = None,
+) -> Controller[Any]:
+    """What all have, and what one has besides: `indexes` of its own kind, and of `others`."""
+    own = {_BY_NACOS: _nacos_of(kind), SAME_CONTENT: _named(kind, reconciler), **(indexes or {})}
+    return Controller(
+        kind,
+        reconciler,
+        owns=owns,
+        watches=[*_watches(kind, reconciler), *watches],
+        uses=[_PODS, *_OPTIONAL, *uses],
+        when=any_of(generation_changed, annotations_changed),
+        namespaces=namespaces,
+        indexes={kind: own, Pod: {BY_APP: by_app}, **(others or {})},
+        settings=_SETTINGS,
+    )
+
+
 _PODS: Use[Pod] = Use(Pod, cached=True, label_selector="middleware=nacos")
-_PODS_BY_APP: dict[str, Index] = {BY_APP: by_app}
+_SECRETS = Use(Secret, cached=True)
 
 
 def _watches(kind: type[Any], reconciler: ContentReconciler[Any, Any]) -> list[Watches[Any]]:
