@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from konverge.client import MergePatch
-from konverge.operators.nacos.content.api import digest
+from konverge.operators.nacos.content.api import Login, digest
 from konverge.sim.nacos import Fault
-from tests.operators.nacos.content.world import APP, SECOND, ContentWorld
+from tests.operators.nacos.content.test_accounts import AUTH
+from tests.operators.nacos.content.world import APP, SECOND, THIRD, ContentWorld
 from tests.operators.nacos.test_killed import Mortal
 from tests.operators.nacos.world import SPACE, a_simulated_world
 
@@ -77,3 +80,47 @@ async def test_what_a_killed_process_wrote_is_no_drift_though_the_spec_went_on()
             await content.until(CONFIG, "app")
             assert await content.content() == "a: 3"
             assert await world.events("Drifted") == []
+
+
+@pytest.mark.spec("N-34")
+@pytest.mark.parametrize("adopt", [False, True])
+async def test_what_others_made_after_the_claim_of_a_killed_process_is_theirs(adopt: bool) -> None:
+    async with a_simulated_world() as (world, simulated):
+        content = ContentWorld(world, simulated)
+        async with world.operating():
+            nacos = await world.up("nacos", SECOND)
+        config = await content.config(adopt=adopt)
+        claim = {"ownership": "Created", "nacosUid": nacos.metadata.uid, "applying": f"{digest('a: 1')}:yaml"}
+        await world.client.patch(type(config), "app", MergePatch({"status": claim}), SPACE, subresource="status")
+        await content.servers.publish(APP, "by others", "yaml", "")
+        async with world.operating():
+            await content.until(CONFIG, "app", "Applied" if adopt else "AlreadyExists")
+            assert await content.content() == ("a: 1" if adopt else "by others")
+            await content.delete(CONFIG, "app")
+            assert await content.gone(CONFIG, "app")
+            assert await content.content() == ("a: 1" if adopt else "by others"), "adopted content stays by default"
+
+
+@pytest.mark.spec("N-34")
+@pytest.mark.parametrize("password", ["theirs", "ours"])
+async def test_a_user_with_the_password_of_its_secret_was_made_by_a_killed_process(password: str) -> None:
+    async with a_simulated_world() as (world, simulated):
+        content = ContentWorld(world, simulated)
+        async with world.operating():
+            await world.secret("admin", username="nacos", password="admins-own")
+            await world.secret("ann", password="ours")
+            nacos = await world.up("nacos", {**THIRD, **AUTH})
+            await world.advance(60.0)
+            ref = {"name": "ann", "key": "password"}
+            user = await content.create("NacosUser", "ann", username="ann", roles=["readers"], passwordSecretRef=ref)
+            made = await content.until("NacosUser", "ann")
+        servers = replace(content.servers, login=Login("nacos", "admins-own"))
+        await servers.set_password("ann", password)
+        await servers.remove_role("readers", "ann")
+        await world.advance(40.0)
+        claim = {"nacosUid": nacos.metadata.uid, "applying": made.status.applied, "applied": None, "appliedTime": None}
+        await world.client.patch(type(user), "ann", MergePatch({"status": claim}), SPACE, subresource="status")
+        async with world.operating():
+            await world.advance(30.0)
+            await content.until("NacosUser", "ann", "Applied" if password == "ours" else "AlreadyExists")
+            assert await servers.roles_of("ann") == (frozenset({"readers"}) if password == "ours" else frozenset())

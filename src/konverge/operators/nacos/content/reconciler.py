@@ -2,7 +2,8 @@
 
 Nothing on a server says who made it, so the status does: `ownership` is written before the first write to a server, and
 only what the status calls its own is ever changed or deleted. `applying` is written before every write, so that after a
-crash what an earlier process wrote is not taken for a change of others.
+crash what an earlier process wrote is not taken for a change of others, nor what others made before it could write for
+its own.
 
 Of several resources that name the same content, one writes: the one that owns it, else the oldest.
 """
@@ -70,6 +71,10 @@ class ContentReconciler(Reconciler[K], Generic[K, D]):
     async def before_write(self, ctx: Context[K], api: ContentApi) -> None:
         """Raises ContentError while something else has to be there first."""
 
+    def wrote(self, api: ContentApi, applying: str, observed: str) -> bool:
+        """Whether this is what an earlier process was about to write when it died, or a part of it."""
+        return observed == applying
+
     def applied(self, ctx: Context[K], desired: D) -> None:
         """Keep in the status what was written."""
 
@@ -99,7 +104,7 @@ class ContentReconciler(Reconciler[K], Generic[K, D]):
         desired = await self.desired(ctx, api)
         observed = await self.observe(ctx, api)
         status, adopted = _status(ctx), False
-        if observed is not None and not _is_own(status, nacos.metadata.uid, observed):
+        if observed is not None and not self._is_own(ctx, api, nacos.metadata.uid, observed):
             adopted = self._adopt(ctx, observed)
         if observed == desired.digest:
             if adopted or status.applied != observed:
@@ -114,6 +119,14 @@ class ContentReconciler(Reconciler[K], Generic[K, D]):
         await self.write(ctx, api, desired, exists=observed is not None)
         self._record(ctx, desired)
         self._in_sync(ctx)
+
+    def _is_own(self, ctx: Context[K], api: ContentApi, uid: str, observed: str) -> bool:
+        status = _status(ctx)
+        if not status.ownership:
+            return False
+        if status.nacos_uid != uid:  # the Nacos was created again: only what is still as it was left
+            return observed == status.applied
+        return bool(status.applied) or status.ownership == "Adopted" or self.wrote(api, status.applying, observed)
 
     def _require_first(self, ctx: Context[K]) -> None:
         """Raises ContentError when another resource writes this content."""
@@ -221,8 +234,8 @@ class ContentReconciler(Reconciler[K], Generic[K, D]):
         name = self.name_of(ctx.obj)
         if observed is None:
             return
-        if not _is_own(_status(ctx), nacos.metadata.uid, observed):
-            ctx.event("Released", f"{self.what} {name} was left alone: it is on another Nacos of the same name")
+        if not self._is_own(ctx, api, nacos.metadata.uid, observed):
+            ctx.event("Released", f"{self.what} {name} was left alone: this resource did not make what is there now")
             return
         await self.remove(ctx, api)
         ctx.event("Deleted", f"{self.what} {name} was deleted from the servers")
@@ -232,11 +245,6 @@ def content_key(obj: Any, name: str) -> str:
     """What an index knows content by: its Nacos and its name there."""
     place = place_of(obj.spec, obj.metadata.namespace)
     return f"{place.namespace}/{place.name} {name}"
-
-
-def _is_own(status: ContentStatus, uid: str, observed: str) -> bool:
-    """On a Nacos that was created again, only what is still as it was left."""
-    return bool(status.ownership) and (status.nacos_uid == uid or observed == status.applied)
 
 
 def _paused(ctx: Context[Any]) -> bool:
