@@ -6,7 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from konverge.operators.nacos.content.api import ContentApi, Tokens
 from konverge.operators.nacos.server import LEADING_GROUP
+from tests.operators.nacos.content.contract import check_namespaces_and_configs, check_users
 from tests.real.clients import programs
 from tests.real.nacos import RealCluster, real_cluster
 
@@ -18,11 +20,22 @@ def nacos() -> Path:
     return programs.nacos_home()
 
 
-async def test_a_standalone_server_is_healthy(nacos: Path, tmp_path: Path) -> None:
+@pytest.mark.spec("N-31")
+async def test_a_standalone_server_is_healthy_and_holds_content(nacos: Path, tmp_path: Path) -> None:
     with real_cluster(nacos, tmp_path, 1) as cluster:
         verdict = await cluster.until(lambda verdict: verdict.healthy)
         assert verdict.version == "2.1.1"
         assert [(member.pod, member.role) for member in verdict.members] == [("nacos-0", "standalone")]
+        api = ContentApi(
+            servers=cluster.servers,
+            uid="",
+            addresses=tuple(cluster.addresses.values()),
+            third=False,
+            tokens=Tokens(),
+            timeout=30.0,
+        )
+        await check_namespaces_and_configs(api)
+        await check_users(api)
 
 
 async def test_three_servers_lose_and_find_each_other(nacos: Path, tmp_path: Path) -> None:
