@@ -1,0 +1,43 @@
+"""An operator that is newer than the definitions in the cluster: `helm upgrade` leaves definitions as they are."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from konverge.client import Recording
+from konverge.objects import crd
+from konverge.operators.wukong.operator import OPERATOR
+from konverge.operators.wukong.resource import WukongSnapshotSchedule
+from konverge.sim.cluster import Cluster
+from konverge.sim.kubevirt import QUICK, SimulatedKubeVirt
+from tests.operators.wukong.test_schedules import ready, schedule
+from tests.operators.wukong.test_snapshots import take, until_phase
+from tests.operators.wukong.world import World, make_classes, operating
+
+pytestmark = [pytest.mark.virtual, pytest.mark.spec("W-26")]
+
+
+async def test_machines_are_kept_up_without_schedules_which_begin_when_they_are_installed() -> None:
+    async with Cluster() as cluster, SimulatedKubeVirt(cluster, timings=QUICK) as kubevirt:
+        new = crd(WukongSnapshotSchedule)
+        for definition in OPERATOR.definitions():
+            if definition["metadata"]["name"] != new.metadata.name:
+                await cluster.client.create(definition)
+        await make_classes(cluster.client)
+        await cluster.settle()
+        async with operating(Recording(cluster.client)) as manager:
+            w = World(cluster, kubevirt, manager, Recording(cluster.client))
+            await w.running()
+            await take(w, "by-hand")
+            await until_phase(w, "by-hand", "Succeeded")
+            await asyncio.sleep(600)
+            assert (await w.wukong()).status.phase == "Running"
+            assert all(engine.numbers.errors == 0 for engine in manager.engines.values())
+
+            await cluster.client.create(new)
+            await cluster.settle()
+            await schedule(w)
+            await asyncio.sleep(600)
+            assert await ready(w) == ("True", "Scheduled")
