@@ -93,7 +93,8 @@ async def test_what_is_missing_is_a_node_that_is_gone_and_why_leads_to_it() -> N
         assert nodes["StorageClass fast"]["sentence"] == "storage class fast does not exist"
         assert {nodes[name]["health"] for name in ("StatefulSet db", "Pod db-0")} == {"waiting"}
         answer = await office.get(f"{API}/why", **query)
-        assert (answer["health"], answer["cause"]) == ("broken", "missing-storage-class")
+        assert (answer["health"], answer["cause"]) == ("waiting", "missing-storage-class"), "as in the tree"
+        assert answer["chain"][-1]["health"] == "broken"
         assert answer["sentence"].endswith("whose storage class `fast` does not exist")
         assert [step["kind"] for step in answer["chain"]][-1] == "StorageClass"
         assert answer["chain"][-1]["resource"] == "storageclasses"
@@ -136,6 +137,7 @@ async def test_an_overview_counts_every_kind_and_has_one_problem_per_cause() -> 
         assert causes["quota"]["others"] == 1
         assert len([problem for problem in overview["problems"] if problem["cause"] == "crash-loop"]) == 2
         assert all(problem["chain"] and problem["sentence"] for problem in overview["problems"])
+        assert causes["crash-loop"]["health"] == "broken", "the health of the sickest of the chain"
 
 
 @pytest.mark.spec("C-08")

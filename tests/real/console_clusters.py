@@ -1,4 +1,5 @@
-"""Simulated clusters with a console in front of them: the six broken samples of docs/why.md, and what tells a story."""
+"""Simulated clusters with a console in front of them: the six broken samples of docs/why.md, what tells a
+story, and an operator that has had work."""
 
 from __future__ import annotations
 
@@ -9,12 +10,17 @@ from typing import Any
 
 import yaml
 
+from konverge.cli.console_load import load_of
 from konverge.cli.console_simulation import UpSimulation
 from konverge.cli.console_sources import StoreHistory
+from konverge.console.load.watching import Load
 from konverge.console.operators import PAGES
 from konverge.console.story.telling import Teller
+from konverge.objects.meta import ObjectMeta
+from konverge.operators.webapp import WebApp, WebAppSpec, controllers
 from konverge.operators.webapp.operator import OPERATOR
 from konverge.sim.cluster import Cluster
+from konverge.testing.operators import RunOperator
 from tests.console.office import Office, in_front_of
 from tests.explain.samples import create
 from tests.explain.test_docs_why import BLOCK, PAGE, poor_operator
@@ -69,3 +75,17 @@ async def _broken(office: Office, causes: list[str]) -> None:
         if all(text in sentences for text in causes):
             return
         await asyncio.sleep(0.5)
+
+
+@asynccontextmanager
+async def busy() -> AsyncIterator[tuple[Office, str]]:
+    """A cluster in which an operator has had work, with two samples of its load."""
+    async with Cluster(nodes=1) as cluster, RunOperator(cluster)(controllers) as manager:
+        load = Load(load_of(cluster.server, lambda: (manager, cluster.manager), list))
+        async with load.sampling(), storied(cluster, load=load) as (office, url):
+            await load.take()
+            for number in range(10):
+                meta = ObjectMeta(name=f"w{number}", namespace="default")
+                await cluster.client.create(WebApp(metadata=meta, spec=WebAppSpec(image="nginx")))
+            await load.take()
+            yield office, url

@@ -14,7 +14,7 @@ from pathlib import Path
 from konverge.sim.cluster import Cluster
 from tests.explain.samples import create, deployment
 from tests.real.browser import Page, a_browser
-from tests.real.console_clusters import CAUSES, six_broken_samples, storied
+from tests.real.console_clusters import CAUSES, busy, six_broken_samples, storied
 from tests.real.console_pages import shows, signed_in, visit
 
 ADDRESSES = {
@@ -56,12 +56,18 @@ async def healthy(folder: Path, profile: Path) -> None:
         await take(page, folder / "simulation.webp")
 
 
+async def loaded(folder: Path, profile: Path) -> None:
+    async with busy() as (office, url), a_browser(profile) as browser:
+        page = await signed_in(browser, url, office.server.token)
+        await visit(page, "#/load", "document.querySelectorAll('.load canvas').length === 3")
+        await take(page, folder / "load.webp")
+
+
 async def main(folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as first:
-        await broken(folder, Path(first))
-    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as second:
-        await healthy(folder, Path(second))
+    for pictures in (broken, healthy, loaded):
+        with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as profile:
+            await pictures(folder, Path(profile))
 
 
 if __name__ == "__main__":

@@ -2,22 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
 
-from konverge.cli.console_load import load_of
-from konverge.console.load.watching import Load
 from konverge.console.operators import PAGES
-from konverge.objects.meta import ObjectMeta
-from konverge.operators.webapp import WebApp, WebAppSpec, controllers
-from konverge.sim.cluster import Cluster
-from konverge.testing.operators import RunOperator
-from tests.console.office import Office
 from tests.real.browser import a_browser, program
-from tests.real.console_clusters import storied
+from tests.real.console_clusters import busy
 from tests.real.console_pages import a_console, console_errors, press_button, shows, signed_in, violations, visit
 
 pytestmark = [pytest.mark.spec("C-28"), pytest.mark.blocking("a browser beside us"), pytest.mark.limit(300)]
@@ -30,19 +21,6 @@ ROWS = "[...document.querySelectorAll('.load tbody th')].map((cell) => cell.inne
 @pytest.fixture(autouse=True)
 def _browser_is_there() -> None:
     program()
-
-
-@asynccontextmanager
-async def busy() -> AsyncIterator[tuple[Office, str]]:
-    async with Cluster(nodes=1) as cluster, RunOperator(cluster)(controllers) as manager:
-        load = Load(load_of(cluster.server, lambda: (manager, cluster.manager), list))
-        async with load.sampling(), storied(cluster, load=load) as (office, url):
-            await load.take()
-            for number in range(10):
-                meta = ObjectMeta(name=f"w{number}", namespace="default")
-                await cluster.client.create(WebApp(metadata=meta, spec=WebAppSpec(image="nginx")))
-            await load.take()
-            yield office, url
 
 
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])

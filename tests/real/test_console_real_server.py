@@ -261,3 +261,14 @@ async def test_one_who_may_read_one_namespace_sees_that_and_nothing_more(space: 
         assert (await read(space, "deployment", "web"))["metadata"]["name"] == "web"
         assert not [text for text in texts if "kube-apiserver" in text or "extension-apiserver" in text]
         assert console_errors(browser) == []
+
+
+@pytest.mark.spec("C-28")
+async def test_the_requests_of_a_real_api_server_are_plotted(space: Tool, tmp_path: Path) -> None:
+    async with the_console(space, tmp_path) as (page, browser, _):
+        await visit(page, "#/load", shows("cannot be seen from here"))
+        rows = "[...document.querySelectorAll('.load tbody th')].map((cell) => cell.innerText)"
+        await page.until(f"{rows}.includes('watch') && {rows}.includes('get')")
+        assert await page.run("document.querySelectorAll('.load canvas').length") == 1
+        assert await violations(page) == []
+        assert console_errors(browser) == []

@@ -63,7 +63,12 @@ async def _read(client: Client) -> View:
         "namespaces": sorted(ref.name for ref in gatherer.world.of_kind("Namespace")),
         "kinds": [_kind(entry, counts, healths) for entry in served],
         "problems": [
-            {**await explained(first, kinds), "others": _others(members, gatherer.world)} for first, members in groups
+            {
+                **await explained(first, kinds),
+                "health": HEALTHS[first.worst],  # the list goes by causes, and has the sickest first
+                "others": _others(members, gatherer.world),
+            }
+            for first, members in groups
         ],
         "unread": gatherer.unread,
     }

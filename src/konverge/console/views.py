@@ -55,7 +55,7 @@ async def explained(answer: Answer, kinds: Kinds) -> View:
     return {
         **await kinds.shown(answer.ref),
         "sentence": answer.sentence,
-        "health": HEALTHS[answer.worst],
+        "health": HEALTHS[answer.health],
         "chain": [
             {**await kinds.shown(step.ref), "sentence": step.says, "health": HEALTHS[step.health]}
             for step in answer.chain
