@@ -368,6 +368,24 @@ class _Tagless(Model):
     name: str | None = None
 
 
+class _DashedRule(Model, rules=[Rule("self.size > 0 && self.my-field > 0")]):
+    size: int = 0
+    my_field: int = field(default=0, name="my-field")
+
+
+class _Underscores(Model):
+    a: str = field(default="", name="a__b")
+
+
+class _DashedRuleBelow(Model):
+    values: Annotated[list[_Underscores], Rule("self.all(x, x.a__b != 'x')", message="not x")] = []
+
+
+class _NamelessRule(Model, rules=[Rule("self.size > 0", message_expression="self.1st")]):
+    size: int = 0
+    first: str = field(default="", name="1st")
+
+
 @pytest.mark.parametrize(
     ("model", "message"),
     [
@@ -381,6 +399,9 @@ class _Tagless(Model):
         (_Fractions, "cannot check multiples of 0.5"),
         (_BadDefault, "_BadDefault.value: the class itself refuses the default 11: Expected `int` <= 10"),
         (_BadListKey, "_BadListKey.value: 'name' can be a key only as a required field"),
+        (_DashedRule, "_DashedRule: the field 'my-field' is not a name of CEL: write my__dash__field"),
+        (_DashedRuleBelow, "_DashedRuleBelow.values: the field 'a__b' is not a name of CEL: write a__underscores__b"),
+        (_NamelessRule, "_NamelessRule: the field '1st' is not a name of CEL: no rule can name it"),
     ],
 )
 def test_what_no_schema_can_say(model: type[Model], message: str) -> None:
@@ -413,6 +434,10 @@ def test_mistakes_in_classes_are_told_at_once() -> None:
         crd()
     with pytest.raises(TypeError, match="names of its keys"):
         ListType("map")
+    with pytest.raises(TypeError, match=r"'namespace' is a reserved word of CEL: write \.__namespace__ for a field"):
+        Rule("self.ref.namespace == oldSelf.ref.namespace")
+    with pytest.raises(TypeError, match="'package' is a reserved word"):
+        Rule("self.size > 0", message_expression="'in ' + self.?package.orValue('')")
 
 
 def test_a_column_that_shows_nothing_is_a_mistake() -> None:

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from konverge.objects.cel_names import RESERVED
 from tests.apiserver.crd.recordings import DEFINITIONS, Row, custom_object, definition, document, rows, summary
 from tests.real.sides import NAMESPACE, Side
 
@@ -38,9 +39,52 @@ def define(side: Side, body: Row, path: str, probe: Row) -> None:
         time.sleep(0.05)
 
 
-@pytest.mark.spec("S-08", "S-13")
+@pytest.mark.spec("S-08", "S-13", "S-28")
 def test_definitions_with_rules_are_answered_alike(sides: tuple[Side, Side]) -> None:
     pairs = {row["name"]: answers(sides, "POST", DEFINITIONS, definition(row)) for row in rows("definitions.jsonl")}
+    assert not differing({name: [_without_spec(row) for row in pair] for name, pair in pairs.items()})
+
+
+NAMES = [*sorted(RESERVED), "my-field", "my__dash__field", "`my-field`", "`namespace`", "1st", "ü", "__namespace__"]
+SELECTIONS = (
+    "object.{} == 'x'",
+    "has(object.spec.{})",
+    "object.?{}.hasValue()",
+    "request.{} == 'x'",
+    "namespaceObject.metadata.{} == 'x'",
+    "variables.{} == 'x'",
+    "params.{} == 'x'",
+    "{} == 'x'",
+    "dyn({}) == 'x'",
+    "{}(1) == 1",
+    "[1].all({}, true)",
+)
+
+
+def policy(kind: str, **spec: Any) -> Row:
+    rule = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["configmaps"]}
+    return {
+        "apiVersion": "admissionregistration.k8s.io/v1",
+        "kind": kind,
+        "metadata": {"name": "names"},
+        "spec": {"matchConstraints": {"resourceRules": [rule]}, **spec},
+    }
+
+
+@pytest.mark.spec("S-28", "S-13")
+def test_policies_name_fields_alike(sides: tuple[Side, Side]) -> None:
+    """`object` is plain data: there a reserved word is a name like any other behind a dot, and nothing is escaped."""
+    policies = "/apis/admissionregistration.k8s.io/v1"
+    pairs = {}
+    for expression in (form.format(name) for form in SELECTIONS for name in NAMES):
+        params = {"apiVersion": "v1", "kind": "ConfigMap"}
+        body = policy("ValidatingAdmissionPolicy", paramKind=params, validations=[{"expression": expression}])
+        pairs[expression] = answers(sides, "POST", f"{policies}/validatingadmissionpolicies", body)
+    for name in NAMES:
+        expression = f"Object{{metadata: Object.metadata{{{name}: 'x'}}}}"
+        mutation = {"patchType": "ApplyConfiguration", "applyConfiguration": {"expression": expression}}
+        body = policy("MutatingAdmissionPolicy", reinvocationPolicy="Never", mutations=[mutation])
+        pairs[expression] = answers(sides, "POST", f"{policies}/mutatingadmissionpolicies", body)
     assert not differing({name: [_without_spec(row) for row in pair] for name, pair in pairs.items()})
 
 

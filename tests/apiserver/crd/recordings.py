@@ -26,14 +26,18 @@ def document(name: str) -> Any:
 
 
 PROPERTIES = document("properties.json")
+NAMED_PROPERTIES = document("named_properties.json")
+"""Fields whose names are reserved words of CEL, or no identifiers."""
 
 
 def definition(row: Row) -> Row:
-    """A row has a rule on a rich schema, or the schema of a property, or all of a definition."""
+    """A row has a rule on a rich schema or on awkward names, or the schema of a property, or all of a definition."""
     if "definition" in row:
         return dict(row["definition"])
     if "rule" in row:
         spec = {"type": "object", "properties": PROPERTIES, "x-kubernetes-validations": [{"rule": row["rule"]}]}
+    elif "named" in row:
+        spec = {"type": "object", "properties": NAMED_PROPERTIES, "x-kubernetes-validations": [row["named"]]}
     else:
         spec = {"type": "object", "properties": {"x": row["property"]}}
     schema = {"type": "object", "properties": {"spec": spec}}

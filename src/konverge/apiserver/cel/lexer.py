@@ -61,6 +61,11 @@ def tokens(text: str) -> tuple[list[Token], list[Problem]]:
             at += len(token.text)
 
 
+def between(text: str) -> str:
+    """The spaces and comments between two tokens, without the characters that are no token."""
+    return "".join(match[0] for match in _SKIP.finditer(text))
+
+
 def _next(text: str, at: int) -> Token | None:
     string = _string(text, at)
     if string is not None:

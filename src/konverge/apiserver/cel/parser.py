@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from konverge.apiserver.cel import literals
-from konverge.apiserver.cel.lexer import EOF, RANK, Token, tokens
+from konverge.apiserver.cel.lexer import EOF, RANK, Token, between, tokens
 from konverge.apiserver.cel.literals import LiteralError
 from konverge.apiserver.cel.macros import MacroError, expand
 from konverge.apiserver.cel.nesting import LIMIT, balanced, nesting, room
@@ -27,13 +27,9 @@ from konverge.apiserver.cel.nodes import (
     StructExpr,
 )
 from konverge.apiserver.cel.source import CompileError, Problem, Source
+from konverge.objects.cel_names import RESERVED
 
 _SIZE = 100_000  # upstream: expressionSizeCodePointLimit
-_RESERVED_NAMES = (
-    "as break const continue else false for function if import in let loop package namespace null return true var "
-    "void while"
-)
-RESERVED = frozenset(_RESERVED_NAMES.split())
 _START = frozenset(
     ("'['", "'{'", "'('", "'.'", "'-'", "'!'", "'true'", "'false'", "'null'", "IDENTIFIER", "STRING", "BYTES")
 ) | {"NUM_FLOAT", "NUM_INT", "NUM_UINT"}
@@ -42,6 +38,7 @@ _SUMS = {"'+'": "_+_", "'-'": "_-_"}
 _PRODUCTS = {"'*'": "_*_", "'/'": "_/_", "'%'": "_%_"}
 _AFTER = frozenset((*_RELATIONS, *_SUMS, *_PRODUCTS, "'&&'", "'||'", "'?'", "'.'", "'['"))
 """Tokens that may follow a complete operand."""
+_MEMBERS = frozenset(("IDENTIFIER", "ESC_IDENTIFIER"))
 
 
 class _TooDeep(Exception):
@@ -50,6 +47,9 @@ class _TooDeep(Exception):
 
 class _GivenUp(Exception):
     """The rest cannot be parsed; the problem is recorded."""
+
+    partial: Node | None = None
+    """What was parsed before it."""
 
 
 def parse(text: str, *, bindings: bool = False) -> tuple[Source, Node]:
@@ -168,14 +168,14 @@ class _Parser:
         start = self._at
         try:
             return rule()
-        except _GivenUp:
+        except _GivenUp as given_up:
             follow = _AFTER.union(*self._closers)
             if self._at == start and self._token.kind in follow - self._closers[-1] and self._failed_at == start:
                 self._at += self._token.kind != EOF
             self._failed_at = self._at
             while self._token.kind not in follow and self._token.kind != EOF:
                 self._at += 1
-            return Failed(offset=self._token.offset)
+            return given_up.partial or Failed(offset=self._tokens[start].offset)
 
     def _expression(self) -> Node:
         return self._recovered(self._conditional)
@@ -223,7 +223,9 @@ class _Parser:
         left = rule()
         while self._token.kind in operators:
             token = self._advance()
-            left = Call(offset=token.offset, function=operators[token.kind], args=[left, rule()])
+            right = rule()
+            if not isinstance(right, Failed):
+                left = Call(offset=token.offset, function=operators[token.kind], args=[left, right])
         return left
 
     def _unary(self) -> Node:
@@ -259,9 +261,13 @@ class _Parser:
     def _member(self, node: Node) -> Node:
         dot = self._advance()
         optional = self._take("'?'")
+        if optional:
+            self._optional_name()
         name = self._token
-        if name.kind not in ("IDENTIFIER", "ESC_IDENTIFIER"):
-            raise self._no_member(dot)
+        if name.kind not in _MEMBERS:
+            given_up = self._no_member(dot)
+            given_up.partial = node
+            raise given_up
         self._advance()
         if self._token.kind == "'('" and name.kind == "IDENTIFIER" and not optional:
             opening = self._advance()
@@ -277,10 +283,18 @@ class _Parser:
         if token.kind in ("'true'", "'false'", "'null'"):
             self._syntax(f"mismatched input '{token.text}' expecting IDENTIFIER")
         else:
-            end = dot.offset + 1 if token.kind == EOF else token.offset + len(token.text)
-            text = self._text[dot.offset : end].replace("\n", "\\n").replace("\t", "\\t")
+            shown = "." if token.kind == EOF else f".{between(self._text[dot.offset + 1 : token.offset])}{token.text}"
+            text = shown.replace("\n", "\\n").replace("\t", "\\t")
             self._syntax(f"no viable alternative at input '{text}'")
         return _GivenUp()
+
+    def _optional_name(self) -> None:
+        place = self._token.offset
+        try:
+            self._start_of(_MEMBERS)
+        except _GivenUp:
+            self._problem(place, "unsupported ident kind")
+            raise
 
     def _index(self, node: Node) -> Node:
         opening = self._advance()
@@ -335,11 +349,12 @@ class _Parser:
         name = self._advance()
         if self._is_struct():
             return self._struct(dot, name)
+        opening = self._advance() if self._token.kind == "'('" else None
+        args = self._arguments() if opening is not None else []
         if name.text in RESERVED:
             self._problem(start.offset, f"reserved identifier: {name.text}")
-        if self._token.kind == "'('":
-            opening = self._advance()
-            args = self._arguments()
+            return Failed(offset=start.offset)
+        if opening is not None:
             return self._call(opening, dot + name.text, None, args)
         return Ident(offset=name.offset, name=dot + name.text)
 

@@ -14,6 +14,8 @@ from typing import Annotated, Any, Final, Literal
 
 from msgspec import Meta
 
+from konverge.objects.cel_names import reserved_in
+
 # What Python reads and RE2 does not, or otherwise. Escapes are looked at in pairs, so that brackets after an escaped
 # backslash count.
 _NOT_SHARED: Final = re.compile(
@@ -136,7 +138,17 @@ def Rule(
     field_path: str | None = None,
     optional_old_self: bool | None = None,
 ) -> Meta:
-    """A CEL rule over `self` (and `oldSelf`); checked by the server only."""
+    """A CEL rule over `self` (and `oldSelf`); checked by the server only.
+
+    A reserved word of CEL is no name of a field: write `self.__namespace__`. Servers before 1.31 refuse it everywhere,
+    later ones wherever they do not learn from it how long a value can get.
+    """
+    for expression in (rule, message_expression or ""):
+        if (word := reserved_in(expression)) is not None:
+            raise TypeError(
+                f"{word!r} is a reserved word of CEL: write .__{word}__ for a field, [{word!r}] for the key of a map "
+                f"(in the rule {expression!r})"
+            )
     given = {
         "rule": rule,
         "message": message,

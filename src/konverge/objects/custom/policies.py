@@ -5,7 +5,8 @@ others, or for rules that should only warn at first. `admission_policy` is for r
 kinds. Both give plain data for `client.apply`, YAML, or the `policies` of an `Operator`.
 
 In a rule of a class `self` is the value that the rule stands on; in a policy there is only `object`. A comprehension
-over a list of one element gives the name back: `[object.spec].all(self, …)`.
+over a list of one element gives the name back: `[object.spec].all(self, …)`. And `object` is plain data, whose names
+are not escaped.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Literal
 
+from konverge.objects.cel_names import IDENTIFIER, RESERVED, over_plain_data
 from konverge.objects.custom.schema import Schema, schema_of
 from konverge.objects.custom.versions import Kind
 from konverge.objects.meta import Object
@@ -25,12 +27,7 @@ API_VERSION = "admissionregistration.k8s.io/v1"
 WRITES = ("CREATE", "UPDATE")
 
 _RULES = "x-kubernetes-validations"
-_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*").fullmatch
 _OLD = re.compile(r"\boldSelf\b").search
-_WORDS = "true false null in as break const continue else for function if import let loop package namespace return"
-_RESERVED = frozenset((*_WORDS.split(), "var", "void", "while"))
-"""Words that are no name of a field in CEL."""
-
 _ITEMS, _VALUES = object(), object()
 """Steps of a path besides names: each entry of a list, each value of a map."""
 
@@ -98,6 +95,7 @@ def _rules(schema: Schema, path: tuple[Any, ...]) -> Iterator[tuple[Obj, tuple[A
 
 
 def _validation(rule: Obj, path: tuple[Any, ...], cls: Kind) -> Obj:
+    rule = rule | {key: over_plain_data(rule[key]) for key in ("rule", "messageExpression") if key in rule}
     text, single = rule["rule"], all(isinstance(step, str) for step in path)
     if _OLD(text):
         if not single or rule.get("optionalOldSelf"):
@@ -136,7 +134,7 @@ def _has(value: str, step: str) -> str:
 
 
 def _is_selectable(name: str) -> bool:
-    return _NAME(name) is not None and name not in _RESERVED
+    return IDENTIFIER(name) is not None and name not in RESERVED
 
 
 def _quoted(text: str) -> str:

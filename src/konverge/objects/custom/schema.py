@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import copy
 import re
+from collections.abc import Iterator
 from typing import Any, get_origin
 from weakref import WeakKeyDictionary
 
 import msgspec
 from msgspec import NODEFAULT, inspect
 
+from konverge.objects import cel_names
 from konverge.objects.codec import decode_hook, to_builtins
 from konverge.objects.custom.docstrings import field_docstrings, first_paragraph
 from konverge.objects.custom.markers import ASCII_PREFIX
@@ -99,10 +101,8 @@ class _Writer:
             schema["properties"] = properties
         if required := [field.encode_name for field in node.fields if _is_required(field)]:
             schema["required"] = sorted(required)
-        if rules := rules_of(node.cls):
-            schema[_RULES] = rules
         self._open.pop()
-        return schema
+        return _ruled(schema, rules_of(node.cls), path)
 
     def _field(self, field: inspect.Field, hint: Any, path: str) -> Schema:
         schema = self.of_type(field.type, path)
@@ -234,8 +234,30 @@ def _marked(schema: Schema, extra: Schema, path: str) -> Schema:
             raise SchemaError(
                 f"{path}: {key!r} can be a key only as a required field of the entries, or with a default"
             )
-    rules = schema.get(_RULES, []) + extra.get(_RULES, [])
-    return schema | extra | ({_RULES: rules} if rules else {})
+    return _ruled(schema | extra, schema.get(_RULES, []) + extra.get(_RULES, []), path)
+
+
+def _ruled(schema: Schema, rules: list[Schema], path: str) -> Schema:
+    """A schema with its rules, which must write the names of fields as CEL has them."""
+    if not rules:
+        return schema
+    names = list(_names_below(schema))
+    for text in (rule[key] for rule in rules for key in ("rule", "messageExpression") if key in rule):
+        if (name := cel_names.unescaped_in(text, names)) is not None:
+            written = cel_names.escape(name)
+            instead = f"write {written}" if written else "no rule can name it"
+            raise SchemaError(f"{path}: the field {name!r} is not a name of CEL: {instead} (in the rule {text!r})")
+    return schema | {_RULES: rules}
+
+
+def _names_below(schema: Schema) -> Iterator[str]:
+    """The fields that a rule on a schema can select."""
+    for name, part in schema.get("properties", {}).items():
+        yield name
+        yield from _names_below(part)
+    for keyword in ("items", "additionalProperties"):
+        if isinstance(part := schema.get(keyword), dict):
+            yield from _names_below(part)
 
 
 def _refusal(default: Any, hint: Any) -> str:

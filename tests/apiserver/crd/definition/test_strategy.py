@@ -15,8 +15,8 @@ UPDATED = rows("updates.jsonl")
 DRY = {"dryRun": "All"}
 
 
-@pytest.mark.spec("S-08")
-@pytest.mark.parametrize("form", ["rule", "property", "definition"])
+@pytest.mark.spec("S-08", "S-28")
+@pytest.mark.parametrize("form", ["rule", "named", "property", "definition"])
 async def test_definitions_are_accepted_or_refused_as_upstream(api: Api, form: str) -> None:
     wrong: Row = {}
     for row in CREATED:

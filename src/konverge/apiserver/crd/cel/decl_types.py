@@ -2,13 +2,11 @@
 
 A schema without a type, or whose items have none, is not visible to rules. Names that CEL cannot write are escaped
 (`my-field` is `my__dash__field`, `namespace` is `__namespace__`). Upstream: SchemaDeclType (apiserver/pkg/cel/common/
-schemas.go), Escape (apiserver/pkg/cel/escaping.go) and UnstructuredToVal
-(apiserver/pkg/cel/common/valuesunstructured.go).
+schemas.go) and UnstructuredToVal (apiserver/pkg/cel/common/valuesunstructured.go).
 """
 
 from __future__ import annotations
 
-import re
 from base64 import b64decode
 from binascii import Error as Base64Error
 from collections.abc import Callable, Mapping
@@ -18,30 +16,18 @@ from typing import Any
 from konverge.apiserver.cel import cel_types as t
 from konverge.apiserver.cel.cel_types import Type
 from konverge.apiserver.cel.cost import Path
-from konverge.apiserver.cel.parser import RESERVED
 from konverge.apiserver.cel.timestamps import Duration, Timestamp
 from konverge.apiserver.cel.values import EvalError, MapList, SetList
 from konverge.apiserver.crd.schema.structural import Schema
 from konverge.apiserver.go.fmt import go_type
 from konverge.apiserver.go.strfmt import duration_nanoseconds
+from konverge.objects.cel_names import RESERVED, escape
 
 REQUEST_BYTES = 3 * 1024 * 1024  # upstream: MaxRequestSizeBytes (apiserver/pkg/apis/cel/config.go)
-_ESCAPED = {"__": "__underscores__", ".": "__dot__", "-": "__dash__", "/": "__slash__"}
 _NAME_BYTES = 253
 """The longest name of an object: its metadata may be read by rules."""
 
 Convert = Callable[[Any], Any]
-
-
-def escape(name: str) -> str | None:
-    """The name in an expression; None if there is no way to write it."""
-    if not name or name[0].isdigit():
-        return None
-    if name in RESERVED:
-        return f"__{name}__"
-    if not re.fullmatch(r"[a-zA-Z0-9_./-]+", name):
-        return None
-    return re.sub(r"__|[./-]", lambda match: _ESCAPED[match[0]], name)
 
 
 @dataclass(slots=True)
@@ -177,12 +163,12 @@ def _object(raw: Schema, name: str) -> Decl | None:
         if escaped is not None:
             fields[escaped] = decl
             converters[key] = (escaped, decl.convert)
-            if key in RESERVED:
-                fields[key] = decl  # a reserved word may also stand as it is, behind a dot
         if key in required and sub.get("default") is None:
             smallest += len(key.encode()) + decl.smallest + 4
-    declared = t.struct(name, {key: sub.type for key, sub in fields.items()})
-    return Decl(declared, smallest=smallest, fields=fields, convert=_object_converter(converters))
+    types = {key: sub.type for key, sub in fields.items()}
+    # A reserved word may also stand as it is, behind a dot; but then its size is not known (`Decl.size`), as upstream.
+    types |= {key: types[f"__{key}__"] for key in converters if key in RESERVED}
+    return Decl(t.struct(name, types), smallest=smallest, fields=fields, convert=_object_converter(converters))
 
 
 def _object_converter(converters: dict[str, tuple[str, Convert | None]]) -> Convert | None:

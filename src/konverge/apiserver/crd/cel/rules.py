@@ -21,12 +21,13 @@ from konverge.apiserver.cel.checker import Environment
 from konverge.apiserver.cel.program import CALL_LIMIT, InstantiationError, Program, compile_expression
 from konverge.apiserver.cel.source import CompileError
 from konverge.apiserver.cel.values import NONE, CostExceeded, EvalError, Optional
-from konverge.apiserver.crd.cel.decl_types import Decl, declare, escape
+from konverge.apiserver.crd.cel.decl_types import Decl, declare
 from konverge.apiserver.crd.schema.correlation import UNKNOWN, old_items, old_member, unchanged
 from konverge.apiserver.crd.schema.field_path import FieldPathError, resolve
 from konverge.apiserver.crd.schema.structural import Schema, Structural, has
 from konverge.apiserver.field_errors import OMIT, FieldError, duplicate, forbidden, invalid, required
 from konverge.apiserver.strategy import Obj
+from konverge.objects.cel_names import escape
 
 BUDGET = 10_000_000
 """Cost of all rules of an object: about a second upstream. Upstream: RuntimeCELCostBudget."""

@@ -48,6 +48,7 @@ from konverge.apiserver.kinds.rules.defaults import fill_unset, section_of
 from konverge.apiserver.kinds.rules.names import dns_subdomain, path_segment, qualified_name
 from konverge.apiserver.kinds.rules.selectors import label_selector
 from konverge.apiserver.strategy import Obj, StatusRules, Strategy
+from konverge.objects.cel_names import IDENTIFIER, RESERVED
 from konverge.objects.names import dns_1035_errors, dns_subdomain_errors
 
 GROUP = "admissionregistration.k8s.io"
@@ -55,13 +56,6 @@ _REASONS = ("Forbidden", "Invalid", "RequestEntityTooLarge")
 _ACTIONS = ("Audit", "Deny", "Warn")
 _MOST_ANNOTATIONS = 20
 _LONGEST_ANNOTATION = 5 * 1024
-_IDENTIFIER = re.compile("[_a-zA-Z][_a-zA-Z0-9]*")
-_RESERVED = frozenset(
-    """
-    true false null in as break const continue else for function if import let loop package namespace return var void
-    while
-    """.split()  # noqa: SIM905
-)
 
 
 # upstream: SetDefaults_ValidatingAdmissionPolicySpec, SetDefaults_MutatingAdmissionPolicySpec
@@ -128,7 +122,7 @@ def _variables(spec: Obj, scope: Expressions, report: Report) -> None:  # upstre
         name, expression = variable.get("name") or "", variable.get("expression") or ""
         if not name.strip():
             report.required(f"{place}.name", "name is not specified")
-        elif not _IDENTIFIER.fullmatch(name) or name in _RESERVED:
+        elif not IDENTIFIER(name) or name in RESERVED:
             report.invalid(f"{place}.name", name, "must be a valid CEL identifier")
         if not expression.strip():
             report.required(f"{place}.expression", "expression is not specified")

@@ -23,6 +23,7 @@ from konverge.objects import (
     Pattern,
     Rule,
 )
+from konverge.objects.cel_names import escape
 from konverge.operators.nacos.resource import GROUP
 
 LONGEST_CONTENT = 102400
@@ -39,7 +40,7 @@ SecretName = Annotated[str, MinLength(1), MaxLength(253)]
 def fixed(path: str, what: str) -> Meta:
     """A field that names the content cannot change: the content of the old name would be left behind."""
     message = f"{what} cannot change; create another resource, and delete this one"
-    name = "__namespace__" if path == "namespace" else path  # `namespace` is a reserved word of CEL
+    name = escape(path)
     return Rule(f"self.{name} == oldSelf.{name}", message=message, field_path=f".{path}")
 
 
