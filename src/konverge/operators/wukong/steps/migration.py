@@ -26,6 +26,7 @@ MOVES = "moves"
 """The index of migrations by the instance that they move: `ns/name`."""
 OVER = ("Succeeded", "Failed")
 ABORTED = "Aborted"
+RUNNING = "MigrationRunning"
 
 
 async def migrate(state: ReconcileState) -> None:
@@ -54,7 +55,7 @@ def _report(state: ReconcileState, problem: tuple[str, str] | None) -> None:
         say(status, MIGRATING, False, f"Migration{move.phase}", message, generation=state.generation)
     else:
         message = f"{move.name}: {move.phase or 'not looked at yet'}"
-        say(status, MIGRATING, True, "MigrationRunning", message, generation=state.generation)
+        say(status, MIGRATING, True, RUNNING, message, generation=state.generation)
 
 
 def _moves(state: ReconcileState) -> Sequence[VirtualMachineInstanceMigration]:
@@ -150,7 +151,7 @@ async def _sweep(state: ReconcileState, moves: Sequence[VirtualMachineInstanceMi
 
 async def _follow(state: ReconcileState, moves: Sequence[VirtualMachineInstanceMigration]) -> None:
     """The move of the status to its end, then the one that is under way."""
-    known = state.status.migration
+    known = state.status.migration = state.status.migration or _told(state)
     if known is not None and known.phase not in (*OVER, ABORTED):
         move = next((move for move in moves if move.metadata.name == known.name), None)
         move = move or await _live(state, known.name)
@@ -165,6 +166,14 @@ async def _follow(state: ReconcileState, moves: Sequence[VirtualMachineInstanceM
         known = state.status.migration
         if not is_over(move) and (known is None or known.name != move.metadata.name):
             _begin(state, move.metadata.name, move.status.phase)
+
+
+def _told(state: ReconcileState) -> MigrationStatus | None:
+    """The move that the condition names: the definition of an earlier release has no `status.migration` to keep."""
+    told = find_condition(state.status.conditions, MIGRATING)
+    if told is None or told.reason != RUNNING:
+        return None
+    return MigrationStatus(name=told.message.partition(":")[0])
 
 
 async def _live(state: ReconcileState, name: str) -> VirtualMachineInstanceMigration | None:
