@@ -1,0 +1,85 @@
+"""This release's operators on what the first release left: nothing restarts, nothing is lost, nothing is written twice.
+
+With the definitions of then, as after `helm upgrade`, which leaves those in `crds/` alone, and with those of now.
+"""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import pytest
+
+from konverge.runtime.owners import ADOPT_BY
+from tests.operators.first_release.upgrade import NEW, OLD, Key, Obj, an_upgrade
+
+pytestmark = [pytest.mark.virtual, pytest.mark.limit(120)]
+OPERATORS = (
+    pytest.param("nacos", marks=pytest.mark.spec("N-48")),
+    pytest.param("wukong", marks=pytest.mark.spec("W-27")),
+    pytest.param("webapp", marks=pytest.mark.spec("A-13")),
+)
+READY = ("Running", "Stopped", "Succeeded")
+
+
+def lost(before: Any, after: Any, path: str = "") -> list[str]:
+    """What is no longer as it was. A field that is new has its default from the definition."""
+    if isinstance(before, dict) and isinstance(after, dict):
+        return [line for key in before for line in lost(before[key], after.get(key), f"{path}.{key}")]
+    if isinstance(before, list) and isinstance(after, list) and len(before) == len(after):
+        return [line for index, item in enumerate(before) for line in lost(item, after[index], f"{path}[{index}]")]
+    return [] if before == after else [f"{path}: {before!r} became {after!r}"]
+
+
+def declared(obj: Obj) -> Obj:
+    """What is the user's of a custom resource, and what others rely on."""
+    names = ("name", "uid", "generation", "labels", "annotations", "finalizers", "creationTimestamp")
+    meta = {key: obj["metadata"][key] for key in names if key in obj["metadata"]}
+    return {"metadata": meta, "spec": obj["spec"]}
+
+
+def unmarked(key: Key, obj: Obj) -> Obj:
+    """A child without what may change: disks get the mark by which a machine of the same name takes them up again,
+    which the first release did not set, and one that it had put back from a snapshot gets its owner."""
+    obj = copy.deepcopy(obj)
+    if key[0] in ("/persistentvolumeclaims", "cdi.kubevirt.io/datavolumes"):
+        obj["metadata"].get("annotations", {}).pop(ADOPT_BY, None)
+        for name in ("managedFields", "resourceVersion", "ownerReferences"):
+            obj["metadata"].pop(name, None)
+        if not obj["metadata"].get("annotations"):
+            obj["metadata"].pop("annotations", None)
+    return obj
+
+
+def test_fields_that_are_lost_are_seen() -> None:
+    before = {"a": [{"b": 1}], "c": {}}
+    assert lost(before, {"a": [{"b": 1, "new": 0}], "c": {"d": 1}, "e": 2}) == []
+    assert lost(before, {"a": [{"b": 2}], "c": {}}) == [".a[0].b: 1 became 2"]
+    assert lost(before, {"a": [{"b": 1}, {}]}) == [".a: [{'b': 1}] became [{'b': 1}, {}]", ".c: {} became None"]
+
+
+@pytest.mark.parametrize("name", OPERATORS)
+@pytest.mark.parametrize("definitions", [OLD, NEW])
+async def test_nothing_restarts_and_nothing_is_written_twice(name: str, definitions: str) -> None:
+    async with an_upgrade(name, definitions) as upgrade:
+        own, before, revision = upgrade.own(), upgrade.objects(), upgrade.revision
+        async with upgrade.operating():
+            await upgrade.rest()
+            now, after = upgrade.own(), upgrade.objects()
+            assert [line for key in own for line in lost(declared(own[key]), declared(now[key]), str(key))] == []
+            assert {obj["status"]["phase"] for obj in now.values()} <= set(READY)
+            assert before.keys() == after.keys(), "nothing was made or deleted"
+            children = before.keys() - own.keys()
+            assert [key for key in children if unmarked(key, before[key]) != unmarked(key, after[key])] == []
+            assert {key: count for key, count in upgrade.stored(revision).items() if count > 1} == {}
+            assert await upgrade.events() == []
+            upgrade.writes()
+            await upgrade.rest(1200.0)
+            assert upgrade.writes() == [], "at rest"
+            assert [server.writes for server in upgrade.databases.servers.values() if server.writes] == []
+        revision = upgrade.revision
+        async with upgrade.operating():
+            await upgrade.rest()
+            assert upgrade.stored(revision) == {}, "the second start"
+            told = upgrade.writes()
+            assert told == [] or (definitions == OLD and len(set(told)) == len(told)), "one try for fields of now"
