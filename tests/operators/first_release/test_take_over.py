@@ -11,14 +11,14 @@ from typing import Any
 import pytest
 
 from konverge.runtime.owners import ADOPT_BY
-from tests.operators.first_release.upgrade import NEW, OLD, Key, Obj, an_upgrade
+from tests.operators.first_release.upgrade import HELM, NEW, OLD, Key, Obj, an_upgrade
 
 pytestmark = [pytest.mark.virtual, pytest.mark.limit(120)]
-OPERATORS = (
-    pytest.param("nacos", marks=pytest.mark.spec("N-48")),
-    pytest.param("wukong", marks=pytest.mark.spec("W-27")),
-    pytest.param("webapp", marks=pytest.mark.spec("A-13")),
-)
+CASES = [
+    *(pytest.param("nacos", which, marks=pytest.mark.spec("N-48")) for which in (OLD, HELM, NEW)),
+    *(pytest.param("wukong", which, marks=pytest.mark.spec("W-27")) for which in (OLD, NEW)),
+    *(pytest.param("webapp", which, marks=pytest.mark.spec("A-13")) for which in (OLD, NEW)),
+]
 READY = ("Running", "Stopped", "Succeeded")
 
 
@@ -58,8 +58,7 @@ def test_fields_that_are_lost_are_seen() -> None:
     assert lost(before, {"a": [{"b": 1}, {}]}) == [".a: [{'b': 1}] became [{'b': 1}, {}]", ".c: {} became None"]
 
 
-@pytest.mark.parametrize("name", OPERATORS)
-@pytest.mark.parametrize("definitions", [OLD, NEW])
+@pytest.mark.parametrize(("name", "definitions"), CASES)
 async def test_nothing_restarts_and_nothing_is_written_twice(name: str, definitions: str) -> None:
     async with an_upgrade(name, definitions) as upgrade:
         own, before, revision = upgrade.own(), upgrade.objects(), upgrade.revision
