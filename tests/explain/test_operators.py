@@ -17,7 +17,7 @@ from konverge.runtime import Manager
 from konverge.runtime.rbac import permissions, rules_for
 from konverge.sim import Cluster, Rule
 from tests.explain.samples import SPACE, create, deployment, obj, why
-from tests.operators.nacos.world import EMBEDDED, a_world
+from tests.operators.nacos.world import EMBEDDED, STANDALONE, a_world
 
 pytestmark = [pytest.mark.virtual, pytest.mark.spec("O-81")]
 GROUP = "apps.konverge.dev"
@@ -175,6 +175,16 @@ async def test_the_chain_of_a_nacos_and_its_tree() -> None:
     }
     assert below["StatefulSet", "mq"] == ["Pod", "Pod", "Pod"], "pods stand below the StatefulSet"
     assert below["Service", "mq-client"] == ["EndpointSlice"]
+
+
+@pytest.mark.spec("N-44")
+async def test_a_nacos_that_hibernates_is_as_it_should_be() -> None:
+    async with a_world() as world, world.operating():
+        await world.create("mq", {**STANDALONE, "hibernate": True})
+        await world.until("mq", "Hibernated")
+        answer = await why(world.client, "Nacos", "mq", group="nacos.io")
+    assert answer.health is Health.READY
+    assert answer.sentence == "Nacos mq hibernates: no server runs; spec.hibernate: false wakes them"
 
 
 async def test_references_of_custom_resources_are_part_of_the_tree() -> None:

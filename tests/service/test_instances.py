@@ -118,7 +118,20 @@ async def test_the_quota_is_modified_and_the_rest_stays() -> None:
         assert (await desk.admin.get(Nacos, "shop", SPACE)).spec.database.mysql_password == "s3cret"
 
 
+@pytest.mark.spec("N-44")
+async def test_an_instance_hibernates_and_wakes() -> None:
+    async with a_desk() as desk:
+        created = await desk.create("shop", **CLUSTER)
+        assert created.json["hibernate"] is False
+        asleep = await desk.send("PATCH", f"{ALL}/shop", {"hibernate": True})
+        assert (asleep.status, asleep.json["hibernate"]) == (200, True)
+        assert (await desk.admin.get(Nacos, "shop", SPACE)).spec.hibernate
+        awake = await desk.send("PATCH", f"{ALL}/shop", {"hibernate": False})
+        assert (awake.status, awake.json["hibernate"]) == (200, False)
+
+
 IMPOSSIBLE = [
+    ({"hibernate": "yes"}, "hibernate"),
     ({"replicas": 2}, "replicas"),
     ({"replicas": "3"}, "replicas"),
     ({"resources": {"limits": {"cpu": "much"}}}, "resources.limits.cpu"),

@@ -94,6 +94,13 @@ NACOS = Page.of(
             confirm="The members restart one after the other.",
             form=[Input("image", "Image", path="spec.image", required=True)],
         ),
+        Action(
+            "hibernate",
+            "Hibernate",
+            patch={"spec": {"hibernate": True}},
+            confirm="All members end. Volumes, Secrets, Services and content stay.",
+        ),
+        Action("wake", "Wake", patch={"spec": {"hibernate": False}}),
     ],
     sample={
         "metadata": {"name": "nacos"},

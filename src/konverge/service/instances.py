@@ -194,12 +194,12 @@ def _offered(version: str, catalogue: Catalogue) -> str:
 
 def _changes(call: Call) -> Obj:
     change = call.body(Change, MERGE_PATCH)
-    spec: Obj = {"replicas": change.replicas, "resources": change.resources}
+    spec: Obj = {"replicas": change.replicas, "hibernate": change.hibernate, "resources": change.resources}
     if change.version:
         spec["image"] = _offered(change.version, call.options.catalogue)
     spec = {name: value for name, value in spec.items() if value is not None}
     if not spec:
-        raise Problem(422, "nothing to change: give replicas, resources or version", reason="Invalid")
+        raise Problem(422, "nothing to change: give replicas, hibernate, resources or version", reason="Invalid")
     return spec
 
 

@@ -100,6 +100,8 @@ class Instance(Answer):
     deleting: bool = False
     paused: bool = False
     """Whether the operator is paused for this instance."""
+    hibernate: bool = False
+    """Whether it is to have no servers for now; the phase says when they are gone, and when they are back."""
     labels: dict[str, str] = {}
     type: str = "standalone"
     image: str = ""
@@ -108,13 +110,14 @@ class Instance(Answer):
     replicas: int = 1
     ready_replicas: int = 0
     phase: str = "Pending"
-    """Pending until the operator has seen it; then Creating, Running (also while it is scaled) or Failed."""
+    """Pending until the operator has seen it; then Creating (also while it wakes), Running (also while it is scaled),
+    Failed or Hibernated."""
     healthy: bool = False
     up_to_date: bool = False
     """Whether the state is that of the current spec."""
     leader: str = ""
     message: str = ""
-    """Why it is not ready; empty when it is."""
+    """Why it is not ready; empty when it is, or hibernates as it should."""
     resources: dict[str, Any] = {}
     storage: Storage
     servers: list[Server] = []
@@ -148,6 +151,8 @@ class Change(Model, forbid_unknown_fields=True):
     """Changes of quota, size and version. Fields that are left out stay as they are."""
 
     replicas: int | None = None
+    hibernate: bool | None = None
+    """true ends the servers and keeps everything else; false wakes them."""
     version: Annotated[str, MaxLength(32)] = ""
     """An offered version; the servers are replaced one after the other."""
     resources: dict[str, Any] | None = None

@@ -15,7 +15,7 @@ from konverge.service.models import Happening, Instance, Server, State, Storage
 from konverge.service.redaction import Obj, in_text, shown
 
 _CLUSTER_SIZE = 3
-_SHOWN = frozenset(("type", "image", "replicas", "resources", "volume", "database", "postgres"))
+_SHOWN = frozenset(("type", "image", "replicas", "hibernate", "resources", "volume", "database", "postgres"))
 """The fields of a spec that callers see: the others need not be redacted, which saves time in long lists."""
 
 
@@ -35,6 +35,7 @@ def instance(resource: Obj) -> Instance:
         created=_text(meta, "creationTimestamp"),
         deleting=bool(_text(meta, "deletionTimestamp")),
         paused=_text(_map(meta, "annotations"), PAUSE) == "true",
+        hibernate=spec.get("hibernate") is True,
         labels={key: value for key, value in _map(meta, "labels").items() if isinstance(value, str)},
         type=kind,
         image=image,

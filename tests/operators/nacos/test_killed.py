@@ -61,8 +61,8 @@ class Mortal(Client):
         self._use_caller(self.calls, client.mapper)
 
 
-async def by_mortals(world: World, writes: int, *, limit: int = 400) -> list[str]:
-    """Processes of so many writes each, one after the other, until the Nacos runs; their last writes."""
+async def by_mortals(world: World, writes: int, *, limit: int = 400, phase: str = "Running") -> list[str]:
+    """Processes of so many writes each, one after the other, until the Nacos runs, or sleeps; their last writes."""
     last_writes = []
     for _ in range(limit):
         client = Mortal(world.client, writes)
@@ -72,7 +72,7 @@ async def by_mortals(world: World, writes: int, *, limit: int = 400) -> list[str
                 if client.calls.dead.is_set():
                     break
                 nacos = await world.nacos("nacos")
-                if nacos.status.phase == "Running" and is_ready(nacos):
+                if nacos.status.phase == phase and (phase != "Running" or is_ready(nacos)):
                     return last_writes
         last_writes.append(client.calls.last)
     raise AssertionError(f"not running after {limit} processes: {last_writes[-10:]}")

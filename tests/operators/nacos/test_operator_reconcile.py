@@ -196,6 +196,7 @@ def test_metrics_of_two_resources() -> None:
         ("nacos_phase", (*labels, ("phase", "Creating"))): 0.0,
         ("nacos_phase", (*labels, ("phase", "Running"))): 0.0,
         ("nacos_phase", (*labels, ("phase", "Failed"))): 1.0,
+        ("nacos_phase", (*labels, ("phase", "Hibernated"))): 0.0,
         ("nacos_replicas", labels): 3,
         ("nacos_ready", labels): 1,
         ("nacos_verified", labels): 2,

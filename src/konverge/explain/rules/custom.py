@@ -72,6 +72,9 @@ def _by_conditions(obj: Obj) -> Verdict | None:
         state = condition(obj, name)
         if text(state, "status") == "True":
             return Verdict(Health.FAILED, _says(name, state, bad=True), cause="condition")
+    at_rest = condition(obj, "Hibernated")
+    if text(at_rest, "status") == "True":  # its user wants it so: nobody has to do anything
+        return Verdict(Health.READY, f"hibernates: {shorten(text(at_rest, 'message'))}".removesuffix(": "))
     for name in GOOD:
         state = condition(obj, name)
         status = text(state, "status")

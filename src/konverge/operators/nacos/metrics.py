@@ -9,7 +9,7 @@ from typing import Any
 from konverge.operators.nacos.resource import NacosStatus
 from konverge.runtime import Request
 
-_PHASES = ("Creating", "Running", "Failed")
+_PHASES = ("Creating", "Running", "Failed", "Hibernated")
 
 
 @dataclass(slots=True)

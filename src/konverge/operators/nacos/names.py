@@ -9,6 +9,8 @@ SECRETS_DIGEST = "nacos.io/secrets-digest"
 """The same for the values that the pods' environment takes from Secrets."""
 POD_SECURITY = "nacos.io/pod-security"
 """The standard that the pods of a template were made for; without it, for none."""
+HIBERNATED_REPLICAS = "nacos.io/hibernated-replicas"
+"""The annotation of a StatefulSet that hibernates: with how many servers it wakes."""
 DATA_VOLUME = "db"
 
 CLIENT, RPC, NEW_RPC, CLUSTER_RPC, CONSOLE = "client", "rpc", "new-rpc", "cluster-rpc", "console"

@@ -26,7 +26,7 @@ from konverge.operators.nacos.resource import PAUSE, AnyNacos
 from konverge.operators.nacos.server import HttpNacosServers
 from konverge.operators.nacos.spec import NacosSpec
 from konverge.operators.nacos.steps import STEPS, Options, ReconcileState, Tools, record_early_end, record_progress
-from konverge.operators.nacos.steps.outcome import CONTINUE, DONE, PARAMETER, SYSTEM, Outcome, StepError, failed
+from konverge.operators.nacos.steps.outcome import CONTINUE, PARAMETER, SYSTEM, Outcome, StepError, failed
 from konverge.operators.nacos.steps.ownership import NOT_OWNED
 from konverge.operators.nacos.steps.pods import BY_APP
 from konverge.operators.nacos.v1beta1 import VERSIONS
@@ -78,6 +78,8 @@ class NacosReconciler(Reconciler[AnyNacos]):
         await ctx.save_status()
         options = self.tools.options
         self._count(state, outcome)
+        if outcome.kind == "hibernated":
+            return None  # all that can wake it is watched
         if outcome.kind in ("done", "held"):  # spread, so that clusters created together are not checked together
             return Result(requeue_after=options.health_interval * clock.rng().uniform(0.9, 1.1))
         return Result(requeue_after=options.requeue)
@@ -85,7 +87,7 @@ class NacosReconciler(Reconciler[AnyNacos]):
     def _count(self, state: ReconcileState, outcome: Outcome) -> None:
         metrics = self.tools.metrics.of(state.key)
         metrics.reconciles += 1
-        if outcome is not DONE:
+        if not outcome.settled:
             metrics.ended_early[outcome.code] = metrics.ended_early.get(outcome.code, 0) + 1
         self.tools.metrics.record(state.key, state.status)
 

@@ -24,7 +24,7 @@ from konverge.objects import (
 from konverge.operators.nacos import names
 from konverge.operators.nacos.spec import NacosSpec
 
-Phase = Literal["", "Creating", "Running", "Failed", "Scaling"]
+Phase = Literal["", "Creating", "Running", "Failed", "Scaling", "Hibernated"]
 
 
 class NodeCondition(Model):
@@ -116,6 +116,8 @@ class Applied(Model):
     """The image of the servers."""
     pod_security: str = ""
     """The standard of Pod Security that the pods were made for."""
+    replicas: int = 0
+    """While it hibernates, with how many servers it wakes; else 0."""
 
 
 class SharedStatus(Model):

@@ -395,6 +395,8 @@ class SharedSpec(
     """The number of servers: 1 for a standalone; at least 3, and 3 by default, for a cluster."""
     allow_small_clusters: bool = False
     """Permits a cluster of fewer than 3 servers."""
+    hibernate: bool = False
+    """Whether the servers are ended, while volumes, Secrets, Services and everything else stay; false wakes them."""
     image_pull_secrets: list[LocalObjectReference] = []
     """Secrets for the registry of the image."""
     resources: Annotated[ResourceRequirements, *resource_rules()] = field(default_factory=ResourceRequirements)

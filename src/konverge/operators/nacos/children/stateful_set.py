@@ -29,14 +29,14 @@ def stateful_set(desired: Desired, config_digest: str = "", secrets_digest: str 
             selector=LabelSelector(match_labels=names.selector(desired.name)),
             pod_management_policy="Parallel",
             update_strategy=StatefulSetUpdateStrategy(type="OnDelete"),
-            persistent_volume_claim_retention_policy=_retention(desired),
+            persistent_volume_claim_retention_policy=retention(desired),
             template=pod_template(desired, config_digest, secrets_digest),
             volume_claim_templates=[claim_template(desired)] if has_claim(desired) else [],
         ),
     )
 
 
-def _retention(desired: Desired) -> StatefulSetPersistentVolumeClaimRetentionPolicy | None:
+def retention(desired: Desired) -> StatefulSetPersistentVolumeClaimRetentionPolicy | None:
     """Data outlives the resource unless the user decides otherwise; the data of scaled-down servers is always kept."""
     if not has_claim(desired):
         return None

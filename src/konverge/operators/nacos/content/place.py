@@ -59,6 +59,10 @@ class ContentError(Exception):
         self.message = message
 
 
+class Asleep(ContentError):
+    """The Nacos hibernates: this is no fault, and lasts until its user wakes it."""
+
+
 class NoPlace(ContentError):
     """There is no Nacos for this content: nothing has to be deleted from it."""
 
@@ -92,10 +96,14 @@ def allows(nacos: AnyNacos, namespace: str) -> bool:
 
 
 async def api_of(ctx: Context[Any], nacos: AnyNacos, tools: Tools) -> ContentApi:
-    """The servers of a Nacos. Raises ContentError while none is ready."""
+    """The servers of a Nacos. Raises ContentError while none is ready; Asleep when none is to be."""
     meta = nacos.metadata
     pods = ctx.indexed(Pod, BY_APP, f"{meta.namespace}/{meta.name}")
     ready = [pod for pod in pods if is_ready(pod) and pod.status.pod_ip]
+    if not ready and (nacos.status.phase == "Hibernated" or nacos.spec.get("hibernate") is True):
+        raise Asleep(
+            "NacosHibernated", f"Nacos {meta.namespace}/{meta.name} hibernates; spec.hibernate: false wakes it"
+        )
     if not ready:
         raise ContentError("NacosNotReady", f"no server of Nacos {meta.namespace}/{meta.name} is ready")
     # The leader first: what was written is read there at once.

@@ -17,7 +17,7 @@ from konverge import clock
 from konverge.objects import Object, times
 from konverge.operators.nacos.content.api import ContentApi
 from konverge.operators.nacos.content.kinds import ContentSpec, ContentStatus
-from konverge.operators.nacos.content.place import ContentError, NoPlace, Tools, api_of, find_nacos, place_of
+from konverge.operators.nacos.content.place import Asleep, ContentError, NoPlace, Tools, api_of, find_nacos, place_of
 from konverge.operators.nacos.resource import PAUSE
 from konverge.operators.nacos.server import NacosError
 from konverge.runtime import Context, Reconciler, Result, find_condition, is_true, set_condition
@@ -89,6 +89,8 @@ class ContentReconciler(Reconciler[K], Generic[K, D]):
         wait = options.check_interval * clock.rng().uniform(0.9, 1.1)
         try:
             await self._converge(ctx)
+        except Asleep as error:  # its phase is watched: there is no need to look often
+            self._fail(ctx, error.reason, error.message, fault=False)
         except ContentError as error:
             wait = self._fail(ctx, error.reason, error.message)
         except NacosError as error:
@@ -194,10 +196,10 @@ class ContentReconciler(Reconciler[K], Generic[K, D]):
             self._condition(ctx, DRIFTED, False, "AsDeclared")
         self._condition(ctx, READY, True, "Applied", f"{self.what} {self.name_of(ctx.obj)} is as declared")
 
-    def _fail(self, ctx: Context[K], reason: str, message: str) -> float:
+    def _fail(self, ctx: Context[K], reason: str, message: str, *, fault: bool = True) -> float:
         before = find_condition(_status(ctx).conditions, READY)
         if before is None or before.reason != reason:
-            ctx.warning(reason, message)
+            ctx.event(reason, message, type="Warning" if fault else "Normal")
         self._condition(ctx, READY, False, reason, message)
         return self.tools.options.retry * clock.rng().uniform(0.9, 1.1)
 
@@ -221,6 +223,9 @@ class ContentReconciler(Reconciler[K], Generic[K, D]):
             ctx.event("Released", f"{self.what} {name} was left alone: {error.message}")
             return None
         except (ContentError, NacosError) as error:
+            if isinstance(error, Asleep) and not spec.deletion_policy:
+                ctx.warning("Released", f"{self.what} {name} stays on the servers: {error.message}")
+                return None
             wait = self._fail(ctx, error.reason, f"{error.message}; deletionPolicy: Retain ends the wait")
             status.observed_generation = ctx.obj.metadata.generation
             await ctx.save_status()

@@ -39,6 +39,7 @@ from konverge.operators.nacos.steps.present import (
     read_present,
 )
 from konverge.operators.nacos.steps.state import ReconcileState
+from konverge.operators.nacos.steps.stateful_set import is_hibernated, size_of, slept_with
 from konverge.operators.nacos.versions import NacosVersion, read_version, version_of_image
 
 HELD = "Held"
@@ -66,11 +67,11 @@ async def hold_changes(state: ReconcileState) -> Outcome:
     live = await state.ctx.get(StatefulSet, state.desired.name)
     present, wanted = await read_present(state, live), _wanted(state.desired)
     if live is not None and present is not None:
-        state.status.applied = applied(present, standard_of(live))
+        state.status.applied = applied(present, standard_of(live), slept_with(state, live))
     allowed = _allowed(state)
     if allowed and live is not None and present is not None:
         await _consume(state, allowed, _in_force(state.desired, live, present, wanted))
-    changes = _changes(state, present, wanted) if wanted is not None else []
+    changes = _changes(state, live, present, wanted) if wanted is not None else []
     pending = [change for change in changes if not (change.allowable and change.name in allowed)]
     if not pending:
         _wait_to_grow(state, live, allowed)
@@ -94,13 +95,24 @@ def _wanted(desired: Desired) -> Present | None:
 # ------------------------------------------------------------------ what would lose data
 
 
-def _changes(state: ReconcileState, present: Present | None, wanted: Present) -> list[Change]:
+def _changes(state: ReconcileState, live: StatefulSet | None, present: Present | None, wanted: Present) -> list[Change]:
     if present is None:
         return [*_of_kept_claims(claims_of(state), wanted)]
-    if not (state.once_up or any(map(is_ready, pods_of(state)))):
+    if not (state.once_up or is_hibernated(live) or any(map(is_ready, pods_of(state)))):
         return []
     in_use = {claim.spec.storage_class_name or "" for claim in claims_of(state)}
-    return [*_of_places(present, wanted), *_of_claims(present, wanted, in_use), *_of_version(state, present, wanted)]
+    return [
+        *_of_places(present, wanted),
+        *_of_claims(present, wanted, in_use),
+        *_of_version(state, present, wanted),
+        *_of_hibernation(state, live, present),
+    ]
+
+
+def _of_hibernation(state: ReconcileState, live: StatefulSet | None, present: Present) -> Iterator[Change]:
+    runs = not is_hibernated(live) if live is not None else bool(pods_of(state))
+    if state.desired.spec.hibernate and runs and present.database == EMBEDDED and present.volume == NONE:
+        yield Change("hibernate", "true", "the servers' data is in no volume and no database, and would end with them")
 
 
 def _of_places(present: Present, wanted: Present) -> Iterator[Change]:
@@ -174,6 +186,7 @@ def _in_force(desired: Desired, live: StatefulSet, present: Present, wanted: Pre
         f"storageClass={present.storage_class or _DEFAULT}",
         f"version={version}",
         f"replicas={live.spec.replicas}",
+        f"hibernate={'true' if is_hibernated(live) else 'false'}",
     }
 
 
@@ -218,7 +231,8 @@ def _message(state: ReconcileState, pending: list[Change]) -> str:
 
 async def _as_in_force(state: ReconcileState, live: StatefulSet, present: Present, keys: set[str]) -> Desired:
     """Type and version also where they are not what is held: nothing of the edit is applied, not even its tables."""
-    desired, spec = state.desired, state.desired.spec
+    desired = state.desired
+    spec = msgspec.structs.replace(desired.spec, hibernate=is_hibernated(live))
     if present.type:
         spec = msgspec.structs.replace(spec, type=present.type)
     if "database" in keys:
@@ -227,15 +241,16 @@ async def _as_in_force(state: ReconcileState, live: StatefulSet, present: Presen
     ran, wanted = _version_that_ran(state), _wanted(desired)
     another_image = wanted is not None and wanted.image != present.image
     version = ran if another_image and ran.known else desired.version
-    size = live.spec.replicas if live.spec.replicas is not None else desired.replicas
+    size, _ = size_of(live, desired)
     return replace(desired, spec=spec, engine=engine_of(spec), version=version, replicas=size, listed=size)
 
 
 def _wait_to_grow(state: ReconcileState, live: StatefulSet | None, allowed: set[str]) -> None:
-    """`state.grow_later`: until all servers are up with the current template."""
-    desired = state.desired
-    size = (live.spec.replicas or 0) if live is not None else desired.replicas
-    if not desired.cluster or size >= desired.replicas or not state.once_up:
+    """`state.grow_later`: until all servers are up with the current template. One that hibernates wakes as it was."""
+    desired, slept = state.desired, slept_with(state, live)
+    size = slept or ((live.spec.replicas or 0) if live is not None else desired.replicas)
+    grows = desired.cluster and size < desired.replicas
+    if not grows or not state.once_up or desired.spec.hibernate:
         _release(state)
         return
     workload = Workload(live, pods_of(state))

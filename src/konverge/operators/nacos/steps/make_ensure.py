@@ -39,7 +39,7 @@ from konverge.operators.nacos.steps.outcome import CONTINUE, PARAMETER, SYSTEM, 
 from konverge.operators.nacos.steps.ownership import NOT_OWNED
 from konverge.operators.nacos.steps.secrets import secrets_digest
 from konverge.operators.nacos.steps.state import ReconcileState
-from konverge.operators.nacos.steps.stateful_set import ensure_stateful_set, next_size, size_of
+from konverge.operators.nacos.steps.stateful_set import ensure_stateful_set, is_hibernated, next_size, size_of
 from konverge.runtime import NotOwned
 from konverge.runtime.owners import is_controlled_by
 
@@ -86,7 +86,7 @@ async def make_ensure(state: ReconcileState) -> Outcome:
 async def _keep_running(state: ReconcileState, outcome: Outcome) -> Outcome:
     """Nothing of the desired change is written yet, for the reason in `outcome`. Servers that run are looked after."""
     live = await state.ctx.get(StatefulSet, state.desired.name)
-    if live is None or state.wrote:
+    if live is None or state.wrote or is_hibernated(live):
         return outcome
     state.unapplied = outcome
     state.at_size(*size_of(live, state.desired))

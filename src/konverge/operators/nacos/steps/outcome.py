@@ -22,7 +22,7 @@ UNKNOWN: Code = -1
 class Outcome:
     """`reason` is a word for conditions and events, `message` is for people."""
 
-    kind: Literal["continue", "done", "wait", "failed", "held"]
+    kind: Literal["continue", "done", "wait", "failed", "held", "hibernated"]
     code: Code = NORMAL
     reason: str = ""
     message: str = ""
@@ -34,9 +34,15 @@ class Outcome:
         """Whether the reconcile ends with this step."""
         return self.kind != "continue"
 
+    @property
+    def settled(self) -> bool:
+        """Everything is as declared: the operator has nothing to do until something changes."""
+        return self.kind in ("done", "hibernated")
+
 
 CONTINUE = Outcome("continue")
 DONE = Outcome("done")
+ASLEEP = Outcome("hibernated", NORMAL, "Hibernated", "no server runs; spec.hibernate: false wakes them")
 
 
 def wait(reason: str, message: str, *, progress: bool = False) -> Outcome:

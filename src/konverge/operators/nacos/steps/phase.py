@@ -9,10 +9,12 @@ from __future__ import annotations
 from konverge.objects import times
 from konverge.operators.nacos.desired import InvalidSpec, read_desired
 from konverge.operators.nacos.resource import NacosStatus, StatusEvent
+from konverge.operators.nacos.steps.database import DATABASE_READY
+from konverge.operators.nacos.steps.hibernation import sleep_or_wake
 from konverge.operators.nacos.steps.hold import hold_changes
 from konverge.operators.nacos.steps.outcome import (
+    ASLEEP,
     CLUSTER,
-    CONTINUE,
     DONE,
     NORMAL,
     PARAMETER,
@@ -23,7 +25,14 @@ from konverge.operators.nacos.steps.outcome import (
 )
 from konverge.operators.nacos.steps.ownership import refuse_foreign
 from konverge.operators.nacos.steps.pod_security import choose_pod_security
-from konverge.operators.nacos.steps.state import PROGRESSING, READY, ReconcileState
+from konverge.operators.nacos.steps.state import (
+    HIBERNATED,
+    MEMBERS_VERIFIED,
+    PODS_READY,
+    PROGRESSING,
+    READY,
+    ReconcileState,
+)
 from konverge.runtime import find_condition
 
 EVENTS_KEPT = 10
@@ -34,7 +43,9 @@ _EVENT_REFRESH = 60.0
 
 
 async def pre_check(state: ReconcileState) -> Outcome:
-    """No phase yet: Creating, and the reconcile ends. Failed: all that follows is the repair."""
+    """No phase yet: Creating, and the reconcile ends. Failed: all that follows is the repair. One that hibernates ends
+    here.
+    """
     accepted = state.status.phase == ""
     if accepted:
         state.status.phase = "Creating"
@@ -49,7 +60,9 @@ async def pre_check(state: ReconcileState) -> Outcome:
         return outcome
     if state.ctx.obj.metadata.generation != state.status.observed_generation:
         _warn_of_plain_passwords(state)
-    return wait("Creating", "the resource was accepted", progress=True) if accepted else CONTINUE
+    if accepted:
+        return wait("Creating", "the resource was accepted", progress=True)
+    return await sleep_or_wake(state)
 
 
 def _warn_of_plain_passwords(state: ReconcileState) -> None:
@@ -98,6 +111,9 @@ def record_early_end(state: ReconcileState, outcome: Outcome) -> None:
     if outcome.progress:
         status.failing_since = ""
         state.condition("Degraded", False, "Progressing", message)
+    if outcome is ASLEEP:
+        _record_sleep(state)
+        state.drop(READY)
     if outcome.code == NORMAL:
         return
     if outcome.kind == "held":
@@ -122,15 +138,38 @@ def _is_expected(state: ReconcileState, outcome: Outcome) -> bool:
 
 
 def _record_held(state: ReconcileState, reason: str, message: str) -> None:
-    """The servers are up as they were; the event is written once, and time does not make it worse."""
+    """The servers are up as they were, or asleep; the event is written once, and time does not make it worse."""
     status, servers = state.status, f"{state.now.replicas} of {state.now.replicas} servers are up"
-    status.phase, status.healthy, status.failing_since = "Running", True, ""
+    if state.desired.spec.hibernate:
+        _record_sleep(state)
+    else:
+        status.phase, status.healthy, status.failing_since = "Running", True, ""
+        state.condition("Available", True, "Running", servers)
+        state.condition("Degraded", False, "Running", servers)
     if not status.event or status.event[-1].message != message:
         _record_event(status, PARAMETER, message, good=False)
     state.condition(READY, False, reason, message)
-    state.condition("Available", True, "Running", servers)
-    state.condition("Progressing", False, reason, message)
-    state.condition("Degraded", False, "Running", servers)
+    state.condition(PROGRESSING, False, reason, message)
+
+
+def _record_sleep(state: ReconcileState) -> None:
+    """Nothing is wrong, and nobody is served. Ready is left out by the caller: True would promise servers, and False
+    would make kstatus (Helm's `--wait`, Flux) wait for ever for what is as declared.
+    """
+    status, reason, message = state.status, ASLEEP.reason, ASLEEP.message
+    if status.phase != "Hibernated":
+        state.ctx.event(reason, message)
+    status.phase, status.healthy, status.failing_since = "Hibernated", False, ""
+    status.leader, status.conditions = "", []
+    if state.held is None:
+        _record_event(status, NORMAL, message, good=True)
+    state.condition(HIBERNATED, True, reason, message)
+    for type in ("Available", PROGRESSING, "Degraded"):
+        state.condition(type, False, reason, message)
+    for type in (PODS_READY, MEMBERS_VERIFIED):
+        state.condition(type, None, reason, message)
+    if state.reason(DATABASE_READY):
+        state.condition(DATABASE_READY, None, reason, "the database is looked at when the servers start")
 
 
 def record_progress(state: ReconcileState, outcome: Outcome) -> None:
@@ -142,7 +181,7 @@ def record_progress(state: ReconcileState, outcome: Outcome) -> None:
     ready = find_condition(state.status.kube_conditions, READY)
     current = ready is not None and ready.status == "True" and ready.observed_generation == state.generation
     stalled = outcome.code == PARAMETER or (outcome.code != NORMAL and state.status.phase == "Failed")
-    reconciling = outcome is not DONE and not stalled and not current
+    reconciling = not outcome.settled and not stalled and not current
     message = outcome.message[:LONGEST_MESSAGE]
     state.condition("Stalled", stalled, outcome.reason if stalled else "Progressing", message if stalled else "")
     reason = outcome.reason if reconciling else "Stalled" if stalled else "Complete"

@@ -73,8 +73,8 @@ def read(
     )
 
 
-def applied(present: Present, pod_security: str) -> Applied:
-    """For the status."""
+def applied(present: Present, pod_security: str, replicas: int = 0) -> Applied:
+    """For the status; `replicas` of one that hibernates."""
     return Applied(
         type=present.type,
         database=present.database,
@@ -83,6 +83,7 @@ def applied(present: Present, pod_security: str) -> Applied:
         size=present.size,
         image=present.image,
         pod_security=pod_security,
+        replicas=replicas,
     )
 
 

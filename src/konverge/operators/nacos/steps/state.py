@@ -30,6 +30,8 @@ MEMBERS_VERIFIED = "MembersVerified"
 READY = "Ready"
 PROGRESSING = "Progressing"
 """The workload was changed, and not all checks have passed since."""
+HIBERNATED = "Hibernated"
+"""No server runs, because the spec says so."""
 _MEMORY_LIMIT = 10_000
 """Resources; the oldest entry goes first."""
 
@@ -177,6 +179,10 @@ class ReconcileState:
         """Of a condition, whatever its status."""
         condition = find_condition(self.status.kube_conditions, type)
         return condition.message if condition is not None else ""
+
+    def drop(self, type: str) -> None:
+        """A condition about which there is nothing to say."""
+        self.status.kube_conditions = [entry for entry in self.status.kube_conditions if entry.type != type]
 
     def begin_again(self, reason: str, message: str) -> None:
         """The workload changes: earlier checks of it no longer hold."""

@@ -27,13 +27,13 @@ async def next_size(state: ReconcileState) -> tuple[int, int]:
     by one, while it still serves; when all of them are up, it is removed from the raft groups, and its pod is deleted.
     So two consecutive majorities always have a member in common, and at any moment the cluster can lose any one server.
     From a cluster that has failed, a useless server is taken away at once.
+
+    One that wakes from hibernation has the size that it had: its raft groups count those servers.
     """
     desired = state.desired
     live = await state.ctx.get(StatefulSet, desired.name)
     if live is None:
-        # Servers that run while their StatefulSet is recreated: the new one starts with all of them.
-        pods = [pod for pod in pods_of(state) if not is_terminating(pod)] if desired.cluster else []
-        size = max([desired.replicas, *(ordinal(pod) + 1 for pod in pods)])
+        size = _size_of_new(state) if desired.cluster else desired.replicas
         return size, size
     size, listed = size_of(live, desired)
     if state.grow_later:
@@ -50,10 +50,36 @@ async def next_size(state: ReconcileState) -> tuple[int, int]:
     return (size - 1, size - 1) if retired else (size, size - 1)
 
 
+def _size_of_new(state: ReconcileState) -> int:
+    """Servers that run while their StatefulSet is recreated, or that slept: the new one starts with all of them."""
+    slept, pods = slept_with(state, None), (pod for pod in pods_of(state) if not is_terminating(pod))
+    least = slept if state.grow_later else state.desired.replicas
+    return max([least, slept, *(ordinal(pod) + 1 for pod in pods)])
+
+
 def size_of(live: StatefulSet, desired: Desired) -> tuple[int, int]:
-    """The numbers of `next_size` for a StatefulSet that stays as it is."""
+    """The numbers of `next_size` for a StatefulSet that stays as it is; of one that hibernates, those it had."""
     size = live.spec.replicas if live.spec.replicas is not None else desired.replicas
+    if is_hibernated(live):
+        size = _hibernated_size(live, desired.name, desired.replicas)
     return size, _listed(live, desired.name, size)
+
+
+def is_hibernated(live: StatefulSet | None) -> bool:
+    """Whether a StatefulSet is kept without servers."""
+    return live is not None and live.spec.replicas == 0
+
+
+def slept_with(state: ReconcileState, live: StatefulSet | None) -> int:
+    """The servers that a Nacos wakes with; 0 when it does not hibernate."""
+    if live is None:
+        return state.status.applied.replicas
+    return size_of(live, state.desired)[0] if is_hibernated(live) else 0
+
+
+def _hibernated_size(live: StatefulSet, name: str, default: int) -> int:
+    noted = live.metadata.annotations.get(names.HIBERNATED_REPLICAS, "")
+    return int(noted) if noted.isdecimal() and int(noted) else _listed(live, name, default)
 
 
 def _listed(live: StatefulSet, name: str, size: int) -> int:
