@@ -5,13 +5,28 @@ With the definitions of then, as after `helm upgrade`, which leaves those in `cr
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import copy
+import json
 from typing import Any
 
 import pytest
 
 from konverge.runtime.owners import ADOPT_BY
-from tests.operators.first_release.upgrade import HELM, NEW, OLD, Key, Obj, an_upgrade
+from tests.operators.first_release.upgrade import (
+    DEFINITIONS,
+    HELM,
+    NEW,
+    OLD,
+    SIMULATED,
+    Key,
+    Obj,
+    Upgrade,
+    an_upgrade,
+    recorded,
+)
+from tests.operators.wukong.test_killed import Mortal
 
 pytestmark = [pytest.mark.virtual, pytest.mark.limit(120)]
 CASES = [
@@ -51,11 +66,38 @@ def unmarked(key: Key, obj: Obj) -> Obj:
     return obj
 
 
+def changed_children(upgrade: Upgrade, before: dict[Key, Obj]) -> list[Key]:
+    """Those that are not what they were, down to the revision."""
+    own, after = upgrade.own(), upgrade.objects()
+    both = (before.keys() & after.keys()) - own.keys()
+    return [key for key in both if unmarked(key, before[key]) != unmarked(key, after[key])]
+
+
 def test_fields_that_are_lost_are_seen() -> None:
     before = {"a": [{"b": 1}], "c": {}}
     assert lost(before, {"a": [{"b": 1, "new": 0}], "c": {"d": 1}, "e": 2}) == []
     assert lost(before, {"a": [{"b": 2}], "c": {}}) == [".a[0].b: 1 became 2"]
     assert lost(before, {"a": [{"b": 1}, {}]}) == [".a: [{'b': 1}] became [{'b': 1}, {}]", ".c: {} became None"]
+
+
+@pytest.mark.spec("N-48", "W-27", "A-13")
+def test_the_recording_is_of_the_first_release() -> None:
+    """Recorded again with a later one, it would prove nothing."""
+    definitions = {
+        obj["metadata"]["name"]: [version["name"] for version in obj["spec"]["versions"]]
+        for name in ("nacos", "wukong", "webapp")
+        for table, data in recorded(name)[1]
+        if table == DEFINITIONS and SIMULATED not in data
+        for obj in [json.loads(data)]
+    }
+    assert definitions == {
+        "nacos.nacos.io": ["v1alpha1"],
+        "webapps.apps.konverge.dev": ["v1"],
+        "wukongs.vm.novasphere.dev": ["v1alpha1"],
+        "wukongsnapshots.vm.novasphere.dev": ["v1alpha1"],
+    }
+    assert b"kubeConditions" in dict(recorded("nacos")[1])[DEFINITIONS]
+    assert b"networkPolicy" not in dict(recorded("nacos")[1])[DEFINITIONS]
 
 
 @pytest.mark.parametrize(("name", "definitions"), CASES)
@@ -68,8 +110,7 @@ async def test_nothing_restarts_and_nothing_is_written_twice(name: str, definiti
             assert [line for key in own for line in lost(declared(own[key]), declared(now[key]), str(key))] == []
             assert {obj["status"]["phase"] for obj in now.values()} <= set(READY)
             assert before.keys() == after.keys(), "nothing was made or deleted"
-            children = before.keys() - own.keys()
-            assert [key for key in children if unmarked(key, before[key]) != unmarked(key, after[key])] == []
+            assert changed_children(upgrade, before) == []
             assert {key: count for key, count in upgrade.stored(revision).items() if count > 1} == {}
             assert await upgrade.events() == []
             upgrade.writes()
@@ -82,3 +123,22 @@ async def test_nothing_restarts_and_nothing_is_written_twice(name: str, definiti
             assert upgrade.stored(revision) == {}, "the second start"
             told = upgrade.writes()
             assert told == [] or (definitions == OLD and len(set(told)) == len(told)), "one try for fields of now"
+
+
+@pytest.mark.spec("W-27")
+@pytest.mark.parametrize("definitions", [OLD, NEW])
+async def test_processes_that_are_killed_after_each_write_come_to_the_same(definitions: str) -> None:
+    async with an_upgrade("wukong", definitions) as upgrade:
+        before, revision, processes = upgrade.objects(), upgrade.revision, 0
+        while True:
+            mortal = Mortal(upgrade.client)
+            async with upgrade.operating(mortal):
+                with contextlib.suppress(TimeoutError):
+                    async with asyncio.timeout(120.0):
+                        await mortal.calls.dead.wait()
+            if not mortal.calls.dead.is_set():
+                break
+            processes += 1
+        assert processes == len(upgrade.stored(revision)) > 10, "one for each disk"
+        assert changed_children(upgrade, before) == []
+        assert before.keys() == upgrade.objects().keys()

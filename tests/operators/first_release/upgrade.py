@@ -20,7 +20,7 @@ from typing import Any
 
 from konverge import clock
 from konverge.apiserver.storage.records import encode, record_from
-from konverge.client import Call, Recording
+from konverge.client import Call, Client, Recording
 from konverge.objects.kinds.apiextensions_v1 import CustomResourceDefinition
 from konverge.objects.kinds.authorization_v1 import SelfSubjectAccessReview
 from konverge.objects.kinds.core_v1 import Event
@@ -39,6 +39,8 @@ SPACE = "default"
 OLD, HELM, NEW = "old definitions", "definitions of helm upgrade", "new definitions"
 """Helm leaves definitions alone, but for those that it has as templates, because they name a conversion."""
 DEFINITIONS = "apiextensions.k8s.io/customresourcedefinitions"
+SIMULATED = b"simulated-kubevirt"
+"""In the definitions of kinds that are not ours: who installed them."""
 NO_WRITES = (Event.resource, SelfSubjectAccessReview.resource, CustomResourceDefinition.resource)
 """Events inform, and reviews ask. In a definition is where the conversion is served, for a test as long as it runs."""
 SEED = 48
@@ -72,10 +74,12 @@ class Upgrade:
         self._controllers = controllers
 
     @asynccontextmanager
-    async def operating(self) -> AsyncIterator[None]:
+    async def operating(self, client: Client | None = None) -> AsyncIterator[None]:
         """This release's operator runs; its requests are in `recording`."""
-        self.recording = Recording(self.client)
-        manager = Manager(self.recording, name=self.operator.identity, shutdown_timeout=1.0)
+        self.recording = Recording(client or self.client)
+        manager = Manager(
+            self.recording, name=self.operator.identity, shutdown_timeout=1.0, check_permissions=client is None
+        )
         for controller in self._controllers():
             manager.add(controller)
         if manager.webhooks is not None:
@@ -95,7 +99,7 @@ class Upgrade:
     async def put_back_definitions(self) -> None:
         """Those of the first release, as `kubectl replace` does it."""
         for table, data in recorded(self.operator.name)[1]:
-            if table == DEFINITIONS and b"simulated-kubevirt" not in data:
+            if table == DEFINITIONS and SIMULATED not in data:
                 old = json.loads(data)
                 live = await self.client.get(CustomResourceDefinition.resource, old["metadata"]["name"])
                 await self.client.replace({**live, "spec": old["spec"]})
