@@ -70,6 +70,11 @@ class Served:
     has been read by the schema; the result of an apply and of admission has not."""
     settle: Callable[[Obj], Awaitable[Obj]] | None = None
     """Makes the stored form of an object that is about to be written, where a conversion webhook has to be asked."""
+    convert: Callable[[Obj, str, str], Awaitable[Obj]] | None = None
+    """An object of one version (an apiVersion) in another one, where a conversion webhook has to be asked. Raises
+    Unconvertible."""
+    typing_of: Callable[[str], TypeNode | None] | None = None
+    """The type of any version of a custom kind, also of one that is not served."""
     prepare: Callable[[str], Awaitable[None]] | None = None
     """Awaited before the object under a key, or all of them (an empty key), can be shown in this version."""
     is_stale: Callable[[Obj], bool] | None = None

@@ -248,9 +248,7 @@ def test_versions_without_conversion_have_the_same_fields() -> None:
 
 def test_entries_of_a_version_that_is_not_served_are_removed() -> None:
     live = applied(None, {"n": 1}, "one")
-    owner = Owner(
-        node=STACK, manager="two", api_version="x.io/v2", kind="Stack", now="", convert=lambda obj, version: None
-    )
+    owner = Owner(node=STACK, manager="two", api_version="x.io/v2", kind="Stack", now="", convert=lambda *_: None)
     new = apply(live, {**stack({"n": 2}), "apiVersion": "x.io/v2"}, owner)
     assert set(owned(new)) == {"two Apply"}
 

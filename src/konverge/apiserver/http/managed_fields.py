@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
-import msgspec
-
-from konverge.apiserver import aside
-from konverge.apiserver.go import json_pieces
 from konverge.apiserver.http.options import WriteOptions
+from konverge.apiserver.http.other_versions import converter
 from konverge.apiserver.merge.managed_fields import update
 from konverge.apiserver.merge.owner import Owner, manager_of
 from konverge.apiserver.merge.reset_fields import may_own
 from konverge.apiserver.meta.system import timestamp
 from konverge.apiserver.registry import Served
 from konverge.apiserver.request.call import Call
-from konverge.apiserver.schema.node import TypeNode
+from konverge.apiserver.schema.decode import normalise
 from konverge.apiserver.strategy import Obj
 
 
@@ -32,30 +27,8 @@ def owner_of(call: Call, served: Served, options: WriteOptions) -> Owner | None:
         now=timestamp(),
         subresource=call.subresource,
         may_own=may_own(resource.group, resource.plural, call.subresource, has_status="status" in served.subresources),
-        convert=None if served.conversion is None else _converter(call, served),
+        convert=converter(call, served),
     )
-
-
-def _converter(call: Call, served: Served) -> Callable[[Obj, str], tuple[TypeNode, Obj] | None]:
-    """An object in the version of another manager's entry."""
-    others: dict[str, Served | None] = {}
-
-    def convert(obj: Obj, api_version: str) -> tuple[TypeNode, Obj] | None:
-        group, _, version = api_version.rpartition("/")
-        if api_version not in others:
-            others[api_version] = aside.on_loop(call.server.registry.by_kind, group, version, served.resource.kind)
-        other = others[api_version]
-        if other is None or other.table != served.table or other.typing is None:
-            return None
-        if other is not served:
-            obj = _copied(obj)
-            if other.settle is None:  # a webhook is not asked for what other managers own
-                obj = obj if served.conversion is None else served.conversion.to_storage(obj)
-                obj = obj if other.conversion is None else other.conversion.from_storage(obj)
-            obj = {**obj, "apiVersion": api_version}
-        return other.typing, obj
-
-    return convert
 
 
 def track_own_status(served: Served | None, live: Obj, new: Obj) -> None:
@@ -71,18 +44,21 @@ def track_own_status(served: Served | None, live: Obj, new: Obj) -> None:
         now=timestamp(),
         subresource="status",
         may_own=may_own(resource.group, resource.plural, "status", has_status=True),
-        convert=None,
     )
     update(live, new, owner)
-
-
-def _copied(obj: Obj) -> Obj:
-    copy: Obj = json_pieces.decode(msgspec.json.encode(obj))
-    return copy
 
 
 def track(call: Call, served: Served, live: Obj | None, obj: Obj, options: WriteOptions) -> None:
     """Record in metadata.managedFields what a create, an update or a patch changes."""
     owner = owner_of(call, served, options)
-    if owner is not None:
+    if owner is None:
+        return
+    if served.custom or served.conversion is None:
         update(live, obj, owner)
+        return
+    # What the stored form adds is the writer's own too: upstream converts a body as soon as it has read it.
+    seen = served.conversion.from_storage(served.conversion.to_storage(normalise(owner.node, obj)))
+    update(live, seen, owner)
+    obj["metadata"].pop("managedFields", None)
+    if "managedFields" in seen["metadata"]:
+        obj["metadata"]["managedFields"] = seen["metadata"]["managedFields"]

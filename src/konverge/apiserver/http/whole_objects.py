@@ -11,6 +11,7 @@ from konverge.apiserver import aside
 from konverge.apiserver.go import json_pieces
 from konverge.apiserver.http import bodies, managed_fields, reads, writes
 from konverge.apiserver.http.options import WriteOptions
+from konverge.apiserver.http.other_versions import answered
 from konverge.apiserver.meta import system
 from konverge.apiserver.request.call import Call
 from konverge.apiserver.strategy import Obj, StatusRules
@@ -18,7 +19,7 @@ from konverge.wire.message import Response
 
 
 async def create(call: Call) -> Response:
-    obj, options = await aside.run(writes.weight(call), _new, call)
+    obj, options = await answered(writes.weight(call), _new, call)
     record = await writes.create(call, call.resource, obj, options)
     return await reads.answer(call, 201, call.resource, record)
 

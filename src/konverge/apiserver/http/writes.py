@@ -20,6 +20,7 @@ from konverge.apiserver.http import render, stored_size
 from konverge.apiserver.http.bodies import media_type
 from konverge.apiserver.http.listing import parse_version
 from konverge.apiserver.http.options import WriteOptions
+from konverge.apiserver.http.other_versions import answered
 from konverge.apiserver.http.routing import require_served
 from konverge.apiserver.merge.managed_entries import keep_times
 from konverge.apiserver.meta import system, validate
@@ -233,7 +234,8 @@ def _name_taken(call: Call, served: Served, name: str, generated: bool) -> statu
 # --- update
 
 Change = Callable[[Obj | None], Obj]
-"""Makes the new object from the present one (None: there is none yet), both in the version of the path."""
+"""Makes the new object from the present one (None: there is none yet), both in the version of the path. It may be
+called again, after another write or the answer of a conversion webhook."""
 
 
 class Lens(Protocol):
@@ -278,7 +280,7 @@ async def _create_on_update(
 ) -> Written:
     if not creates and not (served.strategy.create_on_update and not call.subresource):
         raise status.not_found(served.resource.group, served.resource.plural, call.info.name)
-    obj = await aside.run(weight(call), change, None)
+    obj = await answered(weight(call), change, None)
     if obj["metadata"].get("uid"):
         raise uid_conflict(call, served, obj["metadata"]["uid"], "")
     system.wipe(obj["metadata"])
@@ -297,7 +299,7 @@ async def _update_once(
 ) -> Record:
     call.operation = "UPDATE"
     size = weight(call, record)
-    live, obj = await aside.run(size, _changed, served, record, change)
+    live, obj = await answered(size, _changed, served, record, change)
     _preconditions(call, served, record, obj, live)
     request = admission_request(call, served, obj, live, options.body(), call.info.name, size)
     if lens is not None:

@@ -15,14 +15,15 @@ from konverge.apiserver import nesting, status
 from konverge.apiserver.go import json_pieces
 from konverge.apiserver.go.json import cannot_unmarshal, html_safe
 from konverge.apiserver.merge import field_set
-from konverge.apiserver.merge.combine import merge, without
+from konverge.apiserver.merge.combine import merge
 from konverge.apiserver.merge.creation import blank
 from konverge.apiserver.merge.elements import TypedError
 from konverge.apiserver.merge.field_set import FieldSet
 from konverge.apiserver.merge.managed_entries import APPLY, Entry, EntryError, Managers, decode, encode
 from konverge.apiserver.merge.managed_fields import bare, stripped, tracked
-from konverge.apiserver.merge.owner import Owner
+from konverge.apiserver.merge.owner import Owner, Unconvertible
 from konverge.apiserver.merge.ownership import Conflicts, moved, reconciled
+from konverge.apiserver.merge.pruning import pruned
 from konverge.apiserver.merge.typed import compare, fields_of, validate
 from konverge.apiserver.schema import object_meta
 from konverge.apiserver.schema.decode import Decoded, DecodeError, duplicates, from_patched, may_repeat
@@ -93,6 +94,8 @@ def apply(live: Obj | None, applied: Obj, owner: Owner, *, force: bool = False) 
         merged, managers = _with_client_side_apply(current, applied, managers, owner, force)
     except Conflicts as conflicts:
         raise conflict(conflicts) from None
+    except Unconvertible as error:
+        raise status.plain_500(str(error)) from None
     if owner.manager == _KUBECTL:
         merged = _with_last_applied(merged, applied)
     metadata = {**(merged.get("metadata") or {})}
@@ -116,7 +119,7 @@ def _before_first_apply(current: Obj, owner: Owner) -> Managers:
     """What is there already gets an owner, so that the first apply meets conflicts instead of overwriting it."""
     try:
         return tracked({}, None, current, msgspec.structs.replace(owner, manager="before-first-apply"))
-    except TypedError as error:
+    except (TypedError, Unconvertible) as error:
         raise status.plain_500(f"failed to create manager for existing fields: {error}") from None
 
 
@@ -142,19 +145,27 @@ def _with_client_side_apply(
 def _merged(current: Obj, applied: Obj, managers: Managers, owner: Owner, force: bool) -> tuple[Obj, Managers]:
     node = owner.node
     _check_types(node, current, applied, owner)
-    if not node.go:
-        managers = reconciled(managers, node)
+    managers = reconciled(managers, current, owner)
     fields = owner.may_own(fields_of(node, applied))
     mine = Entry(owner.manager, APPLY, owner.api_version, owner.subresource, None, fields)
     last = managers.get(mine.identity)
     mine = mine._replace(time=last.time if last else None)
     managers = {**managers, mine.identity: mine}
     merged: Obj = merge(node, current, applied)
-    if last is not None and field_set.difference(last.fields, fields):
-        merged = _pruned(merged, managers, last, owner)
+    if last is not None and _may_lose(last, fields, managers, owner):
+        try:
+            merged = pruned(merged, managers, last, owner)
+        except Unconvertible as error:
+            raise error.during("failed to prune fields") from None
     managers, _ = moved(managers, current, merged, owner, mine.identity, force=force)
     managers = _settled(managers, mine.identity, None if merged == current else owner.now)
     return (merged if merged == current else _typed(merged, applied, owner)), managers
+
+
+def _may_lose(last: Entry, fields: FieldSet, managers: Managers, owner: Owner) -> bool:
+    """Whether something of the last configuration has to go: what is not in this one, or not in another version."""
+    versions = {last.api_version, *(entry.api_version for entry in managers.values())}
+    return versions != {owner.api_version} or bool(field_set.difference(last.fields, fields))
 
 
 # upstream: stripMetaManager.Apply, managedFieldsUpdater.Apply
@@ -179,27 +190,6 @@ def _check_types(node: TypeNode, current: Obj, applied: Obj, owner: Owner) -> No
             validate(node, current, repeated=True)
     except TypedError as error:
         raise status.plain_500(f"failed to create typed {what} object ({where}): {error}") from None
-
-
-# upstream: Updater.prune, addBackOwnedItems, addBackDanglingItems
-def _pruned(merged: Obj, managers: Managers, last: Entry, owner: Owner) -> Obj:
-    """Without what the manager applied last time, unless a manager owns it now."""
-    node = owner.node
-    last_fields = field_set.with_named(last.fields, node)
-    everything = field_set.with_named(fields_of(node, merged), node)
-    pruned = without(node, merged, last_fields) or {}
-    owned: FieldSet = {}
-    for entry in managers.values():
-        owned = field_set.union(owned, entry.fields)
-    kept = field_set.union(
-        field_set.with_named(fields_of(node, pruned), node),
-        field_set.with_named(owned, node),
-    )
-    pruned = without(node, merged, field_set.difference(everything, kept)) or {}
-    left = field_set.with_named(fields_of(node, pruned), node)
-    gone = field_set.intersection(field_set.difference(everything, left), last_fields)
-    result: Obj = without(node, merged, gone) or {}
-    return result
 
 
 def _typed(merged: Obj, applied: Obj, owner: Owner) -> Obj:

@@ -22,7 +22,7 @@ from konverge.apiserver.merge.managed_entries import (
     encode_entry,
     is_reset,
 )
-from konverge.apiserver.merge.owner import Owner
+from konverge.apiserver.merge.owner import Owner, Unconvertible
 from konverge.apiserver.merge.ownership import moved, reconciled
 from konverge.apiserver.strategy import Obj
 
@@ -53,8 +53,8 @@ def update(live: Obj | None, new: Obj, owner: Owner) -> None:  # upstream: Field
         return
     try:
         managers = tracked(managers, live, new, owner)
-    except TypedError:
-        # An object that does not conform to its type: keep what is known rather than lose it.
+    except (TypedError, Unconvertible):
+        # It does not conform to its type, or has no form in another version: keep what is known rather than lose it.
         kept = given if live is None else live["metadata"].get("managedFields")
         if kept:
             metadata["managedFields"] = kept
@@ -91,10 +91,9 @@ def _present(live: Obj | None, new: Obj, owner: Owner) -> Managers:
 
 
 def tracked(managers: Managers, live: Obj | None, new: Obj, owner: Owner) -> Managers:
-    """The entries after an update. Raises TypedError. Upstream: Updater.Update."""
+    """The entries after an update. Raises TypedError and Unconvertible. Upstream: Updater.Update."""
     before = creation.blank(owner) if live is None else bare(live)
-    if not owner.node.go:
-        managers = reconciled(managers, owner.node)
+    managers = reconciled(managers, before, owner)
     left, change = moved(managers, before, bare(new), owner, _CURRENT, force=True)
     own = stripped(owner.may_own(field_set.union(change.modified, change.added)))
     if own:

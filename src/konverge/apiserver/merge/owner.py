@@ -12,7 +12,16 @@ from konverge.apiserver.strategy import Obj
 
 _MANAGER_LIMIT = 128  # upstream: validation.FieldManagerMaxLength
 Filter = Callable[[FieldSet], FieldSet]
-Convert = Callable[[Obj, str], "tuple[TypeNode, Obj] | None"]
+View = tuple[TypeNode, Obj]
+"""An object in a version, and that version's type."""
+Convert = Callable[[Obj, str, str], View | None]
+
+
+class Unconvertible(Exception):
+    """An object has no form in a version that a manager's entry is in; the message is upstream's."""
+
+    def during(self, what: str) -> Unconvertible:
+        return Unconvertible(f"{what}: {self}")
 
 
 def _all(fields: FieldSet) -> FieldSet:
@@ -30,8 +39,13 @@ class Owner(msgspec.Struct, kw_only=True):
     may_own: Filter = _all
     """Takes the fields out that this endpoint resets (konverge.apiserver.merge.reset_fields)."""
     convert: Convert | None = None
-    """An object in another version with that version's type, or None when it is not served any more. Without it, all
-    versions are taken to have one form (custom resources without a conversion webhook)."""
+    """An object of one version (an apiVersion) in another one; None where that is not known any more. Raises
+    Unconvertible. Without it, all versions have one form."""
+
+    def view(self, obj: Obj, source: str, target: str) -> View | None:
+        if self.convert is None or source == target == self.api_version:
+            return self.node, obj
+        return self.convert(obj, source, target)
 
     @property
     def gvk(self) -> str:

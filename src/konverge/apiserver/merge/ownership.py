@@ -10,7 +10,7 @@ from __future__ import annotations
 from konverge.apiserver.merge import field_set
 from konverge.apiserver.merge.field_set import FieldSet, Path
 from konverge.apiserver.merge.managed_entries import Entry, Managers
-from konverge.apiserver.merge.owner import Owner
+from konverge.apiserver.merge.owner import Owner, Unconvertible, View
 from konverge.apiserver.merge.typed import Comparison, compare
 from konverge.apiserver.schema.node import Kind, TypeNode
 from konverge.apiserver.strategy import Obj
@@ -27,7 +27,7 @@ class Conflicts(Exception):
 def moved(
     managers: Managers, old: Obj, new: Obj, owner: Owner, myself: str, *, force: bool
 ) -> tuple[Managers, Comparison]:
-    """The other managers' entries after a change from `old` to `new`, and the change. Raises Conflicts.
+    """The other managers' entries after a change from `old` to `new`, and the change. Raises Conflicts, Unconvertible.
 
     Upstream: Updater.update.
     """
@@ -69,25 +69,36 @@ class _Views:
         return self._seen[api_version]
 
     def _compare(self, api_version: str) -> Comparison | None:
-        owner, node, old, new = self._owner, self._owner.node, self._old, self._new
-        if api_version != owner.api_version:
-            if owner.convert is None:
-                return self.change(owner.api_version)
-            before, after = owner.convert(old, api_version), owner.convert(new, api_version)
-            if before is None or after is None:
-                return None
-            node, old, new = after[0], before[1], after[1]
-        comparison = compare(node, old, new)
+        owner = self._owner
+        before, after = self._view(self._old, api_version, "old"), self._view(self._new, api_version, "new")
+        if before is None or after is None:
+            return None
+        comparison = compare(after[0], before[1], after[1])
+        if not owner.node.go and api_version != owner.api_version:  # upstream: GetResetFields of custom resources
+            return comparison
         return Comparison(*(owner.may_own(fields) for fields in comparison))
 
+    def _view(self, obj: Obj, api_version: str, which: str) -> View | None:
+        try:
+            return self._owner.view(obj, self._owner.api_version, api_version)
+        except Unconvertible as error:
+            raise error.during(f"failed to convert {which} object") from None
 
-# upstream: ReconcileFieldSetWithSchema (typed/reconcile_schema.go)
-def reconciled(managers: Managers, node: TypeNode) -> Managers:
-    """Entries brought in line with a schema in which something has become atomic since they were written."""
+
+# upstream: Updater.reconcileManagedFieldsWithSchemaChanges, ReconcileFieldSetWithSchema (typed/reconcile_schema.go)
+def reconciled(managers: Managers, live: Obj, owner: Owner) -> Managers:
+    """Entries brought in line with a schema in which something has become atomic since they were written.
+
+    Entries of versions that are not known any more are left out. Raises Unconvertible. Types of Go do not change.
+    """
+    if owner.node.go:
+        return managers
     entries = {}
     for identity, entry in managers.items():
-        fields = _reconciled(node, entry.fields)
-        entries[identity] = entry if fields is entry.fields else entry._replace(fields=fields)
+        seen = owner.view(live, owner.api_version, entry.api_version)
+        if seen is not None:
+            fields = _reconciled(seen[0], entry.fields)
+            entries[identity] = entry if fields is entry.fields else entry._replace(fields=fields)
     return entries
 
 

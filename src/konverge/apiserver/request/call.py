@@ -16,6 +16,7 @@ from konverge.wire.message import Request
 
 if TYPE_CHECKING:
     from konverge.apiserver.kinds.core.service.allocation import Allocators
+    from konverge.apiserver.merge.owner import Unconvertible
     from konverge.apiserver.registry import Served
     from konverge.apiserver.request.protocols import Backend
     from konverge.apiserver.storage import Record
@@ -52,8 +53,8 @@ class Call:
     """One request. It is the `Context` of strategies and admission; `server` is what it may ask of the server."""
 
     __slots__ = (
-        "accepted", "audit_id", "dry_run", "info", "name", "namespace", "operation", "query", "request", "reserve",
-        "reverts", "served", "server", "subresource", "user", "warned", "warnings",
+        "accepted", "audit_id", "conversions", "dry_run", "info", "name", "namespace", "operation", "query", "request",
+        "reserve", "reverts", "served", "server", "subresource", "user", "warned", "warnings",
     )  # fmt: skip
 
     def __init__(self, server: Backend, request: Request, info: RequestInfo, query: Query, user: User) -> None:
@@ -73,6 +74,8 @@ class Call:
         self.warnings: list[str] = []
         self.warned = 0
         """Characters of the warnings."""
+        self.conversions: dict[tuple[str, str, bytes], bytes | Unconvertible] = {}
+        """What a conversion webhook has answered: (version, wanted version, object) -> object, or why not."""
         self.reserve: Reservation | None = None
         """What the write uses of quotas, once it is stored."""
         self.reverts = server.store.reverts

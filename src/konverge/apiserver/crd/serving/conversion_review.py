@@ -98,12 +98,13 @@ class Review:
         metadata = converted.get("metadata")
         if not isinstance(metadata, dict):
             raise self._error("returned invalid metadata: missing metadata in converted object")
+        known = original.get("metadata") or {}
         for field in ("name", "namespace", "uid"):
-            before, after = original["metadata"].get(field) or "", metadata.get(field) or ""
+            before, after = known.get(field) or "", metadata.get(field) or ""
             if before != after:
                 shown = "UID" if field == "uid" else field
                 raise self._error(f"returned invalid object: must have the same {shown}: {before} != {after}")
-        return {**converted, "metadata": _metadata(original["metadata"], metadata)}
+        return {**converted, "metadata": _metadata(known, metadata)}
 
 
 def _metadata(original: Obj, converted: Obj) -> Obj:

@@ -23,6 +23,7 @@ from konverge.apiserver import status
 from konverge.apiserver.admission.webhooks.hooks import CallFailed
 from konverge.apiserver.crd.serving.conversion_review import ConversionFailed, Review
 from konverge.apiserver.crd.serving.strategy import STORED_VERSION, CustomKind
+from konverge.apiserver.merge.owner import Unconvertible
 from konverge.apiserver.storage import Record, Table
 from konverge.apiserver.strategy import Obj
 
@@ -108,6 +109,15 @@ class WebhookConversion:
                 if other.version == kind.version:
                     raise status.plain_500(str(error)) from None
         return {**made, STORED_VERSION: stored.version}
+
+    async def convert(self, obj: Obj, source: str, target: str) -> Obj:
+        """An object of one version (an apiVersion) in another one. Raises Unconvertible."""
+        before, after = (self._kinds[api_version.rpartition("/")[2]] for api_version in (source, target))
+        try:
+            converted = (await self._convert([obj], before, after))[0]
+        except ConversionFailed as error:
+            raise Unconvertible(str(error)) from None
+        return {"apiVersion": target, "kind": after.kind, **converted}
 
     async def prepare(self, kind: CustomKind, key: str) -> None:
         """Convert what is asked for and not known yet in a version: the object under a key, or all."""

@@ -18,6 +18,7 @@ from konverge.apiserver.crd.serving.strategy import CustomKind
 from konverge.apiserver.kinds.framework.conversion import Conversion
 from konverge.apiserver.registry import Served, Subresource
 from konverge.apiserver.schema import from_structural
+from konverge.apiserver.schema.node import TypeNode
 from konverge.apiserver.strategy import Context, Obj, Strategy
 from konverge.objects.resource import Resource
 
@@ -59,7 +60,9 @@ def serve(definition: Obj, store: Store, call: Caller) -> list[CustomServed]:
         for custom in made:
             shown = partial(_shown, custom.kind, stored)
             custom.served.conversion = _conversion(custom.served.table, custom.kind, shown)
+    typing_of = _types(definition, kinds, {custom.kind.version: custom.served.typing for custom in made})
     for custom in made:
+        custom.served.typing_of = typing_of
         if custom.served.settle is None and stored.mixes:
             custom.served.narrow = stored.narrow
     return made
@@ -87,10 +90,27 @@ def _serve(definition: Obj, version: Obj, kind: CustomKind) -> CustomServed:
     )
     strategy = kind.strategy()
     served.strategy = _closed(resource, strategy) if terminating else strategy
-    served.typing = from_structural(dict(kind.raw), preserve_unknown=bool(spec.get("preserveUnknownFields")))
+    served.typing = _typing(definition, kind)
     served.conversion = None
     served.warning = _warning(definition, version)
     return CustomServed(served, kind, columns(version))
+
+
+def _typing(definition: Obj, kind: CustomKind) -> TypeNode:
+    return from_structural(dict(kind.raw), preserve_unknown=bool(definition["spec"].get("preserveUnknownFields")))
+
+
+def _types(
+    definition: Obj, kinds: dict[str, CustomKind], known: dict[str, TypeNode | None]
+) -> Callable[[str], TypeNode | None]:
+    """The types of all versions; of those that are not served, only once something is owned in them."""
+
+    def typing_of(version: str) -> TypeNode | None:
+        if version in kinds and version not in known:
+            known[version] = _typing(definition, kinds[version])
+        return known.get(version)
+
+    return typing_of
 
 
 def _names(definition: Obj) -> Obj:
@@ -103,6 +123,7 @@ def _convert_by(conversion: WebhookConversion, made: list[CustomServed]) -> None
         served, kind = custom.served, custom.kind
         served.conversion = _conversion(served.table, kind, partial(conversion.shown, kind))
         served.settle = partial(conversion.settle, kind)
+        served.convert = conversion.convert
         served.prepare = partial(conversion.prepare, kind)
         served.is_stale = conversion.is_stale
 
