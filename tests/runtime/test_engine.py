@@ -140,7 +140,7 @@ async def test_a_deleted_object_is_not_an_error(client: Client) -> None:
 async def test_every_reconcile_is_counted_and_has_a_number(client: Client) -> None:
     async def reconcile(ctx: Context[Secret]) -> None:
         scope = logs.scope.get()
-        scopes.append(scope and tuple(scope))
+        scopes.append(scope and (scope.controller, scope.subject, scope.reconcile_id))
         running.append(list(engine.numbers.running))
         await asyncio.sleep(2)
 

@@ -12,7 +12,7 @@ from typing import Generic, TypeAlias, TypeVar
 
 from konverge.cache.informer import Informer
 from konverge.cache.quarantine import Quarantined, Unreadable
-from konverge.cache.record import Key, Record
+from konverge.cache.record import Key, Record, new_key
 from konverge.objects.labels import Selector
 
 T = TypeVar("T")
@@ -36,11 +36,16 @@ class Lister(Generic[T]):
 
     def get(self, name: str, namespace: str = "") -> T | None:
         """The object as the cache has it, or None."""
-        key = Key(namespace, name)
-        if entry := self.informer.quarantine.unread(key):
+        key, informer = new_key((namespace, name)), self.informer
+        if informer.quarantine.entries and (entry := informer.quarantine.unread(key)):
             raise self._unreadable(entry)
-        record = self.informer.get(key)
-        return None if record is None else self._decoded([(key, record)])[0]
+        record = informer.get(key)
+        if record is None:
+            return None
+        try:
+            return self._decode(record.raw)
+        except Exception as error:
+            raise self._unreadable_because(key, error) from error
 
     def list(self, namespace: str | None = None, selector: Selector | None = None) -> Sequence[T]:
         """All objects, or those of a namespace and with matching labels, sorted by name."""
@@ -81,8 +86,11 @@ class Lister(Generic[T]):
                 key = item[0]
                 objects.append(decode(item[1].raw))
         except Exception as error:
-            raise Unreadable(f"{self.informer.spec} {key} cannot be read: {error}") from error
+            raise self._unreadable_because(key, error) from error
         return objects
+
+    def _unreadable_because(self, key: Key, error: Exception) -> Unreadable:
+        return Unreadable(f"{self.informer.spec} {key} cannot be read: {error}")
 
     def _unreadable(self, entry: Quarantined) -> Unreadable:
         return Unreadable(f"{self.informer.spec} {entry}")

@@ -9,6 +9,7 @@ are a third of many objects.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import NamedTuple
 
 import msgspec
@@ -91,7 +92,8 @@ _read_incoming = msgspec.json.Decoder(_IncomingHead).decode
 _MANAGED = b'"managedFields":'
 _MANAGED_SIZE = len(_MANAGED)
 _NOTHING = msgspec.Raw()
-_new_key = tuple.__new__  # what NamedTuple's own constructor calls, without the call
+new_key: Callable[[tuple[str, str]], Key] = partial(tuple.__new__, Key)
+"""What the constructor of a NamedTuple does, without its arguments: for what is called for every object."""
 _COMMA = ord(",")
 
 
@@ -110,7 +112,7 @@ def receiver(field_manager: str = "") -> Callable[[bytes], tuple[Key, Record, Me
             meta.managed_fields = _NOTHING  # the Raw value would keep the whole message alive
         version = meta.resource_version
         record = Record(data, int(version) if version.isdigit() else 0, meta.uid, meta.generation)
-        return _new_key(Key, (meta.namespace, meta.name)), record, meta
+        return new_key((meta.namespace, meta.name)), record, meta
 
     return receive
 

@@ -96,11 +96,13 @@ class _Index:
             values = ()
             quarantine.report(key, record.version, record.uid, self.stage, error)
         else:
-            quarantine.release(key, self.stage)
-        present = self.values.get(key, ())
-        if present == values:
-            return
-        self.drop(key)
+            if quarantine.entries:
+                quarantine.release(key, self.stage)
+        present = self.values.get(key)
+        if present is not None:
+            if present == values:
+                return
+            self.drop(key)
         if values:
             self.values[key] = values
             for value in values:

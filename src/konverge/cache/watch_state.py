@@ -114,9 +114,11 @@ class Watching:
     def add_to_list(self, raw: bytes) -> Change | None:
         """InitApply."""
         key, record, meta = self.receive(raw)
-        self.store.quarantine.release(key, READ)
+        store = self.store
+        if store.quarantine.entries:
+            store.quarantine.release(key, READ)
         if self._list is None:
-            return self.store.apply(key, record, meta, initial=True)
+            return store.apply(key, record, meta, initial=True)
         self._list.add(key, record)
         return None
 

@@ -13,12 +13,14 @@ import logging
 import sys
 from contextvars import ContextVar
 from datetime import UTC, datetime
-from typing import Any, NamedTuple, TextIO
+from typing import Any, TextIO
+
+import msgspec
 
 ROOT = "konverge"
 
 
-class Scope(NamedTuple):
+class Scope(msgspec.Struct, frozen=True, gc=False):
     """The reconcile that a line belongs to."""
 
     controller: str

@@ -13,7 +13,7 @@ import msgspec
 
 from konverge.cache.informer import Informer
 from konverge.cache.lister import Lister
-from konverge.cache.record import Key
+from konverge.cache.record import Key, new_key
 from konverge.client import ApplyPatch, Client, Conflict, Invalid, NotFound
 from konverge.client.options import ApplyOptions
 from konverge.objects.labels import Selector
@@ -116,7 +116,7 @@ class BaseContext:
         yet (those of other clusters and of optional kinds). LookupError in a namespace that was not declared.
         """
         where = self._namespace(kind, namespace)
-        lister = self._caches.covering(kind, Key(where, name))
+        lister = self._caches.covering(kind, new_key((where, name)))
         if lister is not None:
             if self._entry is not None:
                 self._entry.read(kind, where, name)

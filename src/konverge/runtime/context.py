@@ -10,7 +10,7 @@ import msgspec
 
 from konverge.cache.record import Record, receive
 from konverge.client import Client, Conflict, MergePatch, NotFound, merge_between
-from konverge.objects.codec import decoder, from_json, to_dict
+from konverge.objects.codec import decoder, encode_hook, from_json, to_dict
 from konverge.objects.meta import Object
 from konverge.runtime.base_context import BaseContext
 from konverge.runtime.base_context import Caches as Caches
@@ -36,6 +36,7 @@ class _StatusHead(msgspec.Struct):
 
 
 _read_status = msgspec.json.Decoder(_StatusHead).decode
+_encode = msgspec.json.Encoder(enc_hook=encode_hook).encode
 _status_only: dict[type[Any], Any] = {}
 """Class of a status -> a struct with nothing but such a status."""
 
@@ -78,6 +79,8 @@ class Context(BaseContext, Generic[T]):
         self._version = self.obj.metadata.resource_version
         self._read_twice = False
         """Whether `_record` is a later state than the one that `obj` was read from."""
+        self._status_read = _encode(getattr(self.obj, "status", None))
+        """The status as it was read: cheaper to compare with than to read it again."""
         self._saved: dict[str, Any] | None = None
         """The status as it was last saved."""
         self._caches = caches
@@ -160,6 +163,8 @@ class Context(BaseContext, Generic[T]):
         """
         status: Any = getattr(self.obj, "status", None)
         if self._saved is None:
+            if _encode(status) == self._status_read:
+                return False
             as_read = self._status_before()
             if status == as_read:
                 return False

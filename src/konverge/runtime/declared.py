@@ -107,26 +107,29 @@ class DeclaredCaches:
         LookupError when the caches of the kind keep less than this class has, TransientError when only one that is
         not filled yet has objects as the author reads them.
         """
-        if kind not in self._everything:
-            self._everything[kind] = self._of_everything(kind)
-        everything = self._everything[kind]
+        try:
+            everything = self._everything[kind]
+        except KeyError:
+            everything = self._everything[kind] = self._of_everything(kind)
         if everything is not None:
-            namespaces = everything.informer.spec.namespaces
+            informer = everything.informer
+            namespaces = informer.spec.namespaces
             if not namespaces or key.namespace in namespaces:
-                return None if self._unread(everything.informer, key) else everything
+                whole = informer.synced.is_set() and not informer.quarantine.entries  # as good as always
+                return everything if whole or not self._unread(informer, key) else None
         if kind.resource not in self.by_resource:
             return None
         informers = self._readable_live(kind, "get")
         usable = [each for each in informers if each.readable and not self._unread(each, key)]
-        informer = _holding(usable, key)
-        if informer is None and any(each.spec.transform for each in informers) and not self._reads_live(kind, "get"):
+        holding = _holding(usable, key)
+        if holding is None and any(each.spec.transform for each in informers) and not self._reads_live(kind, "get"):
             for each in informers:
                 self._is_filling(each)
             raise LookupError(
                 f"{kind.__name__} {key} is in no cache of this controller, and on the server it is not as the "
                 "transform makes it: widen the selector, or read it with ctx.client"
             )
-        return None if informer is None else self._lister(kind, informer)
+        return None if holding is None else self._lister(kind, holding)
 
     def covering_list(self, kind: type[K], namespace: str, selector: Selector | None) -> Lister[K] | None:
         """A cache that has all objects of a namespace (or of all) that a selector chooses; None when none has.

@@ -166,7 +166,8 @@ class Engine(Generic[T]):
         informer.add_handler(self.writes.router(informer, deliver), self.is_busy)
 
     def _primary_changed(self, change: Change, writer: Request | None) -> None:
-        if change.key in self._retries.failing:
+        failing = self._retries.failing
+        if failing and change.key in failing:
             self._retries.changed(change)
         predicate = self._predicate
         if predicate is None or predicate(change):
@@ -273,7 +274,7 @@ class Engine(Generic[T]):
         queue, task = self.queue, asyncio.current_task()
         for count in itertools.count(1):
             try:
-                item = await queue.get()
+                item = queue.get_nowait() or await queue.get()
             except ShutDown:
                 return
             try:
@@ -345,8 +346,7 @@ class Engine(Generic[T]):
             attribute_to(self.writes, key, entry)
             await self._gone.call(key)
         record = self._primary.get(key)
-        postponed = self._postponed.pop(key, ())
-        if postponed:
+        if self._postponed and (postponed := self._postponed.pop(key, ())):
             entry.reasons = (*postponed, *entry.reasons)
         if record is None:
             entry.gone = True
@@ -357,7 +357,7 @@ class Engine(Generic[T]):
     def context(self, key: Request, record: Record, entry: Entry) -> Context[T]:
         """The context of one reconcile, or of one call of a timer."""
         quarantine = self._primary.quarantine
-        if unread := quarantine.unread(key):
+        if quarantine.entries and (unread := quarantine.unread(key)):
             raise Quarantined(str(unread))  # the cache has an earlier state: it must not be acted on
         try:
             context = Context(
@@ -375,7 +375,8 @@ class Engine(Generic[T]):
         except Exception as error:
             quarantine.report(key, record.version, record.uid, self._unreadable, error)
             raise Quarantined(str(error)) from error
-        quarantine.release(key, self._unreadable)
+        if quarantine.entries:
+            quarantine.release(key, self._unreadable)
         return context
 
     async def caught_up(self, request: Hashable) -> bool:

@@ -16,7 +16,7 @@ from typing import Any
 from konverge import clock
 from konverge.cache.informer import Informer
 from konverge.cache.quarantine import Quarantine
-from konverge.cache.record import Key, Meta, Record
+from konverge.cache.record import Key, Meta, Record, new_key
 from konverge.cache.store import Change, ChangeType
 from konverge.objects.codec import decoder
 from konverge.objects.resource import Resource
@@ -122,7 +122,7 @@ class OwnedMapper:
                 and owner.kind == resource.kind
                 and owner.api_version.rpartition("/")[0] == resource.group
             ):
-                return Request(meta.namespace if resource.namespaced else "", owner.name)
+                return new_key((meta.namespace if resource.namespaced else "", owner.name))
         return None
 
 

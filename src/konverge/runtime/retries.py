@@ -116,7 +116,8 @@ class Retries:
             self._numbers.errors += 1
             self._failed(item, error)
             return
-        self.failing.pop(key, None)  # the row of failures has ended
+        if self.failing:
+            self.failing.pop(key, None)  # the row of failures has ended
         if result.requeue_after > 0:
             results["requeue_after"] += 1
             self._queue.forget(key)

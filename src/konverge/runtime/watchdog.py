@@ -31,7 +31,8 @@ class Watchdog:
 
     def end(self, task: asyncio.Task[object] | None) -> None:
         del self._working[task]
-        self.expired(task)  # it may have ended in spite of the cancellation: the next reconcile has its full time
+        if self._overdue:
+            self.expired(task)  # it may have ended in spite of the cancellation: the next reconcile has its full time
 
     def expired(self, task: asyncio.Task[object] | None) -> str:
         """Why this task was cancelled from here; empty when it was not. If so, the cancellation is taken back."""

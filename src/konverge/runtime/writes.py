@@ -170,7 +170,7 @@ class Writes:
         objects = cached.objects
 
         def route(change: Change) -> None:
-            state = objects.get(change.key)
+            state = objects.get(change.key) if objects else None
             if state is None:
                 deliver(change, None)
             elif state.in_flight:
@@ -184,7 +184,12 @@ class Writes:
     # -------------------------------------------------------------- waiting
 
     def has_written(self, request: Hashable) -> bool:
-        return request in self._versions or request in self._deleted or request in self._unknown
+        # Mostly there is nothing to look for: that is cheaper to see than to hash a key three times.
+        return (
+            (bool(self._versions) and request in self._versions)
+            or (bool(self._deleted) and request in self._deleted)
+            or (bool(self._unknown) and request in self._unknown)
+        )
 
     async def caught_up(self, request: Hashable) -> None:
         """Wait until every cache shows what the last reconcile of this request wrote. It can be cancelled and

@@ -60,7 +60,7 @@ class NoMetrics:
     def retried(self) -> None: ...
 
 
-class Item(msgspec.Struct, Generic[K]):
+class Item(msgspec.Struct, Generic[K], gc=False):
     """A key that was handed to a worker."""
 
     key: K
@@ -79,22 +79,17 @@ class Pending(msgspec.Struct, Generic[K], frozen=True):
     reasons: tuple[object, ...] = ()
 
 
-class _Entry:
+class _Entry(msgspec.Struct, gc=False, eq=False):
     """What is remembered of a waiting or dirty key."""
 
-    __slots__ = ("priority", "reasons", "since")
-
-    def __init__(self, since: float, priority: int, reason: object) -> None:
-        self.since = since
-        self.priority = priority
-        self.reasons: list[object] = [] if reason is None else [reason]
+    since: float
+    priority: int
+    reasons: tuple[object, ...]
 
     def merge(self, priority: int, reason: object) -> bool:
         """The key was added again before its turn: keep the reason; True when its priority rises."""
         if reason is not None and reason not in self.reasons:
-            if len(self.reasons) == MAX_REASONS:
-                self.reasons.pop()
-            self.reasons.append(reason)
+            self.reasons = (*self.reasons[: MAX_REASONS - 1], reason)
         if priority <= self.priority:
             return False
         self.priority = priority
@@ -173,7 +168,7 @@ class WorkQueue(Generic[K]):
         entries = self._dirty if key in self._working else self._entries
         entry = entries.get(key)
         if entry is None:
-            entries[key] = _Entry(self._loop.time(), priority, reason)
+            entries[key] = _Entry(self._loop.time(), priority, () if reason is None else (reason,))
             if entries is self._entries:
                 self._make_ready(key, priority)
         elif entry.merge(priority, reason) and entries is self._entries:
@@ -227,7 +222,12 @@ class WorkQueue(Generic[K]):
         while not self._closing and (self._paused or not self._ready or self._waiters):
             self._spawner = self._loop.create_future()
             await self._spawner
+        self._spawner = None
         return not self._closing
+
+    def get_nowait(self) -> Item[K] | None:
+        """As `get`, without waiting: None when it would have to."""
+        return self._hand_out() if self._entries and not self._paused else None
 
     def take(self) -> Item[K] | None:
         """The next key at once, even while paused; None when no key waits. It must be given back by `done` as well."""
@@ -240,13 +240,13 @@ class WorkQueue(Generic[K]):
         self._working[key] = now
         waited = now - entry.since
         self._metrics.handed_out(waited, len(self._entries))
-        return Item(key, priority, tuple(entry.reasons), waited)
+        return Item(key, priority, entry.reasons, waited)
 
     def done(self, key: K) -> None:
         """The worker has finished the key. If it was added meanwhile, it waits again."""
         began = self._working.pop(key)
         self._metrics.finished(self._loop.time() - began)
-        entry = self._dirty.pop(key, None)
+        entry = self._dirty.pop(key, None) if self._dirty else None
         if entry is not None:
             self._entries[key] = entry
             self._make_ready(key, entry.priority)
@@ -283,7 +283,7 @@ class WorkQueue(Generic[K]):
         """All keys in it: those in work first, then those that wait, then delayed ones by their time."""
         now = self._loop.time()
         working = [Pending(key, "in work", now - began) for key, began in self._working.items()]
-        waiting = [Pending(k, "waiting", now - e.since, tuple(e.reasons)) for k, e in self._entries.items()]
+        waiting = [Pending(k, "waiting", now - e.since, e.reasons) for k, e in self._entries.items()]
         delayed = sorted(self._due.values())
         reasons = ((item.reason,) if item.reason is not None else () for item in delayed)
         return [
@@ -319,7 +319,8 @@ class WorkQueue(Generic[K]):
     def _make_ready(self, key: K, priority: int) -> None:
         self._ready.push(key, priority)
         self._metrics.added(len(self._entries))
-        self._wake_one()
+        if self._waiters or self._spawner is not None:
+            self._wake_one()
 
     async def _wait(self) -> None:
         waiter = self._loop.create_future()

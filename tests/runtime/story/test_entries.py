@@ -72,7 +72,7 @@ def test_requests_after_the_end_and_too_many_ones_are_counted() -> None:
     late = entry()
     late.seconds = 0.0
     assert late.called(write(MAPS, "a"), None) is None
-    assert (noted.left_out, late.left_out, late.calls) == (1, 1, [])
+    assert (noted.left_out, late.left_out, late.calls) == (1, 1, ())
 
 
 def told(*entries: Entry) -> Story:

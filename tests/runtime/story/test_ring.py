@@ -254,14 +254,14 @@ async def test_errors_and_events_are_kept_in_part() -> None:
     assert (made.error, made.error_type, made.place) == ("y" * MAX_TEXT, "KeyError", "app.py:3")
     made.event("Normal", "Done", "z" * (MAX_TEXT + 1), ConfigMap(kind="Other", metadata=ObjectMeta(name="b")))
     made.event("Normal", "Done", "all", ConfigMap(kind="", metadata=ObjectMeta(name="c")))
-    assert made.events == [
+    assert made.events == (
         ("Normal", "Done", "z" * MAX_TEXT, "Other", "b"),
         ("Normal", "Done", "all", "ConfigMap", "c"),
-    ]
+    )
 
 
 async def test_requests_of_a_task_that_a_reconcile_left_are_not_its_story() -> None:
     made = Entry(Key("ns", "a"), (), 0.0, 0.0)
     made.seconds = 0.5
     assert made.called(Call("get", ConfigMap.resource, "ns", "a"), None) is None
-    assert made.calls == []
+    assert made.calls == ()

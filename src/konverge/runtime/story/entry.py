@@ -60,18 +60,19 @@ class CallNote(msgspec.Struct, gc=False):
 
     def answered(self, status: int, answer: bytes, version: str) -> None:
         """`answer` is the object as it is now, or nothing."""
+        self.seconds = clock.monotonic() - self.began
         self.status, self.version = status, version
         if self.before is not None and answer:
             self.after, self.body = answer, b""
-        self._end()
+        self._bound()
 
     def failed(self, error: BaseException) -> None:
         self.status = getattr(error, "code", 0)
         self.error = (str(error) or type(error).__name__)[:MAX_TEXT]
-        self._end()
-
-    def _end(self) -> None:
         self.seconds = clock.monotonic() - self.began
+        self._bound()
+
+    def _bound(self) -> None:
         if self.size > MAX_BYTES:
             self.let_go()
 
@@ -102,10 +103,11 @@ class Entry(msgspec.Struct, gc=False, eq=False):
     place: str = ""
     gone: bool = False
     """The object did not exist any more."""
-    reads: list[tuple[Any, str, str, int]] = []
+    # Tuples, not lists: most reconciles note little, and what is empty is not allocated.
+    reads: tuple[tuple[Any, str, str, int], ...] = ()
     """Kind, namespace, name (or index or selector) and how many objects; -1 for a read of one object by name."""
-    calls: list[CallNote] = []
-    events: list[tuple[str, str, str, str, str]] = []
+    calls: tuple[CallNote, ...] = ()
+    events: tuple[tuple[str, str, str, str, str], ...] = ()
     """Type, reason, message, and kind and name of the object."""
     left_out: int = 0
     """Reads, calls and events that are not kept."""
@@ -115,7 +117,7 @@ class Entry(msgspec.Struct, gc=False, eq=False):
     def read(self, kind: Any, namespace: str, name: str, count: int = -1) -> None:
         """Something was read from the cache."""
         if len(self.reads) < MAX_READS:
-            self.reads.append((kind, namespace, name, count))
+            self.reads += ((kind, namespace, name, count),)
         else:
             self.left_out += 1
 
@@ -139,7 +141,7 @@ class Entry(msgspec.Struct, gc=False, eq=False):
             before,
             clock.monotonic(),
         )
-        self.calls.append(note)
+        self.calls += (note,)
         return note
 
     def _written(self, call: Call) -> Record | None:
@@ -161,7 +163,7 @@ class Entry(msgspec.Struct, gc=False, eq=False):
         """An event was recorded, of the type `kind`."""
         if len(self.events) < MAX_EVENTS:
             of = about.kind or type(about).__name__
-            self.events.append((kind, reason, message[:MAX_TEXT], of, about.metadata.name))
+            self.events += ((kind, reason, message[:MAX_TEXT], of, about.metadata.name),)
         else:
             self.left_out += 1
 

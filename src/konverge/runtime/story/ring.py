@@ -64,20 +64,23 @@ class Ring:
         if entry.measure() * _SHARE > limits.bytes:
             entry.shorten()
         keys, key = self._keys, entry.key
-        kept = keys.pop(key, None)
-        if kept is None:
-            keys[key] = entry
-        else:
-            entries = kept if isinstance(kept, list) else [kept]
-            self._older.append(entries[-1])
-            entries.append(entry)
-            keys[key] = entries
         self.count += 1
         self.size += entry.size
-        if kept is not None:
-            self._bound_key(entries)
-        while (self.count > limits.reconciles or self.size > limits.bytes) and self.count > 1:
+        if key in keys:
+            self._keep_again(entry)
+        else:
+            keys[key] = entry
+        while self.count > limits.reconciles or (self.size > limits.bytes and self.count > 1):
             self._drop_next()
+
+    def _keep_again(self, entry: Entry) -> None:
+        """Another reconcile of a key."""
+        kept = self._keys.pop(entry.key)
+        entries = kept if isinstance(kept, list) else [kept]
+        self._older.append(entries[-1])
+        entries.append(entry)
+        self._keys[entry.key] = entries
+        self._bound_key(entries)
 
     def _bound_key(self, entries: list[Entry]) -> None:
         """One key has no more than its share."""
