@@ -17,7 +17,7 @@ from konverge.runtime.base_context import Caches as Caches
 from konverge.runtime.base_context import Recorder as Recorder
 from konverge.runtime.reasons import Reason
 from konverge.runtime.result import Request
-from konverge.runtime.status_merge import Keys, changes_on, keys_of
+from konverge.runtime.status_merge import Keys, Unkept, changes_on, keys_of
 from konverge.runtime.story.entry import Entry
 
 if TYPE_CHECKING:
@@ -67,8 +67,9 @@ class Context(BaseContext, Generic[T]):
         reasons: tuple[Reason, ...],
         log: logging.Logger,
         entry: Entry | None = None,
+        unkept: Unkept | None = None,
     ) -> None:
-        """`entry` notes what is read and reported."""
+        """`entry` notes what is read and reported; `unkept` lasts from one reconcile to the next."""
         self.request = request
         self.client = client
         self.reasons = reasons
@@ -87,6 +88,7 @@ class Context(BaseContext, Generic[T]):
         self._recorder = recorder
         self._manager = manager
         self._entry = entry
+        self._unkept = Unkept() if unkept is None else unkept
 
     @property
     def deleting(self) -> bool:
@@ -158,8 +160,9 @@ class Context(BaseContext, Generic[T]):
 
         What other writers changed stays: conditions are merged by type, other lists with keys (`ListType("map", …)`)
         by theirs. The write is guarded by the version that was read; when the object has changed since, its status is
-        read again and our changes are made on that. The status of an object that was deleted, or replaced by another
-        of the same name, needs no writing: that is not a failure.
+        read again and our changes are made on that. Changes that the server does not keep, because the definition in
+        the cluster is an earlier one, are sent once an hour. The status of an object that was deleted, or replaced by
+        another of the same name, needs no writing: that is not a failure.
         """
         status: Any = getattr(self.obj, "status", None)
         if self._saved is None:
@@ -186,8 +189,9 @@ class Context(BaseContext, Generic[T]):
         while True:
             attempt += 1
             changes = changes_on(before, wanted, _read_status(self._record.raw).status or {}, keys)
-            if not changes:
+            if not changes or self._unkept.knows(self.request, self._version, changes):
                 return False
+            sent_on = self._version
             try:
                 await self._patch(
                     MergePatch({"metadata": {"resourceVersion": self._version}, "status": changes}), "status"
@@ -198,7 +202,10 @@ class Context(BaseContext, Generic[T]):
                 if not await self._read_again():
                     return False
             else:
-                return True
+                if self._version != sent_on:
+                    return True
+                self._unkept.add(self.request, sent_on, changes)
+                return False
 
     async def _read_again(self) -> bool:
         """Take the present state as the one to write on; False when this object is gone."""

@@ -34,6 +34,7 @@ from konverge.runtime.reconciled import Observer, Reconciled
 from konverge.runtime.result import DONE, Quarantined, Request, Result, TransientError
 from konverge.runtime.retries import Retries
 from konverge.runtime.sources import listen
+from konverge.runtime.status_merge import Unkept
 from konverge.runtime.steps import reconcile_function
 from konverge.runtime.story.entry import Entry
 from konverge.runtime.story.story import Story
@@ -130,6 +131,7 @@ class Engine(Generic[T]):
         self._count = 0
         self._postponed: dict[Request, tuple[Reason, ...]] = {}
         """Key -> its reasons, for keys that were postponed."""
+        self._unkept = Unkept()
         self._unreadable = f"cannot be read as {controller.kind.__name__} by {controller.name}"
         self._predicate = predicate_of(controller.name, controller.kind, controller.when, self._primary)
         self._mappers: list[WatchMapper] = []
@@ -350,6 +352,7 @@ class Engine(Generic[T]):
             entry.reasons = (*postponed, *entry.reasons)
         if record is None:
             entry.gone = True
+            self._unkept.forget(key)
             return None  # the object is gone: nothing to do, and no error
         attribute_to(self.writes, key, entry)
         return await self._reconcile(self.context(key, record, entry))
@@ -371,6 +374,7 @@ class Engine(Generic[T]):
                 reasons=entry.reasons,  # type: ignore[arg-type]
                 log=_log,
                 entry=entry,
+                unkept=self._unkept,
             )
         except Exception as error:
             quarantine.report(key, record.version, record.uid, self._unreadable, error)

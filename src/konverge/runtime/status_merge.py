@@ -15,6 +15,9 @@ from typing import Any
 
 from msgspec import inspect
 
+from konverge import clock
+from konverge.runtime.result import Request
+
 Json = dict[str, Any]
 Keys = tuple[str, ...]
 
@@ -88,6 +91,35 @@ def _by_keys(entries: Iterable[Any], keys: Keys) -> dict[tuple[Any, ...], Json] 
 
 def _is_condition(entry: Any) -> bool:
     return isinstance(entry, dict) and isinstance(entry.get("type"), str) and isinstance(entry.get("status"), str)
+
+
+# ------------------------------------------------------------------ what the server does not keep
+
+SENT_AGAIN_AFTER = 3600.0
+"""Seconds. A newer definition may have been installed since, which changes nothing of the object itself."""
+
+
+class Unkept:
+    """Changes that the server answered with the object as it was: the definition in the cluster is an earlier one.
+
+    Without this, every reconcile would find the same difference, and send it again.
+    """
+
+    def __init__(self) -> None:
+        self._sent: dict[Request, tuple[str, Json, float]] = {}
+
+    def knows(self, request: Request, version: str, changes: Json) -> bool:
+        """Whether these changes of the object at this version were sent for nothing, not long ago."""
+        if request not in self._sent:
+            return False
+        *sent, at = self._sent[request]
+        return sent == [version, changes] and clock.monotonic() < at + SENT_AGAIN_AFTER
+
+    def add(self, request: Request, version: str, changes: Json) -> None:
+        self._sent[request] = (version, changes, clock.monotonic())
+
+    def forget(self, request: Request) -> None:
+        self._sent.pop(request, None)
 
 
 # ------------------------------------------------------------------ keys of a class
