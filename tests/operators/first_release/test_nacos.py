@@ -100,3 +100,6 @@ async def test_the_way_back_loses_the_fields_of_now_and_restarts_nothing() -> No
             assert rolled == {"nacos-single"}, "its priority class was lost; the standard of its pods was not"
             template = (await upgrade.client.get(StatefulSet, "nacos-single", SPACE)).spec.template
             assert template.metadata.annotations["nacos.io/pod-security"] == "Restricted"
+            upgrade.writes()
+            await upgrade.rest()
+            assert upgrade.writes() == []

@@ -30,7 +30,7 @@ from tests.operators.wukong.test_killed import Mortal
 
 pytestmark = [pytest.mark.virtual, pytest.mark.limit(120)]
 CASES = [
-    *(pytest.param("nacos", which, marks=pytest.mark.spec("N-48")) for which in (HELM, NEW)),
+    *(pytest.param("nacos", which, marks=pytest.mark.spec("N-48")) for which in (OLD, HELM, NEW)),
     *(pytest.param("wukong", which, marks=pytest.mark.spec("W-27")) for which in (OLD, NEW)),
     *(pytest.param("webapp", which, marks=pytest.mark.spec("A-13")) for which in (OLD, NEW)),
 ]
