@@ -8,7 +8,7 @@ import pytest
 
 from konverge.operators.nacos.content.api import ContentApi, Tokens
 from konverge.operators.nacos.server import LEADING_GROUP
-from tests.operators.nacos.content.contract import check_namespaces_and_configs, check_users
+from tests.operators.nacos.content.contract import check_configs
 from tests.real.clients import programs
 from tests.real.nacos import RealCluster, real_cluster
 
@@ -34,8 +34,7 @@ async def test_a_standalone_server_is_healthy_and_holds_content(nacos: Path, tmp
             tokens=Tokens(),
             timeout=30.0,
         )
-        await check_namespaces_and_configs(api)
-        await check_users(api)
+        await check_configs(api)  # the jars on Maven Central lack the console, which has namespaces and users
 
 
 async def test_three_servers_lose_and_find_each_other(nacos: Path, tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ async def check_namespaces_and_configs(api: ContentApi) -> None:
     space = (await api.namespaces())["dev"]
     assert (space.namespace_show_name, space.namespace_desc) == ("Staging", "of all")
     for namespace in (PUBLIC, "dev"):
-        await _check_config(api, ConfigKey(namespace, "DEFAULT_GROUP", "app.yaml"))
+        await check_configs(api, namespace)
     key = ConfigKey("dev", "DEFAULT_GROUP", "app.yaml")
     await api.publish(key, "kept", "text", "")
     assert (await api.namespaces())["dev"].config_count == 1
@@ -28,7 +28,8 @@ async def check_namespaces_and_configs(api: ContentApi) -> None:
     assert set(await api.namespaces()) == {PUBLIC}
 
 
-async def _check_config(api: ContentApi, key: ConfigKey) -> None:
+async def check_configs(api: ContentApi, namespace: str = PUBLIC) -> None:
+    key = ConfigKey(namespace, "DEFAULT_GROUP", "app.yaml")
     assert await api.config(key) is None
     for content, type in (("a: 1", "yaml"), (ODD, "text")):
         await api.publish(key, content, type, "for all")
