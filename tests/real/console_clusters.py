@@ -78,14 +78,16 @@ async def _broken(office: Office, causes: list[str]) -> None:
 
 
 @asynccontextmanager
-async def busy() -> AsyncIterator[tuple[Office, str]]:
-    """A cluster in which an operator has had work, with two samples of its load."""
+async def busy(rounds: int = 1, every: float = 0.0) -> AsyncIterator[tuple[Office, str]]:
+    """A cluster in which an operator has had work, with a sample of its load before and after each round of it."""
     async with Cluster(nodes=1) as cluster, RunOperator(cluster)(controllers) as manager:
         load = Load(load_of(cluster.server, lambda: (manager, cluster.manager), list))
         async with load.sampling(), storied(cluster, load=load) as (office, url):
             await load.take()
-            for number in range(10):
-                meta = ObjectMeta(name=f"w{number}", namespace="default")
-                await cluster.client.create(WebApp(metadata=meta, spec=WebAppSpec(image="nginx")))
-            await load.take()
+            for turn in range(rounds):
+                for number in range(10 + turn % 7 * 5):
+                    meta = ObjectMeta(name=f"w{turn}-{number}", namespace="default")
+                    await cluster.client.create(WebApp(metadata=meta, spec=WebAppSpec(image="nginx")))
+                await load.take()
+                await asyncio.sleep(every)
             yield office, url

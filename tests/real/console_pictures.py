@@ -57,7 +57,7 @@ async def healthy(folder: Path, profile: Path) -> None:
 
 
 async def loaded(folder: Path, profile: Path) -> None:
-    async with busy() as (office, url), a_browser(profile) as browser:
+    async with busy(24, every=1.0) as (office, url), a_browser(profile) as browser:
         page = await signed_in(browser, url, office.server.token)
         await visit(page, "#/load", "document.querySelectorAll('.load canvas').length === 3")
         await take(page, folder / "load.webp")
