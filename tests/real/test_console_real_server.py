@@ -269,6 +269,6 @@ async def test_the_requests_of_a_real_api_server_are_plotted(space: Tool, tmp_pa
         await visit(page, "#/load", shows("cannot be seen from here"))
         rows = "[...document.querySelectorAll('.load tbody th')].map((cell) => cell.innerText)"
         await page.until(f"{rows}.includes('get') && {rows}.includes('update')")
-        assert await page.run("document.querySelectorAll('.load canvas').length") == 1
+        await page.until("document.querySelectorAll('.load canvas').length === 1")
         assert await violations(page) == []
         assert console_errors(browser) == []
