@@ -64,11 +64,11 @@ class Server(Client):
         return raw(self.live)
 
 
-def context(server: Server) -> Context[PodDisruptionBudget]:
+def context(server: Server, read: PodDisruptionBudget | None = None) -> Context[PodDisruptionBudget]:
     return Context(
         Request("shop", "p"),
         PodDisruptionBudget,
-        record(budget(5)),
+        record(read or budget(5)),
         client=server,
         caches=Caches(),
         recorder=Events(),
@@ -135,3 +135,12 @@ async def test_a_missing_subresource_is_an_error() -> None:
     ctx.obj.status.current_healthy = 3
     with pytest.raises(NotFound):
         await ctx.save_status()
+
+
+async def test_a_status_in_another_order_is_the_same() -> None:
+    server, read = Server(), budget(5)
+    read.status.disrupted_pods = {"a": "2026-01-01T00:00:00Z", "b": "2026-01-02T00:00:00Z"}
+    ctx = context(server, read)
+    ctx.obj.status.disrupted_pods = dict(reversed(ctx.obj.status.disrupted_pods.items()))
+    assert await ctx.save_status() is False
+    assert server.bodies == []

@@ -54,3 +54,9 @@ def test_a_list_with_entries_that_cannot_be_told_apart_is_written_as_wanted(
 ) -> None:
     changes = changes_on({"l": before}, {"l": wanted}, {"l": now}, {"l": ("type",)})
     assert changes == {"l": wanted}
+
+
+def test_an_entry_that_another_writer_made_too_has_our_fields_and_keeps_its_others() -> None:
+    now = [{"type": "A", "status": "False", "theirs": 1}]
+    changes = changes_on({"l": []}, {"l": ONCE}, {"l": now}, {"l": ("type",)})
+    assert changes == {"l": [{"type": "A", "status": "True", "theirs": 1}]}

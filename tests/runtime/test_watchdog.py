@@ -162,3 +162,18 @@ async def test_there_is_one_timer_however_many_reconciles_there_are(monkeypatch:
     monkeypatch.undo()
     watchdog.stop()
     assert times == [10]
+
+
+async def test_only_a_task_that_is_at_a_reconcile_is_cancelled_and_for_the_first_reason() -> None:
+    watchdog = Watchdog(10)
+    task = asyncio.create_task(asyncio.sleep(1, "slept"))
+    watchdog.cancel(task, "it is at none")
+    assert await task == "slept"
+    work = Work()
+    worker = asyncio.create_task(work("a", 0, 60))
+    await asyncio.sleep(1)
+    work.watchdog.cancel(worker, "first")
+    work.watchdog.cancel(worker, "second")
+    assert worker.cancelling() == 1
+    await worker
+    assert work.outcomes == {"a": ("overdue", 2)}

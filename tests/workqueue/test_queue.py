@@ -217,3 +217,32 @@ async def test_what_is_in_a_queue_is_shown_with_its_time() -> None:
         Pending("late", "delayed", 8.0, ("in 9 s",)),
         Pending("never", "delayed", 59.0, ("in 60 s",)),
     ]
+
+
+@virtual
+@pytest.mark.spec("R-13")
+async def test_the_oldest_key_is_the_one_that_has_waited_longest() -> None:
+    queue: WorkQueue[str] = WorkQueue()
+    assert queue.oldest == 0
+    queue.add("a")
+    await asyncio.sleep(3)
+    queue.add("b")
+    await asyncio.sleep(1)
+    assert queue.oldest == 4
+    await queue.get()
+    assert queue.oldest == 1
+
+
+@virtual
+@pytest.mark.spec("R-13")
+async def test_a_key_is_taken_without_waiting_where_one_waits_and_the_queue_is_not_paused() -> None:
+    queue: WorkQueue[str] = WorkQueue()
+    assert queue.get_nowait() is None
+    queue.add("a")
+    queue.pause()
+    assert queue.get_nowait() is None
+    queue.resume()
+    item = queue.get_nowait()
+    assert item is not None
+    assert item.key == "a"
+    assert queue.get_nowait() is None
