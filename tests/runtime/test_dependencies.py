@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+from typing import Any
 
 import pytest
 
@@ -107,3 +108,25 @@ def test_dependencies_that_can_be_met_are_accepted() -> None:
     for wrong in ("udp://db:53", "mine", "absent"):
         with pytest.raises(dependencies.DependencyError, match="mine depends on"):
             dependencies.check_names("mine", [*addresses, "other", wrong], {"mine", "other"})
+
+
+@pytest.mark.spec("R-26")
+async def test_the_connection_that_was_tried_is_closed_before_the_controller_starts(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    opened: list[asyncio.StreamWriter] = []
+    connect = asyncio.open_connection
+
+    async def noted(*args: Any) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        reader, writer = await connect(*args)
+        opened.append(writer)
+        return reader, writer
+
+    async def answer(request: Request) -> Response:
+        return Response(200)
+
+    monkeypatch.setattr(asyncio, "open_connection", noted)
+    async with Server(answer) as other:
+        await other.start("127.0.0.1", 0)
+        await dependencies.wait_for(f"tcp://127.0.0.1:{other.port}", lambda name: False)
+        assert [writer.get_extra_info("socket").fileno() for writer in opened] == [-1]

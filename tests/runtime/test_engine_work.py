@@ -26,7 +26,7 @@ from konverge.runtime import (
     TerminalError,
     Watches,
 )
-from konverge.runtime.engine import KEYS_PER_TURN, reference, running_engines
+from konverge.runtime.engine import KEYS_PER_TURN, LOW, reference, running_engines
 from tests.runtime.objects import SPACE, config_map, secret
 
 pytestmark = [pytest.mark.virtual, pytest.mark.spec("R-03")]
@@ -255,6 +255,29 @@ async def test_the_reasons_of_a_postponed_key_are_not_those_of_its_successor(cli
         await asyncio.sleep(1)
         await engine.step()
     assert reasons == [["Secret default/a added"]]
+
+
+@pytest.mark.spec("R-12", "R-16")
+async def test_a_postponed_key_comes_back_with_the_priority_that_it_had(client: Client) -> None:
+    """Whole caches of keys may be postponed; what changes meanwhile is not to wait behind them."""
+    for name in "ab":
+        await client.create(secret(name))
+    async with Manager(client, paused=["secret"]).add(Controller(Secret, nothing)).running() as manager:
+        queue = manager.engines["secret"].queue
+        await asyncio.sleep(1)
+        await client.create(secret("c"))
+        await asyncio.sleep(1)
+        taken = [queue.take() for _ in "abc"]
+        postponed = [item for item in taken if item is not None]
+        assert [(item.key.name, item.priority) for item in postponed] == [("c", 0), ("a", LOW), ("b", LOW)]
+        for item in reversed(postponed):
+            manager.engines["secret"]._postpone(item)
+            queue.done(item.key)
+        await asyncio.sleep(0.9)
+        assert queue.take() is None
+        await asyncio.sleep(0.2)
+        again = [queue.take() for _ in "abc"]
+        assert [(item.key.name, item.priority) for item in again if item] == [("c", 0), ("b", LOW), ("a", LOW)]
 
 
 # ------------------------------------------------------------------ reports

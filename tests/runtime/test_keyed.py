@@ -13,8 +13,9 @@ import pytest
 from konverge.client import Client, MergePatch
 from konverge.objects.kinds.core_v1 import ConfigMap, Node, Secret
 from konverge.objects.meta import ObjectMeta
-from konverge.runtime import Caches, Context, Controller, Manager, Reconciler, Result, Settings, Source
+from konverge.runtime import Caches, Context, Controller, Manager, Reconciler, Request, Result, Settings, Source
 from konverge.runtime.key_context import KeyContext
+from konverge.runtime.keys import check_key_type
 from konverge.runtime.manager import LeaderElection
 from konverge.runtime.relations import Use, Watches
 from tests.runtime.objects import SPACE, config_map, secret
@@ -238,3 +239,36 @@ async def test_a_key_with_a_list_is_no_request(client: Client) -> None:
     async with manager.running():
         await asyncio.sleep(1)
         assert "use tuples in place of lists" in manager.health.remarks["quarantine"]()
+
+
+def test_keys_are_compared_by_value_and_cannot_change() -> None:
+    class Frozen(msgspec.Struct, frozen=True):
+        name: str
+
+    class ByIdentity(msgspec.Struct, frozen=True, eq=False):
+        name: str
+
+    class Changing(msgspec.Struct):
+        name: str
+
+    @dataclass(frozen=True, eq=False)
+    class SameOnly:
+        name: str
+
+    @dataclass
+    class Open:
+        name: str
+
+    class Named(NamedTuple):
+        name: str
+
+    for good in (Request, Frozen, Tenant, Pair, Place, Named):
+        check_key_type(good, "mine")
+    for bad in (ByIdentity, Changing, SameOnly, Open, tuple, str):
+        with pytest.raises(TypeError, match=f"key={bad.__name__} of the controller mine can be changed"):
+            check_key_type(bad, "mine")
+    not_a_class: Any = tuple[str, ...]
+    with pytest.raises(TypeError, match="`class tuple\\("):
+        check_key_type(not_a_class, "mine")
+    with pytest.raises(TypeError, match=r"key=7 of .* `class MyKey\("):
+        check_key_type(7, "mine")  # type: ignore[arg-type]

@@ -7,16 +7,20 @@ import itertools
 
 import pytest
 
-from konverge.client import Client
+from konverge.client import Client, NotConnected
+from konverge.client.call import Call
 from konverge.client.errors import ConfigError
-from konverge.objects.kinds.core_v1 import ConfigMap, Secret
+from konverge.objects.kinds.core_v1 import ConfigMap, Event, Secret
+from konverge.objects.meta import ObjectMeta
 from konverge.observe.exposition import render
-from konverge.runtime import Context, Controller, Use, Watches
+from konverge.runtime import Context, Controller, Request, Use, Watches
 from konverge.runtime.clusters import Connection, FixedClusters, Unusable
 from konverge.runtime.clusters import fleet as loaded
 from konverge.runtime.clusters.member import Member
+from konverge.wire.message import Stream
 from tests.runtime.clusters.places import Copying, Driven, Place, places
 from tests.runtime.clusters.test_fleet import SELECTED, controller, manager
+from tests.runtime.objects import SPACE
 from tests.runtime.test_engine import settle
 
 pytestmark = [pytest.mark.virtual, pytest.mark.spec("R-84")]
@@ -287,3 +291,70 @@ async def test_a_cluster_that_worked_for_long_is_tried_again_soon(monkeypatch: p
             await settle(630)
         waits = [round(later - earlier, 3) for earlier, later in itertools.pairwise(attempts)]
         assert waits == [1.0, 2.0, 4.0, 601.0, 2.0]
+
+
+async def test_a_cluster_that_cannot_be_connected_is_no_member() -> None:
+    def connect() -> Client:
+        raise ConfigError("no such plugin")
+
+    seen: list[list[str]] = []
+
+    async def reconcile(ctx: Context[Secret]) -> None:
+        seen.append(list(ctx.clusters))
+
+    async with places("home", "a") as [home, a]:
+        await home.create("x")
+        provider = Driven()
+        provider.say(a, b=Connection(connect, 1))
+        declared = Controller(
+            Secret, reconcile, watches=[Watches(ConfigMap, requests=lambda _: [], clusters="others")], **SELECTED
+        )
+        async with manager(home.client, provider, declared).running() as running:
+            await settle()
+            assert running.fleet is not None
+            assert list(running.fleet.members) == ["a"]
+            assert running.health.remarks["clusters"]() == "b is away: no such plugin"
+    assert seen[-1] == ["", "a"]
+
+
+async def test_of_several_errors_of_a_cluster_the_same_is_always_named() -> None:
+    async with places("home", "a") as [home, a]:
+
+        async def refused(call: Call) -> Stream:
+            assert call.resource is not None
+            raise NotConnected(f"no {call.resource.plural} here")
+
+        a.cut.stream = refused  # type: ignore[method-assign]
+        provider = Driven()
+        provider.say(a)
+        async with manager(home.client, provider, controller(Copying(), "others")).running() as running:
+            await settle()
+            assert running.health.remarks["clusters"]() == "a is away: no configmaps here"
+
+
+async def test_an_object_that_cannot_be_read_is_reported_in_its_own_cluster() -> None:
+    async def reconcile(ctx: Context[Secret]) -> None: ...
+
+    def requests(obj: ConfigMap) -> list[Request]:
+        if obj.metadata.name == "bad":
+            raise RuntimeError("not this one")
+        return []
+
+    declared = Controller(
+        Secret, reconcile, watches=[Watches(ConfigMap, requests=requests)], clusters="others", **SELECTED
+    )
+    async with places("home", "a") as [home, a]:
+        provider = Driven()
+        provider.say(a)
+        async with manager(home.client, provider, declared).running():
+            await settle()
+            bad = await a.client.create(ConfigMap(metadata=ObjectMeta(name="bad", namespace=SPACE)))
+            await settle()
+        events = (await a.client.list(Event, SPACE)).items
+        assert (await home.client.list(Event, SPACE)).items == []
+    (event,) = events
+    about = event.involved_object
+    assert (event.type, event.reason) == ("Warning", "ObjectQuarantined")
+    assert (about.kind, about.name, about.uid) == ("ConfigMap", "bad", bad.metadata.uid)
+    assert about.resource_version == bad.metadata.resource_version
+    assert event.message == "cannot be mapped to requests of secret@a: not this one"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 import pytest
@@ -181,6 +181,69 @@ def test_only_lists_and_watches_of_our_kinds_in_all_namespaces_ask_for_the_share
     assert query("list", namespace="default") == {}
     share.works = False
     assert query("list") == {}
+
+
+class _Answering:
+    """A caller that says what it was asked for; the share may change while it answers."""
+
+    near = True
+
+    def __init__(self, meanwhile: Callable[[], None] = lambda: None) -> None:
+        self.asked: list[tuple[str, dict[str, str]]] = []
+        self.closed = 0
+        self._meanwhile = meanwhile
+
+    async def call(self, call: Call) -> Any:
+        self.asked.append((call.verb, call.query))
+        self._meanwhile()
+        return self
+
+    stream = call
+
+    async def aclose(self) -> None:
+        self.closed += 1
+
+
+def selecting(answering: _Answering, share: SelectedShare) -> Any:
+    inner = Client.__new__(Client)
+    inner._use_caller(answering, mapper=None)  # type: ignore[arg-type]
+    return share.client(inner).caller
+
+
+async def test_the_selector_is_added_to_what_is_asked_for() -> None:
+    share = SelectedShare()
+    share.works, share.resources, share.selector = True, frozenset({Secret.resource}), "ours"
+    answering = _Answering()
+    caller = selecting(answering, share)
+    assert caller.near is True
+    asked: list[tuple[str, dict[str, str]]] = []
+    for verb, send in (("list", caller.call), ("watch", caller.stream)):
+        assert await send(Call(verb, Secret.resource, query={"limit": "5"})) is answering
+        assert await send(Call(verb, ConfigMap.resource, query={"limit": "5"})) is answering
+        asked += [(verb, {"limit": "5", "shardSelector": "ours"}), (verb, {"limit": "5"})]
+    assert answering.asked == asked
+    assert answering.closed == 0
+    answering.near = False
+    assert caller.near is False
+
+
+async def test_a_watch_of_an_earlier_share_is_closed() -> None:
+    share = SelectedShare()
+    share.works, share.resources = True, frozenset({Secret.resource})
+
+    def change() -> None:
+        share.selector += " "
+
+    answering = _Answering(change)
+    caller = selecting(answering, share)
+    with pytest.raises(ConnectionLost, match="our share has changed"):
+        await caller.call(Call("list", Secret.resource))
+    assert answering.closed == 0
+    with pytest.raises(ConnectionLost, match="our share has changed"):
+        await caller.stream(Call("watch", Secret.resource))
+    assert answering.closed == 1
+    assert await caller.stream(Call("watch", ConfigMap.resource)) is answering, "not of our share at all"
+    assert answering.closed == 1
 
 
 async def test_an_object_that_moves_to_another_share_is_not_gone(place: ApiServer) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from types import SimpleNamespace
 from typing import Any
 
 import msgspec
@@ -161,3 +162,69 @@ async def test_who_leaves_waits_no_longer_than_the_limit(alone: Alone) -> None:
     begun = clock.elapsed()
     await alone.replica.leave(5)
     assert clock.elapsed() - begun == pytest.approx(5)
+
+
+async def test_the_first_of_the_group_is_elected_and_has_a_valid_lease(alone: Alone) -> None:
+    replica = alone.replica
+    assert not replica.is_first
+    alone.join()
+    assert not replica.is_first, "it is a member like others"
+    replica.elector = SimpleNamespace(is_leader=True)  # type: ignore[assignment]
+    assert replica.is_first
+    await asyncio.sleep(replica.sharding.timing.lease_duration)
+    assert not replica.is_first, "its Lease ran out: others may have its keys"
+    alone.join()
+    assert replica.is_first
+    replica.elector = SimpleNamespace(is_leader=False)  # type: ignore[assignment]
+    assert not replica.is_first
+
+
+class _Shown:
+    """The cache of the group, as far as a replica looks for its own Lease."""
+
+    def __init__(self, own: str) -> None:
+        self.own = Key("shop", own)
+        self.version = 0
+        self.restarted: list[tuple[float, str]] = []
+
+    def get(self, key: Key) -> Any:
+        assert key == self.own
+        return SimpleNamespace(version=self.version) if self.version else None
+
+    def restart_watch(self, namespace: str) -> None:
+        self.restarted.append((clock.elapsed(), namespace))
+
+
+async def test_a_watch_that_does_not_show_our_renewals_is_restarted_after_the_deadline(alone: Alone) -> None:
+    replica, shown = alone.replica, _Shown(alone.me.name)
+    replica._informer = shown  # type: ignore[assignment]
+    deadline = replica.sharding.timing.renew_deadline
+    await asyncio.sleep(3 * deadline)
+    replica._check_watch()
+    replica._lease = {"metadata": {"resourceVersion": "7"}}
+    await asyncio.sleep(deadline)
+    replica._check_watch()
+    assert shown.restarted == [], "nothing was written before, and it has as long as a renewal"
+    await asyncio.sleep(0.5)
+    replica._check_watch()
+    began = clock.elapsed()
+    assert shown.restarted == [(began, "shop")]
+    await asyncio.sleep(deadline)
+    replica._check_watch()
+    assert len(shown.restarted) == 1, "the next watch has as long"
+    await asyncio.sleep(0.5)
+    shown.version = 6
+    replica._check_watch()
+    assert len(shown.restarted) == 2, "an earlier renewal is not the one that we wrote"
+    for version in (7, 8):
+        shown.version = version
+        await asyncio.sleep(deadline + 1)
+        replica._check_watch()
+        assert len(shown.restarted) == 2
+    shown.version = 6
+    await asyncio.sleep(deadline)
+    replica._check_watch()
+    assert len(shown.restarted) == 2, "counted from when it was shown last"
+    await asyncio.sleep(0.5)
+    replica._check_watch()
+    assert len(shown.restarted) == 3

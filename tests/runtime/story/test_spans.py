@@ -153,6 +153,23 @@ async def test_requests_outside_of_a_span_have_none(client: Client) -> None:
     assert (traced.caller.near, traced.server) == (client.caller.near, client.server)
 
 
+async def test_a_watch_is_passed_on_as_it_is(client: Client) -> None:
+    from konverge.runtime.story.spans import Spans
+
+    exporter = memory.InMemorySpanExporter()
+    provider = sdk.TracerProvider()
+    provider.add_span_processor(export.SimpleSpanProcessor(exporter))
+    traced = Spans(provider).client(client)
+    await client.create(config_map("a"))
+    query = {"watch": "true", "fieldSelector": "metadata.name=a"}
+    with provider.get_tracer("test").start_as_current_span("outer"):
+        stream = await traced.caller.stream(Call("watch", ConfigMap.resource, SPACE, query=query))
+        first = await anext(aiter(stream))
+        await stream.aclose()
+    assert (stream.status, b'"name":"a"' in first) == (200, True)
+    assert [span.name for span in exporter.get_finished_spans()] == ["outer"], "it would last for minutes"
+
+
 def test_without_tracing_nothing_of_it_is_imported() -> None:
     code = "import sys, konverge.runtime.lifecycle; print([m for m in sys.modules if 'opentelemetry' in m])"
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True)
