@@ -12,7 +12,8 @@ from msgspec import Meta
 from konverge.objects import Quantity, Rule
 
 if TYPE_CHECKING:
-    from konverge.operators.nacos.spec import NacosSpec, Volume
+    from konverge.operators.nacos.spec import NacosSpec
+    from konverge.operators.nacos.spec.storage import Volume
 
 NOTHING = Quantity(0)
 _NO_SIZE = "a volume needs a size above 0, such as 10Gi"

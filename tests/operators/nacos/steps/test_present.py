@@ -21,7 +21,8 @@ from konverge.objects.kinds.core_v1 import (
 )
 from konverge.operators.nacos.children.config import base_properties, final_config_map
 from konverge.operators.nacos.resource import Applied
-from konverge.operators.nacos.spec import CredentialsRef, Database, Postgres
+from konverge.operators.nacos.spec.references import CredentialsRef
+from konverge.operators.nacos.spec.storage import Database, Postgres
 from konverge.operators.nacos.steps.present import Present, applied, present_database, read, read_present
 from tests.operators.nacos.steps.bench import Bench
 from tests.operators.nacos.world import EMBEDDED, MYSQL, POSTGRES, STANDALONE

@@ -17,7 +17,7 @@ import msgspec
 from konverge.objects import times
 from konverge.objects.kinds.core_v1 import Secret
 from konverge.operators.nacos.database import WRONG_INPUT, DatabaseError, Target
-from konverge.operators.nacos.spec import AdminRef
+from konverge.operators.nacos.spec.references import AdminRef
 from konverge.operators.nacos.steps.outcome import CONTINUE, PARAMETER, SYSTEM, Outcome, StepError, failed
 from konverge.operators.nacos.steps.secrets import optional_value, postgres_target, read_secret, value_of
 from konverge.operators.nacos.steps.state import ReconcileState

@@ -33,7 +33,7 @@ from konverge.operators.nacos.children.services import (
     wants_monitor,
 )
 from konverge.operators.nacos.children.stateful_set import disruption_budget, stateful_set, wants_budget
-from konverge.operators.nacos.spec import ConfigMapRef
+from konverge.operators.nacos.spec.references import ConfigMapRef
 from konverge.operators.nacos.steps.mysql import check_mysql, ensure_mysql_job
 from konverge.operators.nacos.steps.outcome import CONTINUE, PARAMETER, SYSTEM, Outcome, StepError, wait
 from konverge.operators.nacos.steps.ownership import NOT_OWNED

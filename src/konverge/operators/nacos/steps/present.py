@@ -19,7 +19,8 @@ from konverge.operators.nacos.children.environment import SERVER_VARIABLES
 from konverge.operators.nacos.children.stateful_set import storage_of
 from konverge.operators.nacos.desired import Desired
 from konverge.operators.nacos.resource import Applied
-from konverge.operators.nacos.spec import CredentialsRef, Database, Postgres, PostgresTls, SecretKeyRef
+from konverge.operators.nacos.spec.references import CredentialsRef, SecretKeyRef
+from konverge.operators.nacos.spec.storage import Database, Postgres, PostgresTls
 from konverge.operators.nacos.steps.pods import is_ready, pods_of
 from konverge.operators.nacos.steps.state import ReconcileState
 
