@@ -8,7 +8,7 @@ import pytest
 
 from konverge.client import JsonPatch, MergePatch, NotFound, Recording
 from konverge.objects.kinds.apps_v1 import StatefulSet
-from konverge.objects.kinds.core_v1 import ConfigMap, PersistentVolumeClaim, Secret, Service
+from konverge.objects.kinds.core_v1 import ConfigMap, PersistentVolumeClaim, Pod, Secret, Service
 from konverge.objects.kinds.policy_v1 import PodDisruptionBudget
 from konverge.operators.nacos import names
 from konverge.operators.nacos.operator import NacosReconciler
@@ -165,7 +165,14 @@ async def test_a_nacos_in_trouble_can_be_put_to_sleep() -> None:
         await world.up("nacos", POSTGRES)
         server.down = True
         await world.until("nacos", "Failed")
-        nacos = await hibernate(world)
+        assert condition(await world.nacos("nacos"), "Degraded")[0] == "True"
+        await world.client.patch(Pod, "nacos-0", MergePatch({"metadata": {"finalizers": ["test.dev/held"]}}), SPACE)
+        await world.change("nacos", hibernate=True)
+        await world.advance(5.0)
+        nacos = await world.nacos("nacos")
+        assert (nacos.status.failing_since, condition(nacos, "Degraded")) == ("", ("False", "Progressing"))
+        await world.client.patch(Pod, "nacos-0", MergePatch({"metadata": {"finalizers": None}}), SPACE)
+        nacos = await world.until("nacos", "Hibernated")
         assert (nacos.status.failing_since, condition(nacos, "Stalled")[0]) == ("", "False")
         assert await world.pods() == []
 

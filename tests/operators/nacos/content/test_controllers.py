@@ -11,14 +11,22 @@ from typing import Any
 
 import pytest
 
+from konverge.cache.record import receive
 from konverge.client import MergePatch
 from konverge.objects import crd
 from konverge.objects.kinds.core_v1 import ConfigMap, Secret
-from konverge.operators.nacos.content.controllers import content_controllers
+from konverge.operators.nacos.content.controllers import (
+    _nacos_of,
+    _password_of,
+    _source_of,
+    _space_of,
+    content_controllers,
+)
 from konverge.operators.nacos.content.kinds import KINDS, NacosConfig, NacosUser
 from konverge.operators.nacos.resource import PAUSE, Nacos
 from konverge.operators.nacos.server import HttpNacosServers
 from konverge.runtime import Manager, find_condition
+from konverge.runtime.reconciled import Reconciled
 from konverge.sim.cluster import Cluster
 from tests.operators.nacos.world import SPACE, STANDALONE
 
@@ -67,6 +75,17 @@ class Watched:
         obj: Any = await self.client.get(_BY_KIND[kind], name, SPACE)
         condition = find_condition(obj.status.conditions, "Ready")
         return condition.reason if condition is not None else ""
+
+    def waits(self, controller: str) -> list[float]:
+        """After how many seconds its reconciles want to look again, from now on."""
+        seen: list[float] = []
+
+        def note(ended: Reconciled) -> None:
+            if ended.controller == controller:
+                seen.append(ended.result.requeue_after)
+
+        self._manager.on_reconciled.append(note)
+        return seen
 
     def reconciles(self, kind: str) -> int:
         return sum(self._manager.engines[kind.lower()].numbers.results.values())
@@ -184,6 +203,34 @@ async def test_a_configuration_follows_its_namespace_and_a_user_its_password() -
         assert w.reconciles("NacosConfig") > configs
         await w.plain("Secret", "ann", stringData={"password": "word"})
         assert w.reconciles("NacosUser") == users + 1
+
+
+@pytest.mark.spec("N-36")
+@pytest.mark.parametrize(("phase", "between"), [("Running", (9.0, 11.0)), ("Hibernated", (108.0, 132.0))])
+async def test_content_is_looked_at_again_soon_after_a_fault_and_rarely_while_its_nacos_sleeps(
+    phase: str, between: tuple[float, float]
+) -> None:
+    async with watched() as w:
+        await w.create("Nacos", "nacos", STANDALONE)
+        await w.nacos_status(phase=phase)
+        waits = w.waits("nacosconfig")
+        await w.create("NacosConfig", "one", SPECS["NacosConfig"])
+        for number in range(40):
+            await w.client.patch(
+                NacosConfig, "one", MergePatch({"metadata": {"annotations": {"n": str(number)}}}), SPACE
+            )
+            await w.pass_on()
+        first, last = between
+        assert len(waits) >= 41
+        assert all(first <= wait <= last for wait in waits)
+        assert max(waits) - min(waits) > (last - first) / 2, "not all of them at the same time"
+
+
+@pytest.mark.parametrize("index", [_nacos_of(NacosConfig), _space_of, _source_of, _password_of])
+def test_an_object_that_cannot_be_read_is_in_no_index(index: Any) -> None:
+    """One that was stored before its definition had a schema; reconciles are not held up by it."""
+    _, record, meta = receive(b'{"metadata": {"name": "a", "namespace": "default", "uid": "1"}, "spec": 5}')
+    assert list(index(record, meta)) == []
 
 
 def test_the_controllers_give_nothing_up_and_stay_in_their_namespaces() -> None:
