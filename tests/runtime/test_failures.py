@@ -8,8 +8,10 @@ from typing import Any
 
 import pytest
 
-from konverge.client import Client
+from konverge.client import Client, Forbidden
+from konverge.objects import Status, StatusCause
 from konverge.objects.kinds.core_v1 import Secret
+from konverge.objects.meta import StatusDetails
 from konverge.observe.repeated import Repeated
 from konverge.runtime import Context, Controller, Manager, Settings
 from konverge.runtime.failures import MAX_DEFECTS, TRACEBACK_PERIOD, Failures
@@ -122,3 +124,20 @@ async def test_what_lasts_is_repeated_ever_more_seldom() -> None:
             times.append(second)
         await asyncio.sleep(1)
     assert times == [0, 10, 30, 70, 150, 310, 630, 1230, 1830, 2430, 3030, 3630]
+
+
+@pytest.mark.parametrize(
+    ("causes", "level", "text"),
+    [
+        ([StatusCause(reason="NamespaceTerminating")], logging.DEBUG, "its namespace is being deleted"),
+        ([], logging.WARNING, "no leave"),
+    ],
+)
+def test_a_refusal_is_only_silent_where_a_namespace_goes(
+    causes: list[StatusCause], level: int, text: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.DEBUG, "konverge.controller")
+    error = Forbidden(Status(message="no leave", code=403, details=StatusDetails(causes=causes)))
+    Failures("shop").transient(Item(KEY, 0, (), 0.0), error, 1, 1.0)
+    (record,) = caplog.records
+    assert (record.levelno, text in record.getMessage()) == (level, True)

@@ -34,10 +34,15 @@ def test_a_controller_is_introduced_by_what_it_declares(caplog: pytest.LogCaptur
     more = Controller(
         Secret, nothing, name="more", namespaces=("a", "b"), owns=[ConfigMap], uses=[Use(Pod, cached=True)]
     )
-    introduce([plain, more], Settings(workers=3), "")
-    assert caplog.messages[:2] == [
+    own = Controller(Secret, nothing, name="own", settings=Settings(workers=5))
+    fixed = Controller(Secret, nothing, name="fixed", workers=7, settings=Settings(workers=5))
+    introduce([plain, more, own, fixed], Settings(workers=3), "")
+    assert caplog.messages == [
         "plain watches secrets in all namespaces; 3 workers",
         "more watches secrets in namespaces a, b; owns configmaps; looks at pods; 3 workers",
+        "own watches secrets in all namespaces; 5 workers",
+        "fixed watches secrets in all namespaces; 7 workers",
+        "leader election: none, so let only one process run",
     ]
 
 
@@ -49,6 +54,9 @@ def test_a_controller_is_introduced_by_what_it_declares(caplog: pytest.LogCaptur
         ("/srv/shop/backup/__main__.py", "backup.__main__", "backup"),
         ("/srv/shop/backup/operator.py", "backup.operator", "backup.operator"),
         ("/usr/bin/backup", None, __name__),
+        ("/usr/lib/pytest/__main__.py", "pytest.__main__", "/usr/lib/pytest/__main__.py"),
+        ("/usr/lib/konverge/cli/main.py", "konverge.cli.main", "/usr/lib/konverge/cli/main.py"),
+        ("/srv/shop/my_operator.py", "", "/srv/shop/my_operator.py"),
         (None, None, __name__),
     ],
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+from collections.abc import AsyncIterator
 
 import pytest
 
@@ -17,6 +18,7 @@ from konverge.runtime import Context, Controller, Request, Use, Watches
 from konverge.runtime.clusters import Connection, FixedClusters, Unusable
 from konverge.runtime.clusters import fleet as loaded
 from konverge.runtime.clusters.member import Member
+from konverge.runtime.clusters.providers import Known
 from konverge.wire.message import Stream
 from tests.runtime.clusters.places import Copying, Driven, Place, places
 from tests.runtime.clusters.test_fleet import SELECTED, controller, manager
@@ -358,3 +360,14 @@ async def test_an_object_that_cannot_be_read_is_reported_in_its_own_cluster() ->
     assert (about.kind, about.name, about.uid) == ("ConfigMap", "bad", bad.metadata.uid)
     assert about.resource_version == bad.metadata.resource_version
     assert event.message == "cannot be mapped to requests of secret@a: not this one"
+
+
+async def test_nothing_is_wrong_before_the_provider_has_said_anything() -> None:
+    class Silent:
+        async def clusters(self, home: Client) -> AsyncIterator[Known]:
+            await asyncio.Event().wait()
+            yield {}
+
+    async with places("home") as [home], manager(home.client, Silent(), controller(Copying())).running() as running:
+        await settle()
+        assert running.health.remarks["clusters"]() == ""

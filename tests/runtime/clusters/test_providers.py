@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 import yaml
 
+from konverge.cache.informer import Informer
 from konverge.client import Client, MergePatch
 from konverge.client.errors import ConfigError
 from konverge.objects.kinds.core_v1 import Secret
@@ -306,3 +307,22 @@ async def test_who_stops_following_secrets_leaves_no_cache_behind(client: Client
     assert await anext(clusters) == {}
     await clusters.aclose()  # type: ignore[attr-defined]
     assert not [task for task in asyncio.all_tasks() if "clusters' Secrets" in task.get_name()]
+
+
+async def test_a_cache_of_secrets_that_fails_is_an_error_of_the_provider(
+    client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not an end without a word: clusters that nobody follows any more would look like clusters that do not change."""
+    may_fail = asyncio.Event()
+
+    async def run(self: Informer) -> None:
+        self.synced.set()
+        await may_fail.wait()
+        raise RuntimeError("the cache is broken")
+
+    monkeypatch.setattr(Informer, "run", run)
+    clusters = KubeconfigSecrets(SPACE).clusters(client)
+    assert await anext(clusters) == {}
+    may_fail.set()
+    with pytest.raises(RuntimeError, match="the cache is broken"):
+        await anext(clusters)
