@@ -108,13 +108,13 @@ class Writes:
             state.in_flight += 1
         return caches
 
-    def end(self, caches: Sequence[_Cached], key: Key, request: Hashable, answer: bytes) -> str:
-        """The write has ended; `answer` is the object as written, or nothing when it failed. Returns its version."""
-        meta = _version_head.decode(answer).metadata if answer else None
+    def end(self, caches: Sequence[_Cached], key: Key, request: Hashable, answer: bytes) -> _VersionMeta:
+        """The write has ended; `answer` is the object as written, or nothing when it failed."""
+        meta = _version_head.decode(answer).metadata if answer else _NOTHING_MADE
         for cached in caches:
             state = cached.objects[key]
             state.in_flight -= 1
-            if meta is not None and cached.shows(key, answer, meta):
+            if answer and cached.shows(key, answer, meta):
                 version = number(meta.resource_version)
                 self._wrote(cached, key, request, version)
                 state.written[version] = request
@@ -123,7 +123,7 @@ class Writes:
                 for change, deliver in held:
                     _deliver(state, change, deliver)
                 cached.tidy(key, state)
-        return "" if meta is None else meta.resource_version
+        return meta
 
     def known(self, call: Call) -> Record | None:
         """The object of a call as a cache that keeps whole objects has it."""
@@ -245,6 +245,8 @@ class _VersionHead(msgspec.Struct, gc=False):
     metadata: _VersionMeta = msgspec.field(default_factory=_VersionMeta)
 
 
+_NOTHING_MADE = _VersionMeta()
+"""Of a request whose answer is no object."""
 _version_head = msgspec.json.Decoder(_VersionHead)
 
 
@@ -315,54 +317,40 @@ class TrackedCalls:
         if current is None:
             return await self._inner.call(call)
         writes, request, entry = current
-        tracked = call.writes and call.resource is not None and "dryRun" not in call.query
+        resource = call.resource if call.writes and "dryRun" not in call.query else None
         note = None
         if entry is not None:
             note = entry.called(call, writes.known(call) if call.verb in _CHANGES else None)
+        key = Key(call.namespace, call.name)
+        # Without a name there is nothing to hold events of: only the answer says which object it is.
+        caches = writes.begin(resource, key) if resource is not None and call.name else ()
         try:
-            if tracked:
-                response, name, version = await self._write(call, writes, request)
-            else:
-                response, name, version = await self._inner.call(call), call.name, ""
+            response = await self._inner.call(call)
         except BaseException as error:
+            if resource is not None and isinstance(error, _LOST):
+                writes.lost(resource, call.namespace, request)
+            writes.end(caches, key, request, b"")
             if note is not None:
                 note.failed(error)
             raise
+        made = _NOTHING_MADE if resource is None else _taken(writes, call, resource, caches, request, response)
         if note is not None:
-            note.name = name
-            note.answered(response.status, response.body if version else b"", version)
+            note.name = made.name or call.name
+            note.answered(response.status, response.body if made.resource_version else b"", made.resource_version)
         return response
 
-    async def _write(self, call: Call, writes: Writes, request: Hashable) -> tuple[Response, str, str]:
-        """A write, the name of its object, and the version that it made, where that is known."""
-        assert call.resource is not None
-        if not call.name:
-            return await self._create(call, call.resource, writes, request)
-        key = Key(call.namespace, call.name)
-        caches = writes.begin(call.resource, key)
-        answer, version = b"", ""
-        try:
-            response = await self._inner.call(call)
-            if call.verb == "delete":
-                writes.deleted(call.resource, key, request)
-            elif call.subresource in ("", "status"):
-                answer = response.body
-        except _LOST:
-            writes.lost(call.resource, call.namespace, request)
-            raise
-        finally:
-            version = writes.end(caches, key, request, answer)
-        return response, call.name, version
 
-    async def _create(
-        self, call: Call, resource: Resource, writes: Writes, request: Hashable
-    ) -> tuple[Response, str, str]:
-        try:
-            response = await self._inner.call(call)
-        except _LOST:
-            writes.lost(resource, call.namespace, request)
-            raise
-        if call.verb != "create":
-            return response, "", ""
-        made = writes.created(resource, call.namespace, request, response.body)
-        return response, made.name, made.resource_version
+def _taken(
+    writes: Writes, call: Call, resource: Resource, caches: Sequence[_Cached], request: Hashable, response: Response
+) -> _VersionMeta:
+    """The server took a write; returns name and version of what it made, where its answer says them."""
+    if call.name:
+        key, answer = Key(call.namespace, call.name), b""
+        if call.verb == "delete":
+            writes.deleted(resource, key, request)
+        elif call.subresource in ("", "status"):
+            answer = response.body
+        return writes.end(caches, key, request, answer)
+    if call.verb == "create":
+        return writes.created(resource, call.namespace, request, response.body)
+    return _NOTHING_MADE

@@ -62,7 +62,7 @@ class CallNote(msgspec.Struct, gc=False):
         """`answer` is the object as it is now, or nothing."""
         self.seconds = clock.monotonic() - self.began
         self.status, self.version = status, version
-        if self.before is not None and answer:
+        if answer and self.before is not None:
             self.after, self.body = answer, b""
         self._bound()
 
