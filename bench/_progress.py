@@ -12,10 +12,13 @@ _BEGAN = time.monotonic()
 
 
 def turns(what: str, rounds: int, peers: Iterable[T], name: Callable[[T], str] = str) -> Iterator[T]:
-    """Each peer in each round, with a line for every turn."""
+    """Each peer in each round, with a line for every turn.
+
+    Every second round goes the other way: a machine that grows slower, or a server that grows, favours nobody.
+    """
     listed = list(peers)
     for number in range(1, rounds + 1):
-        for peer in listed:
+        for peer in listed if number % 2 else listed[::-1]:
             say(f"{what}: round {number} of {rounds}, {name(peer)}")
             yield peer
 
