@@ -6,5 +6,7 @@ desired.py             the desired state, complete
 children/              pure: the desired objects
 steps/                 the six steps of a reconcile, as in the document
 operator.py            the reconciler, and what triggers a reconcile
+content/               what servers hold, declared: namespaces, configurations, users, permissions
+backup/                backups of databases
 database/, server/     databases and Nacos servers, behind protocols
 """

@@ -18,6 +18,8 @@ from konverge.objects.kinds.core_v1 import ConfigMap, PersistentVolumeClaim, Pod
 from konverge.objects.kinds.networking_v1 import Ingress, NetworkPolicy
 from konverge.objects.kinds.policy_v1 import PodDisruptionBudget
 from konverge.operators.catalog import Operator
+from konverge.operators.nacos.backup import kinds as backup_kinds
+from konverge.operators.nacos.backup.controllers import backup_controllers
 from konverge.operators.nacos.children.services import ServiceMonitor
 from konverge.operators.nacos.content import kinds as content_kinds
 from konverge.operators.nacos.content.controllers import content_controllers
@@ -214,12 +216,13 @@ def controllers(
             settings=Settings(workers=32, timeout=120.0, max_retries=0, max_delay=60.0),
         ),
         *content_controllers(tools.servers, namespaces=namespaces),
+        *backup_controllers(namespaces=namespaces),
     ]
 
 
 OPERATOR = Operator(
     name="nacos",
-    kinds=[*VERSIONS, *content_kinds.KINDS],
+    kinds=[*VERSIONS, *content_kinds.KINDS, *backup_kinds.KINDS],
     controllers=controllers,
     webhooks=lambda: [Conversion(*VERSIONS)],
     samples=(

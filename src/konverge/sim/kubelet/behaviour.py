@@ -51,6 +51,8 @@ class Behaviour:
     exit_after: float = 0.0
     exit_times: int | None = None
     """How many of its runs end so; None: all."""
+    message: str = ""
+    """What it writes to its termination message, when it ends as scripted."""
     stop: float | None = 0.0
     """How long it takes to end when asked to; None: it must be killed when the grace period is over."""
 

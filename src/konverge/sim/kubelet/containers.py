@@ -152,6 +152,8 @@ class ContainerState:
     exits: float = inf
     """When the present run ends by its script, or because it was asked to."""
     code: int = 0
+    termination_message: str = ""
+    """Of the present run, if it ends by its script."""
     killed: bool = False
     end: Run | None = None
     last: Run | None = None
@@ -231,7 +233,7 @@ class ContainerState:
         self.mode, self.due, self.began = Mode.RUNNING, inf, t
         self.last, self.end = self.end or self.last, None
         self.runs += 1
-        self.code, self.killed = script.exit_code or 0, False
+        self.code, self.termination_message, self.killed = script.exit_code or 0, script.message, False
         self.exits = t + script.exit_after if self._ends(script) else inf
         self.probers = [new_prober("startup", spec.startup_probe, t)] if spec.startup_probe else []
         self.up = self.ready = False
@@ -322,7 +324,7 @@ class ContainerState:
             if self.reason in ("ContainerCreating", "ErrImagePull", "ImagePullBackOff") and self.due < inf:
                 self.due = t + script.start
             return
-        self.code = script.exit_code or 0
+        self.code, self.termination_message = script.exit_code or 0, script.message
         self.exits = max(t, self.began + script.exit_after) if self._ends(script) else inf
         for prober in self.probers:
             prober.next = min(
@@ -335,7 +337,7 @@ class ContainerState:
         """The run ends. Whether another begins is for later: its due time says when to look."""
         reason = "Completed" if self.code == 0 else "Error"
         if self.mode is Mode.RUNNING:
-            self.end = Run(self.code, reason, self.began, t, signal=self.killed)
+            self.end = Run(self.code, reason, self.began, t, signal=self.killed, message=self.termination_message)
         self.mode, self.exits = Mode.ENDED, inf
         self.up, self.ready, self.probers = False, False, []
         again = self.policy == "Always" or (self.policy == "OnFailure" and self.code != 0)
@@ -383,7 +385,7 @@ class ContainerState:
         killed = script.stop is None or script.stop > grace
         when = t + (grace if killed else script.stop or 0.0)
         if when < self.exits:
-            self.exits, self.killed = when, killed
+            self.exits, self.killed, self.termination_message = when, killed, ""
             self.code = 137 if killed else 0 if served else 143
         return [Note("Normal", "Killing", f"Stopping container {self.name}", self.name)]
 

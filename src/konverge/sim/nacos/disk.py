@@ -76,9 +76,10 @@ class Disks:
         volume = next((volume for volume in pod.spec.volumes if mount is not None and volume.name == mount.name), None)
         if mount is None or volume is None:
             return "pod", pod.metadata.uid, container.name, str(run)
-        return (*self._volume(pod, volume), *_below(mount, pod))
+        return (*self.volume(pod, volume), *_below(mount, pod))
 
-    def _volume(self, pod: Pod, volume: Volume) -> Place:
+    def volume(self, pod: Pod, volume: Volume) -> Place:
+        """Where the data of a pod's volume is."""
         namespace = pod.metadata.namespace
         if volume.persistent_volume_claim is not None:
             return self._claimed(namespace, volume.persistent_volume_claim.claim_name)

@@ -29,6 +29,7 @@ from konverge.sim.nacos.disk import Disks
 from konverge.sim.nacos.ensemble import Ensemble
 from konverge.sim.nacos.faults import AnswerFaults, Fault
 from konverge.sim.nacos.handler import NacosHandler
+from konverge.sim.nacos.jobs import SimulatedJobs
 from konverge.sim.nacos.member import Member, Timings
 from konverge.sim.nacos.settings import Settings, environment, is_nacos, read_settings
 from konverge.sim.nacos.sockets import Sockets
@@ -72,6 +73,7 @@ class SimulatedNacos:
         self.ensemble = Ensemble(clock.seeded(seed), timings)
         self.answer_faults = AnswerFaults(clock.seeded(seed + 1), fault_rate)
         self.disks = Disks(self._read)
+        self.jobs = SimulatedJobs(cluster.kubelet, databases, self.disks, self._read)
         self._unnamed = Content()
         """Of every external database, where none is simulated."""
         self.users = Users(self._external, every=self.ensemble.timings.user_cache)
@@ -86,7 +88,7 @@ class SimulatedNacos:
         self._stack = AsyncExitStack()
 
     async def __aenter__(self) -> Self:
-        self._cluster.kubelet.directors.append(self)
+        self._cluster.kubelet.directors += [self, self.jobs]
         self._stack.callback(self._leave)
         if self._sockets is not None:
             await self._stack.enter_async_context(self._sockets)
@@ -100,6 +102,7 @@ class SimulatedNacos:
 
     def _leave(self) -> None:
         self._cluster.kubelet.directors.remove(self)
+        self._cluster.kubelet.directors.remove(self.jobs)
         if self._timer is not None:
             self._timer.cancel()
 

@@ -1,0 +1,223 @@
+"""The Jobs of backups; pure.
+
+Their pods meet Pod Security's standard "restricted" with any image, as they only need its programs: they run as another
+user, to whose group the volume is given, on a root file system that cannot be written.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from konverge.objects import Object, ObjectMeta
+from konverge.objects.kinds.batch_v1 import Job, JobSpec
+from konverge.objects.kinds.core_v1 import (
+    Capabilities,
+    Container,
+    EnvVar,
+    EnvVarSource,
+    KeyToPath,
+    PersistentVolumeClaimVolumeSource,
+    PodSecurityContext,
+    PodSpec,
+    PodTemplateSpec,
+    SeccompProfile,
+    SecretKeySelector,
+    SecretVolumeSource,
+    SecurityContext,
+    Volume,
+    VolumeMount,
+)
+from konverge.operators.nacos.backup import scripts
+from konverge.operators.nacos.backup.kinds import BackupSettings, VolumeStorage
+from konverge.operators.nacos.children.config import CA_KEY
+from konverge.operators.nacos.children.environment import JOB_VARIABLES, mysql_variables
+from konverge.operators.nacos.desired import Desired
+
+Action = Literal["backup", "restore", "delete"]
+POSTGRES_IMAGE = "postgres:17"
+"""A pg_dump dumps servers of its own version and of earlier ones."""
+MYSQL_IMAGE = "mysql:8.4"
+MOUNT = "/backup"
+_CA = "/postgres-ca"
+_USER = 65532
+_RETRIES = 2
+"""Attempts after the first one that failed, each with a pod of its own."""
+_UID = 8
+"""Characters of a uid in names."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Work:
+    """One Job: who it is for, what it runs, and on which data."""
+
+    owner: Object
+    action: Action
+    number: int
+    image: str
+    script: str
+    volume: VolumeStorage
+    path: str
+    """Of the data, in the volume."""
+    prefix: str
+    """What the paths of all attempts begin with."""
+    env: tuple[EnvVar, ...] = ()
+    ca: SecretVolumeSource | None = None
+    timeout: int
+    retries: int = _RETRIES
+
+
+def job_name(owner: Object, action: Action, number: int) -> str:
+    """It is a label of the pod, so it has at most 63 characters; the uid tells apart what was shortened alike."""
+    meta = owner.metadata
+    return f"{meta.name[:36].rstrip('-.')}-{action}-{meta.uid[:_UID]}-{number}"
+
+
+def data_prefix(owner: Object, nacos: str, volume: VolumeStorage) -> str:
+    """Of all attempts of a backup: the uid keeps the data of an earlier backup of the same name apart."""
+    name = owner.metadata.name[:120].rstrip("-.")
+    return "/".join(filter(None, (volume.path, nacos, f"{name}-{owner.metadata.uid[:_UID]}-")))
+
+
+def data_path(prefix: str, number: int, engine: str) -> str:
+    return f"{prefix}{number}.{'dump' if engine == 'postgresql' else 'sql.gz'}"
+
+
+def backup_job(owner: Object, number: int, desired: Desired, settings: BackupSettings, prefix: str) -> Job:
+    """Dumps the database of a Nacos."""
+    postgres = desired.engine == "postgresql"
+    volume = settings.storage.volume
+    assert volume is not None  # by the schema
+    work = Work(
+        owner=owner,
+        action="backup",
+        number=number,
+        image=settings.image or database_image(desired),
+        script=scripts.POSTGRES_BACKUP if postgres else scripts.MYSQL_BACKUP,
+        volume=volume,
+        path=data_path(prefix, number, desired.engine),
+        prefix=prefix,
+        env=database_variables(desired),
+        ca=postgres_ca(desired),
+        timeout=settings.timeout_seconds,
+    )
+    return _job(work, desired)
+
+
+def delete_job(owner: Object, settings: BackupSettings, image: str, prefix: str) -> Job:
+    """Removes the data of a backup, also when its Nacos is gone."""
+    volume = settings.storage.volume
+    assert volume is not None
+    work = Work(
+        owner=owner,
+        action="delete",
+        number=1,
+        image=image,
+        script=scripts.DELETE,
+        volume=volume,
+        path=prefix,
+        prefix=prefix,
+        timeout=settings.timeout_seconds,
+    )
+    return _job(work, None)
+
+
+def database_image(desired: Desired) -> str:
+    return POSTGRES_IMAGE if desired.engine == "postgresql" else desired.spec.mysql_init_image or MYSQL_IMAGE
+
+
+def database_variables(desired: Desired) -> tuple[EnvVar, ...]:
+    """The address of the database and the credentials, by the names that its programs know."""
+    if desired.engine == "mysql":
+        return tuple(mysql_variables(desired, JOB_VARIABLES))
+    postgres, ref = desired.spec.postgres, desired.spec.postgres.credentials_secret_ref
+    plain = {
+        "PGHOST": postgres.host,
+        "PGPORT": postgres.port,
+        "PGDATABASE": postgres.database,
+        "PGSSLMODE": postgres.tls.mode,
+        "PGCONNECT_TIMEOUT": "20",
+    }
+    if postgres.tls.ca_secret_ref is not None:
+        plain["PGSSLROOTCERT"] = f"{_CA}/{CA_KEY}"
+    if postgres.tls.server_name:
+        plain[scripts.SERVER_NAME] = postgres.tls.server_name
+    return (
+        *(EnvVar(name=name, value=value) for name, value in plain.items()),
+        _secret("PGUSER", ref.name, ref.username_key),
+        _secret("PGPASSWORD", ref.name, ref.password_key),
+    )
+
+
+def postgres_ca(desired: Desired) -> SecretVolumeSource | None:
+    ref = desired.spec.postgres.tls.ca_secret_ref
+    if desired.engine != "postgresql" or ref is None:
+        return None
+    return SecretVolumeSource(secret_name=ref.name, items=[KeyToPath(key=ref.key or CA_KEY, path=CA_KEY)])
+
+
+def _job(work: Work, desired: Desired | None) -> Job:
+    """`desired` says where pods of this Nacos may run; None: it is gone."""
+    name = job_name(work.owner, work.action, work.number)
+    labels = {"app": name, "middleware": "nacos", "component": f"nacos-{work.action}"}
+    volumes, mounts = _volumes(work)
+    pod = PodSpec(
+        restart_policy="Never",
+        automount_service_account_token=False,
+        containers=[_container(work, mounts)],
+        volumes=volumes,
+        security_context=PodSecurityContext(
+            run_as_non_root=True,
+            run_as_user=_USER,
+            run_as_group=_USER,
+            fs_group=_USER,
+            fs_group_change_policy="OnRootMismatch",
+            seccomp_profile=SeccompProfile(type="RuntimeDefault"),
+        ),
+    )
+    if desired is not None:
+        pod.image_pull_secrets = desired.spec.image_pull_secrets
+        pod.tolerations, pod.node_selector = desired.spec.tolerations, desired.spec.node_selector
+        pod.priority_class_name = desired.spec.priority_class_name or None
+    return Job(
+        metadata=ObjectMeta(name=name, namespace=work.owner.metadata.namespace, labels=labels),
+        spec=JobSpec(
+            backoff_limit=work.retries,
+            active_deadline_seconds=work.timeout,
+            pod_replacement_policy="Failed",  # two pods must not write the same path
+            template=PodTemplateSpec(metadata=ObjectMeta(labels=labels), spec=pod),
+        ),
+    )
+
+
+def _container(work: Work, mounts: list[VolumeMount]) -> Container:
+    paths = {"FILE": f"{MOUNT}/{work.path}", "PREFIX": f"{MOUNT}/{work.prefix}", "RESULT": "/dev/termination-log"}
+    return Container(
+        name=f"nacos-{work.action}",
+        image=work.image,
+        command=["/bin/sh", "-c", work.script],
+        env=[*(EnvVar(name=name, value=value) for name, value in paths.items()), *work.env],
+        volume_mounts=mounts,
+        termination_message_policy="FallbackToLogsOnError",
+        security_context=SecurityContext(
+            allow_privilege_escalation=False,
+            capabilities=Capabilities(drop=["ALL"]),
+            read_only_root_filesystem=True,
+            run_as_non_root=True,
+            seccomp_profile=SeccompProfile(type="RuntimeDefault"),
+        ),
+    )
+
+
+def _volumes(work: Work) -> tuple[list[Volume], list[VolumeMount]]:
+    claim = PersistentVolumeClaimVolumeSource(claim_name=work.volume.claim_name)
+    volumes = [Volume(name="backup", persistent_volume_claim=claim)]
+    mounts = [VolumeMount(name="backup", mount_path=MOUNT)]
+    if work.ca is not None:
+        volumes.append(Volume(name="postgres-ca", secret=work.ca))
+        mounts.append(VolumeMount(name="postgres-ca", mount_path=_CA, read_only=True))
+    return volumes, mounts
+
+
+def _secret(name: str, secret: str, key: str) -> EnvVar:
+    return EnvVar(name=name, value_from=EnvVarSource(secret_key_ref=SecretKeySelector(name=secret, key=key)))

@@ -1,0 +1,152 @@
+"""The kinds of backups.
+
+What a backup is of, and where it goes, cannot change: create another one.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from konverge.objects import (
+    Column,
+    Condition,
+    CustomResource,
+    ListType,
+    Maximum,
+    MaxLength,
+    Minimum,
+    MinLength,
+    Model,
+    Pattern,
+    Rule,
+)
+from konverge.operators.nacos.content.kinds import fixed
+from konverge.operators.nacos.resource import GROUP, LONGEST_NAME
+
+Folder = Annotated[str, Pattern(r"^([A-Za-z0-9][A-Za-z0-9._-]*(/[A-Za-z0-9][A-Za-z0-9._-]*)*)?$"), MaxLength(128)]
+"""A path below the root of a volume, without a way up."""
+ClaimName = Annotated[str, Pattern(r"^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$"), MaxLength(253)]
+Phase = Literal["", "Pending", "Running", "Completed", "Failed"]
+Method = Literal["Database"]
+COMPLETED: Literal["Completed"] = "Completed"
+FAILED: Literal["Failed"] = "Failed"
+
+
+class LocalNacosRef(Model):
+    """A Nacos in the same namespace: the Secrets of its database are there."""
+
+    name: Annotated[str, MinLength(1), MaxLength(LONGEST_NAME)]
+    """The name of the Nacos."""
+
+
+class VolumeStorage(Model):
+    """A folder in a volume."""
+
+    claim_name: ClaimName
+    """The PersistentVolumeClaim, in the namespace of the resource. It has to exist."""
+    path: Folder = ""
+    """The folder in the volume; empty: its root."""
+
+
+class Storage(Model, rules=[Rule("has(self.volume)", message="name the volume that backups are stored in")]):
+    """Where backups are stored."""
+
+    volume: VolumeStorage | None = None
+    """A volume."""
+
+
+class BackupSettings(Model):
+    """How a backup is made, by itself or by a schedule."""
+
+    nacos_ref: LocalNacosRef
+    """The Nacos that is backed up."""
+    method: Method = "Database"
+    """Database: a dump of its database in PostgreSQL or MySQL, by a program of that database."""
+    storage: Storage
+    """Where the backup is stored."""
+    image: Annotated[str, Pattern(r"^\S*$"), MaxLength(512)] = ""
+    """The image of the Job, with the client programs of the database, not older than the server. Empty: postgres:17, or
+    mysqlInitImage of the Nacos, or mysql:8.4."""
+    timeout_seconds: Annotated[int, Minimum(60), Maximum(604800)] = 3600
+    """Seconds that one attempt may take."""
+
+
+class NacosBackupSpec(
+    BackupSettings,
+    rules=[
+        fixed("nacosRef", "the Nacos"),
+        fixed("method", "the method"),
+        fixed("storage", "the storage"),
+        fixed("image", "the image"),
+        fixed("timeoutSeconds", "the time"),
+    ],
+):
+    """What to back up, and where to."""
+
+    deletion_policy: Literal["Retain", "Delete"] = "Retain"
+    """What becomes of the stored data when the resource is deleted."""
+
+
+class JobStatus(Model):
+    """What resources say whose work a Job does."""
+
+    phase: Phase = ""
+    """Pending, Running, Completed or Failed."""
+    observed_generation: int = 0
+    """The generation of the spec that was acted upon."""
+    conditions: Annotated[list[Condition], ListType("map", "type")] = []
+    """Ready and Complete: it is done; Failed: it will not be."""
+    start_time: str = ""
+    """When the work began."""
+    completion_time: str = ""
+    """When it was done, or given up."""
+    attempt: int = 0
+    """The number of the Job: another one is made when a Job is lost before its result was read."""
+    job_name: str = ""
+    """The Job at work, or the last one."""
+    job_uid: str = ""
+    """Its uid."""
+    image: str = ""
+    """Its image."""
+
+
+class NacosBackupStatus(JobStatus):
+    """The state of a backup."""
+
+    nacos_uid: str = ""
+    """The uid of the Nacos that was backed up."""
+    nacos_version: str = ""
+    """The version of its servers."""
+    engine: str = ""
+    """The kind of its database."""
+    schema: str = ""
+    """The schema of its database: until-2.4 or since-2.5."""
+    location: str = ""
+    """Where the data is stored: pvc://<claim>/<path>."""
+    path: str = ""
+    """The path of the data in its volume."""
+    size: int = 0
+    """The size of the stored data, in bytes."""
+    sha256: str = ""
+    """Its digest."""
+
+
+class NacosBackup(
+    CustomResource[NacosBackupSpec, NacosBackupStatus],
+    group=GROUP,
+    version="v1alpha1",
+    plural="nacosbackups",
+    columns=[
+        Column("Nacos", ".spec.nacosRef.name"),
+        Column("Method", ".spec.method"),
+        Column("Phase", ".status.phase"),
+        Column("Size", ".status.size"),
+        Column("Completed", ".status.completionTime", type="date"),
+        Column("Reason", ".status.conditions[?(@.type=='Ready')].reason", type="string"),
+        Column("Age", ".metadata.creationTimestamp", type="date"),
+    ],
+):
+    """A backup of a Nacos."""
+
+
+KINDS: tuple[type[Any], ...] = (NacosBackup,)

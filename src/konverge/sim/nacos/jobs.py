@@ -1,0 +1,142 @@
+"""The Jobs of backups, on simulated databases: what their scripts do, without the programs that they call.
+
+A Job's pod does its work when its container runs, and ends with the message that the script would write. The data is in
+the pod's volume, and lives as long as that.
+"""
+
+from __future__ import annotations
+
+import copy
+import hashlib
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+
+import msgspec
+
+from konverge.objects.kinds.core_v1 import Container, Pod
+from konverge.sim.databases import Content, SimulatedDatabase, SimulatedDatabases
+from konverge.sim.kubelet.agent import Kubelet
+from konverge.sim.kubelet.behaviour import RUNS, SUCCEEDS, Behaviour
+from konverge.sim.kubelet.containers import Mode
+from konverge.sim.kubelet.machine import PodMachine
+from konverge.sim.nacos.disk import Disks, Place, Read
+from konverge.sim.nacos.settings import environment
+
+COMPONENTS = ("nacos-backup", "nacos-restore", "nacos-delete")
+"""Of the pods, by their label."""
+
+
+class JobFailure(Exception):
+    """The script ends with an error; the text is the end of its log."""
+
+
+@dataclass(slots=True)
+class StoredFile:
+    """A file of a volume: the content of a database, and the bytes that stand for it."""
+
+    content: Content
+    data: bytes
+
+    @property
+    def sha256(self) -> str:
+        return hashlib.sha256(self.data).hexdigest()
+
+
+@dataclass(slots=True)
+class _Work:
+    """Of one pod."""
+
+    env: dict[str, str]
+    volume: dict[str, StoredFile]
+    component: str
+
+
+@dataclass(slots=True)
+class SimulatedJobs:
+    """All of a cluster, as the kubelet directs them."""
+
+    kubelet: Kubelet
+    databases: SimulatedDatabases | None
+    disks: Disks
+    read: Read
+    duration: float = 5.0
+    """Seconds that a Job works."""
+    stop: float = 0.0
+    """Seconds that a pod takes to end when it is asked to."""
+    failure: str = ""
+    """With this message Jobs fail before they have changed anything, such as `No space left on device`."""
+    silent: bool = False
+    """Jobs succeed, and their messages are lost."""
+    volumes: dict[Place, dict[str, StoredFile]] = field(default_factory=dict)
+    """Files by the volume that they are in, and by their path below its mount."""
+    done: list[str] = field(default_factory=list)
+    """The components of the pods that have done their work, in order."""
+    _ends: dict[str, Behaviour] = field(default_factory=dict)
+    """By the uid of a pod: how it ends."""
+
+    def direct(self, pod: Pod, scripts: dict[str, Behaviour]) -> dict[str, Behaviour]:
+        container = self._container(pod)
+        if container is None or scripts.get(container.name) != SUCCEEDS:
+            return scripts
+        return scripts | {container.name: replace(self._ends.get(pod.metadata.uid, RUNS), stop=self.stop)}
+
+    def lived(self, machine: PodMachine, address: str) -> None:
+        pod = machine.pod
+        container, uid = self._container(pod), pod.metadata.uid
+        if container is None or uid in self._ends or machine.mains[container.name].mode is not Mode.RUNNING:
+            return
+        try:
+            message = self._work(pod, container, address)
+            self._ends[uid] = replace(SUCCEEDS, exit_after=self.duration, message="" if self.silent else message)
+        except JobFailure as error:
+            self._ends[uid] = replace(SUCCEEDS, exit_code=1, exit_after=self.duration, message=str(error))
+        self.kubelet.look_at(pod)
+
+    def forgotten(self, uid: str) -> None:
+        self._ends.pop(uid, None)
+
+    def _container(self, pod: Pod) -> Container | None:
+        component = pod.metadata.labels.get("component")
+        real = self.kubelet.runtime.lives(pod) if self.kubelet.runtime is not None else ()
+        ours = (c for c in pod.spec.containers if c.name == component and component in COMPONENTS)
+        return next((container for container in ours if container.name not in real), None)
+
+    # -------------------------------------------------------------- the scripts
+
+    def _work(self, pod: Pod, container: Container, address: str) -> str:
+        """The termination message. Raises JobFailure."""
+        mounted = next(volume for volume in pod.spec.volumes if volume.persistent_volume_claim is not None)
+        volume = self.volumes.setdefault(self.disks.volume(pod, mounted), {})
+        work = _Work(environment(pod, container, address, self.read), volume, container.name)
+        if self.failure:
+            raise JobFailure(self.failure)
+        actions: dict[str, Callable[[_Work], str]] = {"nacos-backup": self._back_up, "nacos-delete": self._delete}
+        message = actions[container.name](work)
+        self.done.append(container.name)
+        return message
+
+    def _back_up(self, work: _Work) -> str:
+        content = copy.deepcopy(self._database(work.env).content)
+        stored = StoredFile(content, repr(content).encode())
+        work.volume[work.env["FILE"]] = stored
+        return msgspec.json.encode({"size": len(stored.data), "sha256": stored.sha256}).decode()
+
+    def _delete(self, work: _Work) -> str:
+        for path in [path for path in work.volume if path.startswith(work.env["PREFIX"])]:
+            del work.volume[path]
+        return ""
+
+    def _database(self, env: dict[str, str]) -> SimulatedDatabase:
+        """The one that the programs of a database would connect to. Raises JobFailure."""
+        prefix = "PG" if "PGHOST" in env else "MYSQL_"
+        names = ("DATABASE", "USER", "PASSWORD") if prefix == "PG" else ("DB", "USER", "PASS")
+        host, port = env[f"{prefix}HOST"], int(env[f"{prefix}PORT"])
+        database, user, password = (env.get(f"{prefix}{name}", "") for name in names)
+        server = self.databases.servers.get((host, port)) if self.databases is not None else None
+        if server is None or server.down:
+            raise JobFailure(f'connection to server at "{host}", port {port} failed: Connection refused')
+        if server.users.get(user) != password:
+            raise JobFailure(f'password authentication failed for user "{user}"')
+        if database not in server.databases:
+            raise JobFailure(f'database "{database}" does not exist')
+        return server.databases[database]

@@ -1,0 +1,178 @@
+"""The scripts of backups with real programs on real PostgreSQL and MariaDB servers."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import json
+import os
+import signal
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from konverge.operators.nacos.backup import scripts
+from konverge.operators.nacos.database import mysql_script, postgres_script
+from tests.real.database_places import MariadbPlace, PostgresPlace, RealPlace
+from tests.real.databases import Server, mariadb_server, postgres_server
+from tools import real_packages
+
+pytestmark = pytest.mark.spec("N-56")
+ODD = "名字: a'b\"c\\d\n\t100% 🐟"
+
+
+@pytest.fixture(scope="module")
+def postgres() -> Iterator[Server]:
+    if real_packages.postgres_programs() is None:
+        pytest.skip(real_packages.advice(["postgresql"]))
+    with postgres_server() as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def mariadb() -> Iterator[Server]:
+    if real_packages.mariadb_programs() is None:
+        pytest.skip(real_packages.advice(["mariadb-server"]))
+    with mariadb_server() as server:
+        yield server
+
+
+@pytest.fixture(params=["postgresql", "mariadb"])
+def place(request: pytest.FixtureRequest) -> RealPlace:
+    if request.param == "postgresql":
+        return PostgresPlace(request.getfixturevalue("postgres"))
+    return MariadbPlace(request.getfixturevalue("mariadb"))
+
+
+class Scripts:
+    """The scripts as a Job runs them: by /bin/sh, with nothing but its variables."""
+
+    def __init__(self, place: RealPlace, folder: Path) -> None:
+        self.place, self.folder = place, folder
+        self.postgres = place.target.engine == "postgresql"
+        self.prefix = folder / "deep" / "nacos" / "first-1234-"
+        self.result = folder / "result"
+
+    @property
+    def file(self) -> Path:
+        return Path(f"{self.prefix}1.{'dump' if self.postgres else 'sql.gz'}")
+
+    def environment(self, **more: str) -> dict[str, str]:
+        target = self.place.target
+        paths = {"FILE": str(self.file), "PREFIX": str(self.prefix), "RESULT": str(self.result)}
+        if self.postgres:
+            names = ("PGHOST", "PGPORT", "PGDATABASE", "PGUSER", "PGPASSWORD")
+        else:
+            names = ("MYSQL_HOST", "MYSQL_PORT", "MYSQL_DB", "MYSQL_USER", "MYSQL_PASS")
+        values = (target.host, str(target.port), target.database, target.username, target.password)
+        return {"PATH": os.environ["PATH"], **paths, **dict(zip(names, values, strict=True)), **more}
+
+    def start(self, script: str, **more: str) -> subprocess.Popen[str]:
+        return subprocess.Popen(
+            ["/bin/sh", "-c", script],
+            env=self.environment(**more),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            start_new_session=True,
+        )
+
+    def run(self, script: str, **more: str) -> tuple[int, str]:
+        """The exit code and the log."""
+        self.result.unlink(missing_ok=True)
+        process = self.start(script, **more)
+        log = process.communicate(timeout=60)[0]
+        return process.returncode, log
+
+    @property
+    def backup(self) -> str:
+        return scripts.POSTGRES_BACKUP if self.postgres else scripts.MYSQL_BACKUP
+
+    def stored(self) -> Any:
+        return json.loads(self.result.read_text())
+
+    def left(self) -> list[str]:
+        return sorted(path.name for path in self.folder.rglob("*") if path.is_file() and path != self.result)
+
+
+@pytest.fixture
+def job(place: RealPlace, tmp_path: Path) -> Scripts:
+    """On a database with the tables of Nacos, and a configuration."""
+    job = Scripts(place, tmp_path)
+    place.run_script(postgres_script("2.4") if job.postgres else mysql_script("2.4"))
+    insert(place, "app.yaml", ODD)
+    return job
+
+
+def insert(place: RealPlace, data_id: str, content: str) -> None:
+    quoted = content.replace("'", "''")
+    if place.target.engine == "mysql":
+        quoted = quoted.replace("\\", "\\\\")
+    place.server.sql(
+        "INSERT INTO config_info (data_id, group_id, tenant_id, content, md5) "
+        f"VALUES ('{data_id}', 'DEFAULT_GROUP', '', '{quoted}', 'x')",
+        place.name,
+    )
+
+
+def test_a_dump_has_its_size_and_digest(job: Scripts) -> None:
+    code, log = job.run(job.backup)
+    assert (code, log) == (0, "")
+    data = job.file.read_bytes()
+    assert job.stored() == {"size": len(data), "sha256": hashlib.sha256(data).hexdigest()}
+    assert job.left() == [job.file.name]
+    assert job.file.stat().st_mode & 0o077 == 0, "others on the volume do not read it"
+    if not job.postgres:
+        assert "名字: a\\'b\\\"c\\\\d\\n\t100% 🐟" in gzip.decompress(data).decode()
+
+
+def test_parts_of_a_killed_attempt_are_removed_and_files_of_others_stay(job: Scripts) -> None:
+    job.file.parent.mkdir(parents=True)
+    Path(f"{job.prefix}0.dump.part").write_text("half")
+    (job.file.parent / "first-9999-1.dump.part").write_text("another backup's")
+    assert job.run(job.backup)[0] == 0
+    assert job.left() == [job.file.name, "first-9999-1.dump.part"]
+    assert job.run(scripts.DELETE)[0] == 0
+    assert job.left() == ["first-9999-1.dump.part"]
+    assert job.run(scripts.DELETE)[0] == 0, "there may be nothing to delete"
+
+
+def test_a_wrong_password_leaves_nothing_and_is_not_told(job: Scripts) -> None:
+    code, log = job.run(job.backup, PGPASSWORD="wrong-one", MYSQL_PASS="wrong-one")
+    assert code != 0
+    assert job.place.target.username in log
+    assert "wrong-one" not in log
+    assert job.left() == []
+    assert not job.result.exists()
+
+
+def test_a_server_that_is_away(job: Scripts) -> None:
+    code, log = job.run(job.backup, PGPORT="1", MYSQL_PORT="1")
+    assert code != 0
+    assert "onnect" in log
+    assert job.left() == []
+
+
+def test_a_full_disk_fails_the_job_and_leaves_no_part(job: Scripts) -> None:
+    """A limit of the size of files stands for the disk."""
+    code, log = job.run(f"ulimit -f 1; trap '' XFSZ; {job.backup}")
+    assert code != 0
+    assert log
+    assert job.left() == []
+
+
+def test_a_term_signal_ends_it_and_leaves_no_part(job: Scripts) -> None:
+    lock = "LOCK TABLE config_info IN ACCESS EXCLUSIVE MODE" if job.postgres else "LOCK TABLES config_info WRITE"
+    begin = f"BEGIN; {lock}" if job.postgres else lock
+    with job.place.server.session(begin, job.place.name), job.start(job.backup) as process:
+        while not job.file.parent.exists():
+            assert process.poll() is None
+        with pytest.raises(subprocess.TimeoutExpired):
+            process.wait(1)  # for the lock
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(10) == 143
+        os.killpg(process.pid, signal.SIGKILL)  # what a container does with the rest
+    assert job.left() == []
