@@ -100,6 +100,12 @@ async def test_only_the_same_changes_of_the_same_version_are_known() -> None:
     assert not unkept.knows(key, "6", {"count": 3})
     assert not unkept.knows(key, "5", {"count": 4})
     assert not unkept.knows(Request(SPACE, "b"), "5", {"count": 3})
+    await asyncio.sleep(SENT_AGAIN_AFTER - 0.5)
+    assert unkept.knows(key, "5", {"count": 3})
+    await asyncio.sleep(0.5)
+    assert not unkept.knows(key, "5", {"count": 3}), "another definition may be there"
+    unkept.add(key, "5", {"count": 3})
+    assert unkept.knows(key, "5", {"count": 3})
     unkept.forget(key)
     assert not unkept.knows(key, "5", {"count": 3})
     unkept.forget(key)

@@ -12,7 +12,7 @@ import pytest
 from konverge import clock
 from konverge.cache.record import Key, receive
 from konverge.cache.store import Change, ChangeType
-from konverge.client import Client
+from konverge.client import Client, ConnectionLost
 from konverge.runtime.sharding import Sharding
 from konverge.runtime.sharding.assignment import Assignment, Member
 from konverge.runtime.sharding.leases import EPOCH, LEAVING
@@ -228,3 +228,20 @@ async def test_a_watch_that_does_not_show_our_renewals_is_restarted_after_the_de
     await asyncio.sleep(0.5)
     replica._check_watch()
     assert len(shown.restarted) == 3
+
+
+@pytest.mark.parametrize("error", [ConnectionLost("away"), RuntimeError("the plugin is broken"), None])
+async def test_a_lease_that_was_not_written_is_not_held(alone: Alone, error: Exception | None) -> None:
+    """Its writer tries again soon, and not after a whole period."""
+    replica, bodies = alone.replica, []
+
+    async def create(body: dict[str, Any], namespace: str, **options: Any) -> dict[str, Any]:
+        bodies.append((body["metadata"]["name"], namespace, options["timeout"]))
+        if error is not None:
+            raise error
+        return {"metadata": {"name": alone.me.name, "uid": "1", "resourceVersion": "5"}, "spec": {}}
+
+    replica._client = SimpleNamespace(create=create)  # type: ignore[assignment]
+    assert await replica._write_lease() is (error is None)
+    assert bodies == [(alone.me.name, "shop", replica.sharding.timing.renew_deadline)]
+    assert (replica._lease is None, replica.membership.me) == ((False, alone.me) if error is None else (True, None))
