@@ -3,7 +3,7 @@
 import { useComputed, useSignal } from "@preact/signals";
 import { lazy } from "./parts/lazy";
 import { useEffect, useRef } from "preact/hooks";
-import { kinds } from "./api/kinds";
+import { findKind, kinds } from "./api/kinds";
 import { reachable, signedOut } from "./api/http";
 import { session as ask } from "./api/console";
 import { poll } from "./api/watch";
@@ -14,7 +14,7 @@ import { KindPage } from "./pages/kind";
 import { Overview } from "./pages/overview";
 import { SignIn } from "./pages/signIn";
 import { groupKinds } from "./pure/groups";
-import { kindAddress, type Route } from "./pure/routes";
+import { kindAddress, splitVersion, type Route } from "./pure/routes";
 import { followPages, operatorPages, route, session, signOut, start, started, startError, toggleTheme } from "./state";
 import { t, type Key } from "./texts";
 
@@ -147,7 +147,7 @@ function Menu({ at, open }: { at: Route; open: boolean }) {
     <nav id="menu" class={open ? "open" : ""} aria-label={t("app.menu")}>
       <ul>
         <li><a href="#/" aria-current={current(at.page === "overview")}>{t("app.overview")}</a></li>
-        {operatorPages.value.map((page) => <li key={page.name}><a href={`#/p/${encodeURIComponent(page.name)}`} aria-current={current(at.page === "operator" && at.name === page.name)}>{page.title}</a></li>)}
+        {operatorPages.value.filter((page) => findKind(splitVersion(page.apiVersion).group, "", page.resource)).map((page) => <li key={page.name}><a href={`#/p/${encodeURIComponent(page.name)}`} aria-current={current(at.page === "operator" && at.name === page.name)}>{page.title}</a></li>)}
         <li><a href="#/load" aria-current={current(at.page === "load")}>{t("load.title")}</a></li>
         {session.value?.simulated && <li><a href="#/simulation" aria-current={current(at.page === "simulation")}>{t("app.simulation")}</a></li>}
       </ul>

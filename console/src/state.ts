@@ -5,12 +5,16 @@ import * as api from "./api/console";
 import { discover } from "./api/kinds";
 import { signedOut } from "./api/http";
 import { poll } from "./api/watch";
+import { inChinese } from "./pure/pages";
 import { parseRoute } from "./pure/routes";
+import { language } from "./texts";
 
 export const hash = signal(location.hash);
 export const route = computed(() => parseRoute(hash.value));
 export const session = signal<api.Session | null>(null);
-export const operatorPages = signal<api.OperatorPage[]>([]);
+const declaredPages = signal<api.OperatorPage[]>([]);
+/** In the page's language. */
+export const operatorPages = computed(() => (language.value === "zh" ? declaredPages.value.map(inChinese) : declaredPages.value));
 export const started = signal(false);
 export const startError = signal<unknown>(null);
 
@@ -49,7 +53,7 @@ export async function start(): Promise<void> {
     signedOut.value = false;
     await Promise.all([
       discover(),
-      api.pages().then((pages) => { operatorPages.value = pages; }, () => undefined),
+      api.pages().then((pages) => { declaredPages.value = pages; }, () => undefined),
     ]);
     started.value = true;
   } catch (error) {
@@ -61,9 +65,9 @@ export async function start(): Promise<void> {
 export function followPages(): () => void {
   return poll(5000, async (signal) => {
     const pages = await api.pages(signal);
-    if (JSON.stringify(pages) === JSON.stringify(operatorPages.value)) return;
+    if (JSON.stringify(pages) === JSON.stringify(declaredPages.value)) return;
     await discover();
-    operatorPages.value = pages;
+    declaredPages.value = pages;
   });
 }
 

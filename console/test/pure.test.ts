@@ -3,7 +3,7 @@ import { endOf, frame, resizeFrame, textFrame } from "../src/pure/channels";
 import { fieldAt, filledPatch, isWebAddress, itemsOf, stepsOf, textOf } from "../src/pure/fields";
 import { curve, neighbour, place } from "../src/pure/graph";
 import { groupKinds } from "../src/pure/groups";
-import { rowHealth, wordHealth } from "../src/pure/health";
+import { rowHealth, severity, wordHealth } from "../src/pure/health";
 import { columns, short, summary } from "../src/pure/load";
 import { visibleText } from "../src/pure/logText";
 import { EMPTY_FORM, inputOf, nacosOf } from "../src/pure/nacosForm";
@@ -43,6 +43,12 @@ describe("the health of a row", () => {
     expect(rowHealth(columns, ["1/2", "Running", "0"], false)).toBe("waiting");
     expect(rowHealth(columns, ["0/1", "Completed", "0"], false)).toBe("ok");
     expect(rowHealth(columns, ["1/1", "Running", "0"], true)).toBe("waiting");
+    expect(rowHealth(columns, ["0/3", "Hibernated", "0"], false)).toBe("asleep");
+    expect(rowHealth(columns, ["Hibernated", "False", "0"], false)).toBe("asleep");
+    expect(rowHealth(columns, ["0/3", "Hibernated", "0"], true)).toBe("waiting");
+    expect(rowHealth(columns, ["0/3", "Hibernating", "0"], false)).toBe("waiting");
+    expect(["Hibernated", "Hibernating"].map(wordHealth)).toEqual(["asleep", "waiting"]);
+    expect([severity("asleep"), severity("ok")]).toEqual([0, 0]);
     expect(rowHealth([{ name: "Data", type: "integer", priority: 0 }], [3], false)).toBeNull();
   });
   it("reads the words of common kinds", () => {

@@ -39,7 +39,10 @@ describe("the first text of a new object", () => {
     expect(JSON.stringify(skeleton(DEPLOYMENT, "", schemas, root)).length).toBeLessThan(1000);
   });
   it("is the operator's own sample where there is one", () => {
-    expect(skeleton(DEPLOYMENT, "", {}, undefined, { kind: "X" })).toEqual({ kind: "X" });
+    const spec = { replicas: 2 };
+    expect(skeleton(DEPLOYMENT, "shop", {}, undefined, { metadata: { name: "a" }, spec })).toEqual({ apiVersion: "apps/v1", kind: "Deployment", metadata: { name: "a", namespace: "shop" }, spec });
+    expect(skeleton(DEPLOYMENT, "shop", {}, undefined, { metadata: { name: "a", namespace: "b" }, spec })).toMatchObject({ metadata: { namespace: "b" } });
+    expect(skeleton({ ...DEPLOYMENT, namespaced: false }, "", {}, undefined, { spec })).toEqual({ apiVersion: "apps/v1", kind: "Deployment", metadata: { name: "" }, spec });
   });
 });
 

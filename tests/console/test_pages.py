@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 from typing import Any
@@ -11,19 +12,24 @@ import pytest
 from konverge.cli import console_pages
 from konverge.cli.console_pages import installed_pages, pages_of
 from konverge.console import Action, Card, Column, Input, Page
-from konverge.console.operators import NACOS, PAGES, WEBAPP, WUKONG
+from konverge.console.operators import NACOS, PAGES, SNAPSHOTS, WEBAPP, WUKONG
 from konverge.objects import Object, crd
-from konverge.objects.codec import to_dict
+from konverge.objects.codec import to_dict, to_json
 from konverge.operators.loading import load
 from konverge.operators.nacos.resource import Nacos
 from konverge.operators.nacos.v1beta1 import VERSIONS
 from konverge.operators.webapp.kind import WebApp
-from konverge.operators.wukong.resource import Wukong
+from konverge.operators.wukong.resource import Wukong, WukongSnapshot
 from tests.console.office import API, an_office
 
 pytestmark = pytest.mark.spec("C-11")
 
-KINDS: list[tuple[Page, type[Object]]] = [(NACOS, Nacos), (WEBAPP, WebApp), (WUKONG, Wukong)]
+KINDS: list[tuple[Page, type[Object]]] = [
+    (NACOS, Nacos),
+    (WEBAPP, WebApp),
+    (WUKONG, Wukong),
+    (SNAPSHOTS, WukongSnapshot),
+]
 
 
 def schema_of(kind: type[Object]) -> dict[str, Any]:
@@ -87,6 +93,40 @@ async def test_the_sample_of_a_form_is_accepted_by_the_api_server(page: Page, ki
         path = f"/k8s/apis/{page.api_version}/namespaces/default/{page.resource}?dryRun=All&fieldValidation=Strict"
         answer = await office.send("POST", path, body)
         assert answer.status == 201, answer.body
+
+
+@pytest.mark.spec("C-37")
+def test_every_title_of_the_pages_that_come_with_konverge_has_a_chinese_one() -> None:
+    for page in PAGES:
+        columns = [*page.columns, *(column for card in page.cards for column in card.columns)]
+        inputs = [field for action in page.actions for field in action.form]
+        titled: list[Any] = [page, *columns, *page.cards, *page.actions, *inputs]
+        texts = {part.title for part in titled} | {action.confirm for action in page.actions if action.confirm}
+        assert texts <= page.chinese.keys()
+    everything = to_json(PAGES).decode()
+    for text in NACOS.chinese:
+        assert f'"title":{json.dumps(text)}' in everything or f'"confirm":{json.dumps(text)}' in everything, text
+
+
+@pytest.mark.parametrize("kind", VERSIONS, ids=lambda kind: kind.resource.version)
+@pytest.mark.spec("N-23")
+async def test_the_sample_and_what_the_form_makes_are_accepted_in_every_version_of_nacos(kind: type[Object]) -> None:
+    """In each as the only one: how an operator converts is not what the console is about."""
+    definition = to_dict(crd(*VERSIONS))
+    (served,) = [entry for entry in definition["spec"]["versions"] if entry["name"] == kind.resource.version]
+    definition["spec"] |= {"versions": [served | {"storage": True}], "conversion": {"strategy": "None"}}
+    form = {"type": "cluster", "replicas": 3, "image": "nacos/nacos-server:v2.4.3", "database": {"type": "embedded"}}
+    form |= {"resources": {"requests": {"cpu": "1"}}, "volume": {"enabled": True, "requests": {"storage": "1Gi"}}}
+    assert NACOS.sample is not None
+    async with an_office() as office:
+        await office.admin.create(definition)
+        path = f"/k8s/apis/{kind.resource.api_version}/namespaces/default/nacos"
+        base = {"apiVersion": kind.resource.api_version, "kind": "Nacos"}
+        for name, spec in (("sample", NACOS.sample["spec"]), ("form", form)):
+            body = base | {"metadata": {"name": name}, "spec": spec}
+            for query in ("?dryRun=All&fieldValidation=Strict", "?fieldValidation=Strict"):
+                answer = await office.send("POST", f"{path}{query}", body)
+                assert answer.status == 201, answer.body
 
 
 def test_what_a_form_fills_in_is_asked_for() -> None:

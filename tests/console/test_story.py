@@ -172,7 +172,9 @@ async def test_without_a_history_objects_speak_for_themselves() -> None:
         assert story["revisions"] is None
         (entry,) = about(story, who="jane")
         assert (entry["type"], entry["sentence"]) == ("changed", "jane last wrote spec.replicas")
-        assert about(story, type="created")
+        (pod, *_) = [entry for entry in about(story, type="created") if entry["object"]["kind"] == "Pod"]
+        assert pod["who"] == "kube-controller-manager"
+        assert pod["sentence"].endswith("(by its managed fields: Update)")
         assert any(entry["sentence"].startswith("ScalingReplicaSet: ") for entry in about(story, type="event"))
 
 
@@ -284,6 +286,82 @@ def test_hostile_texts_are_shortened_to_one_line() -> None:
     assert len(entry.sentence) < 300
     assert "\n" not in entry.sentence
     assert (entry.count, entry.object.kind) == (3, "Pod")
+
+
+def told(created: str, *entries: tuple[str, str, str], fields: dict[str, Any] | None = None) -> list[Any]:
+    """What an object says of its past; `fields` are those of its first entry."""
+    thing = managed(*entries)
+    thing["metadata"]["creationTimestamp"] = created
+    for entry in thing["metadata"]["managedFields"]:
+        entry["operation"] = "Update"
+    if fields is not None:
+        thing["metadata"]["managedFields"][0]["fieldsV1"] = fields
+    return list(of_managers(NAMED, thing))
+
+
+BORN = "2026-01-01T00:00:05Z"
+
+
+@pytest.mark.spec("C-38")
+@pytest.mark.parametrize("time", ["2026-01-01T00:00:04Z", BORN, "2026-01-01T00:00:06Z"])
+def test_who_created_an_object_is_in_its_managed_fields(time: str) -> None:
+    (created,) = told(BORN, ("ann", time, ""))
+    assert (created.type, created.who, created.at) == ("created", "ann", BORN)
+    assert created.sentence == "ann created Secret s (by its managed fields: Update)"
+    assert created.parts["with"]["operation"] == "Update"
+
+
+@pytest.mark.spec("C-38")
+def test_what_is_written_through_a_subresource_creates_nothing() -> None:
+    created, status = told(BORN, ("kubelet", BORN, "status"))
+    assert (created.sentence, created.who) == ("Secret s was created", "")
+    assert (status.type, status.sentence, status.who) == ("changed", "kubelet last wrote x", "kubelet")
+
+
+@pytest.mark.spec("C-38")
+def test_of_two_writers_in_one_second_the_one_with_most_fields_created_it() -> None:
+    many = {"f:spec": {"f:a": {}, "f:b": {}}}
+    created, other = told(BORN, ("ann", BORN, ""), ("bob", BORN, ""), fields=many)
+    assert (created.who, other.sentence) == ("ann", "bob last wrote x")
+    created, other = told(BORN, ("ann", BORN, ""), ("bob", BORN, ""), fields={})
+    assert (created.who, other.sentence) == ("bob", "ann last wrote it")
+
+
+@pytest.mark.spec("C-38")
+@pytest.mark.parametrize("time", ["2026-01-01T00:00:07Z", "2026-01-01T00:00:03Z"])
+def test_a_creator_that_wrote_again_is_named_as_what_it_is(time: str) -> None:
+    created, last, later = told(BORN, ("ann", time, ""), ("bob", "2026-01-01T00:01:00Z", ""))
+    assert created.sentence == (
+        f"Secret s was created; the oldest entry of its managed fields is of ann (Update, {time})"
+    )
+    assert (created.type, created.who) == ("created", "")
+    assert (last.who, last.at, later.who) == ("ann", time, "bob")
+
+
+def changed(new: dict[str, str], named: Named) -> Any:
+    old = {"metadata": {}, "data": {"a": "1", "b": "2", "c": "3"}}
+    return of_change(named, old, {"metadata": {}, "data": new}, 5, 0.0)
+
+
+@pytest.mark.spec("C-37")
+def test_the_fields_of_a_sentence_are_counted_and_can_be_said_in_another_language() -> None:
+    settings = Named("v1", "ConfigMap", "configmaps", SPACE, "c")
+    one = changed({"a": "1", "b": "2"}, settings)
+    assert one.sentence == "a writer changed data.c removed"
+    removed = {"say": "{path} removed", "with": {"path": "data.c"}}
+    assert one.parts == {
+        "say": "{who} changed {fields}",
+        "with": {"who": {"say": "a writer", "with": {}}, "fields": [removed]},
+    }
+    two = changed({"a": "1", "b": "3"}, settings)
+    assert two.sentence == "a writer changed data.b 2 → 3, data.c removed"
+    assert two.parts["with"]["fields"] == ["data.b 2 → 3", removed]
+    assert changed({}, settings).sentence == "a writer changed data.a removed, data.b removed and 1 more"
+    hidden = changed({"a": "1", "b": "2", "c": "4"}, NAMED)
+    assert hidden.sentence == "a writer changed data.c changed (hidden)"
+    assert hidden.parts["with"]["fields"] == [{"say": "{path} changed (hidden)", "with": {"path": "data.c"}}]
+    long = changed({"a": "1", "b": "2", "c": "3", "k" * 90: "x"}, settings)
+    assert long.parts["with"]["fields"] == [f"data.{'k' * 74}…"]
 
 
 @pytest.mark.parametrize("strange", [{}, {"metadata": []}, {"metadata": {"managedFields": [7, {"fieldsV1": "x"}]}}])

@@ -8,8 +8,10 @@ from typing import Any
 import pytest
 
 from konverge.client import Expired
+from konverge.console.views import said
 from konverge.explain import Explainer, Gatherer, Ref, World
 from konverge.explain.graph import graph, ready_count
+from konverge.explain.sentences import parts, say
 from konverge.sim.cluster import Cluster
 from tests.console.office import API, SPACE, Office, decoded, in_front_of
 from tests.explain.samples import create, deployment, obj, ref, stateful_set
@@ -53,6 +55,7 @@ async def test_a_tree_has_what_an_object_owns_mounts_and_runs_on() -> None:
         assert (root["id"], root["resource"], root["apiVersion"]) == (tree["root"], "deployments", "apps/v1")
         assert (root["health"], root["ready"], root["deleting"]) == ("ok", "2/2", False)
         assert root["sentence"] == "Deployment web has 2 of 2 replicas ready"
+        assert (root["says"], nodes["Secret here"]["says"]) == ("has 2 of 2 replicas ready", "exists")
         assert nodes["Node node-1"]["namespace"] == ""
         assert len([node for node in tree["nodes"] if node["kind"] == "Pod"]) == 2
         assert "c2VjcmV0" not in str(tree)
@@ -91,6 +94,8 @@ async def test_what_is_missing_is_a_node_that_is_gone_and_why_leads_to_it() -> N
         nodes = by_name(await show(office, query))
         assert nodes["StorageClass fast"]["health"] == "gone"
         assert nodes["StorageClass fast"]["sentence"] == "storage class fast does not exist"
+        assert nodes["StorageClass fast"]["says"] == "does not exist"
+        assert nodes["Pod db-0"]["says"] == "waits until its claims are bound: data-db-0"
         assert {nodes[name]["health"] for name in ("StatefulSet db", "Pod db-0")} == {"waiting"}
         answer = await office.get(f"{API}/why", **query)
         assert (answer["health"], answer["cause"]) == ("waiting", "missing-storage-class"), "as in the tree"
@@ -98,7 +103,52 @@ async def test_what_is_missing_is_a_node_that_is_gone_and_why_leads_to_it() -> N
         assert answer["sentence"].endswith("whose storage class `fast` does not exist")
         assert [step["kind"] for step in answer["chain"]][-1] == "StorageClass"
         assert answer["chain"][-1]["resource"] == "storageclasses"
-        assert answer["advice"]
+        assert answer["advice"] == "create the storage class fast, or correct the name where it is used"
+
+
+@pytest.mark.spec("C-37")
+async def test_sentences_come_with_what_another_language_needs() -> None:
+    async with Cluster(nodes=1) as cluster, in_front_of(cluster.server, cluster.client) as office:
+        await create(cluster.client, stateful_set("db", storage_class="fast"), deployment("good"))
+        await asyncio.sleep(60)
+        query = {"kind": "apps/v1/StatefulSet", "namespace": SPACE, "name": "db"}
+        answer = await office.get(f"{API}/why", **query)
+        assert answer["parts"]["sentence"]["say"] == "{text}, whose {whose}"
+        assert answer["parts"]["advice"]["say"] == "create the {object}, or correct the name where it is used"
+        assert answer["parts"]["unread"] == answer["unread"] == []
+        assert answer["chain"][-1]["parts"] == {"sentence": {"say": "does not exist", "with": {}}}
+        (card,) = (await office.get(f"{API}/overview"))["problems"]
+        assert (card["sentence"], card["parts"]) == (answer["sentence"], answer["parts"])
+        shown = await show(office, query)
+        missing = by_name(shown)["StorageClass fast"]["parts"]["sentence"]
+        assert (missing["say"], missing["with"]["says"]["say"]) == ("{object} {says}", "does not exist")
+        assert by_name(shown)["StatefulSet db"]["parts"]["sentence"] == answer["parts"]["sentence"]
+        assert by_name(shown)["StatefulSet db"]["parts"]["says"]["with"] == {"ready": 0, "wanted": 1}
+        assert shown["parts"] == {"unread": []}
+        fine = await office.get(f"{API}/why", kind="apps/v1/Deployment", namespace=SPACE, name="good")
+        assert (fine["health"], fine["advice"], fine["parts"]["advice"]) == ("ok", None, {"say": "", "with": {}})
+
+
+@pytest.mark.spec("C-37")
+async def test_what_could_not_be_read_has_parts_too() -> None:
+    sentence = say("{what}: {why}", what="pods", why=say("you may not list them"))
+    assert said(unread=[sentence], sentence="plain") == {
+        "unread": ["pods: you may not list them"],
+        "sentence": "plain",
+        "parts": {"unread": [parts(sentence)], "sentence": "plain"},
+    }
+
+
+@pytest.mark.spec("C-22")
+async def test_what_is_scaled_to_zero_is_asleep() -> None:
+    async with Cluster(nodes=1) as cluster, in_front_of(cluster.server, cluster.client) as office:
+        await create(cluster.client, deployment("web", replicas=0), deployment("on", replicas=1))
+        await cluster.settle()
+        assert by_name(await show(office, DEPLOYMENT))["Deployment web"]["health"] == "asleep"
+        assert (await office.get(f"{API}/why", **DEPLOYMENT))["health"] == "asleep"
+        on = DEPLOYMENT | {"name": "on"}
+        assert by_name(await show(office, on))["Deployment on"]["health"] == "ok"
+        assert (await office.get(f"{API}/why", **on))["health"] == "ok"
 
 
 @pytest.mark.spec("C-08")

@@ -183,7 +183,7 @@ async def test_a_nacos_that_hibernates_is_as_it_should_be() -> None:
         await world.create("mq", {**STANDALONE, "hibernate": True})
         await world.until("mq", "Hibernated")
         answer = await why(world.client, "Nacos", "mq", group="nacos.io")
-    assert answer.health is Health.READY
+    assert (answer.health, answer.at_rest) == (Health.READY, True)
     assert answer.sentence == "Nacos mq hibernates: no server runs; spec.hibernate: false wakes them"
 
 

@@ -248,6 +248,7 @@ def test_updates_of_stateful_and_daemon_sets() -> None:
         (conditions(Hibernated=("True", ""), Stalled=("True", "held")), Health.FAILED, "is stalled: held"),
         (conditions(Hibernated=("False", ""), Ready=("False", "up")), Health.WAITING, "is not ready: up"),
         ({"phase": "Running"}, Health.READY, "is running"),
+        ({"phase": "Hibernated", "readyReplicas": 0}, Health.READY, "is in the phase Hibernated"),
         ({"phase": "Deployed"}, Health.READY, "is deployed"),
         ({"phase": "Failed", "message": "no"}, Health.FAILED, "is in the phase Failed: no"),
         ({"phase": "Provisioning"}, Health.PROGRESSING, "is in the phase Provisioning"),
@@ -261,6 +262,42 @@ def test_custom_resources_by_the_conventions(status: dict[str, Any], health: Hea
     assert (answer.health, answer.sentence) == (health, f"Thing t {says}")
 
 
+@pytest.mark.parametrize(
+    ("spec", "status", "at_rest"),
+    [
+        ({}, conditions(Hibernated=("True", ""), Ready=("False", "")), True),
+        ({}, conditions(Hibernated=("False", ""), Ready=("True", "")), False),
+        ({"replicas": 3}, {"phase": "Hibernated", "readyReplicas": 0}, True),
+        ({"replicas": 3}, {"phase": "Hibernating", "readyReplicas": 0}, False),
+        ({"powerState": "Stopped"}, {"phase": "Stopped"} | conditions(Ready=("False", "off")), True),
+        ({"running": False}, {"printableStatus": "Stopped"} | conditions(Ready=("False", "")), True),
+        ({"runStrategy": "Halted"}, {"printableStatus": "Stopped"} | conditions(Ready=("False", "")), True),
+        ({"runStrategy": "Halted"}, {"printableStatus": "Stopping"} | conditions(Ready=("False", "")), False),
+        ({"powerState": "Running"}, {"phase": "Stopped"} | conditions(Ready=("False", "off")), False),
+        ({"running": True}, {"printableStatus": "Stopped"} | conditions(Ready=("False", "")), False),
+        ({"powerState": "Stopped"}, {"phase": "Stopped"} | conditions(Failed=("True", "disk")), False),
+    ],
+)
+def test_what_its_user_wants_to_rest_is_ready(spec: dict[str, Any], status: dict[str, Any], at_rest: bool) -> None:
+    thing = obj("Thing", "t", spec, status=status) | {"apiVersion": "example.com/v1"}
+    answer = explained(thing)
+    assert answer.at_rest is at_rest
+    assert not at_rest or answer.health is Health.READY
+
+
+def test_what_is_stopped_or_scaled_to_zero_rests() -> None:
+    machine = obj(
+        "Thing", "t", {"powerState": "Stopped"}, status={"phase": "Stopped"} | conditions(Ready=("False", ""))
+    )
+    assert explained(machine | {"apiVersion": "x.io/v1"}).sentence == "Thing t is stopped, as its spec asks"
+    for kind in ("Deployment", "StatefulSet"):
+        none = explained(obj(kind, "a", {"replicas": 0}, status={"replicas": 0}))
+        assert (none.health, none.at_rest, none.sentence) == (Health.READY, True, f"{kind} a is scaled to zero")
+        some = explained(obj(kind, "a", {"replicas": 1}, status=dict.fromkeys(REPLICAS, 1)))
+        assert (some.health, some.at_rest) == (Health.READY, False)
+
+
+REPLICAS = ("replicas", "readyReplicas", "availableReplicas", "updatedReplicas")
 QUOTA = "exceeded quota: q, requested: cpu=1, used: cpu=3, limited: cpu=3"
 
 

@@ -38,6 +38,12 @@ def program() -> str:
     return str(path) if path else pytest.skip(real_packages.advice(["chromium-headless-shell"]))
 
 
+def _private(process: int) -> int:
+    """Bytes of a process that no other has."""
+    lines = Path(f"/proc/{process}/smaps_rollup").read_text().splitlines()
+    return sum(int(line.split()[1]) * 1024 for line in lines if line.startswith("Private_"))
+
+
 class Refused(AssertionError):
     """The browser refused a command; the text is its own."""
 
@@ -65,6 +71,14 @@ class Browser:
             raise Refused(f"{method}: {reply['error']}")
         result: dict[str, Any] = reply["result"]
         return result
+
+    async def memory(self) -> int:
+        """Bytes that the process of a page has for itself: objects, document and engine, without what processes share.
+
+        Of the largest one, since a browser keeps an empty one ready for the next page.
+        """
+        processes = (await self.do("SystemInfo.getProcessInfo"))["processInfo"]
+        return max(_private(process["id"]) for process in processes if process["type"] == "renderer")
 
     async def listen(self, reader: asyncio.StreamReader) -> None:
         """Until the browser ends."""

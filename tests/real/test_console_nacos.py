@@ -18,12 +18,14 @@ from konverge.operators.catalog import find
 from konverge.operators.nacos.resource import Nacos
 from tests.real.browser import Page, a_browser, program
 from tests.real.console_pages import (
+    EDITOR,
     a_console,
     addresses,
     choose,
     console_errors,
     fill,
     press_button,
+    replace_in_editor,
     shows,
     signed_in,
     visit,
@@ -31,6 +33,10 @@ from tests.real.console_pages import (
 
 pytestmark = [pytest.mark.spec("N-23"), pytest.mark.blocking("a browser beside us"), pytest.mark.limit(240)]
 
+NAMES = (
+    "fetch('/k8s/apis/nacos.io/v1beta1/nacos').then((answer) => answer.json())"
+    ".then((list) => list.items.map((item) => item.metadata.name))"
+)
 SHOP = "#/o/nacos.io/v1alpha1/nacos/default/shop"
 
 
@@ -97,6 +103,45 @@ async def test_a_cluster_is_created_watched_scaled_and_deleted_by_keyboard_alone
         await visit(page, "#/p/nacos", shows("There is nothing of this kind yet."))
         assert console_errors(browser) == []
         assert addresses(browser) == {places["console"].removeprefix("http://")}
+
+
+async def test_a_nacos_is_checked_and_created_from_the_table_by_the_form_and_as_yaml_in_both_versions(
+    tmp_path: Path,
+) -> None:
+    async with up("--operators", "nacos", "--no-samples") as places, a_browser(tmp_path) as browser:
+        page = await Page.open(browser)
+        await page.loaded(places["console_link"], "document.querySelector('#out')")
+        await visit(page, "#/k/nacos.io/v1beta1/nacos", shows("nacos.io/v1beta1", "h1"))
+        await page.run("document.querySelector('.page-head a.main').click()")
+        await page.until("location.hash === '#/create/nacos'")
+        await page.until("document.querySelectorAll('main select option').length > 9")
+        await page.run("document.querySelector('main').focus()")
+        await fill(page, "Name", "shop")
+        await press_button(page, "Check it…")
+        await page.until(shows("kind: Nacos", "dialog"))
+        proposal = await page.text("dialog")
+        assert "name: shop" in proposal
+        assert "type: standalone" in proposal  # with what the server adds
+        await page.press("Escape")
+        await page.until("!document.querySelector('dialog')")
+        assert "shop" not in await page.run(NAMES)  # it was a dry run
+        await press_button(page, "Create")
+        await page.until(f"location.hash === {json.dumps(SHOP)}")
+        for version, space in (("v1beta1", "default"), ("v1alpha1", "kube-public")):
+            await visit(page, "#/new/nacos.io/v1beta1/nacos", f"{EDITOR}?.innerText.includes('nacos.io/v1beta1')")
+            await page.run(f"{EDITOR}.focus()")
+            if version == "v1alpha1":
+                await replace_in_editor(page, "v1beta1", version)
+                await replace_in_editor(page, "default", space)
+            await page.run(
+                "[...document.querySelectorAll('.bar button')].find((b) => b.innerText === 'Check it…').click()"
+            )
+            await page.until("document.querySelector('dialog .difference')")
+            await page.run("document.querySelector('dialog button.main').click()")
+            await page.until(f"location.hash.endsWith('/nacos/{space}/nacos')")
+            await page.until(shows("nacos", "h1"))
+        assert sorted(await page.run(NAMES)) == ["nacos", "nacos", "shop"]
+        assert console_errors(browser) == []
 
 
 async def test_the_form_shows_each_error_at_its_field(tmp_path: Path) -> None:

@@ -7,10 +7,13 @@ from typing import Any
 
 import pytest
 
+from konverge.cli.install_objects import install_definitions
 from konverge.client import MergePatch
+from konverge.console.operators import PAGES
 from konverge.objects.kinds.apps_v1 import Deployment
 from konverge.objects.kinds.core_v1 import ConfigMap, Node, ServiceAccount
 from konverge.objects.meta import ObjectMeta
+from konverge.operators.catalog import find
 from tests.real.browser import program
 from tests.real.console_pages import (
     EDITOR,
@@ -28,6 +31,8 @@ from tests.real.console_pages import (
 pytestmark = [pytest.mark.spec("C-22"), pytest.mark.blocking("a browser beside us"), pytest.mark.limit(240)]
 
 SETTINGS = "#/o/-/v1/configmaps/default/settings"
+MARKUP = "document.querySelectorAll('main img, main b:not(.labels b), main script').length"
+"""Elements that only a text of the cluster could have made."""
 WEB = "#/o/apps/v1/deployments/default/web"
 
 
@@ -238,6 +243,36 @@ async def test_script_in_an_object_is_text_on_every_page(tmp_path: Path) -> None
             "document.querySelector('h1')",
         )
         assert "<img" in await page.text("h1")
-        assert await page.run("document.querySelectorAll('main img, main b:not(.labels b), main script').length") == 0
+        assert await page.run(MARKUP) == 0
+        assert "owned" not in await page.run("document.title")
+        assert console_errors(browser) == []
+
+
+@pytest.mark.spec("C-24")
+@pytest.mark.parametrize("language", ["en", "zh"])
+async def test_script_in_a_status_is_text_on_the_operators_page_and_in_every_sentence(
+    tmp_path: Path, language: str
+) -> None:
+    evil = "<img src=x onerror=\"document.title='owned'\">{head}$&"
+    async with a_console(tmp_path, pages=PAGES) as (office, browser, url):
+        await install_definitions(office.admin, [find("webapp")])
+        path = "/k8s/apis/apps.konverge.dev/v1/namespaces/default/webapps"
+        app = {"apiVersion": "apps.konverge.dev/v1", "kind": "WebApp", "metadata": {"name": "shop"}}
+        assert (await office.send("POST", path, app | {"spec": {"image": "shop:1"}})).status == 201
+        ready = {"type": "Ready", "status": "False", "reason": "Bad", "message": evil}
+        ready["lastTransitionTime"] = "2026-01-01T00:00:00Z"
+        status = {"status": {"message": evil, "observedGeneration": 1, "conditions": [ready]}}
+        merge = "application/merge-patch+json"
+        assert (await office.send("PATCH", f"{path}/shop/status", status, content_type=merge)).status == 200
+        page = await signed_in(browser, url, office.server.token)
+        await page.run(f"localStorage.setItem('language', {language!r})")
+        await page.loaded(url, "document.querySelector('.overview')")
+        await page.until(shows(evil, ".problems"))
+        shop = "#/o/apps.konverge.dev/v1/webapps/default/shop"
+        await visit(page, "#/p/webapps", shows(evil))
+        for fragment in (shop, f"{shop}?tab=why", f"{shop}?tab=tree", f"{shop}?tab=story"):
+            await visit(page, fragment, "document.querySelector('h1')?.innerText === 'shop'")
+            await page.until(shows(evil))
+            assert await page.run(MARKUP) == 0, fragment
         assert "owned" not in await page.run("document.title")
         assert console_errors(browser) == []

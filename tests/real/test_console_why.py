@@ -17,6 +17,14 @@ from tests.real.console_pages import console_errors, press_button, shows, signed
 
 pytestmark = [pytest.mark.spec("C-22"), pytest.mark.blocking("a browser beside us"), pytest.mark.limit(300)]
 
+IN_CHINESE = (
+    "StatefulSet db 在等待 Pod db-0，后者在等待持久卷申领 data-db-0，其存储类 `fast` 不存在",
+    "后者反复崩溃：容器 api 以退出码 3 退出",
+    "其 Secret `web-settings` 不存在",
+    "Job report 在等待：其 ResourceQuota `small` 将被超出：请求 requests.cpu=2",
+    "Pod train 无法放到 3 个节点中的任何一个：3 个节点的标签不符合其要求",
+    "无权在命名空间 default 中 create deployments.apps",
+)
 WEB = "#/o/apps/v1/deployments/default/web"
 
 
@@ -55,6 +63,33 @@ async def test_a_newcomer_finds_each_of_six_causes_with_one_click(tmp_path: Path
         )
         assert await page.run("document.querySelectorAll('.node.waiting').length") > 0
         assert await page.run("document.querySelectorAll('.node .mark.gone, .node .mark.broken').length") > 0
+        assert await violations(page) == []
+        assert console_errors(browser) == []
+
+
+@pytest.mark.spec("C-37")
+async def test_the_causes_the_tree_and_the_story_are_said_in_chinese(tmp_path: Path) -> None:
+    async with six_broken_samples() as (office, url), a_browser(tmp_path) as browser:
+        page = await signed_in(browser, url, office.server.token)
+        await page.until("document.querySelectorAll('.problems .card').length >= 6")
+        await page.run("[...document.querySelectorAll('header button')].find((b) => b.innerText === '中文').click()")
+        await page.until(shows("总览", "h1"))
+        cards = await page.text(".problems")
+        for sentence in IN_CHINESE:
+            assert sentence in cards
+        for english in (" waits", "which", "whose", "does not exist", "create the", "allows it"):
+            assert english not in cards
+        assert await violations(page) == []
+        db = "#/o/apps/v1/statefulsets/default/db"
+        await visit(page, f"{db}?tab=why", shows("其存储类 `fast` 不存在", ".verdict"))
+        assert "等待其持久卷申领被绑定：data-db-0" in await page.text(".links")
+        assert "创建存储类 fast，或更正引用处的名称" in await page.text(".advice-box")
+        await visit(page, f"{db}?tab=tree", "document.querySelectorAll('.node').length >= 4")
+        assert "等待其持久卷申领被绑定：data-db-0" in await page.text(".graph")
+        titles = await page.run("[...document.querySelectorAll('.node')].map((node) => node.title)")
+        assert "等待中: 持久卷申领 data-db-0 在等待：其存储类 `fast` 不存在" in titles
+        await visit(page, f"{db}?tab=story", "document.querySelectorAll('.entry').length > 1")
+        assert "创建了" in await page.text(".timeline")
         assert await violations(page) == []
         assert console_errors(browser) == []
 

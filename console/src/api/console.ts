@@ -1,6 +1,7 @@
 // The console's own answers: session, overview, tree, why, story, simulation, operators' pages.
 
 import type { Health } from "../pure/health";
+import type { Part } from "../pure/sentence";
 import { get, send, withQuery } from "./http";
 
 export interface Ref { apiVersion: string; kind: string; resource: string; namespace?: string | null; name: string }
@@ -8,20 +9,23 @@ export interface Session {
   user: string; cluster: string; context?: string; server?: string; version?: string; simulated?: boolean;
   pages?: { name: string; title: string }[];
 }
-export interface Step extends Ref { sentence: string; health?: Health }
-export interface Why { sentence: string; health: Health; chain: Step[]; advice: string | null; log?: string[]; container?: string; unread?: string[] }
+export interface Step extends Ref { sentence: string; health?: Health; parts?: { sentence: Part } }
+export interface Why {
+  sentence: string; health: Health; chain: Step[]; advice: string | null; log?: string[]; container?: string; unread?: string[];
+  parts?: { sentence: Part; advice: Part; unread: Part[] };
+}
 export interface Problem extends Why { others?: number }
 export interface KindCount { apiVersion: string; kind: string; resource: string; namespaced: boolean; group: string; count: number; broken: number; waiting: number }
 export interface Overview { namespaces: string[]; kinds: KindCount[]; problems: Problem[] }
 export interface TreeNode extends Ref {
-  id: string; uid?: string; health: Health; sentence: string; ready: string | null; created?: string; deleting: boolean;
+  id: string; uid?: string; health: Health; sentence: string; says: string; parts?: { sentence: Part; says: Part }; ready: string | null; created?: string; deleting: boolean;
 }
 export interface TreeEdge { from: string; to: string; relation: string; sentence?: string }
 export interface Tree { at?: string | number | null; nodes: TreeNode[]; edges: TreeEdge[]; history: { oldest: number; newest: number } | null; root?: string; cut?: number }
 export interface Change { path: string; old?: unknown; new?: unknown }
 export interface StoryEntry {
   at: string; revision?: number | string | null; object: { kind: string; namespace?: string | null; name: string };
-  type: "created" | "changed" | "deleted" | "event" | "reconcile"; who?: string | null; sentence: string;
+  type: "created" | "changed" | "deleted" | "event" | "reconcile"; who?: string | null; sentence: string; parts?: Part;
   difference?: Change[]; duration?: number | null; result?: string | null;
 }
 export interface Series { name: string; unit: string; points: [number, number][] }
@@ -42,7 +46,8 @@ export interface PageField { name: string; title?: string; type?: string; path?:
 export interface PageAction { name: string; title: string; patch?: unknown; subresource?: string; href?: string; confirm?: string; form?: PageField[] }
 export interface OperatorPage {
   name: string; title: string; kind: string; apiVersion: string; resource: string;
-  columns: PageColumn[]; cards: PageCard[]; actions: PageAction[]; sample?: unknown;
+  columns: PageColumn[]; cards: PageCard[]; actions: PageAction[]; sample?: { metadata?: object; [field: string]: unknown } | null;
+  chinese?: Record<string, string>;
   create?: { form: string; versions?: { version: string; image?: string; default?: boolean }[] } | null;
 }
 

@@ -2,12 +2,13 @@
 
 import type { ComponentChildren } from "preact";
 import { useRef, useState } from "preact/hooks";
-import { ApiError, send } from "../api/http";
+import { ApiError, send, withQuery } from "../api/http";
 import { apiPath } from "../api/kinds";
 import { Problem } from "../parts/basics";
-import { Entry } from "../parts/dialog";
+import { Dialog, Entry } from "../parts/dialog";
 import { EMPTY_FORM, inputOf, nacosOf, type NacosForm } from "../pure/nacosForm";
-import { objectAddress, splitVersion } from "../pure/routes";
+import { formatRoute, objectAddress, splitVersion } from "../pure/routes";
+import { forPeople, toYaml } from "../pure/yaml";
 import { operatorPages } from "../state";
 import { t, type Key } from "../texts";
 
@@ -17,6 +18,7 @@ export function CreateNacos() {
   const chosen = versions.find((entry) => entry.default) ?? versions[0];
   const [form, setForm] = useState<NacosForm>({ ...EMPTY_FORM, version: chosen?.version ?? "", image: chosen?.image ?? "" });
   const [error, setError] = useState<unknown>(null);
+  const [proposal, setProposal] = useState<string | null>(null);
   const element = useRef<HTMLFormElement>(null);
   const wrong = new Map<keyof NacosForm, string>();
   if (error instanceof ApiError) {
@@ -28,14 +30,15 @@ export function CreateNacos() {
   const set = (name: keyof NacosForm, value: string) => setForm((old) => ({
     ...old, [name]: value, ...(name === "version" ? { image: versions.find((entry) => entry.version === value)?.image ?? "" } : {}),
   }));
-  const submit = async (event: Event) => {
-    event.preventDefault();
+  const apiVersion = page?.apiVersion ?? "nacos.io/v1alpha1";
+  const resource = page?.resource ?? "nacos";
+  const namespace = form.namespace.trim();
+  const post = (dryRun: boolean) => send(withQuery(apiPath({ ...splitVersion(apiVersion), resource, namespace }), { dryRun: dryRun ? "All" : "" }), { method: "POST", body: nacosOf(form, apiVersion) });
+  const attempt = async (work: () => Promise<void>) => {
     setError(null);
-    const apiVersion = page?.apiVersion ?? "nacos.io/v1alpha1";
-    const namespace = form.namespace.trim();
+    setProposal(null);
     try {
-      await send(apiPath({ ...splitVersion(apiVersion), resource: page?.resource ?? "nacos", namespace }), { method: "POST", body: nacosOf(form, apiVersion) });
-      location.hash = objectAddress({ apiVersion, resource: page?.resource ?? "nacos", namespace, name: form.name.trim() });
+      await work();
     } catch (problem) {
       setError(problem);
       setTimeout(() => element.current?.querySelector<HTMLElement>("[aria-invalid=true]")?.focus());
@@ -54,6 +57,14 @@ export function CreateNacos() {
       </select>
     </Labelled>
   );
+  const submit = (event: Event) => {
+    event.preventDefault();
+    void attempt(async () => {
+      await post(false);
+      location.hash = objectAddress({ apiVersion, resource, namespace, name: form.name.trim() });
+    });
+  };
+  const check = () => attempt(async () => setProposal(toYaml(forPeople(await (await post(true)).json()))));
   return (
     <form class="create" ref={element} onSubmit={submit} aria-label={t("create.title")}>
       <h1>{t("create.title")}</h1>
@@ -76,7 +87,13 @@ export function CreateNacos() {
         </>}
         {input("size", "create.volume", { hint: "create.volumeHint" })}{input("storageClass", "create.storageClass", { hint: "create.storageClassHint" })}
       </div></fieldset>
-      <button type="submit" class="main">{t("create.button")}</button>
+      <div class="bar">
+        <button type="submit" class="main">{t("create.button")}</button>
+        <button type="button" onClick={() => element.current?.reportValidity() && void check()}>{t("new.check")}</button>
+        <span class="gap" />
+        <a class="button" href={formatRoute({ page: "new", ...splitVersion(apiVersion), resource, namespace })}>{t("object.yaml")}</a>
+      </div>
+      {proposal !== null && <Dialog title={t("new.proposal")} close={() => setProposal(null)} wide><pre class="log" tabIndex={0}>{proposal}</pre></Dialog>}
     </form>
   );
 }

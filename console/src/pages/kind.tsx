@@ -7,9 +7,10 @@ import { followTable, type Connection } from "../api/watch";
 import { Age, Missing, Problem, Status } from "../parts/basics";
 import { Grid, type GridColumn } from "../parts/grid";
 import { NamespacePicker } from "../parts/namespaces";
-import { isStateColumn, rowHealth, wordHealth } from "../pure/health";
+import { isStateColumn, rowHealth, severity, wordHealth } from "../pure/health";
 import { formatRoute, type Route } from "../pure/routes";
 import { NO_ROWS, shown, type Row, type Rows, type Sort } from "../pure/rows";
+import { pageOf } from "../pure/pages";
 import { operatorPages, replaceAddress } from "../state";
 import { t, type Key } from "../texts";
 
@@ -33,7 +34,7 @@ function columnsOf(state: Rows, kind: Kind, everywhere: boolean, wide: boolean):
     columns.push({
       id: String(index), title: column.name, description: column.description, width: isAge ? "5rem" : isState ? `minmax(${roomFor(state, index)}rem, 1fr)` : "minmax(4.5rem, 1fr)",
       narrow: isState, share: isState ? Math.min(roomFor(state, index), 10) : undefined, numeric: column.type === "integer" || column.type === "number",
-      cell: (row) => (isAge && row.created ? <Age from={row.created} /> : isState ? <StateCell text={String(row.cells[index] ?? "")} well={rowHealth(state.columns, row.cells, row.deleting) === "ok"} /> : String(row.cells[index] ?? "")),
+      cell: (row) => (isAge && row.created ? <Age from={row.created} /> : isState ? <StateCell text={String(row.cells[index] ?? "")} well={severity(rowHealth(state.columns, row.cells, row.deleting) ?? "unknown") === 0} /> : String(row.cells[index] ?? "")),
     });
   });
   return columns;
@@ -46,8 +47,8 @@ function roomFor(state: Rows, index: number): number {
 }
 
 function StateCell({ text, well }: { text: string; well: boolean }) {
-  const health = well ? null : wordHealth(text);
-  return health && health !== "ok" ? <Status health={health}>{text}</Status> : <>{text}</>;
+  const health = wordHealth(text);
+  return health && health !== "ok" && (!well || health === "asleep") ? <Status health={health}>{text}</Status> : <>{text}</>;
 }
 
 function Listing({ at, kind }: { at: At; kind: Kind }) {
@@ -73,7 +74,7 @@ function Listing({ at, kind }: { at: At; kind: Kind }) {
   const columns = useMemo(() => columnsOf(state.rows, kind, !at.namespace, wide), [state.rows.columns, kind, at.namespace, wide, t("table.name")]);
   const rows = useMemo(() => shown(state.rows, search, sort), [state, search, sort]);
   const change = (part: Partial<At>) => replaceAddress(formatRoute({ ...at, ...part }));
-  const form = operatorPages.value.find((page) => page.create && page.apiVersion === kind.apiVersion && page.resource === kind.resource)?.create?.form;
+  const form = pageOf(operatorPages.value, kind)?.create?.form;
   const sortBy = (id: string) => setSort((old) => ({ column: Number(id), descending: old.column === Number(id) && !old.descending }));
   return (
     <div class="listing">

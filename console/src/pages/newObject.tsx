@@ -8,10 +8,11 @@ import { Difference } from "../parts/differences";
 import { Dialog } from "../parts/dialog";
 import { Editor } from "../parts/editor";
 import { FieldHelp, useSchema } from "../parts/fieldHelp";
+import { pageOf } from "../pure/pages";
 import { formatRoute, objectAddress, type Route } from "../pure/routes";
 import { helpAt, offersAt } from "../pure/schema";
 import { skeleton } from "../pure/skeleton";
-import { forPeople, namespaceIn, toYaml } from "../pure/yaml";
+import { forPeople, namespaceIn, toYaml, versionIn } from "../pure/yaml";
 import { operatorPages } from "../state";
 import { t } from "../texts";
 
@@ -30,14 +31,14 @@ function Writing({ at, kind }: { at: At; kind: Kind }) {
   const [error, setError] = useState<unknown>(null);
   const [proposal, setProposal] = useState<string | null>(null);
   const { schemas, root } = useSchema(kind);
-  const sample = operatorPages.value.find((page) => page.apiVersion === kind.apiVersion && page.resource === kind.resource)?.sample;
+  const sample = pageOf(operatorPages.value, kind)?.sample;
   useEffect(() => {
     if (text !== first.current) return; // the schema came after the first key
     first.current = toYaml(skeleton(kind, at.namespace, schemas, root, sample));
     setText(first.current);
   }, [schemas, root, kind]);
 
-  const place = () => ({ group: kind.group, version: kind.version, resource: kind.resource, namespace: kind.namespaced ? namespaceIn(text) || at.namespace || "default" : "" });
+  const place = () => ({ group: kind.group, version: versionIn(text, kind.group) || kind.version, resource: kind.resource, namespace: kind.namespaced ? namespaceIn(text) || at.namespace || "default" : "" });
   const attempt = async (work: () => Promise<void>) => {
     setError(null);
     try {

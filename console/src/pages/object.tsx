@@ -15,7 +15,7 @@ import { replaceAddress } from "../state";
 import { Events } from "../tabs/events";
 import { Summary } from "../tabs/summary";
 import { WhyTab } from "../tabs/why";
-import { t, type Key } from "../texts";
+import { says, t, type Key } from "../texts";
 
 const TreeTab = lazy(() => import("../tabs/tree").then((module) => module.TreeTab));
 const StoryTab = lazy(() => import("../tabs/story").then((module) => module.StoryTab));
@@ -78,7 +78,7 @@ function Shown({ at, kind }: { at: At; kind: Kind }) {
         <span class="gap" />
         {!gone && <Actions kind={kind} object={object} />}
       </header>
-      {why && why.health !== "ok" && !gone && tab !== "why" && <p class={`why-line ${why.health}`}><Mark health={why.health} /><a href={formatRoute({ ...at, tab: "why" })}>{why.sentence}</a></p>}
+      {why && why.health !== "ok" && why.health !== "asleep" && !gone && tab !== "why" && <p class={`why-line ${why.health}`}><Mark health={why.health} /><a href={formatRoute({ ...at, tab: "why" })}>{says(why.sentence, why.parts?.sentence)}</a></p>}
       <Tabs label={t("object.tabs")} chosen={tab} choose={choose} tabs={ids.map((id) => ({ id, title: t(`object.${id}` as Key) }))} />
       <div role="tabpanel" id="panel" class="panel" aria-labelledby={`tab-${tab}`} tabIndex={tab === "terminal" || tab === "yaml" ? -1 : 0}>
         {tab === "summary" && <Summary {...props} />}

@@ -39,7 +39,8 @@ function Shown({ page }: { page: Declaration }) {
     <div class="operator">
       <header class="page-head"><h1>{page.title}</h1><span class="gap" />
         <a href={kindAddress({ apiVersion: page.apiVersion, resource: page.resource })}>{page.kind}</a>
-        {page.create && <a class="button main" href={formatRoute({ page: "create", form: page.create.form })}>{t("table.create")}</a>}
+        {page.create ? <a class="button main" href={formatRoute({ page: "create", form: page.create.form })}>{t("table.create")}</a>
+          : kind?.verbs.includes("create") && <a class="button main" href={formatRoute({ page: "new", group, version: kind.version, resource: kind.resource, namespace: "" })}>{t("table.create")}</a>}
       </header>
       {error ? <Problem error={error} /> : null}
       {!objects ? !error && <Loading /> : !objects.length ? <p class="quiet">{t("page.none")}</p> : (

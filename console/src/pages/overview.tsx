@@ -7,7 +7,7 @@ import { Chain } from "../parts/chain";
 import { Loading, Mark, Problem } from "../parts/basics";
 import { severity, type Health } from "../pure/health";
 import { kindAddress, objectAddress } from "../pure/routes";
-import { t } from "../texts";
+import { says, t } from "../texts";
 
 const worst = (kind: api.KindCount): Health => (kind.broken ? "broken" : kind.waiting ? "waiting" : "ok");
 
@@ -68,14 +68,15 @@ const addressOf = (problem: api.Why): string => (problem.chain[0] ? objectAddres
 
 function Card({ problem }: { problem: api.Problem }) {
   const first = problem.chain[0];
+  const sentence = says(problem.sentence, problem.parts?.sentence);
   return (
     <li class={`card ${problem.health}`}>
       <Mark health={problem.health} size={16} />
       <div>
-        <p class="sentence">{first ? <a href={objectAddress(first, "why")}>{problem.sentence}</a> : problem.sentence}</p>
+        <p class="sentence">{first ? <a href={objectAddress(first, "why")}>{sentence}</a> : sentence}</p>
         {problem.chain.length > 1 && <Chain steps={problem.chain} />}
         {problem.others ? <p class="quiet small">{problem.others === 1 ? t("over.affectsOne") : t("over.affects", { count: problem.others })}</p> : null}
-        {problem.advice && <p class="advice"><strong>{t("why.advice")}</strong> {problem.advice}</p>}
+        {problem.advice && <p class="advice"><strong>{t("why.advice")}</strong> {says(problem.advice, problem.parts?.advice)}</p>}
       </div>
     </li>
   );

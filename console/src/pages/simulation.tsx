@@ -7,7 +7,7 @@ import { poll } from "../api/watch";
 import { ahead, Loading, notify, Pairs, Problem, save, Status } from "../parts/basics";
 import { Dialog, Entry, Field } from "../parts/dialog";
 import { fullTime } from "../pure/times";
-import { language, t } from "../texts";
+import { language, t, titled } from "../texts";
 
 export function Simulation() {
   const [known, setKnown] = useState<api.Simulation | null>(null);
@@ -49,6 +49,7 @@ function FaultCard({ fault, done }: { fault: api.Fault; done: () => void }) {
   const first = (parameter: api.FaultParameter) => String(parameter.default ?? parameter.values?.[0] ?? "");
   const [texts, setTexts] = useState<Record<string, string>>({});
   const [error, setError] = useState<unknown>(null);
+  const title = titled("fault", fault.name, fault.title);
   const textOf = (parameter: api.FaultParameter) => texts[parameter.name] ?? first(parameter);
   const isNumber = (parameter: api.FaultParameter) => parameter.type === "number";
   const submit = async (event: Event) => {
@@ -57,18 +58,18 @@ function FaultCard({ fault, done }: { fault: api.Fault; done: () => void }) {
     const body = Object.fromEntries(fault.parameters.map((parameter) => [parameter.name, isNumber(parameter) && textOf(parameter) !== "" ? Number(textOf(parameter)) : textOf(parameter)]));
     try {
       await api.fault(fault.name, body);
-      notify(t("sim.injected", { title: fault.title }));
+      notify(t("sim.injected", { title }));
       done();
     } catch (problem) {
       setError(problem);
     }
   };
   return (
-    <li><form onSubmit={submit} aria-label={fault.title}>
-      <h3>{fault.title}</h3>
+    <li><form onSubmit={submit} aria-label={title}>
+      <h3>{title}</h3>
       {fault.description && <p class="quiet">{fault.description}</p>}
       {fault.parameters.map((parameter) => (
-        <Field key={parameter.name} label={parameter.title ?? parameter.name}>
+        <Field key={parameter.name} label={titled("parameter", parameter.title ?? parameter.name, parameter.title ?? parameter.name)}>
           {parameter.values || parameter.type === "select"
             ? <select value={textOf(parameter)} onChange={(event) => setTexts((old) => ({ ...old, [parameter.name]: event.currentTarget.value }))}>{(parameter.values ?? []).map((value) => <option key={value}>{value}</option>)}</select>
             : <Entry number={isNumber(parameter)} value={textOf(parameter)} change={(text) => setTexts((old) => ({ ...old, [parameter.name]: text }))} />}

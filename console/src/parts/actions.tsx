@@ -4,6 +4,7 @@ import { useEffect, useState } from "preact/hooks";
 import type { PageAction } from "../api/console";
 import type { Kind } from "../api/kinds";
 import { cordon, drain, remove, restart, scale, scaleOf, type KubeObject } from "../api/object";
+import { pageOf } from "../pure/pages";
 import { kindAddress } from "../pure/routes";
 import { operatorPages } from "../state";
 import { t } from "../texts";
@@ -22,7 +23,7 @@ export function Actions({ kind, object }: Props) {
   const place = { group: kind.group, version: kind.version, resource: kind.resource, namespace: object.metadata.namespace, name: object.metadata.name };
   const isNode = kind.kind === "Node" && kind.group === "";
   const isCordoned = Boolean(object.spec?.unschedulable);
-  const own = operatorPages.value.find((page) => page.resource === kind.resource && page.apiVersion.split("/")[0] === kind.apiVersion.split("/")[0])?.actions ?? [];
+  const own = pageOf(operatorPages.value, kind)?.actions ?? [];
   const name = object.metadata.name;
   return (
     <div class="actions" role="group" aria-label={t("object.actions")}>

@@ -15,6 +15,7 @@ export function Mark({ health, size = 12 }: { health: Health; size?: number }) {
       {health === "ok" && <circle cx="6" cy="6" r="5" />}
       {health === "waiting" && <path d="M6 0.8 11.6 11H0.4Z" />}
       {health === "broken" && <><rect x="0.7" y="0.7" width="10.6" height="10.6" rx="2" /><path class="hole" d="M3.8 3.8l4.4 4.4M8.2 3.8 3.8 8.2" /></>}
+      {health === "asleep" && <path d="M7.2 1A5 5 0 1 0 11 7.6 4 4 0 0 1 7.2 1Z" />}
       {health === "gone" && <circle class="ring" cx="6" cy="6" r="4.4" stroke-dasharray="2.2 1.6" />}
       {health === "unknown" && <circle class="ring" cx="6" cy="6" r="4.4" />}
     </svg>

@@ -4,7 +4,7 @@ import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import type { Tree, TreeNode } from "../api/console";
 import { curve, HEIGHT, neighbour, place, WIDTH } from "../pure/graph";
 import { objectAddress } from "../pure/routes";
-import { t } from "../texts";
+import { says, t } from "../texts";
 import { healthText, Mark } from "./basics";
 
 export function Graph({ tree, name }: { tree: Tree; name: string }) {
@@ -52,12 +52,13 @@ export function Graph({ tree, name }: { tree: Tree; name: string }) {
 
 function NodeBox({ node, x, y, active, focus }: { node: TreeNode; x: number; y: number; active: boolean; focus: () => void }) {
   if (!node) return null;
+  const sentence = says(node.sentence, node.parts?.sentence);
   return (
     <a class={`node ${node.health}${node.deleting ? " deleting" : ""}`} href={objectAddress(node, "tree")} data-node={node.id} tabIndex={active ? 0 : -1} onFocus={focus}
-      style={{ left: `${x}px`, top: `${y}px`, width: `${WIDTH}px`, height: `${HEIGHT}px` }} title={`${healthText(node.health)}: ${node.sentence}`}>
+      style={{ left: `${x}px`, top: `${y}px`, width: `${WIDTH}px`, height: `${HEIGHT}px` }} title={`${healthText(node.health)}: ${sentence}`}>
       <span class="node-head"><Mark health={node.health} /><span class="unseen">{healthText(node.health)}</span><span class="node-kind">{node.kind}</span>{node.ready && <span class="node-ready">{node.ready}</span>}</span>
       <strong>{node.name}</strong>
-      <span class="node-says">{node.sentence}</span>
+      <span class="node-says">{says(node.says, node.parts?.says)}</span>
     </a>
   );
 }

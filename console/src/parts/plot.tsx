@@ -4,7 +4,7 @@ import { useEffect, useRef } from "preact/hooks";
 import uPlot from "uplot";
 import "uplot/dist/uPlot.min.css";
 import type { Series } from "../api/console";
-import { language } from "../texts";
+import { language, titled } from "../texts";
 
 export const colour = (name: string): string => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 
@@ -31,7 +31,7 @@ export function Plot({ series }: { series: Series }) {
   useEffect(() => plot.current?.setData(dataOf(series)), [series]);
   return (
     <figure class="plot">
-      <figcaption>{series.name} <strong>{latest ?? "–"}</strong> <span class="quiet">{series.unit}</span></figcaption>
+      <figcaption>{titled("series", series.name, series.name)} <strong>{latest ?? "–"}</strong> <span class="quiet">{series.unit}</span></figcaption>
       <div ref={host} aria-hidden="true" />
     </figure>
   );

@@ -7,7 +7,7 @@ export interface Line { from: string; to: string; points: { x: number; y: number
 export interface Drawing { boxes: Box[]; lines: Line[]; width: number; height: number }
 
 export const WIDTH = 210;
-export const HEIGHT = 54;
+export const HEIGHT = 70;
 
 /** The places of all nodes (their left upper corners) and the lines between them. */
 export function place(ids: string[], edges: { from: string; to: string; relation: string }[]): Drawing {

@@ -31,9 +31,9 @@ function requiredOf(schemas: OpenApi, schema: Schema, depth: number): Record<str
 }
 
 /** `sample` is what an operator shows as an example of its kind; without one the schema says what is needed. */
-export function skeleton(kind: Named, namespace: string, schemas: OpenApi, root: Schema | undefined, sample?: unknown): unknown {
-  if (sample) return sample;
+export function skeleton(kind: Named, namespace: string, schemas: OpenApi, root: Schema | undefined, sample?: { metadata?: object; [field: string]: unknown } | null): unknown {
   const spec = root?.properties?.spec;
   const metadata = { name: "", ...(kind.namespaced ? { namespace: namespace || "default" } : {}) };
+  if (sample) return { apiVersion: kind.apiVersion, kind: kind.kind, ...sample, metadata: { ...metadata, ...sample.metadata } };
   return { apiVersion: kind.apiVersion, kind: kind.kind, metadata, ...(spec ? { spec: requiredOf(schemas, resolve(schemas, spec) ?? {}, 0) } : {}) };
 }

@@ -1,5 +1,7 @@
 // An object as YAML, in the order that people expect. Reading YAML is left to the API server, which takes it as it is.
 
+import { splitVersion } from "./routes";
+
 const FIRST = ["apiVersion", "kind", "metadata", "name", "namespace", "spec", "data", "stringData", "status"];
 const LAST = new Set(["status"]);
 const PLAIN = /^[A-Za-z_/.][\w./@+-]*(?: [\w./@+()-]+)*$/;
@@ -85,6 +87,13 @@ export function forPeople<T>(object: T): T {
   const copy = structuredClone(object) as { metadata?: Record<string, unknown> };
   if (copy.metadata) delete copy.metadata.managedFields;
   return copy as T;
+}
+
+/** The version that a text of YAML names, if it is one of this group; empty where it is not. */
+export function versionIn(text: string, group: string): string {
+  const named = /^apiVersion:[ \t]*(["']?)([^\s"'#]+)\1/m.exec(text)?.[2] ?? "";
+  const parts = splitVersion(named);
+  return parts.group === group ? parts.version : "";
 }
 
 /** The namespace that a text of YAML names in its metadata; empty where it cannot be seen. */

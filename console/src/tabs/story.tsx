@@ -11,7 +11,7 @@ import { textOf } from "../pure/fields";
 import { dataOf, isAfter, merged, seconds } from "../pure/story";
 import { clockTime } from "../pure/times";
 import type { TabProps } from "../pages/object";
-import { language, t, type Key } from "../texts";
+import { language, says, t, type Key } from "../texts";
 import { Past, useTree } from "./tree";
 
 const TYPES: api.StoryEntry["type"][] = ["created", "changed", "deleted", "event", "reconcile"];
@@ -106,7 +106,7 @@ function Entry({ entry, later, choose }: { entry: api.StoryEntry; later: boolean
     <li class={`entry ${entry.type}${later ? " later" : ""}`}>
       <span class="entry-when"><time dateTime={entry.at}>{clockTime(entry.at, language.value)}</time> <Age from={entry.at} /></span>
       <div>
-        <p><span class={`entry-type ${entry.type}`}>{t(`story.${entry.type}` as Key)}</span> <span class="kind-tag">{entry.object.kind}</span> <strong>{entry.object.name}</strong> {entry.sentence}</p>
+        <p><span class={`entry-type ${entry.type}`}>{t(`story.${entry.type}` as Key)}</span> <span class="kind-tag">{entry.object.kind}</span> <strong>{entry.object.name}</strong> {says(entry.sentence, entry.parts)}</p>
         <p class="quiet small">
           {entry.who && <span>{t("story.by", { who: entry.who })}</span>}
           {typeof entry.duration === "number" && <span>{t("story.took", { time: seconds(entry.duration) })}</span>}

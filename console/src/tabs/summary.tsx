@@ -7,12 +7,14 @@ import { Cards } from "../parts/cards";
 import { ObjectLink } from "../parts/chain";
 import type { TabProps } from "../pages/object";
 import { wordHealth } from "../pure/health";
+import { pageOf } from "../pure/pages";
+import { portAddresses } from "../pure/ports";
 import { kindAddress } from "../pure/routes";
-import { operatorPages } from "../state";
+import { operatorPages, session } from "../state";
 import { t } from "../texts";
 
 export function Summary({ kind, object }: TabProps) {
-  const page = operatorPages.value.find((entry) => entry.resource === kind.resource && entry.apiVersion.split("/")[0] === kind.apiVersion.split("/")[0]);
+  const page = pageOf(operatorPages.value, kind);
   const { metadata } = object;
   const conditions = conditionsOf(object);
   return (
@@ -31,16 +33,19 @@ export function Summary({ kind, object }: TabProps) {
   );
 }
 
-/** How kubectl reaches a port of a pod or Service: a page of the console may not, so that no program runs as part of it. */
+/** How to reach a port of a pod or Service: a page of the console may not, so that no program runs as part of it. Pods of a
+ *  simulated cluster have addresses of this machine: these are links, to pages of their own. */
 function Reach({ object }: { object: KubeObject }) {
   const name = object.metadata.name;
   const ports: { port: number }[] = object.kind === "Service" && object.apiVersion === "v1" ? object.spec?.ports ?? []
     : object.kind === "Pod" && object.apiVersion === "v1" ? (object.spec?.containers ?? []).flatMap((container: { ports?: { containerPort: number }[] }) => (container.ports ?? []).map((entry) => ({ port: entry.containerPort }))) : [];
   if (!ports.length) return null;
   const target = object.kind === "Service" ? `service/${name}` : `pod/${name}`;
+  const addresses = object.kind === "Pod" && session.value?.simulated ? portAddresses(String(object.status?.podIP ?? ""), ports.map((entry) => entry.port), location.hostname) : [];
   return (
     <section>
       <h2>{t("summary.reach")}</h2>
+      {addresses.length > 0 && <ul class="labels">{addresses.map((address) => <li key={address}><a href={address} target="_blank" rel="noreferrer noopener">{address}</a></li>)}</ul>}
       <p><code>kubectl port-forward -n {object.metadata.namespace} {target} {ports.map((entry) => entry.port).join(" ")}</code></p>
     </section>
   );

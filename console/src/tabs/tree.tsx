@@ -8,7 +8,7 @@ import { Loading, Problem, Status } from "../parts/basics";
 import { Graph } from "../parts/graph";
 import { ObjectLink } from "../parts/chain";
 import type { TabProps } from "../pages/object";
-import { t, type Key } from "../texts";
+import { says, t, type Key } from "../texts";
 
 export function useTree(target: api.Ref, at: number | null) {
   const [state, setState] = useState<{ tree: api.Tree | null; error: unknown }>({ tree: null, error: null });
@@ -85,7 +85,7 @@ function Outline({ tree }: { tree: api.Tree }) {
     return (
       <li key={id}>
         <span class="outline-node"><Status health={node.health} />{relation && <em>{t(`relation.${relation}` as Key)}</em>}<ObjectLink target={node} tab="tree" />{node.ready && <small>{node.ready}</small>}</span>
-        {node.health !== "ok" && <p>{node.sentence}</p>}
+        {node.health !== "ok" && node.health !== "asleep" && <p>{says(node.sentence, node.parts?.sentence)}</p>}
         {below.get(id)?.length ? <ul>{below.get(id)!.map((edge) => branch(edge.to, edge.relation))}</ul> : null}
       </li>
     );

@@ -2,6 +2,8 @@
 
 import { signal } from "@preact/signals";
 import { en, type Key } from "./en";
+import { spoken, type Part } from "../pure/sentence";
+import sentences from "./sentences.zh.json";
 import { zh } from "./zh";
 
 export type Language = "en" | "zh";
@@ -25,6 +27,17 @@ export function setLanguage(chosen: Language): void {
 /** A text in the page's language; `{name}` is replaced by the value of that name. */
 export function t(key: Key, values: Record<string, string | number> = {}): string {
   return TABLES[language.value][key].replace(/\{(\w+)\}/g, (whole, name: string) => (name in values ? String(values[name]) : whole));
+}
+
+/** What the server calls by an English title, in the page's language if it is one of ours: faults, plots. */
+export function titled(sort: "fault" | "parameter" | "series", name: string, english: string): string {
+  const key = `${sort}.${name}`;
+  return Object.hasOwn(en, key) ? t(key as Key) : english;
+}
+
+/** A sentence of the engine in the page's language, of its English text and its parts. */
+export function says(english: string, parts: Part | undefined): string {
+  return language.value === "zh" && parts !== undefined ? spoken(parts, sentences) : english;
 }
 
 export type { Key };

@@ -16,7 +16,7 @@ from konverge.client import Client, ClientError, Unauthorized
 from konverge.client.discovery import Served
 from konverge.console.answers import json_answer
 from konverge.console.call import Call
-from konverge.console.views import HEALTHS, Kinds, View, explained
+from konverge.console.views import HEALTHS, Kinds, View, explained, said
 from konverge.explain import Answer, Explainer, Gatherer, Health, World, grouped
 from konverge.explain.needs import NOT_IN_OVERVIEWS
 from konverge.wire.message import Response
@@ -70,7 +70,7 @@ async def _read(client: Client) -> View:
             }
             for first, members in groups
         ],
-        "unread": gatherer.unread,
+        **said(unread=gatherer.unread),
     }
 
 

@@ -106,6 +106,8 @@ class Page(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     sample: dict[str, Any] | None = None
     """What a form to create one begins with."""
     create: Form | None = None
+    chinese: dict[str, str] = {}
+    """Titles and confirmations in Chinese, by the English ones; what is not here stays as it is."""
 
     @classmethod
     def of(
@@ -118,6 +120,7 @@ class Page(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
         actions: list[Action],
         sample: dict[str, Any] | None = None,
         create: Form | None = None,
+        chinese: dict[str, str] | None = None,
     ) -> Page:
         """The page of a class of objects, which says where they are served."""
         resource = kind.resource
@@ -132,4 +135,5 @@ class Page(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
             actions=actions,
             sample=sample,
             create=create,
+            chinese=chinese or {},
         )

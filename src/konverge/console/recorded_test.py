@@ -17,6 +17,9 @@ _PATCHES = {
 _HEAD = '''"""Recorded in the console of `konverge up`: the same steps at the same pace, on virtual time.
 
     pip install "konverge[test]" && pytest {file}
+
+`--konverge-seed 7` gives it other chances (back-off, the order of what happens at once); `seeds=range(20)` in the mark
+below tries many.
 """
 
 import asyncio

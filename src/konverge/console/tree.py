@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from konverge.console.answers import json_answer
 from konverge.console.call import Call
-from konverge.console.views import HEALTHS, Kinds, View, explained
+from konverge.console.views import ASLEEP, HEALTHS, Kinds, View, explained, said
 from konverge.explain import Explainer, Gatherer, Ref
 from konverge.explain.graph import Graph, GraphReader, ready_count
 from konverge.explain.reading import text
+from konverge.explain.sentences import Sentence, say
 from konverge.wire.message import Response
 
 RELATIONS = {
@@ -36,7 +37,7 @@ async def tree(call: Call, revisions: dict[str, int] | None) -> Response:
     reader = GraphReader(Gatherer(call.client, at=at))
     shown = await reader.read(call.ref)
     view = await tree_view(shown, reader.explainer, Kinds(reader.gatherer))
-    return json_answer({"at": at or None, **view, "unread": reader.gatherer.unread, "history": revisions})
+    return json_answer({"at": at or None, **view, **said(unread=reader.gatherer.unread), "history": revisions})
 
 
 async def tree_view(shown: Graph, explainer: Explainer, kinds: Kinds) -> View:
@@ -62,6 +63,10 @@ def _id(ref: Ref, explainer: Explainer) -> str:
     return uid or "/".join((ref.group, ref.kind, ref.namespace, ref.name))
 
 
+def _does_not_exist(ref: Ref) -> Sentence:
+    return say("{object} {says}", object=ref.named, says=say("does not exist"))
+
+
 async def _node(ref: Ref, id: str, explainer: Explainer, kinds: Kinds) -> View:
     obj = explainer.world.get(ref)
     gone = obj is None and explainer.world.is_missing(ref)
@@ -69,8 +74,11 @@ async def _node(ref: Ref, id: str, explainer: Explainer, kinds: Kinds) -> View:
         "id": id,
         **await kinds.shown(ref),
         "uid": text(obj, "metadata", "uid"),
-        "health": "gone" if gone else HEALTHS[explainer.health(ref)],
-        "sentence": f"{ref} does not exist" if gone else explainer.why(ref).sentence,
+        "health": "gone" if gone else ASLEEP if explainer.is_at_rest(ref) else HEALTHS[explainer.health(ref)],
+        **said(
+            sentence=_does_not_exist(ref) if gone else explainer.why(ref).sentence,
+            says=explainer.verdict(ref).sentence,
+        ),
         "ready": ready_count(obj) or None,
         "created": text(obj, "metadata", "creationTimestamp") or None,
         "deleting": bool(text(obj, "metadata", "deletionTimestamp")),

@@ -6,6 +6,7 @@ from typing import Any
 
 from konverge.client import ClientError, Unauthorized
 from konverge.explain import Answer, Gatherer, Health, Ref
+from konverge.explain.sentences import parts
 from konverge.objects.resource import Resource
 
 View = dict[str, Any]
@@ -16,6 +17,10 @@ HEALTHS = {
     Health.FAILED: "broken",
     Health.UNKNOWN: "unknown",
 }
+
+
+ASLEEP = "asleep"
+"""Ready, and doing nothing, because its user wants it so."""
 
 
 class Kinds:
@@ -50,19 +55,34 @@ class Kinds:
         }
 
 
+def said(**texts: str | list[str]) -> View:
+    """Texts of the engine in English, and under `parts` what a page needs to say them in another language.
+
+    >>> from konverge.explain.sentences import say
+    >>> said(sentence=say("is ready"))
+    {'sentence': 'is ready', 'parts': {'sentence': {'say': 'is ready', 'with': {}}}}
+    """
+    plain = {
+        name: [str(text) for text in each] if isinstance(each, list) else str(each) for name, each in texts.items()
+    }
+    data = {
+        name: [parts(text) for text in each] if isinstance(each, list) else parts(each) for name, each in texts.items()
+    }
+    return {**plain, "parts": data}
+
+
 async def explained(answer: Answer, kinds: Kinds) -> View:
     """An answer to why."""
     return {
         **await kinds.shown(answer.ref),
-        "sentence": answer.sentence,
-        "health": HEALTHS[answer.health],
+        **said(sentence=answer.sentence, advice=answer.advice, unread=answer.unread),
+        "health": ASLEEP if answer.at_rest else HEALTHS[answer.health],
         "chain": [
-            {**await kinds.shown(step.ref), "sentence": step.says, "health": HEALTHS[step.health]}
+            {**await kinds.shown(step.ref), **said(sentence=step.says), "health": HEALTHS[step.health]}
             for step in answer.chain
         ],
+        "advice": str(answer.advice) or None,
         "cause": answer.cause,
-        "advice": answer.advice or None,
         "container": answer.container or None,
         "log": answer.log,
-        "unread": answer.unread,
     }

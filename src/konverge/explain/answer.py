@@ -43,6 +43,8 @@ class Answer(msgspec.Struct, kw_only=True):
     chain: list[Step]
     cause: str = ""
     """The sort of the cause: `crash-loop`, `missing-secret`, `quota`. Empty when it is ready."""
+    at_rest: bool = False
+    """It is ready and does nothing, because its user wants it so: hibernated, stopped, scaled to zero."""
     advice: str = ""
     container: str = ""
     """The container of the last object of the chain whose log says more."""
@@ -63,7 +65,7 @@ def as_json(value: Answer | Branch) -> dict[str, Any]:
 
     {"ref": {"kind": "Pod", "name": "web-0", "namespace": "shop", "group": ""}, "health": "failed", …}
     """
-    plain: dict[str, Any] = msgspec.to_builtins(value)
+    plain: dict[str, Any] = msgspec.to_builtins(value, enc_hook=str)  # sentences are a kind of str
     return _named(plain)
 
 

@@ -13,6 +13,7 @@ from konverge.explain.answer import Answer, Branch, Step
 from konverge.explain.links import links
 from konverge.explain.model import Health, Link, Ref, Verdict
 from konverge.explain.rules import judge
+from konverge.explain.sentences import NOTHING, Sentence, say
 from konverge.explain.world import World
 
 LONGEST = 32
@@ -68,6 +69,10 @@ class Explainer:
             steps = self._walk(ref)
             health = self._health[ref] = self._combined(steps)
         return health
+
+    def is_at_rest(self, ref: Ref) -> bool:
+        """It does nothing because its user wants it so."""
+        return self.verdict(ref).at_rest and self.health(ref) is Health.READY
 
     def _combined(self, steps: list[Ref]) -> Health:
         first, last = self.verdict(steps[0]), self.verdict(steps[-1])
@@ -133,40 +138,38 @@ class Explainer:
                 Step(ref=step, health=self.verdict(step).health, says=self.verdict(step).sentence) for step in steps
             ],
             cause=last.cause if last.health is not Health.READY else "",
+            at_rest=self.is_at_rest(ref),
             advice=last.advice or _advice(steps[-1], last),
             container=last.container,
         )
 
-    def _sentence(self, steps: list[Ref]) -> str:
+    def _sentence(self, steps: list[Ref]) -> Sentence:
         shown = [number for number in range(len(steps)) if self._is_shown(steps, number)]
         last = self.verdict(steps[-1])
         if len(shown) == 1:
-            return f"{steps[0]} {last.sentence}"
-        text, clause = str(steps[0]), last.says
+            return say("{object} {says}", object=steps[0].named, says=last.sentence)
+        text, clause = steps[0].named, last.says
         for before, number in pairwise(shown):
             step, reason = steps[number], self.verdict(steps[number - 1]).whose
             begin = before == 0
             if reason:
-                text += f" waits: its {reason}, since {step}" if begin else f", whose {reason}, since {step}"
-                clause = last.sentence
+                since = say("{whose}, since {object}", whose=reason, object=step.named)
+                text, clause = _whose(text, since, begin), last.sentence
             elif self.world.is_missing(step):
-                name = f"{step.noun} `{step.name}` does not exist"
-                return f"{text} waits: its {name}" if begin else f"{text}, whose {name}"
+                return _whose(text, say("{noun} `{name}` does not exist", noun=step.noun, name=step.name), begin)
             else:
-                others = self._others(steps[number - 1], step)
-                text += f"{' waits for' if begin else ', which waits for'} {step}{others}"
-                clause = ""
+                text, clause = _waits_for(text, self._with_others(steps[number - 1], step), begin), NOTHING
         if last.health is Health.READY:
-            return f"{text}, which waits for others"
+            return say("{text}, which waits for others", text=text)
         if clause:
-            return f"{text} {clause}"
-        return f"{text}, whose {last.whose}" if last.whose else f"{text}, which {last.says}"
+            return say("{object} {says}", object=text, says=clause)
+        return _whose(text, last.whose, False) if last.whose else say("{text}, which {says}", text=text, says=last.says)
 
-    def _others(self, waiting: Ref, step: Ref) -> str:
-        """How many more of the same kind it waits for."""
+    def _with_others(self, waiting: Ref, step: Ref) -> Sentence:
+        """A step, and how many more of the same kind are waited for."""
         same = [ref for ref in self.verdict(waiting).waits_for if ref.kind == step.kind and ref != step]
         more = sum(self.verdict(ref).health not in (Health.READY, Health.UNKNOWN) for ref in same)
-        return f" (and {more} more)" if more else ""
+        return say("{object} (and {count} more)", object=step.named, count=more) if more else step.named
 
     def _is_shown(self, steps: list[Ref], number: int) -> bool:
         if number in (0, len(steps) - 1):
@@ -242,15 +245,30 @@ def _uncovered(shown: list[Answer], long: list[Answer]) -> list[Answer]:
     return more
 
 
+def _whose(text: Sentence, whose: Sentence, begin: bool) -> Sentence:
+    """`begin`: the first clause of a sentence."""
+    if begin:
+        return say("{text} waits: its {whose}", text=text, whose=whose)
+    return say("{text}, whose {whose}", text=text, whose=whose)
+
+
+def _waits_for(text: Sentence, what: Sentence, begin: bool) -> Sentence:
+    if begin:
+        return say("{text} waits for {object}", text=text, object=what)
+    return say("{text}, which waits for {object}", text=text, object=what)
+
+
 def _severity(health: Health) -> int:
     return health.severity
 
 
-def _advice(ref: Ref, verdict: Verdict) -> str:
-    if verdict.cause.startswith("missing-") and verdict.says == "does not exist":
-        where = f" in namespace {ref.namespace}" if ref.namespace else ""
-        return f"create the {ref.noun} {ref.name}{where}, or correct the name where it is used"
-    return ""
+def _advice(ref: Ref, verdict: Verdict) -> Sentence:
+    if not verdict.cause.startswith("missing-") or verdict.says != "does not exist":
+        return NOTHING
+    what = ref.named
+    if ref.namespace:
+        what = say("{object} in namespace {namespace}", object=what, namespace=ref.namespace)
+    return say("create the {object}, or correct the name where it is used", object=what)
 
 
 _SHARED = frozenset(("no-room", "taint", "affinity", "cordoned", "no-nodes", "no-scheduler"))

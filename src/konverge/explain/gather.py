@@ -22,6 +22,7 @@ from konverge.explain.links import is_custom
 from konverge.explain.model import Ref
 from konverge.explain.needs import BY_KIND, EVENTS, METADATA_ONLY, NOT_IN_OVERVIEWS, Query, needs
 from konverge.explain.reading import Obj, mapping
+from konverge.explain.sentences import say
 from konverge.explain.world import World
 from konverge.objects.codec import from_json
 from konverge.objects.meta import Status
@@ -80,7 +81,7 @@ class Gatherer:
     @property
     def unread(self) -> list[str]:
         """What could not be read, and why, as a list for people."""
-        return [f"{what}: {why}" for what, why in sorted(self._unread.items())]
+        return [say("{what}: {why}", what=what, why=why) for what, why in sorted(self._unread.items())]
 
     # -------------------------------------------------------------- answers
 
@@ -180,7 +181,9 @@ class Gatherer:
         kinds = {served.resource for served in every if is_custom(served.resource.group)}
         chosen = sorted(kinds, key=lambda resource: resource.group_resource)
         if len(chosen) > MOST_KINDS:
-            self._unread["custom resources"] = f"only {MOST_KINDS} of {len(chosen)} kinds were looked into"
+            self._unread[say("custom resources")] = say(
+                "only {count} of {total} kinds were looked into", count=MOST_KINDS, total=len(chosen)
+            )
         return [resource for resource in chosen[:MOST_KINDS] if resource.namespaced]
 
     async def _kinds_with_status(self) -> None:
@@ -212,7 +215,7 @@ class Gatherer:
             except (NotFound, MethodNotAllowed):
                 return  # not served here: then there is none
             except Forbidden:
-                self._fail(query, "you may not list them")
+                self._fail(query, say("you may not list them"))
                 return
             except Unauthorized:
                 raise
@@ -220,7 +223,7 @@ class Gatherer:
                 self._fail(query, str(error))
                 return
         if token:
-            self._fail(query, f"there are more than {most}; the others were not looked at")
+            self._fail(query, say("there are more than {count}; the others were not looked at", count=most))
         elif query.is_whole:
             self.world.add((), listed=[(resource.group, resource.kind, query.namespace)])
         elif resource.kind == "Pod" and not query.fields:
@@ -299,7 +302,7 @@ class Gatherer:
                 )
             except ClientError as error:
                 if isinstance(error, Forbidden):
-                    answer.unread.append("log: you may not read it")
+                    answer.unread.append(say("log: you may not read it"))
                     return
                 continue
             if log.strip():
@@ -324,8 +327,8 @@ def _did_not_exist(resource: Resource, ref: Ref, at: str) -> NotFound:
 
 
 def _what(query: Query) -> str:
-    where = f" in {query.namespace}" if query.namespace else ""
-    return f"{query.resource.group_resource}{where}"
+    name = query.resource.group_resource
+    return say("{kind} in {namespace}", kind=name, namespace=query.namespace) if query.namespace else name
 
 
 def _is_inside(ref: Ref, namespace: str) -> bool:

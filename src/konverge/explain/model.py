@@ -7,6 +7,7 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from konverge.explain.reading import Obj, text
+from konverge.explain.sentences import NOTHING, Sentence, say
 
 
 class Health(StrEnum):
@@ -29,13 +30,13 @@ class Health(StrEnum):
 
 _SEVERITY = {Health.READY: 0, Health.UNKNOWN: 1, Health.PROGRESSING: 2, Health.WAITING: 3, Health.FAILED: 4}
 _NOUNS = {
-    "Pod": "pod",
-    "PersistentVolumeClaim": "claim",
-    "PersistentVolume": "volume",
-    "StorageClass": "storage class",
-    "Node": "node",
-    "Namespace": "namespace",
-    "ServiceAccount": "service account",
+    "Pod": say("pod"),
+    "PersistentVolumeClaim": say("claim"),
+    "PersistentVolume": say("volume"),
+    "StorageClass": say("storage class"),
+    "Node": say("node"),
+    "Namespace": say("namespace"),
+    "ServiceAccount": say("service account"),
 }
 
 
@@ -51,6 +52,11 @@ class Ref(NamedTuple):
     def noun(self) -> str:
         """The kind as people say it: `claim`, `storage class`, `Deployment`."""
         return _NOUNS.get(self.kind, self.kind)
+
+    @property
+    def named(self) -> Sentence:
+        """The object as a part of a sentence: `claim data-0`."""
+        return say("{noun} {name}", noun=self.noun, name=self.name)
 
     def __str__(self) -> str:
         return f"{self.noun} {self.name}"
@@ -84,24 +90,33 @@ class Verdict:
     """How an object is, by what it says of itself and what was said about it."""
 
     health: Health
-    says: str = ""
+    says: Sentence = NOTHING
     """What follows its name: `has 1 of 3 replicas ready`."""
-    whose: str = ""
+    whose: Sentence = NOTHING
     """In place of `says`, what follows `whose`: `ResourceQuota small would be exceeded`."""
     cause: str = ""
     """The sort of the cause, where this object is one: `crash-loop`, `missing-key`."""
     waits_for: tuple[Ref, ...] = ()
     """What it may be waiting for: those of them that are not ready are the next step to the cause."""
-    advice: str = ""
+    advice: Sentence = NOTHING
     """What to do about the cause."""
     container: str = ""
     """The container whose last log lines say more."""
+    at_rest: bool = False
+    """Ready, and doing nothing, because its user wants it so: hibernated, stopped, scaled to zero."""
     like_children: bool = False
     """It says nothing of itself: it is as those are that it waits for."""
 
     @property
-    def sentence(self) -> str:
-        return self.says or (f"waits: its {self.whose}" if self.whose else f"is {self.health.value}")
+    def sentence(self) -> Sentence:
+        return self.says or (say("waits: its {whose}", whose=self.whose) if self.whose else _STATES[self.health])
 
 
-READY = Verdict(Health.READY, "is ready")
+_STATES = {
+    Health.READY: say("is ready"),
+    Health.PROGRESSING: say("is progressing"),
+    Health.WAITING: say("is waiting"),
+    Health.FAILED: say("is failed"),
+    Health.UNKNOWN: say("is unknown"),
+}
+READY = Verdict(Health.READY, say("is ready"))

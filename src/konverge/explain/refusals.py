@@ -11,6 +11,7 @@ from collections.abc import Callable
 
 from konverge.explain.model import Health, Ref, Verdict
 from konverge.explain.reading import items, text
+from konverge.explain.sentences import NOTHING, Sentence, say
 from konverge.explain.texts import shorten
 from konverge.explain.world import World
 
@@ -51,35 +52,51 @@ def refusal(message: str, namespace: str, world: World) -> Verdict | None:
     return None
 
 
-def _waits(cause: str, *, says: str = "", whose: str = "", advice: str = "", on: tuple[Ref, ...] = ()) -> Verdict:
+def _waits(
+    cause: str,
+    *,
+    says: Sentence = NOTHING,
+    whose: Sentence = NOTHING,
+    advice: Sentence = NOTHING,
+    on: tuple[Ref, ...] = (),
+) -> Verdict:
     return Verdict(Health.WAITING, says, whose, cause, on, advice)
 
 
 def _quota(match: re.Match[str], namespace: str, world: World) -> Verdict:
     name, requested, used, limited = (part.strip() for part in match.groups())
     limited = limited.splitlines()[0].rstrip(".") if limited else ""
-    whose = f"ResourceQuota `{name}` would be exceeded: {requested} requested, {used} used, {limited} allowed"
-    return _waits("quota", whose=whose, advice=f"raise the ResourceQuota {name}, or remove what it counts")
+    whose = say(
+        "ResourceQuota `{name}` would be exceeded: {requested} requested, {used} used, {limited} allowed",
+        name=name,
+        requested=requested,
+        used=used,
+        limited=limited,
+    )
+    advice = say("raise the ResourceQuota {name}, or remove what it counts", name=name)
+    return _waits("quota", whose=whose, advice=advice)
 
 
 def _quota_unset(match: re.Match[str], namespace: str, world: World) -> Verdict:
     missing = match[2].partition(" for:")[0].strip()
-    advice = f"set {missing} on every container, or give the namespace a LimitRange with defaults"
-    return _waits("quota", whose=f"ResourceQuota `{match[1]}` asks for {missing}, which is not set", advice=advice)
+    advice = say("set {missing} on every container, or give the namespace a LimitRange with defaults", missing=missing)
+    whose = say("ResourceQuota `{name}` asks for {missing}, which is not set", name=match[1], missing=missing)
+    return _waits("quota", whose=whose, advice=advice)
 
 
 def _limit(match: re.Match[str], namespace: str, world: World) -> Verdict:
     ranges = world.of_kind("LimitRange", namespace)
     which = f"LimitRange `{ranges[0].name}`" if len(ranges) == 1 else "LimitRange"
-    return _waits(
-        "limit-range", whose=f"{which} refuses its pods: {match[1].rstrip('. ')}", advice="change the resources"
-    )
+    whose = say("{range} refuses its pods: {detail}", range=which, detail=match[1].rstrip(". "))
+    return _waits("limit-range", whose=whose, advice=say("change the resources"))
 
 
 def _away(match: re.Match[str], namespace: str, world: World) -> Verdict:
     service = _service_of(match[1], world)
-    advice = "start the webhook's server, or change its failurePolicy"
-    whose = f"admission webhook `{match[1]}` does not answer" + ("" if service else f": {shorten(match[2])}")
+    advice = say("start the webhook's server, or change its failurePolicy")
+    whose = say("admission webhook `{name}` does not answer", name=match[1])
+    if not service:
+        whose = say("{head}: {detail}", head=whose, detail=shorten(match[2]))
     blame = (service,) if service is not None else ()
     return _waits("webhook-away", whose=whose, advice=advice, on=blame)
 
@@ -95,47 +112,67 @@ def _service_of(webhook: str, world: World) -> Ref | None:
 
 
 def _denied(match: re.Match[str], namespace: str, world: World) -> Verdict:
+    detail = shorten(match[2]) if match[2] else say("no reason given")
     return _waits(
-        "webhook-refuses", whose=f"admission webhook `{match[1]}` refuses: {shorten(match[2] or 'no reason given')}"
+        "webhook-refuses", whose=say("admission webhook `{name}` refuses: {detail}", name=match[1], detail=detail)
     )
 
 
 def _policy(match: re.Match[str], namespace: str, world: World) -> Verdict:
-    return _waits("policy-refuses", whose=f"admission policy `{match[1]}` refuses: {shorten(match[2])}")
+    whose = say("admission policy `{name}` refuses: {detail}", name=match[1], detail=shorten(match[2]))
+    return _waits("policy-refuses", whose=whose)
 
 
 def _security(match: re.Match[str], namespace: str, world: World) -> Verdict:
-    return _waits("pod-security", whose=f"namespace enforces PodSecurity `{match[1]}`: {shorten(match[2])}")
+    whose = say("namespace enforces PodSecurity `{level}`: {detail}", level=match[1], detail=shorten(match[2]))
+    return _waits("pod-security", whose=whose)
 
 
 def _account(match: re.Match[str], namespace: str, world: World) -> Verdict:
     account = Ref("ServiceAccount", match[2], match[1])
     if world.is_missing(account):
-        return _waits("missing-service-account", says=f"waits for service account {account.name}", on=(account,))
-    return _waits("missing-service-account", whose=f"service account `{account.name}` does not exist")
+        return _waits("missing-service-account", says=say("waits for {object}", object=account.named), on=(account,))
+    whose = say("{noun} `{name}` does not exist", noun=account.noun, name=account.name)
+    return _waits("missing-service-account", whose=whose)
 
 
 def _priority(match: re.Match[str], namespace: str, world: World) -> Verdict:
-    return _waits("missing-priority-class", whose=f"priority class `{match[1]}` does not exist")
+    whose = say("{noun} `{name}` does not exist", noun=say("priority class"), name=match[1])
+    return _waits("missing-priority-class", whose=whose)
 
 
 def _rbac(match: re.Match[str], namespace: str, world: World) -> Verdict:
     user, verb, resource, group, place = match.groups()
     who = user.removeprefix("system:serviceaccount:").replace(":", "/", 1) if user.startswith("system:serv") else user
     what = f"{resource}.{group}" if group else resource
-    where = f" in namespace {place}" if place else ""
-    advice = f'a Role with {{apiGroups: ["{group}"], resources: [{resource}], verbs: [{verb}]}} for {who} allows it'
-    return _waits("no-permission", whose=f"operator ({who}) may not {verb} {what}{where}", advice=advice)
+    whose = (
+        say(
+            "operator ({who}) may not {verb} {what} in namespace {namespace}",
+            who=who,
+            verb=verb,
+            what=what,
+            namespace=place,
+        )
+        if place
+        else say("operator ({who}) may not {verb} {what}", who=who, verb=verb, what=what)
+    )
+    rule = f'{{apiGroups: ["{group}"], resources: [{resource}], verbs: [{verb}]}}'
+    advice = say("a Role with {rule} for {who} allows it", rule=rule, who=who)
+    return _waits("no-permission", whose=whose, advice=advice)
 
 
 def _escalation(match: re.Match[str], namespace: str, world: World) -> Verdict:
-    return _waits("no-permission", whose="operator tries to grant permissions that it does not have itself")
+    return _waits("no-permission", whose=say("operator tries to grant permissions that it does not have itself"))
 
 
 def _immutable(match: re.Match[str], namespace: str, world: World) -> Verdict:
-    field = f"field `{match[1]}`" if match[1] else "change"
-    whose = f"{field} cannot be changed once it is set" if match[1] else "change is of a field that cannot be changed"
-    return _waits("immutable-field", whose=whose, advice="take the change back, or delete the object and make it again")
+    whose = (
+        say("field `{field}` cannot be changed once it is set", field=match[1])
+        if match[1]
+        else say("change is of a field that cannot be changed")
+    )
+    advice = say("take the change back, or delete the object and make it again")
+    return _waits("immutable-field", whose=whose, advice=advice)
 
 
 _PATTERNS: tuple[tuple[re.Pattern[str], Callable[[re.Match[str], str, World], Verdict]], ...] = (

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
+from konverge.explain.sentences import say
+
 LONGEST = 240
 """Characters of another program's message inside a sentence."""
 
@@ -38,14 +40,6 @@ def shorten(message: str, longest: int = LONGEST) -> str:
     return line if len(line) <= longest else line[: longest - 1].rstrip() + "…"
 
 
-def counted(number: int, noun: str) -> str:
-    """
-    >>> counted(1, "pod"), counted(3, "pod")
-    ('1 pod', '3 pods')
-    """
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
-
-
 def listed(names: Iterable[str], most: int = 3) -> str:
     """
     >>> listed(["a", "b"]), listed("abcde")
@@ -53,5 +47,7 @@ def listed(names: Iterable[str], most: int = 3) -> str:
     """
     every = list(names)
     if len(every) > most:
-        return f"{', '.join(every[:most])} and {len(every) - most} more"
-    return " and ".join(filter(None, (", ".join(every[:-1]), *every[-1:])))
+        return say("{names} and {count} more", names=", ".join(every[:most]), count=len(every) - most)
+    if len(every) < 2:
+        return "".join(every)
+    return say("{names} and {last}", names=", ".join(every[:-1]), last=every[-1])

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
 from datetime import UTC, datetime
+from math import inf
 from typing import Any
 
 import msgspec
 
 from konverge.explain.model import Ref
-from konverge.explain.reading import Obj, at, items, mapping, moment, text
+from konverge.explain.reading import Obj, at, items, mapping, moment, text, walk
+from konverge.explain.sentences import Sentence, parts, say, several
 from konverge.explain.texts import shorten
 from konverge.explain.world import count_of, last_seen, message_of
 from konverge.objects.resource import Resource
@@ -18,6 +20,8 @@ from konverge.runtime.story.model import FieldChange, ReconcileStory
 
 IN_SENTENCE = 2
 """Changed fields that a sentence names."""
+IN_FIELD = 80
+"""Characters of one of them."""
 IN_RECONCILE = 20
 """Changed fields that a reconcile lists."""
 _SERVER = "kube-apiserver"
@@ -37,8 +41,9 @@ class Named(msgspec.Struct, frozen=True, rename="camel"):
     def of(cls, resource: Resource, namespace: str, name: str) -> Named:
         return cls(resource.api_version, resource.kind, resource.plural, namespace, name)
 
-    def __str__(self) -> str:
-        return str(Ref(self.kind, self.name))
+    @property
+    def spoken(self) -> Sentence:
+        return Ref(self.kind, self.name).named
 
 
 class Entry(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
@@ -49,6 +54,8 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defa
     """created, changed, deleted, event or reconcile."""
     object: Named
     sentence: str
+    parts: Any
+    """The same as data, so that a page can say it in another language."""
     revision: int | None = None
     who: str = ""
     difference: list[FieldChange] = []
@@ -63,6 +70,11 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defa
     result: str = ""
     number: int = 0
     """Of the controller's reconciles, since its start."""
+
+    @classmethod
+    def of(cls, sentence: Sentence, **values: Any) -> Entry:
+        """An entry with this sentence."""
+        return cls(sentence=str(sentence), parts=parts(sentence), **values)
 
     @property
     def identity(self) -> tuple[Any, ...]:
@@ -93,17 +105,17 @@ def of_change(named: Named, old: Obj | None, new: Obj | None, revision: int, sec
     if old is None or new is None:
         who = writers(old, new)
         verb = "created" if old is None else "deleted"
-        by = f"{who} {verb} {named}" if who else f"{named} was {verb}"
-        return Entry(at=time_text(seconds), type=verb, object=named, sentence=by, revision=revision, who=who)
+        sentence = _created(named, who) if old is None else _deleted(named)
+        return Entry.of(sentence, at=time_text(seconds), type=verb, object=named, revision=revision, who=who)
     changes, more = between(named.kind, old, new)
     if not changes:
         return None
     who = writers(old, new, status=all(change.path.startswith("status") for change in changes))
-    return Entry(
+    return Entry.of(
+        say("{who} changed {fields}", who=who or say("a writer"), fields=_fields(changes, more)),
         at=time_text(seconds),
         type="changed",
         object=named,
-        sentence=f"{who or 'a writer'} changed {_fields(changes, more)}",
         revision=revision,
         who=who,
         difference=changes,
@@ -111,10 +123,30 @@ def of_change(named: Named, old: Obj | None, new: Obj | None, revision: int, sec
     )
 
 
+def _created(named: Named, who: str) -> Sentence:
+    if who:
+        return say("{who} created {object}", who=who, object=named.spoken)
+    return say("{object} was created", object=named.spoken)
+
+
+def _deleted(named: Named) -> Sentence:
+    """The managed fields of an object that is gone do not say who deleted it."""
+    return say("{object} was deleted", object=named.spoken)
+
+
 def _fields(changes: list[FieldChange], more: int) -> str:
-    shown = [shorten(str(change), 80) for change in changes[:IN_SENTENCE]]
-    left = len(changes) - len(shown) + more
-    return ", ".join(shown) + (f" and {left} more" if left else "")
+    shown = several([_field(change) for change in changes[:IN_SENTENCE]])
+    left = len(changes[IN_SENTENCE:]) + more
+    return say("{names} and {count} more", names=shown, count=left) if left else shown
+
+
+def _field(change: FieldChange) -> str:
+    text = str(change)
+    if len(text) > IN_FIELD:
+        return shorten(text, IN_FIELD)
+    if change.hidden:
+        return say("{path} changed (hidden)", path=change.path)
+    return say("{path} removed", path=change.path) if change.new is msgspec.UNSET else text
 
 
 def writers(old: Obj | None, new: Obj | None, *, status: bool = False) -> str:
@@ -151,18 +183,67 @@ def _is_part(fields: Obj, whole: Obj) -> bool:
 
 
 def of_managers(named: Named, obj: Obj) -> Iterator[Entry]:
-    """What an object says of its own past: when it was created, and who wrote which fields last."""
-    created = text(obj, "metadata", "creationTimestamp")
+    """What an object says of its own past: when it was created and by whom, and who wrote which fields last."""
+    created, creation = text(obj, "metadata", "creationTimestamp"), _creation(obj)
     if created:
-        yield Entry(at=created, type="created", object=named, sentence=f"{named} was created")
+        who = text(creation, "manager")
+        yield Entry.of(_said_created(named, obj, creation), at=created, type="created", object=named, who=who)
     for entry in items(obj, "metadata", "managedFields"):
-        if text(entry, "time") in ("", created):
+        if not text(entry, "time") or entry is creation:
             continue
         paths = list(_paths(mapping(entry, "fieldsV1"), ""))
         who = text(entry, "manager")
-        shown = ", ".join(paths[:3]) + (f" and {len(paths) - 3} more" if len(paths) > 3 else "")
-        sentence = f"{who or _SERVER} last wrote {shown or 'it'}"
-        yield Entry(at=text(entry, "time"), type="changed", object=named, sentence=sentence, who=who)
+        sentence = say("{who} last wrote {fields}", who=who or _SERVER, fields=_paths_text(paths))
+        yield Entry.of(sentence, at=text(entry, "time"), type="changed", object=named, who=who)
+
+
+def _creation(obj: Obj) -> Obj | None:
+    """The entry of the managed fields that creating the object made; None where its manager wrote again since, which
+    moves the time of an entry.
+
+    The server sets that time beside the creationTimestamp, so the two can lie on both sides of a full second. A
+    controller may have written within that second too: who created an object named most of its fields.
+    """
+    created = moment(obj, "metadata", "creationTimestamp")
+    at_birth = [
+        entry
+        for entry in _whole_writes(obj)
+        if created is not None and abs((moment(entry, "time") or 0.0) - created) <= 1
+    ]
+    return max(at_birth, key=lambda entry: sum(1 for _ in walk(mapping(entry, "fieldsV1"))), default=None)
+
+
+def _whole_writes(obj: Obj) -> list[Obj]:
+    """The entries of writes to the object itself: through a subresource, such as its status, nothing is created."""
+    entries = items(obj, "metadata", "managedFields")
+    return [entry for entry in entries if text(entry, "manager") and not text(entry, "subresource")]
+
+
+def _said_created(named: Named, obj: Obj, creation: Obj | None) -> Sentence:
+    if creation is not None:
+        return say(
+            "{who} created {object} (by its managed fields: {operation})",
+            who=text(creation, "manager"),
+            object=named.spoken,
+            operation=text(creation, "operation"),
+        )
+    oldest = min(_whole_writes(obj), key=lambda entry: moment(entry, "time") or inf, default=None)
+    if oldest is None:
+        return _created(named, "")
+    return say(
+        "{object} was created; the oldest entry of its managed fields is of {who} ({operation}, {time})",
+        object=named.spoken,
+        who=text(oldest, "manager"),
+        operation=text(oldest, "operation"),
+        time=text(oldest, "time"),
+    )
+
+
+def _paths_text(paths: list[str]) -> str:
+    shown = ", ".join(paths[:3])
+    if len(paths) > 3:
+        return say("{names} and {count} more", names=shown, count=len(paths) - 3)
+    return shown or say("it")
 
 
 def _paths(fields: Any, path: str, depth: int = 0) -> Iterator[str]:
@@ -187,12 +268,14 @@ def of_event(event: Obj) -> Entry:
         text(event, "source", "component") or text(event, "reportingComponent") or text(event, "reportingController")
     )
     times = count_of(event)
-    seen = f" (seen {times} times)" if times > 1 else ""
-    return Entry(
+    sentence = say("{reason}: {message}", reason=text(event, "reason"), message=shorten(message_of(event)))
+    if times > 1:
+        sentence = say("{text} (seen {count} times)", text=sentence, count=times)
+    return Entry.of(
+        sentence,
         at=time_text(last_seen(event)),
         type="event",
         object=Named(text(about, "apiVersion"), text(about, "kind"), "", *place),
-        sentence=f"{text(event, 'reason')}: {shorten(message_of(event))}{seen}",
         who=source,
         level=text(event, "type"),
         count=times,
@@ -201,17 +284,11 @@ def of_event(event: Obj) -> Entry:
 
 def of_reconcile(story: ReconcileStory, resource: Resource, shown: Collection[tuple[str, str]]) -> Entry:
     """One reconcile of a controller; `shown` are the apiVersions and kinds whose changes the reader may see."""
-    reasons = "; ".join(shorten(cause.text, 80) for cause in story.reasons[:2]) or "no reason is known"
-    count = len(story.writes)
-    writes = f", {count} write{'s' if count > 1 else ''}" if count else ""
-    end = f"failed: {story.error_type}: {shorten(story.error)}" if story.error else _ENDS.get(story.outcome, "done")
-    if story.requeue_after and not story.error:
-        end = f"comes back after {story.requeue_after:.3g} s"
-    return Entry(
+    return Entry.of(
+        say("{what}: {end}", what=_reconciled(story), end=_end(story)),
         at=story.began,
         type="reconcile",
         object=Named.of(resource, story.namespace, story.name),
-        sentence=f"{story.controller} reconciled ({reasons}){writes}: {end}",
         who=story.controller,
         duration=story.seconds,
         result="error" if story.error else story.outcome,
@@ -222,7 +299,24 @@ def of_reconcile(story: ReconcileStory, resource: Resource, shown: Collection[tu
     )
 
 
-_ENDS = {"done": "done", "requeue": "comes back", "gone": "the object was gone"}
+def _reconciled(story: ReconcileStory) -> Sentence:
+    reasons = "; ".join(shorten(cause.text, 80) for cause in story.reasons[:2]) or say("no reason is known")
+    sentence = say("{who} reconciled ({reasons})", who=story.controller, reasons=reasons)
+    count = len(story.writes)
+    if count == 1:
+        return say("{text}, 1 write", text=sentence)
+    return say("{text}, {count} writes", text=sentence, count=count) if count else sentence
+
+
+def _end(story: ReconcileStory) -> Sentence:
+    if story.error:
+        return say("failed: {detail}", detail=f"{story.error_type}: {shorten(story.error)}")
+    if story.requeue_after:
+        return say("comes back after {seconds} s", seconds=f"{story.requeue_after:.3g}")
+    return _ENDS.get(story.outcome, _ENDS["done"])
+
+
+_ENDS = {"done": say("done"), "requeue": say("comes back"), "gone": say("the object was gone")}
 
 
 def ordered(entries: Iterable[Entry], most: int) -> list[Entry]:

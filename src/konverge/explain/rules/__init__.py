@@ -11,6 +11,7 @@ from konverge.explain.rules import parts, workloads
 from konverge.explain.rules.custom import judge_custom
 from konverge.explain.rules.deletion import judge_deletion
 from konverge.explain.rules.pods import judge_pod
+from konverge.explain.sentences import say
 from konverge.explain.world import World
 
 _RULES: dict[tuple[str, str], Callable[[Ref, Obj, World], Verdict]] = {
@@ -41,8 +42,8 @@ def judge(ref: Ref, world: World) -> Verdict:
     obj = world.get(ref)
     if obj is None:
         if world.is_missing(ref):
-            return Verdict(Health.FAILED, "does not exist", cause=f"missing-{ref.noun.lower().replace(' ', '-')}")
-        return Verdict(Health.UNKNOWN, "could not be read")
+            return Verdict(Health.FAILED, say("does not exist"), cause=f"missing-{ref.noun.lower().replace(' ', '-')}")
+        return Verdict(Health.UNKNOWN, say("could not be read"))
     if text(obj, "metadata", "deletionTimestamp") and ref.kind != "Namespace":
         return judge_deletion(ref, obj, world)
     rule = _RULES.get((ref.group, ref.kind)) or (judge_custom if is_custom(ref.group) else parts.judge_plain)

@@ -10,6 +10,7 @@ from konverge.explain.model import Health, Link, Ref, Verdict
 from konverge.explain.reading import Obj, condition, items, mapping, number, text
 from konverge.explain.refusals import LONGEST, refusal
 from konverge.explain.rules.operators import unseen_by_operator
+from konverge.explain.sentences import Sentence, explained, say
 from konverge.explain.texts import shorten
 from konverge.explain.world import World, message_of
 
@@ -32,6 +33,8 @@ READY_PHASES = frozenset(
         "ok",
     )
 )
+RESTING_PHASES = frozenset(("hibernated",))
+"""Its user wants it so: however few of its replicas are ready."""
 MOST_MESSAGES = 32
 """Conditions of one object whose messages are looked at."""
 FAILED_PHASES = frozenset(("failed", "error", "degraded", "crashed", "invalid", "unhealthy", "lost"))
@@ -43,7 +46,7 @@ def judge_custom(ref: Ref, obj: Obj, world: World) -> Verdict:
     verdict = _by_conditions(obj) or _by_phase(obj)
     if verdict is None:
         children = _needed(ref, world)
-        return Verdict(Health.READY, "exists", waits_for=children, like_children=True)
+        return Verdict(Health.READY, say("exists"), waits_for=children, like_children=True)
     if verdict.health is Health.READY:
         return verdict
     messages = _messages(obj, verdict)
@@ -72,9 +75,8 @@ def _by_conditions(obj: Obj) -> Verdict | None:
         state = condition(obj, name)
         if text(state, "status") == "True":
             return Verdict(Health.FAILED, _says(name, state, bad=True), cause="condition")
-    at_rest = condition(obj, "Hibernated")
-    if text(at_rest, "status") == "True":  # its user wants it so: nobody has to do anything
-        return Verdict(Health.READY, f"hibernates: {shorten(text(at_rest, 'message'))}".removesuffix(": "))
+    if (resting := _at_rest(obj)) is not None:
+        return resting
     for name in GOOD:
         state = condition(obj, name)
         status = text(state, "status")
@@ -84,7 +86,7 @@ def _by_conditions(obj: Obj) -> Verdict | None:
         if status == "Unknown":
             return Verdict(Health.PROGRESSING, _says(name, state))
         if status == "True" and name in ("Ready", "Available", "Healthy", "Succeeded", "Completed", "Complete"):
-            return Verdict(Health.READY, "is ready" if name == "Ready" else f"is {name.lower()}")
+            return Verdict(Health.READY, _is(name))
     for name in UNDER_WAY:
         state = condition(obj, name)
         if text(state, "status") == "True":
@@ -92,10 +94,35 @@ def _by_conditions(obj: Obj) -> Verdict | None:
     return None
 
 
-def _says(name: str, state: Obj, *, bad: bool = False) -> str:
-    head = f"is {name.lower()}" if bad else f"is not {name.lower()}"
-    why = text(state, "message") or text(state, "reason")
-    return f"{head}: {shorten(why)}" if why else head
+def _at_rest(obj: Obj) -> Verdict | None:
+    """Its user wants it to do nothing, and it does nothing: nobody has to do anything."""
+    hibernated = condition(obj, "Hibernated")
+    if text(hibernated, "status") == "True":
+        says = explained(say("hibernates"), shorten(text(hibernated, "message")))
+        return Verdict(Health.READY, says, at_rest=True)
+    stopped = "Stopped" in (text(obj, "status", "phase"), text(obj, "status", "printableStatus"))
+    if stopped and _is_to_stop(mapping(obj, "spec")):
+        return Verdict(Health.READY, say("is stopped, as its spec asks"), at_rest=True)
+    return None
+
+
+def _is_to_stop(spec: Obj) -> bool:
+    """As virtual machines are switched off: KubeVirt's fields, and those of Wukong."""
+    return (
+        text(spec, "powerState") == "Stopped" or text(spec, "runStrategy") == "Halted" or spec.get("running") is False
+    )
+
+
+def _says(name: str, state: Obj, *, bad: bool = False) -> Sentence:
+    return explained(_is(name) if bad else _is_not(name), shorten(text(state, "message") or text(state, "reason")))
+
+
+def _is(name: str) -> Sentence:
+    return say("is ready") if name == "Ready" else say("is {condition}", condition=name.lower())
+
+
+def _is_not(name: str) -> Sentence:
+    return say("is not ready") if name == "Ready" else say("is not {condition}", condition=name.lower())
 
 
 def _messages(obj: Obj, verdict: Verdict) -> list[str]:
@@ -113,14 +140,16 @@ def _by_phase(obj: Obj) -> Verdict | None:
     wanted, ready = number(obj, "spec", "replicas", default=-1), number(status, "readyReplicas", default=-1)
     if phase:
         low, message = phase.lower(), shorten(text(status, "message"))
-        says = f"is in the phase {phase}" + (f": {message}" if message else "")
+        says = explained(say("is in the phase {phase}", phase=phase), message)
+        if low in RESTING_PHASES:
+            return Verdict(Health.READY, says, at_rest=True)
         if low in FAILED_PHASES:
             return Verdict(Health.FAILED, says, cause="condition")
         if low not in READY_PHASES:
             return Verdict(Health.PROGRESSING, says)
     if 0 <= ready < wanted:
-        return Verdict(Health.PROGRESSING, f"has {ready} of {wanted} replicas ready")
-    return Verdict(Health.READY, f"is {phase.lower()}") if phase else None
+        return Verdict(Health.PROGRESSING, say("has {ready} of {wanted} replicas ready", ready=ready, wanted=wanted))
+    return Verdict(Health.READY, say("is {condition}", condition=phase.lower())) if phase else None
 
 
 def _refused_in_events(ref: Ref, obj: Obj, world: World) -> Verdict | None:

@@ -6,6 +6,7 @@ from konverge.explain.links import is_custom, links
 from konverge.explain.model import Health, Ref, Verdict
 from konverge.explain.reading import Obj, holds, mapping, number, text
 from konverge.explain.rules.operators import operator_deployments
+from konverge.explain.sentences import say
 from konverge.explain.texts import listed
 from konverge.explain.world import World, finalizers
 
@@ -24,26 +25,25 @@ def judge_deletion(ref: Ref, obj: Obj, world: World) -> Verdict:
     blame = _blockers(ref, obj, left, world)
     names = listed(f"`{name}`" for name in left)
     if not late:
-        return Verdict(Health.PROGRESSING, f"is being deleted (finalizers: {names})", waits_for=blame)
-    says = f"is being deleted, and waits until its {'finalizer' if len(left) == 1 else 'finalizers'} {names} is removed"
-    if len(left) > 1:
-        says = says.removesuffix("is removed") + "are removed"
-    if not blame:
-        says += (
-            ", by a controller of which no trace was seen"
-            if _is_foreign(left) and not _operators(ref, obj, world)
-            else ""
-        )
-    advice = "start the controller that removes it; remove it by hand only if its clean-up is not needed"
+        return Verdict(Health.PROGRESSING, say("is being deleted (finalizers: {names})", names=names), waits_for=blame)
+    says = (
+        say("is being deleted, and waits until its finalizer {names} is removed", names=names)
+        if len(left) == 1
+        else say("is being deleted, and waits until its finalizers {names} are removed", names=names)
+    )
+    if not blame and _is_foreign(left) and not _operators(ref, obj, world):
+        says = say("{text}, by a controller of which no trace was seen", text=says)
+    advice = say("start the controller that removes it; remove it by hand only if its clean-up is not needed")
     return Verdict(Health.WAITING, says, cause="finalizer", waits_for=blame, advice=advice)
 
 
 def _ending(ref: Ref, obj: Obj, world: World, grace: int, late: bool) -> Verdict:
     node = Ref("Node", text(obj, "spec", "nodeName"))
     if ref.kind == "Pod" and node.name and holds(world.get(node) or {}, "Ready") in ("False", "Unknown"):
-        says = f"is being deleted, and its node {node.name} does not confirm that it has ended"
+        says = say("is being deleted, and its node {name} does not confirm that it has ended", name=node.name)
         return Verdict(Health.WAITING, says, waits_for=(node,), cause="node")
-    return Verdict(Health.WAITING if late else Health.PROGRESSING, "is being deleted", cause="deletion" if late else "")
+    health = Health.WAITING if late else Health.PROGRESSING
+    return Verdict(health, say("is being deleted"), cause="deletion" if late else "")
 
 
 def _blockers(ref: Ref, obj: Obj, left: list[str], world: World) -> tuple[Ref, ...]:

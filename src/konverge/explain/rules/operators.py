@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from konverge.explain.model import Health, Ref, Verdict
 from konverge.explain.reading import Obj, items, mapping, moment, number, text
 from konverge.explain.refusals import refusal
-from konverge.explain.texts import listed
+from konverge.explain.sentences import NOTHING, Sentence, say
 from konverge.explain.world import World, message_of
 
 PATIENCE = 30.0
@@ -32,9 +32,9 @@ def unseen_by_operator(ref: Ref, obj: Obj, world: World) -> Verdict | None:
         return None
     if not status and (ref.group, ref.kind) not in world.with_status and not _siblings_have_status(ref, world):
         return None
-    what = "has not looked at it" if observed <= 0 else "has not looked at its present spec"
+    what = say("has not looked at it") if observed <= 0 else say("has not looked at its present spec")
     if world.now and not world.is_older(obj, PATIENCE):
-        return Verdict(Health.PROGRESSING, "is about to be looked at by its operator")
+        return Verdict(Health.PROGRESSING, say("is about to be looked at by its operator"))
     for event in world.warnings(ref)[:5]:
         refused = refusal(message_of(event), ref.namespace, world)
         if refused is not None:
@@ -46,30 +46,25 @@ def _siblings_have_status(ref: Ref, world: World) -> bool:
     return any(mapping(world.get(other), "status") for other in world.of_kind(ref.kind, "", ref.group)[:100])
 
 
-def _why_not(ref: Ref, obj: Obj, world: World, what: str) -> Verdict:
+def _why_not(ref: Ref, obj: Obj, world: World, what: Sentence) -> Verdict:
     deployments = operator_deployments(ref, obj, world)
     sick = tuple(entry for entry in deployments if not _runs(world.get(entry) or {}))
     if sick:
-        return Verdict(
-            Health.WAITING, f"waits for its operator, {sick[0].kind} {sick[0].name}", waits_for=sick, cause="operator"
-        )
+        says = say("waits for its operator, {kind} {name}", kind=sick[0].kind, name=sick[0].name)
+        return Verdict(Health.WAITING, says, waits_for=sick, cause="operator")
     lease = next(iter(_leases(ref, obj, world)), None)
     if lease is not None and (why := _unheld(world.get(lease) or {}, world)):
-        advice = "start the operator, or see why it does not become the leader"
-        return Verdict(
-            Health.WAITING,
-            whose=f"operator {what}: {why} its Lease `{lease.name}`",
-            cause="operator-away",
-            advice=advice,
-        )
+        advice = say("start the operator, or see why it does not become the leader")
+        whose = say("operator {what}: {why} its Lease `{lease}`", what=what, why=why, lease=lease.name)
+        return Verdict(Health.WAITING, whose=whose, cause="operator-away", advice=advice)
     if deployments or lease is not None:
-        who = f"`{(deployments[0] if deployments else lease).name}`"  # type: ignore[union-attr]
-        advice = "see the operator's log, and whether it watches this namespace"
-        return Verdict(Health.WAITING, whose=f"operator {who} runs, but {what}", cause="operator-idle", advice=advice)
-    advice = f"start the operator that looks after {ref.kind} objects"
-    return Verdict(
-        Health.WAITING, whose=f"operator {what}, and none seems to run", cause="operator-away", advice=advice
-    )
+        who = (deployments[0] if deployments else lease).name  # type: ignore[union-attr]
+        advice = say("see the operator's log, and whether it watches this namespace")
+        whose = say("operator `{who}` runs, but {what}", who=who, what=what)
+        return Verdict(Health.WAITING, whose=whose, cause="operator-idle", advice=advice)
+    advice = say("start the operator that looks after {kind} objects", kind=ref.kind)
+    whose = say("operator {what}, and none seems to run", what=what)
+    return Verdict(Health.WAITING, whose=whose, cause="operator-away", advice=advice)
 
 
 def _runs(deployment: Obj) -> bool:
@@ -124,12 +119,12 @@ def _rank(name: str, writers: set[str], hints: set[str]) -> int:
     return 2 if named and any(hint in low for hint in hints) else 0
 
 
-def _unheld(lease: Obj, world: World) -> str:
+def _unheld(lease: Obj, world: World) -> Sentence:
     """What is wrong with a Lease, as what goes before `its Lease`; nothing when a holder renews it."""
     holder, seconds = text(lease, "spec", "holderIdentity"), number(lease, "spec", "leaseDurationSeconds", default=15)
     if not holder:
-        return "no process holds"
+        return say("no process holds")
     renewed = moment(lease, "spec", "renewTime")
     if renewed is not None and world.now and world.now - renewed > 2 * seconds:
-        return f"{listed([holder])} no longer renews"
-    return ""
+        return say("{holder} no longer renews", holder=holder)
+    return NOTHING

@@ -1,1 +1,1 @@
-import{LoadPlots as e}from"./loadPlots.js";import{d as t,t as n}from"./jsxRuntime.js";function r(){return n(`div`,{class:`load-page`,children:[n(`h1`,{children:t(`load.title`)}),n(`p`,{class:`quiet`,children:t(`load.about`)}),n(e,{kind:``})]})}export{r as LoadPage};
+import{LoadPlots as e}from"./loadPlots.js";import{f as t,t as n}from"./jsxRuntime.js";function r(){return n(`div`,{class:`load-page`,children:[n(`h1`,{children:t(`load.title`)}),n(`p`,{class:`quiet`,children:t(`load.about`)}),n(e,{kind:``})]})}export{r as LoadPage};
