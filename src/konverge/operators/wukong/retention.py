@@ -11,9 +11,10 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime
 
 from konverge.objects.times import parse_time
+from konverge.operators.timetable import age_seconds
 from konverge.operators.wukong import names
 from konverge.operators.wukong.resource import WukongSnapshot, WukongSnapshotSchedule
-from konverge.operators.wukong.spec_schedule import Retention, age_seconds
+from konverge.operators.wukong.spec_schedule import Retention
 
 
 def start_of(snapshot: WukongSnapshot) -> datetime | None:

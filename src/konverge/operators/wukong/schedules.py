@@ -10,13 +10,13 @@ The snapshots have no owner: they stay when the schedule goes, and when the mach
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from datetime import UTC, datetime, timedelta
-from zoneinfo import ZoneInfo
+from datetime import datetime
 
 from konverge import clock
 from konverge.client import AlreadyExists, BadRequest, Forbidden, Invalid
 from konverge.objects import ObjectMeta, cron
 from konverge.objects.times import format_time, parse_time
+from konverge.operators import timetable
 from konverge.operators.wukong import names
 from konverge.operators.wukong.kinds import VirtualMachineSnapshot
 from konverge.operators.wukong.options import Options
@@ -28,8 +28,6 @@ from konverge.runtime import Context, Reconciler, Request, Result, find_conditio
 
 SCHEDULES = "schedules"
 """The index of WukongSnapshots by the name of the schedule that made them."""
-PADDING = 0.1
-"""Seconds added to the wait, so that a clock that is slightly behind does not wake us early."""
 READY = "Ready"
 
 
@@ -81,7 +79,7 @@ class ScheduleReconciler(Reconciler[WukongSnapshotSchedule]):
         if following is None and start is None:
             return _refuse(ctx, "InvalidSchedule", f"{ctx.obj.spec.schedule} never occurs", None)
         status.next_schedule_time = format_time(following) if following is not None else None
-        wait = (following - now).total_seconds() + PADDING if following is not None else None
+        wait = (following - now).total_seconds() + timetable.PADDING if following is not None else None
         named = wukong.spec.get("restoreFromSnapshot") or ""
         for snapshot, why in expired(snapshots, ctx.obj.spec.retention, now, named=str(named)):
             await _delete(ctx, snapshot, why)
@@ -95,7 +93,7 @@ class ScheduleReconciler(Reconciler[WukongSnapshotSchedule]):
             _refuse(ctx, "SnapshotFailed", message, None)
         else:
             _say(ctx, True, "Scheduled", f"the next one is at {status.next_schedule_time or 'no time'}")
-        return _sooner(wait, next_expiry(snapshots, ctx.obj.spec.retention, now))
+        return timetable.sooner(wait, next_expiry(snapshots, ctx.obj.spec.retention, now))
 
     async def _make(self, ctx: Context[WukongSnapshotSchedule], start: datetime) -> bool:
         """The snapshot of a start. One that this schedule has made before is as good; False when there is none."""
@@ -123,13 +121,7 @@ class ScheduleReconciler(Reconciler[WukongSnapshotSchedule]):
 
 def parsed(spec: ScheduleSpec) -> cron.Schedule:
     """Raises ValueError, with what is wrong."""
-    if "TZ=" in spec.schedule:
-        raise ValueError("write the time zone into timeZone, not into the schedule")
-    try:
-        zone = ZoneInfo(spec.time_zone) if spec.time_zone else UTC
-    except (LookupError, ValueError, OSError):
-        raise ValueError(f"there is no time zone {spec.time_zone}") from None
-    return cron.parse(spec.schedule, zone)
+    return timetable.parsed(spec.schedule, spec.time_zone)
 
 
 def last_start(schedule: WukongSnapshotSchedule, snapshots: Sequence[WukongSnapshot]) -> datetime | None:
@@ -142,20 +134,18 @@ def last_start(schedule: WukongSnapshotSchedule, snapshots: Sequence[WukongSnaps
 
 
 def due_start(
-    schedule: WukongSnapshotSchedule, timetable: cron.Schedule, last: datetime | None, now: datetime
+    schedule: WukongSnapshotSchedule, starts: cron.Schedule, last: datetime | None, now: datetime
 ) -> datetime | None:
     """The start to make a snapshot for: the last of those that were missed."""
-    spec, created = schedule.spec, parse_time(schedule.metadata.creation_timestamp or format_time(now))
-    since = last or created
-    if spec.starting_deadline_seconds is not None:
-        since = max(since, now - timedelta(seconds=spec.starting_deadline_seconds))
-    start = cron.last_time(timetable, since, now)
-    return created if start is None and spec.immediate and last is None else start
-
-
-def _sooner(start: float | None, expiry: float | None) -> float | None:
-    waits = [wait for wait in (start, None if expiry is None else expiry + PADDING) if wait is not None]
-    return min(waits, default=None)
+    spec = schedule.spec
+    return timetable.due_start(
+        starts,
+        created=schedule.metadata.creation_timestamp,
+        last=last,
+        deadline=spec.starting_deadline_seconds,
+        immediate=spec.immediate,
+        now=now,
+    )
 
 
 # ------------------------------------------------------------------ its snapshots

@@ -5,21 +5,8 @@ from __future__ import annotations
 from typing import Annotated
 
 from konverge.objects import Description, MaxLength, Minimum, MinLength, Model, Pattern, Rule
+from konverge.operators.timetable import NO_ZONE, Age
 from konverge.operators.wukong.texts import ObjectName
-
-_SECONDS = {"m": 60, "h": 3600, "d": 86_400, "w": 604_800}
-
-Age = Annotated[str, Pattern(r"^[1-9][0-9]{0,4}[mhdw]$"), MaxLength(6)]
-"""A number of minutes, hours, days or weeks: `36h`, `30d`."""
-NO_ZONE = "write the time zone into timeZone, not into the schedule"
-
-
-def age_seconds(age: str) -> int:
-    """
-    >>> age_seconds("36h"), age_seconds("2w")
-    (129600, 1209600)
-    """
-    return int(age[:-1]) * _SECONDS[age[-1]]
 
 
 class Retention(Model):

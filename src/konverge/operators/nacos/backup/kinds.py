@@ -19,9 +19,11 @@ from konverge.objects import (
     Model,
     Pattern,
     Rule,
+    field,
 )
 from konverge.operators.nacos.content.kinds import fixed
 from konverge.operators.nacos.resource import GROUP, LONGEST_NAME
+from konverge.operators.timetable import NO_ZONE, Age
 
 Folder = Annotated[str, Pattern(r"^([A-Za-z0-9][A-Za-z0-9._-]*(/[A-Za-z0-9][A-Za-z0-9._-]*)*)?$"), MaxLength(128)]
 """A path below the root of a volume, without a way up."""
@@ -30,6 +32,8 @@ Phase = Literal["", "Pending", "Running", "Completed", "Failed"]
 Method = Literal["Database"]
 COMPLETED: Literal["Completed"] = "Completed"
 FAILED: Literal["Failed"] = "Failed"
+LONGEST_SCHEDULE = 200
+"""Characters of the name of a schedule: a start is added to it."""
 
 
 class LocalNacosRef(Model):
@@ -149,4 +153,79 @@ class NacosBackup(
     """A backup of a Nacos."""
 
 
-KINDS: tuple[type[Any], ...] = (NacosBackup,)
+class Retention(Model):
+    """Which of its own backups a schedule deletes. The newest that is complete is never among them."""
+
+    keep_last: Annotated[int, Minimum(1), Maximum(10000)] | None = None
+    """How many that are complete are kept; without: all."""
+    max_age: Age | None = None
+    """How old they get: 36h, 30d, 8w; without: any age."""
+    failed_limit: Annotated[int, Minimum(0), Maximum(1000)] = 3
+    """How many that failed are kept."""
+
+
+class NacosBackupScheduleSpec(BackupSettings, rules=[fixed("nacosRef", "the Nacos")]):
+    """When to back up, and what to keep."""
+
+    schedule: Annotated[str, MinLength(1), MaxLength(256), Rule("!self.contains('TZ=')", message=NO_ZONE)]
+    """As that of a CronJob: five fields, @daily, @every 6h."""
+    time_zone: Annotated[str, Pattern(r"^[A-Za-z0-9][A-Za-z0-9._+/-]*$"), MaxLength(64)] | None = None
+    """A name of the IANA database, such as Asia/Shanghai; without: UTC."""
+    suspend: bool = False
+    """Neither make backups nor delete any."""
+    immediate: bool = False
+    """Make one as soon as the schedule is created, too."""
+    starting_deadline_seconds: Annotated[int, Minimum(10)] | None = None
+    """How late a backup may be made that was missed; without: at any time."""
+    retention: Retention = field(default_factory=Retention)
+    """What is deleted again."""
+    deletion_policy: Literal["Retain", "Delete"] = "Delete"
+    """The deletionPolicy of its backups: with Delete the stored data goes with them."""
+
+
+class NacosBackupScheduleStatus(Model):
+    """The state of a schedule."""
+
+    observed_generation: int = 0
+    """The generation of the spec that was acted upon."""
+    conditions: Annotated[list[Condition], ListType("map", "type")] = []
+    """Ready: it makes backups, and the last one did not fail."""
+    last_schedule_time: str = ""
+    """The last start that has its backup."""
+    last_backup: str = ""
+    """The newest backup."""
+    last_successful_time: str = ""
+    """When a backup was last complete."""
+    next_schedule_time: str = ""
+    """The next start."""
+    backups: int = 0
+    """How many are complete."""
+
+
+class NacosBackupSchedule(
+    CustomResource[NacosBackupScheduleSpec, NacosBackupScheduleStatus],
+    group=GROUP,
+    version="v1alpha1",
+    plural="nacosbackupschedules",
+    columns=[
+        Column("Nacos", ".spec.nacosRef.name"),
+        Column("Schedule", ".spec.schedule"),
+        Column("Suspend", ".spec.suspend"),
+        Column("Last", ".status.lastSuccessfulTime", type="date"),
+        Column("Next", ".status.nextScheduleTime"),
+        Column("Backups", ".status.backups"),
+        Column("Ready", ".status.conditions[?(@.type=='Ready')].status", type="string"),
+        Column("Reason", ".status.conditions[?(@.type=='Ready')].reason", type="string"),
+        Column("Age", ".metadata.creationTimestamp", type="date"),
+    ],
+    rules=[
+        Rule(
+            f"size(self.metadata.name) <= {LONGEST_SCHEDULE}",
+            message=f"the name becomes part of those of its backups: at most {LONGEST_SCHEDULE} characters",
+        )
+    ],
+):
+    """Backups of a Nacos by the clock."""
+
+
+KINDS: tuple[type[Any], ...] = (NacosBackup, NacosBackupSchedule)
