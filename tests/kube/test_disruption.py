@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from typing import Any
 
 import pytest
@@ -260,6 +261,21 @@ async def test_the_scale_of_any_other_kind_counts(client: Client, scale: bytes, 
     async with running(interposed, disruption):
         await budget(client, maxUnavailable=1)
         assert numbers(await status(client)) == (expected, max(0, expected - 1), 1, 0)
+
+
+async def test_a_status_is_written_for_the_version_that_was_read(client: Client) -> None:
+    """An eviction that was granted meanwhile would be forgotten."""
+    interposed = Interposed(client)
+    async with running(interposed, disruption):
+        await budget(client, minAvailable=1)
+        await make_pods(client, 2, ready=2)
+        await asyncio.sleep(1)
+        made = await client.get(PodDisruptionBudget, "b", "default")
+        patches = [json.loads(call.body or b"") for call in interposed.calls if call.subresource == "status"]
+    versions = [patch["metadata"] for patch in patches]
+    assert versions
+    assert all(set(version) == {"resourceVersion"} for version in versions)
+    assert int(versions[-1]["resourceVersion"]) < int(made.metadata.resource_version)
 
 
 async def test_a_settled_budget_is_not_written_again(client: Client) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from konverge import ObjectMeta
+from konverge.apiserver import ApiServer
 from konverge.client import Client, MergePatch
 from konverge.kube import quota
 from konverge.objects import crd
@@ -150,6 +151,19 @@ async def test_counts_of_kinds_without_a_scope_are_zero_in_a_scoped_quota(client
         await create_pod(client, "a")
         await create_pod(client, "b", activeDeadlineSeconds=60)
         assert await used(client) == {"count/pods": "1"}
+
+
+@virtual
+async def test_other_names_in_a_scoped_quota_that_was_stored_earlier_are_zero(
+    server: ApiServer, client: Client, run: Run
+) -> None:
+    await create_quota(client, hard={"pods": "5"}, scopes=["Terminating"])
+    server.objects.update(
+        "", "resourcequotas", "default", "q", lambda stored: stored["spec"]["hard"].update({"count/configmaps": "5"})
+    )
+    await client.create(ConfigMap(metadata=ObjectMeta(name="a", namespace="default")))
+    async with run(quota):
+        assert await used(client) == {"pods": "0", "count/configmaps": "0"}
 
 
 @virtual

@@ -96,6 +96,17 @@ async def test_a_missing_finalizer_is_added_again(client: Client, run: Run) -> N
         assert live.metadata.finalizers == [volume_protection.CLAIM]
 
 
+async def test_a_missing_finalizer_of_a_volume_is_added_again(client: Client, run: Run) -> None:
+    spec = {"capacity": {"storage": "1Gi"}, "accessModes": ["ReadWriteOnce"], "hostPath": {"path": "/data"}}
+    async with run(volume_protection):
+        await client.create({"apiVersion": "v1", "kind": "PersistentVolume", "metadata": {"name": "pv"}, "spec": spec})
+        for finalizers in (None, ["tests.konverge.dev/kept"]):
+            await client.patch(PersistentVolume, "pv", MergePatch({"metadata": {"finalizers": finalizers}}))
+            await asyncio.sleep(1)
+            live = await client.get(PersistentVolume, "pv")
+            assert sorted(live.metadata.finalizers) == sorted([volume_protection.VOLUME, *(finalizers or [])])
+
+
 async def test_a_bound_claim_reports_since_when_it_is_unused(client: Client, run: Run) -> None:
     async def unused() -> tuple[str, str | None]:
         await asyncio.sleep(1)

@@ -264,7 +264,10 @@ def test_keys_are_compared_by_value_and_cannot_change() -> None:
 
     for good in (Request, Frozen, Tenant, Pair, Place, Named):
         check_key_type(good, "mine")
-    for bad in (ByIdentity, Changing, SameOnly, Open, tuple, str):
+    class LooksNamed:
+        _fields = ("name",)
+
+    for bad in (ByIdentity, Changing, SameOnly, Open, LooksNamed, tuple, str):
         with pytest.raises(TypeError, match=f"key={bad.__name__} of the controller mine can be changed"):
             check_key_type(bad, "mine")
     not_a_class: Any = tuple[str, ...]

@@ -112,6 +112,12 @@ def test_a_node_that_does_not_fit_loses_its_pods(effect: str, surge: int, expect
     assert written(manage(seen, lambda node: True)) == expected
 
 
+@pytest.mark.parametrize(("surge", "deleted"), [("1%", ""), ("0%", "a1")])
+def test_a_share_that_allows_one_more_pod_of_a_node_is_surge(surge: str, deleted: str) -> None:
+    seen = view("a: o+ n-", max_surge=surge, max_unavailable=1 if surge == "0%" else 0)
+    assert written(manage(seen, lambda node: True)) == ("", deleted)
+
+
 def test_a_pod_for_a_node_that_is_gone_is_deleted_unless_it_ran_there() -> None:
     seen = view("a: n-?, b: n+, c: n-?!, d: n+", gone="abc")
     assert written(manage(seen, lambda node: True)) == ("", "a0")

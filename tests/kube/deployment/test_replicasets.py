@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -10,7 +12,7 @@ from konverge import ObjectMeta
 from konverge.client import Client, MergePatch
 from konverge.kube import replicaset
 from konverge.kube.deployment import controller as deployment
-from konverge.kube.deployment.replicasets import split
+from konverge.kube.deployment.replicasets import scale_annotations, scale_to, split
 from konverge.kube.pods import replicas_of
 from konverge.objects.kinds.apps_v1 import Deployment, ReplicaSet, ReplicaSetSpec
 from konverge.objects.kinds.core_v1 import Event
@@ -159,3 +161,40 @@ def test_of_two_sets_with_the_template_the_older_one_is_new() -> None:
     unhashed = web_deployment()
     unhashed.spec.template.metadata.labels = {"app": "other"}
     assert split(unhashed, [young])[0] is None
+
+
+@pytest.mark.parametrize(
+    ("noted", "replicas", "patches", "events"),
+    [
+        ("2", 2, [], []),
+        ("9", 2, [None], []),
+        ("2", 3, [3], ["Scaled up replica set web-1 from 2 to 3"]),
+        ("2", 0, [0], ["Scaled down replica set web-1 from 2 to 0"]),
+    ],
+)
+async def test_a_set_is_written_where_its_size_or_its_notes_change(
+    noted: str, replicas: int, patches: list[int | None], events: list[str]
+) -> None:
+    """A size that does not change is not written: another may be scaling it."""
+    said: list[str] = []
+    bodies: list[dict[str, Any]] = []
+
+    async def patch(kind: type[Any], name: str, change: MergePatch, namespace: str) -> ReplicaSet:
+        assert (kind, name, namespace) == (ReplicaSet, "web-1", "default")
+        bodies.append(change.body)
+        return rs
+
+    ctx: Any = SimpleNamespace(
+        obj=web_deployment(2),
+        client=SimpleNamespace(patch=patch),
+        event=lambda reason, message: said.append(message) if reason == "ScalingReplicaSet" else None,
+    )
+    rs = ReplicaSet(metadata=ObjectMeta(name="web-1", namespace="default"), spec=ReplicaSetSpec(replicas=2))
+    notes = scale_annotations(ctx.obj)
+    rs.metadata.annotations = {**notes, f"{OWN}desired-replicas": noted}
+    assert await scale_to(ctx, rs, replicas) is rs
+    assert bodies == [
+        {"metadata": {"annotations": notes}, **({} if size is None else {"spec": {"replicas": size}})}
+        for size in patches
+    ]
+    assert said == events

@@ -186,6 +186,9 @@ async def test_the_deadline_runs_from_the_last_progress() -> None:
     assert statuses.left(obj, status.conditions[0]) is None
     assert statuses.left(obj, condition("Progressing", "True", "NewReplicaSetAvailable")) is None
     assert statuses.left(obj, None) is None
+    undated = condition("Progressing", "True", "ReplicaSetUpdated")
+    undated.last_update_time = None
+    assert statuses.left(obj, undated) is None, "nobody knows since when"
     obj.spec.progress_deadline_seconds = 2**31 - 1
     assert statuses.left(obj, current) is None
 

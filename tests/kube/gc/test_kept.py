@@ -386,3 +386,15 @@ async def test_one_kind_that_cannot_be_listed_does_not_stop_the_others(client: C
         await client.delete(Widget, "w", "default")
         await asyncio.sleep(5)
         assert not await exists(client, "of-widget")
+
+
+@pytest.mark.parametrize("kind", ["ConfigMap", "Node"])
+async def test_an_owner_that_is_absent_is_asked_for_once(client: Client, kind: str) -> None:
+    """Thousands of dependents may name it: of a kind with namespaces, and of one without."""
+    for number in range(5):
+        await make(client, f"child{number}", reference(kind))
+    interposed = Interposed(client)
+    async with collecting(interposed):
+        await asyncio.sleep(60)
+    assert not [number for number in range(5) if await exists(client, f"child{number}")]
+    assert sum(reads(call, "ghost") for call in interposed.calls) == 1

@@ -3,16 +3,27 @@
 from __future__ import annotations
 
 import asyncio
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from konverge import clock
 from konverge.client import Client, MergePatch, NotFound
 from konverge.kube.nodelifecycle import controller, eviction
-from konverge.kube.nodelifecycle.controller import Health, may_evict, next_check, observe, wanted_taints
+from konverge.kube.nodelifecycle.controller import (
+    Health,
+    _renew_time,
+    may_evict,
+    next_check,
+    observe,
+    wanted_taints,
+)
+from konverge.kube.nodelifecycle.eviction import EvictionReconciler
 from konverge.objects.codec import from_dict
-from konverge.objects.kinds.core_v1 import Event, Node, Pod
+from konverge.objects.kinds.core_v1 import Event, Node, Pod, Taint
 from konverge.objects.times import now
+from konverge.runtime import Request
 from tests.kube.conftest import Run, make_ready, running
 from tests.kube.interposed import Interposed
 from tests.kube.nodelifecycle.test_controller import renew, say
@@ -350,3 +361,23 @@ async def test_a_node_as_it_should_be_is_not_written(client: Client) -> None:
         await client.patch(Node, "a", MergePatch({"metadata": {"labels": {"x": "y"}}}))
         await asyncio.sleep(2)
         assert interposed.writes()[before:] == []
+
+
+async def test_each_value_of_a_taint_has_its_own_time() -> None:
+    reconciler = EvictionReconciler()
+    began = clock.now()
+    assert reconciler._since("a", Taint(key="k", value="1", effect="NoExecute")) == began
+    await asyncio.sleep(10)
+    for node, value, age in (("a", "1", 10), ("a", "2", 0), ("a", None, 0), ("b", "1", 0)):
+        since = reconciler._since(node, Taint(key="k", value=value, effect="NoExecute"))
+        assert clock.now() - since == pytest.approx(age), (node, value)
+    stated = Taint(key="k", value="1", effect="NoExecute", time_added="2020-01-01T00:00:00Z")
+    assert reconciler._since("a", stated) == 1577836800
+
+
+async def test_a_lease_that_was_never_renewed_says_nothing(client: Client) -> None:
+    ctx: Any = SimpleNamespace(client=client, request=Request("", "a"))
+    assert await _renew_time(ctx) == ""
+    body = {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": {"name": "a"}, "spec": {}}
+    await client.create(body, "kube-node-lease")
+    assert await _renew_time(ctx) == ""

@@ -10,6 +10,8 @@ import pytest
 
 from konverge import ObjectMeta
 from konverge.client import Client, MergePatch
+from konverge.client.call import Call
+from konverge.client.errors import error_from_answer
 from konverge.kube.gc.controller import GarbageCollector
 from konverge.kube.statefulset import controller as statefulset
 from konverge.kube.statefulset.identity import ordinal_of
@@ -26,7 +28,9 @@ from konverge.objects.kinds.core_v1 import (
     PersistentVolumeClaimSpec,
     Pod,
 )
-from tests.kube.conftest import Run, pods
+from konverge.wire.message import Response
+from tests.kube.conftest import Run, pods, running
+from tests.kube.interposed import Interposed
 from tests.kube.kubelet import Kubelet
 from tests.kube.objects import rolling_update, set_image, template
 from tests.kube.objects import statefulset as web_statefulset
@@ -205,6 +209,29 @@ async def test_the_history_of_revisions_is_limited(client: Client, run: Run) -> 
         await asyncio.sleep(10)
         revisions = (await client.list(ControllerRevision, "default")).items
         assert sorted(r.revision or 0 for r in revisions) == [4, 5]
+
+
+@virtual
+async def test_the_revision_below_a_partition_is_kept_while_no_pod_has_it(client: Client) -> None:
+    def full(call: Call) -> Response | None:
+        if call.verb == "create" and call.resource == Pod.resource:
+            raise error_from_answer(403, b'{"kind":"Status","reason":"Forbidden","message":"exceeded quota"}')
+        return None
+
+    interposed = Interposed(client)
+    async with running(interposed, statefulset, Kubelet()):
+        below = {"update_strategy": rolling_update(partition=1), "revision_history_limit": 0}
+        await client.create(web_statefulset(1, **below))
+        await asyncio.sleep(10)
+        await set_image(client, StatefulSet, "web", "app:2")
+        await asyncio.sleep(10)
+        interposed.rules.append(full)
+        await client.delete(Pod, "web-0", "default", grace_period=0)
+        await asyncio.sleep(10)
+        assert await images(client) == {}
+        interposed.rules.clear()
+        await asyncio.sleep(60)
+        assert await images(client) == {"web-0": "app:1"}
 
 
 @virtual

@@ -12,7 +12,7 @@ import pytest
 from konverge.apiserver import ApiServer
 from konverge.client import Client, MergePatch
 from konverge.client.call import Call, Caller
-from konverge.objects.kinds.core_v1 import ConfigMap, Secret
+from konverge.objects.kinds.core_v1 import ConfigMap, Namespace, Secret
 from konverge.objects.meta import ObjectMeta
 from konverge.runtime import Context, Controller, Manager, Result
 from konverge.runtime.config import ConfigurationError, load_configuration
@@ -150,6 +150,13 @@ async def test_requests_outside_of_a_span_have_none(client: Client) -> None:
     version, patch, _ = exporter.get_finished_spans()
     assert (version.name, patch.name) == ("GET /version", "PATCH ConfigMap")
     assert (patch.attributes["k8s.object.name"], patch.attributes["k8s.verb"]) == ("b", "patch")
+    assert "k8s.subresource" not in patch.attributes
+    exporter.clear()
+    await client.create(Namespace(metadata=ObjectMeta(name="there")))
+    with provider.get_tracer("test").start_as_current_span("outer"):
+        body = {"metadata": {"name": "there"}, "spec": {"finalizers": ["kubernetes"]}}
+        await traced.update(body, resource=Namespace.resource, subresource="finalize")
+    assert exporter.get_finished_spans()[0].attributes["k8s.subresource"] == "finalize"
     assert (traced.caller.near, traced.server) == (client.caller.near, client.server)
 
 
