@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from konverge.client import Client, Config, ConfigError, NotConnected, TlsSettings, TokenFile
+from konverge.client.call import Call
 from konverge.client.connection import Reconnecting
 from konverge.objects.kinds.core_v1 import ConfigMap
 from konverge.wire import Request, Response, Server, server_context
@@ -137,3 +138,19 @@ async def test_nobody_listens() -> None:
     async with Client.connect(Config(server=f"http://127.0.0.1:{port}", source="context 'c'")) as client:
         with pytest.raises(NotConnected, match="context 'c'"):
             await client.get(ConfigMap, "a", "shop")
+
+
+async def test_what_is_asked_of_a_connection_reaches_the_server() -> None:
+    agents: list[str | None] = []
+
+    async def answer(request: Request) -> Response:
+        agents.append(request.headers.get("user-agent"))
+        return Response(200, body=b"{}")
+
+    async with Server(answer) as server:
+        await server.start("127.0.0.1", 0)
+        config = Config(server=f"http://127.0.0.1:{server.port}")
+        for options in ({}, {"user_agent": "shop/1"}):
+            async with Client.connect(config, **options) as client:
+                await client.caller.call(Call("get", None, path="/version"))
+    assert agents == ["konverge", "shop/1"]

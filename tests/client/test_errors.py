@@ -8,6 +8,7 @@ import pytest
 
 from konverge.client import JsonPatch, errors
 from konverge.client.errors import ApiStatusError, Conflict, Expired, Forbidden, NotFound
+from konverge.objects import Status
 from konverge.objects.resource import Resource
 from tests.client.scripted import Script, refused
 
@@ -189,3 +190,11 @@ async def test_a_namespace_that_is_not_being_deleted() -> None:
     error = await error_of(403, "Forbidden", details={"causes": [{"reason": "Other"}]})
     assert isinstance(error, Forbidden)
     assert not error.namespace_terminating
+
+
+def test_an_error_that_a_program_makes_itself_has_the_code_and_reason_of_its_class() -> None:
+    made = NotFound(Status(message="gone"))
+    assert (made.code, made.reason, str(made)) == (404, "NotFound", "gone")
+    stated = NotFound(Status(message="gone", code=410, reason="Gone"))
+    assert (stated.code, stated.reason) == (410, "Gone")
+    assert str(NotFound(Status())) == "the server answered 404 without a message"

@@ -64,6 +64,7 @@ class Selector:
             {"continue": "t", "resourceVersionMatch": "Exact"},
         ),
         ({"timeout": 3, "grace_period": 1, "propagation": "Orphan", "uid": "u", "if_version": "5"}, {}),
+        ({"timeout": 3, "limit": 5, "label_selector": None, "field_manager": "m"}, {"limit": "5", "fieldManager": "m"}),
     ],
 )
 def test_the_query_of_options(options: dict[str, Any], query: dict[str, str]) -> None:

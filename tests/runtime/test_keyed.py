@@ -264,6 +264,7 @@ def test_keys_are_compared_by_value_and_cannot_change() -> None:
 
     for good in (Request, Frozen, Tenant, Pair, Place, Named):
         check_key_type(good, "mine")
+
     class LooksNamed:
         _fields = ("name",)
 
