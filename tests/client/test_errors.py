@@ -193,8 +193,8 @@ async def test_a_namespace_that_is_not_being_deleted() -> None:
 
 
 def test_an_error_that_a_program_makes_itself_has_the_code_and_reason_of_its_class() -> None:
-    made = NotFound(Status(message="gone"))
-    assert (made.code, made.reason, str(made)) == (404, "NotFound", "gone")
-    stated = NotFound(Status(message="gone", code=410, reason="Gone"))
-    assert (stated.code, stated.reason) == (410, "Gone")
-    assert str(NotFound(Status())) == "the server answered 404 without a message"
+    made = errors.TooLarge(Status(message="too much"))
+    assert (made.code, made.reason, made.message) == (413, "RequestEntityTooLarge", "too much")
+    stated = errors.TooLarge(Status(code=414, reason="Longer"))
+    assert (stated.code, stated.reason) == (414, "Longer")
+    assert str(errors.TooLarge(Status())).startswith("the server answered 413 without a message")
