@@ -341,6 +341,22 @@ async def test_a_watch_that_was_just_opened_is_not_restarted(server: ApiServer) 
         assert informer.reflectors[0].health.restarts[Restart.SILENT] == 0
 
 
+@pytest.mark.spec("R-81")
+async def test_what_is_asked_for_may_change_and_is_listed_again_at_once(server: ApiServer) -> None:
+    client = make_client(server)
+    async with Running(Informer(client.caller, CONFIG_MAPS)) as informer:
+        (reflector,) = informer.reflectors
+        await asyncio.sleep(1)
+        for lists in (2, 3):
+            reflector.list_again()
+            reflector.list_again()
+            await asyncio.sleep(1)
+            assert reflector.health.lists == lists, "however young the watch is, and once for both"
+        await client.create(config_map("a"))
+        await asyncio.sleep(1)
+        assert informer.get(Key("default", "a")) is not None
+
+
 class Mute:
     """A transport whose streams can fall silent, and stay so."""
 

@@ -252,3 +252,17 @@ async def test_of_several_namespaces_each_one_counts() -> None:
             await asyncio.sleep(150)
             assert "the bank is closed" in informer.error
             assert informer.served is not isinstance(failure, NotFound)
+
+
+@pytest.mark.spec("R-07")
+async def test_every_failure_is_told_and_its_end_once() -> None:
+    script = Script(refused(TooManyRequests, "busy"), refused(NotFound, "no such kind"), end(7), (b"", 20.0), b"")
+    told: list[tuple[str, str]] = []
+    async with informed(script) as informer:
+        informer.health_listeners.append(lambda space, error: told.append((space, str(error or "well"))))
+        await asyncio.sleep(60)
+    assert [(space, text.partition(".")[0]) for space, text in told] == [
+        ("", "busy"),
+        ("", "no such kind"),
+        ("", "well"),
+    ]
