@@ -125,6 +125,7 @@ async def test_a_nacos_is_checked_and_created_from_the_table_by_the_form_and_as_
         await page.press("Escape")
         await page.until("!document.querySelector('dialog')")
         assert "shop" not in await page.run(NAMES)  # it was a dry run
+        await page.run("document.querySelector('main').focus()")
         await press_button(page, "Create")
         await page.until(f"location.hash === {json.dumps(SHOP)}")
         for version, space in (("v1beta1", "default"), ("v1alpha1", "kube-public")):
