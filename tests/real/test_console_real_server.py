@@ -205,6 +205,8 @@ async def test_a_story_and_the_actions_of_a_deployment(space: Tool, tmp_path: Pa
         await page.until("!document.querySelector('dialog')")
         assert (await read(space, "deployment", "web"))["spec"]["replicas"] == 2
         await visit(page, f"{web}?tab=story", shows("by kube-controller-manager"))  # from managed fields
+        await page.until(shows("kubectl-create created Deployment web (by its managed fields: Update)"))
+        await page.until(shows("kube-controller-manager created ReplicaSet web-"))
         await page.until(shows("ScalingReplicaSet: Scaled up replica set"))  # an event
         assert await violations(page) == []
         await visit(page, web, shows("web", "h1"))
