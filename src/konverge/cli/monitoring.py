@@ -10,7 +10,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
-Obj = dict[str, Any]
+from konverge.observe import monitoring as observe
+from konverge.observe.monitoring import Alert, Obj, Panel
 
 _OF = '{namespace="NAMESPACE",job="JOB"}'
 _RANGE = "[5m]"
@@ -31,16 +32,16 @@ def _rate(metric: str, by: str, more: str = "") -> str:
 
 _FAILED = 'code=~"5..|<error>"'
 
-ALERTS: tuple[tuple[str, str, str, str, str], ...] = (
-    ("OperatorDown", f"absent(up{_OF} == 1)", "5m", "critical", "no replica of the operator can be scraped"),
-    (
+ALERTS = (
+    Alert("OperatorDown", f"absent(up{_OF} == 1)", "5m", "critical", "no replica of the operator can be scraped"),
+    Alert(
         "OperatorWithoutLeader",
         f"sum(leader_election_master_status{_OF}) == 0",
         "5m",
         "critical",
         "no replica leads, so nothing is reconciled",
     ),
-    (
+    Alert(
         "OperatorReconcileErrors",
         f"{_rate('controller_runtime_reconcile_errors_total', 'controller')}"
         f" / {_rate('controller_runtime_reconcile_total', 'controller')} > 0.1",
@@ -48,49 +49,49 @@ ALERTS: tuple[tuple[str, str, str, str, str], ...] = (
         "warning",
         "more than a tenth of the reconciles of {{ $labels.controller }} fail; `konverge why` says why",
     ),
-    (
+    Alert(
         "OperatorGaveUp",
         f"sum by (controller) (increase(controller_reconcile_given_up_total{_OF}[30m])) > 0",
         "0m",
         "warning",
         "{{ $labels.controller }} has failed for an object more often than maxRetries in a row",
     ),
-    (
+    Alert(
         "OperatorQueueOld",
         f"max by (controller) (workqueue_oldest_key_age_seconds{_OF}) > 300",
         "10m",
         "warning",
         "an object has waited for {{ $labels.controller }} for more than five minutes",
     ),
-    (
+    Alert(
         "OperatorReconcileStuck",
         f"max by (controller) (workqueue_longest_running_processor_seconds{_OF}) > 600",
         "5m",
         "warning",
         "a reconcile of {{ $labels.controller }} has run for more than ten minutes",
     ),
-    (
+    Alert(
         "OperatorLoopBlocked",
         f"{_quantile(0.99, 'event_loop_lag_seconds')} > 0.5",
         "10m",
         "warning",
         "the event loop of the operator is late by more than half a second: something blocks it, or it lacks CPU",
     ),
-    (
+    Alert(
         "OperatorObjectsQuarantined",
         f"sum by (resource) (informer_quarantined_objects{_OF}) > 0",
         "15m",
         "warning",
         "objects of {{ $labels.resource }} cannot be read or mapped; /readyz?verbose of the operator names them",
     ),
-    (
+    Alert(
         "OperatorWatchSilent",
         f"max by (resource) (watch_last_event_age_seconds{_OF}) > 900",
         "5m",
         "warning",
         "the watch of {{ $labels.resource }} has shown no sign of life for a quarter of an hour",
     ),
-    (
+    Alert(
         "OperatorApiErrors",
         f"sum(rate(rest_client_requests_total{_of(_FAILED)}{_RANGE}))"
         f" / sum(rate(rest_client_requests_total{_OF}{_RANGE})) > 0.1",
@@ -98,7 +99,7 @@ ALERTS: tuple[tuple[str, str, str, str, str], ...] = (
         "warning",
         "more than a tenth of the operator's requests to the API server fail",
     ),
-    (
+    Alert(
         "OperatorForbidden",
         "sum(rate(rest_client_requests_total" + _of('code="403"') + f"{_RANGE})) > 0",
         "15m",
@@ -106,20 +107,18 @@ ALERTS: tuple[tuple[str, str, str, str, str], ...] = (
         "the API server refuses requests of the operator: compare its roles with `konverge rbac`",
     ),
 )
-"""Name, expression, for how long, severity, what it means."""
-
-PANELS: tuple[tuple[str, str, tuple[tuple[str, str], ...]], ...] = (
-    (
+PANELS = (
+    Panel(
         "Reconciles",
         "ops",
         ((_rate("controller_runtime_reconcile_total", "controller, result"), "{{controller}} {{result}}"),),
     ),
-    (
+    Panel(
         "Failed reconciles",
         "ops",
         ((_rate("controller_runtime_reconcile_errors_total", "controller"), "{{controller}}"),),
     ),
-    (
+    Panel(
         "Time of a reconcile",
         "s",
         (
@@ -127,14 +126,16 @@ PANELS: tuple[tuple[str, str, tuple[tuple[str, str], ...]], ...] = (
             (_quantile(0.99, "controller_runtime_reconcile_time_seconds", "controller"), "{{controller}} p99"),
         ),
     ),
-    (
+    Panel(
         "From event to reconcile",
         "s",
         ((_quantile(0.99, "event_to_reconcile_seconds", "controller"), "{{controller}} p99"),),
     ),
-    ("Waiting keys", "short", ((f"sum by (controller) (workqueue_depth{_OF})", "{{controller}}"),)),
-    ("Oldest waiting key", "s", ((f"max by (controller) (workqueue_oldest_key_age_seconds{_OF})", "{{controller}}"),)),
-    (
+    Panel("Waiting keys", "short", ((f"sum by (controller) (workqueue_depth{_OF})", "{{controller}}"),)),
+    Panel(
+        "Oldest waiting key", "s", ((f"max by (controller) (workqueue_oldest_key_age_seconds{_OF})", "{{controller}}"),)
+    ),
+    Panel(
         "Workers at work",
         "short",
         (
@@ -142,83 +143,48 @@ PANELS: tuple[tuple[str, str, tuple[tuple[str, str], ...]], ...] = (
             (f"sum by (controller) (controller_runtime_max_concurrent_reconciles{_OF})", "{{controller}} at most"),
         ),
     ),
-    (
+    Panel(
         "Longest reconcile now",
         "s",
         ((f"max by (controller) (workqueue_longest_running_processor_seconds{_OF})", "{{controller}}"),),
     ),
-    ("Retries", "ops", ((_rate("workqueue_retries_total", "controller"), "{{controller}}"),)),
-    (
+    Panel("Retries", "ops", ((_rate("workqueue_retries_total", "controller"), "{{controller}}"),)),
+    Panel(
         "Requests to the API server",
         "reqps",
         ((_rate("rest_client_requests_total", "method, code"), "{{method}} {{code}}"),),
     ),
-    ("Time of a request", "s", ((_quantile(0.99, "rest_client_request_duration_seconds", "verb"), "{{verb}} p99"),)),
-    ("Cached objects", "short", ((f"sum by (resource) (informer_objects{_OF})", "{{resource}}"),)),
-    ("Quarantined objects", "short", ((f"sum by (resource) (informer_quarantined_objects{_OF})", "{{resource}}"),)),
-    ("Restarted watches", "ops", ((_rate("watch_restarts_total", "resource, reason"), "{{resource}} {{reason}}"),)),
-    ("Lag of the event loop", "s", ((_quantile(0.99, "event_loop_lag_seconds"), "p99"),)),
-    (
+    Panel(
+        "Time of a request", "s", ((_quantile(0.99, "rest_client_request_duration_seconds", "verb"), "{{verb}} p99"),)
+    ),
+    Panel("Cached objects", "short", ((f"sum by (resource) (informer_objects{_OF})", "{{resource}}"),)),
+    Panel(
+        "Quarantined objects", "short", ((f"sum by (resource) (informer_quarantined_objects{_OF})", "{{resource}}"),)
+    ),
+    Panel(
+        "Restarted watches", "ops", ((_rate("watch_restarts_total", "resource, reason"), "{{resource}} {{reason}}"),)
+    ),
+    Panel("Lag of the event loop", "s", ((_quantile(0.99, "event_loop_lag_seconds"), "p99"),)),
+    Panel(
         "Pauses of the garbage collector, per second",
         "s",
         ((_rate("python_gc_pause_seconds_sum", "generation"), "generation {{generation}}"),),
     ),
-    ("CPU", "short", ((_rate("process_cpu_seconds_total", "pod"), "{{pod}}"),)),
-    ("Memory", "bytes", ((f"sum by (pod) (process_resident_memory_bytes{_OF})", "{{pod}}"),)),
-    ("Leader", "short", ((f"max by (pod) (leader_election_master_status{_OF})", "{{pod}}"),)),
+    Panel("CPU", "short", ((_rate("process_cpu_seconds_total", "pod"), "{{pod}}"),)),
+    Panel("Memory", "bytes", ((f"sum by (pod) (process_resident_memory_bytes{_OF})", "{{pod}}"),)),
+    Panel("Leader", "short", ((f"max by (pod) (leader_election_master_status{_OF})", "{{pod}}"),)),
 )
-"""Title, unit, and expressions with their legends."""
-
-WIDTH, HEIGHT = 12, 8
 
 
 def rules(job: str, namespace: str) -> Obj:
     """The spec of a PrometheusRule."""
-    alerts = [
-        {
-            "alert": name,
-            "expr": expression,
-            "for": seconds,
-            "labels": {"severity": severity},
-            "annotations": {"summary": text, "description": f"operator JOB in namespace NAMESPACE: {text}"},
-        }
-        for name, expression, seconds, severity, text in ALERTS
-    ]
-    group = {"name": "operator JOB", "rules": alerts}
-    return dict(_placed({"groups": [group]}, job, namespace))
+    made = observe.rules("operator JOB", "operator JOB in namespace NAMESPACE", ALERTS)
+    return dict(_placed(made, job, namespace))
 
 
 def dashboard(job: str, namespace: str) -> Obj:
-    """A dashboard as Grafana imports it; the data source is chosen there."""
-    panels = [
-        {
-            "id": number + 1,
-            "type": "timeseries",
-            "title": title,
-            "datasource": {"type": "prometheus", "uid": "${datasource}"},
-            "gridPos": {"x": number % 2 * WIDTH, "y": number // 2 * HEIGHT, "w": WIDTH, "h": HEIGHT},
-            "fieldConfig": {"defaults": {"unit": unit, "min": 0}, "overrides": []},
-            "options": {"legend": {"displayMode": "list", "placement": "bottom"}},
-            "targets": [
-                {"refId": chr(ord("A") + index), "expr": expression, "legendFormat": legend}
-                for index, (expression, legend) in enumerate(targets)
-            ],
-        }
-        for number, (title, unit, targets) in enumerate(PANELS)
-    ]
-    source = {"name": "datasource", "type": "datasource", "query": "prometheus", "label": "Data source"}
-    whole = {
-        "title": "Operator JOB",
-        "uid": "",
-        "tags": ["konverge", "operator"],
-        "schemaVersion": 39,
-        "editable": True,
-        "refresh": "30s",
-        "time": {"from": "now-1h", "to": "now"},
-        "templating": {"list": [source]},
-        "panels": panels,
-    }
-    return dict(_placed(whole, job, namespace))
+    """A dashboard as Grafana imports it."""
+    return dict(_placed(observe.dashboard("Operator JOB", ("konverge", "operator"), PANELS), job, namespace))
 
 
 def dashboard_text(job: str, namespace: str) -> str:

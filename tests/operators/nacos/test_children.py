@@ -22,10 +22,11 @@ from konverge.operators.nacos.children.config import (
     mysql_config_map,
 )
 from konverge.operators.nacos.children.environment import auth_secret
+from konverge.operators.nacos.children.monitoring import service_monitor, wants_monitor
 from konverge.operators.nacos.children.mysql_job import mysql_init_job
 from konverge.operators.nacos.children.network_policy import network_policy, wants_network_policy
 from konverge.operators.nacos.children.overlay import merge
-from konverge.operators.nacos.children.services import ingress, service_monitor, services, wants_ingress, wants_monitor
+from konverge.operators.nacos.children.services import ingress, services, wants_ingress
 from konverge.operators.nacos.children.stateful_set import disruption_budget, stateful_set, wants_budget
 from konverge.operators.nacos.desired import Desired, InvalidSpec, read_desired
 from konverge.operators.nacos.resource import AnyNacos

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from konverge.client import NotFound
-from konverge.objects.kinds.core_v1 import Pod
+from konverge.objects.kinds.core_v1 import ConfigMap, Pod
 from konverge.objects.kinds.networking_v1 import Ingress
 from konverge.operators.nacos.children.environment import EXPOSED
-from konverge.operators.nacos.children.services import ServiceMonitor
+from konverge.operators.nacos.children.monitoring import PrometheusRule, ServiceMonitor
 from tests.operators.nacos.test_operator import service_account
 from tests.operators.nacos.world import CLUSTER, SPACE, STANDALONE, World, a_world, condition
 
@@ -20,14 +20,22 @@ MONITORED: dict[str, Any] = {"enabled": True, "serviceMonitor": {"enabled": True
 
 async def install_service_monitors(world: World) -> None:
     """As much of the Prometheus operator as there has to be."""
+    await _install(world, "ServiceMonitor")
+
+
+async def install_rules(world: World) -> None:
+    await _install(world, "PrometheusRule")
+
+
+async def _install(world: World, kind: str) -> None:
     schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
     version = {"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": schema}}
-    names = {"kind": "ServiceMonitor", "plural": "servicemonitors", "singular": "servicemonitor"}
+    names = {"kind": kind, "plural": f"{kind.lower()}s", "singular": kind.lower()}
     await world.client.create(
         {
             "apiVersion": "apiextensions.k8s.io/v1",
             "kind": "CustomResourceDefinition",
-            "metadata": {"name": "servicemonitors.monitoring.coreos.com"},
+            "metadata": {"name": f"{names['plural']}.monitoring.coreos.com"},
             "spec": {"group": "monitoring.coreos.com", "scope": "Namespaced", "names": names, "versions": [version]},
         }
     )
@@ -114,3 +122,86 @@ async def test_without_the_prometheus_operator_nacos_runs_and_says_what_is_missi
         await install_service_monitors(world)
         await world.advance(700.0)
         assert condition(await world.nacos("nacos"), "Monitored") == ("True", "ServiceMonitor")
+
+
+ALERTING: dict[str, Any] = {**MONITORED, "prometheusRule": {"enabled": True, "labels": {"release": "prom"}}}
+
+
+def alert_names(rule: PrometheusRule) -> list[str]:
+    return [alert["alert"] for alert in rule.spec["groups"][0]["rules"]]
+
+
+@pytest.mark.spec("N-66")
+async def test_alerts_follow_the_nacos_and_go_when_they_are_taken_back() -> None:
+    async with a_world() as world:
+        await install_service_monitors(world)
+        await install_rules(world)
+        async with await service_account(world.cluster) as client, world.operating(client=client):
+            volume = {"enabled": True, "requests": {"storage": "1Gi"}}
+            nacos = await world.up("nacos", {**CLUSTER, "volume": volume, "metrics": ALERTING})
+            assert (condition(nacos, "Monitored"), condition(nacos, "Alerting")) == (
+                ("True", "ServiceMonitor"),
+                ("True", "PrometheusRule"),
+            )
+            rule = await world.client.get(PrometheusRule, "nacos", SPACE)
+            assert (rule.metadata.labels["release"], rule.metadata.owner_references[0].name) == ("prom", "nacos")
+            assert alert_names(rule)[0] == "NacosUnavailable"
+            await world.change("nacos", hibernate=True)
+            await world.until("nacos", "Hibernated")
+            asleep = await world.client.get(PrometheusRule, "nacos", SPACE)
+            assert "NacosUnavailable" not in alert_names(asleep), "nobody is called for what was asked for"
+            await world.change("nacos", hibernate=False)
+            await world.advance(2.0)
+            await world.until("nacos")
+            awake = await world.client.get(PrometheusRule, "nacos", SPACE)
+            assert awake.spec == rule.spec
+            await world.change("nacos", metrics={"serviceMonitor": {"enabled": False}})
+            await world.advance(10.0)
+            for kind in (PrometheusRule, ServiceMonitor):
+                with pytest.raises(NotFound):
+                    await world.client.get(kind, "nacos", SPACE)
+            assert condition(await world.nacos("nacos"), "Alerting") == ("False", "NotWished")
+
+
+@pytest.mark.spec("N-66")
+async def test_a_rule_is_written_again_when_it_is_gone_and_only_then() -> None:
+    async with a_world() as world, world.operating():
+        await install_service_monitors(world)
+        nacos = await world.up("nacos", {**STANDALONE, "metrics": ALERTING})
+        assert (condition(nacos, "Monitored")[0], condition(nacos, "Alerting")) == ("True", ("False", "KindMissing"))
+        (event,) = await world.events("KindMissing")
+        assert "no kind PrometheusRule: install the Prometheus operator" in event
+        await install_rules(world)
+        await world.advance(700.0)
+        version = (await world.client.get(PrometheusRule, "nacos", SPACE)).metadata.resource_version
+        await world.advance(1300.0)
+        assert (await world.client.get(PrometheusRule, "nacos", SPACE)).metadata.resource_version == version
+        await world.client.delete(PrometheusRule, "nacos", SPACE)
+        await world.advance(700.0)
+        assert (await world.client.get(PrometheusRule, "nacos", SPACE)).metadata.resource_version != version
+
+
+@pytest.mark.spec("N-66")
+async def test_a_dashboard_is_restored_and_removed_when_it_is_disabled() -> None:
+    async with a_world() as world, world.operating():
+        nacos = await world.up("nacos", {**STANDALONE, "metrics": {"enabled": True, "dashboard": {"enabled": True}}})
+        made = await world.client.get(ConfigMap, "nacos-dashboard", SPACE)
+        assert made.metadata.owner_references[0].uid == nacos.metadata.uid
+        await world.client.delete(ConfigMap, "nacos-dashboard", SPACE)
+        await world.advance(10.0)
+        assert (await world.client.get(ConfigMap, "nacos-dashboard", SPACE)).data == made.data
+        await world.change("nacos", metrics={"dashboard": {"enabled": False}})
+        await world.advance(10.0)
+        with pytest.raises(NotFound):
+            await world.client.get(ConfigMap, "nacos-dashboard", SPACE)
+
+
+@pytest.mark.spec("N-66")
+async def test_a_strangers_dashboard_is_not_written() -> None:
+    async with a_world() as world, world.operating():
+        theirs = {"apiVersion": "v1", "kind": "ConfigMap", "data": {"a": "theirs"}}
+        await world.client.create({**theirs, "metadata": {"name": "nacos-dashboard", "namespace": SPACE}})
+        await world.create("nacos", {**STANDALONE, "metrics": {"enabled": True, "dashboard": {"enabled": True}}})
+        await world.advance(60.0)
+        assert condition(await world.nacos("nacos"), "Ready") == ("False", "NotOwned")
+        assert (await world.client.get(ConfigMap, "nacos-dashboard", SPACE)).data == {"a": "theirs"}

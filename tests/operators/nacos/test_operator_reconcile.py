@@ -18,7 +18,7 @@ from konverge.objects.kinds.networking_v1 import Ingress, NetworkPolicy
 from konverge.objects.kinds.policy_v1 import PodDisruptionBudget
 from konverge.objects.meta import ObjectMeta
 from konverge.operators.nacos import operator
-from konverge.operators.nacos.children.services import ServiceMonitor
+from konverge.operators.nacos.children.monitoring import PrometheusRule, ServiceMonitor
 from konverge.operators.nacos.database import RealDatabases
 from konverge.operators.nacos.desired import read_desired
 from konverge.operators.nacos.metrics import NacosMetrics
@@ -260,6 +260,7 @@ def test_what_is_watched_and_written() -> None:
     assert {use.kind: use.granted for use in controller.uses} == {
         AnyNacos: {"patch"},
         ServiceMonitor: {"get", "create", "patch", "delete"},
+        PrometheusRule: {"get", "create", "patch", "delete"},
         Pod: {"patch", "delete"},
         PersistentVolumeClaim: read | {"patch", "delete"},
     }

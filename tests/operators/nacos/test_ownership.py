@@ -14,7 +14,7 @@ from konverge.objects.kinds.batch_v1 import Job
 from konverge.objects.kinds.core_v1 import ConfigMap, PersistentVolumeClaim, Pod, Secret, Service
 from konverge.objects.kinds.networking_v1 import Ingress
 from konverge.objects.kinds.policy_v1 import PodDisruptionBudget
-from konverge.operators.nacos.children.services import ServiceMonitor
+from konverge.operators.nacos.children.monitoring import ServiceMonitor
 from konverge.operators.nacos.resource import Nacos
 from konverge.runtime.owners import ADOPT_BY
 from konverge.wire.message import Response

@@ -47,6 +47,10 @@ def mysql_init(name: str) -> str:
     return f"{name}-mysql-sql-init"
 
 
+def dashboard(name: str) -> str:
+    return f"{name}-dashboard"
+
+
 def pod(name: str, ordinal: int) -> str:
     return f"{name}-{ordinal}"
 

@@ -20,7 +20,7 @@ from konverge.objects.kinds.policy_v1 import PodDisruptionBudget
 from konverge.operators.catalog import Operator
 from konverge.operators.nacos.backup import kinds as backup_kinds
 from konverge.operators.nacos.backup.controllers import backup_controllers
-from konverge.operators.nacos.children.services import ServiceMonitor
+from konverge.operators.nacos.children.monitoring import PrometheusRule, ServiceMonitor
 from konverge.operators.nacos.content import kinds as content_kinds
 from konverge.operators.nacos.content.controllers import content_controllers
 from konverge.operators.nacos.database import Databases, RealDatabases
@@ -207,6 +207,7 @@ def controllers(
                 Use(Pod, "patch", "delete"),
                 Use(PersistentVolumeClaim, "patch", "delete", cached=True, label_selector=_OURS),
                 Use(ServiceMonitor, "apply", "delete"),
+                Use(PrometheusRule, "apply", "delete"),
             ],
             when=matters,
             namespaces=namespaces,

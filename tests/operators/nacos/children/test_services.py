@@ -8,7 +8,8 @@ import pytest
 
 from konverge.objects import to_dict
 from konverge.operators.nacos import names
-from konverge.operators.nacos.children.services import ingress, service_monitor, services, wants_ingress, wants_monitor
+from konverge.operators.nacos.children.monitoring import service_monitor, wants_monitor
+from konverge.operators.nacos.children.services import ingress, services, wants_ingress
 from tests.operators.nacos.test_children import desired_of
 from tests.operators.nacos.world import EMBEDDED, STANDALONE
 

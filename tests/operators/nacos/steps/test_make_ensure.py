@@ -17,7 +17,7 @@ from konverge.objects.kinds.policy_v1 import PodDisruptionBudget
 from konverge.objects.meta import ObjectMeta
 from konverge.operators.nacos import names
 from konverge.operators.nacos.children.config import digest
-from konverge.operators.nacos.children.services import ServiceMonitor
+from konverge.operators.nacos.children.monitoring import ServiceMonitor
 from konverge.operators.nacos.database import DatabaseError
 from konverge.operators.nacos.resource import NacosStatus
 from konverge.operators.nacos.steps.make_ensure import make_ensure

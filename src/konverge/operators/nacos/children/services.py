@@ -5,9 +5,7 @@ Services: `<name>` for a standalone; `<name>-headless` and `<name>-client` for a
 
 from __future__ import annotations
 
-from typing import Any
-
-from konverge.objects import Object, Resource, field, to_dict
+from konverge.objects import to_dict
 from konverge.objects.kinds.core_v1 import Service, ServicePort, ServiceSpec
 from konverge.objects.kinds.networking_v1 import (
     HTTPIngressPath,
@@ -99,46 +97,4 @@ def ingress(desired: Desired) -> Ingress:
             rules=[IngressRule(host=options.host or None, http=HTTPIngressRuleValue(paths=[http_path]))],
             tls=[IngressTLS(hosts=hosts, secret_name=options.tls_secret_name)] if options.tls_secret_name else [],
         ),
-    )
-
-
-PATH = "/nacos/actuator/prometheus"
-
-
-class ServiceMonitor(Object):
-    """The kind of the Prometheus operator. A cluster may not have it, so it is not watched."""
-
-    spec: dict[str, Any] = field(default_factory=dict)
-
-
-ServiceMonitor.resource = Resource("monitoring.coreos.com", "v1", "ServiceMonitor", "servicemonitors")
-
-
-def wants_monitor(desired: Desired) -> bool:
-    return desired.spec.metrics.enabled and desired.spec.metrics.service_monitor.enabled
-
-
-def service_monitor(desired: Desired) -> ServiceMonitor:
-    """All Services of a Nacos have the same labels; of a cluster's two Services, one is enough."""
-    options = desired.spec.metrics.service_monitor
-    front = names.front(desired.name, desired.cluster)
-    meta = desired.metadata(desired.name)
-    meta.labels |= options.labels
-    return ServiceMonitor(
-        api_version=ServiceMonitor.resource.api_version,
-        kind=ServiceMonitor.resource.kind,
-        metadata=meta,
-        spec={
-            "selector": {"matchLabels": names.selector(desired.name)},
-            "endpoints": [
-                {
-                    "port": names.CLIENT,
-                    "path": PATH,
-                    "interval": options.interval,
-                    "relabelings": [
-                        {"sourceLabels": ["__meta_kubernetes_service_name"], "regex": front, "action": "keep"}
-                    ],
-                }
-            ],
-        },
     )

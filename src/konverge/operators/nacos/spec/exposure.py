@@ -86,6 +86,24 @@ class ServiceMonitorOptions(Model):
     """Beside those of all children: by them a Prometheus chooses what it looks at."""
 
 
+class PrometheusRuleOptions(Model):
+    """Alerting rules, for clusters with the Prometheus operator."""
+
+    enabled: bool = False
+    """Whether there is a PrometheusRule."""
+    labels: dict[str, str] = {}
+    """Beside those of all children: by them a Prometheus chooses its rules."""
+
+
+class DashboardOptions(Model):
+    """A ConfigMap with a Grafana dashboard, as Grafana's sidecar looks for it."""
+
+    enabled: bool = False
+    """Whether there is a dashboard."""
+    labels: dict[str, str] = {}
+    """Beside grafana_dashboard and those of all children."""
+
+
 class Metrics(Model):
     """The servers' own numbers, in the form of Prometheus."""
 
@@ -93,6 +111,10 @@ class Metrics(Model):
     """Whether the servers show their numbers."""
     service_monitor: ServiceMonitorOptions = field(default_factory=ServiceMonitorOptions)
     """A ServiceMonitor for them."""
+    prometheus_rule: PrometheusRuleOptions = field(default_factory=PrometheusRuleOptions)
+    """A PrometheusRule with alerts about them; it needs the ServiceMonitor."""
+    dashboard: DashboardOptions = field(default_factory=DashboardOptions)
+    """A dashboard of them."""
 
 
 class NetworkPolicyOptions(Model):

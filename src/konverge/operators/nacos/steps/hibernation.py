@@ -17,6 +17,7 @@ from konverge.objects.kinds.core_v1 import PersistentVolumeClaim
 from konverge.objects.kinds.policy_v1 import PodDisruptionBudget
 from konverge.operators.nacos import names
 from konverge.operators.nacos.children.stateful_set import retention
+from konverge.operators.nacos.steps.monitoring import excuse_servers
 from konverge.operators.nacos.steps.outcome import ASLEEP, CONTINUE, Outcome, wait
 from konverge.operators.nacos.steps.ownership import claims_of
 from konverge.operators.nacos.steps.pods import is_terminating, read_workload
@@ -42,6 +43,7 @@ async def _sleep(state: ReconcileState, live: StatefulSet | None) -> Outcome:
     if live is not None and not is_hibernated(live):
         await _end_servers(state, live)
     await _remove_budget(state)
+    await excuse_servers(state)
     if workload.pods:
         _report_going(state)
         return wait(HIBERNATING, "the servers end", progress=True)

@@ -9,12 +9,11 @@ result.
 from __future__ import annotations
 
 import hashlib
-from contextlib import suppress
 
 import msgspec
 
-from konverge.client import AlreadyExists, Forbidden, Invalid, NotFound
-from konverge.objects import Object, to_json
+from konverge.client import AlreadyExists
+from konverge.objects import Object
 from konverge.objects.kinds.apps_v1 import StatefulSet
 from konverge.objects.kinds.batch_v1 import Job
 from konverge.objects.kinds.core_v1 import ConfigMap, Secret, Service
@@ -23,29 +22,18 @@ from konverge.objects.kinds.policy_v1 import PodDisruptionBudget
 from konverge.operators.nacos import names
 from konverge.operators.nacos.children.config import config_map, digest, final_config_map, merged_properties
 from konverge.operators.nacos.children.environment import auth_secret
+from konverge.operators.nacos.children.monitoring import dashboard, wants_dashboard
 from konverge.operators.nacos.children.network_policy import network_policy, wants_network_policy
-from konverge.operators.nacos.children.services import (
-    ServiceMonitor,
-    ingress,
-    service_monitor,
-    services,
-    wants_ingress,
-    wants_monitor,
-)
+from konverge.operators.nacos.children.services import ingress, services, wants_ingress
 from konverge.operators.nacos.children.stateful_set import disruption_budget, stateful_set, wants_budget
 from konverge.operators.nacos.spec.references import ConfigMapRef
+from konverge.operators.nacos.steps.monitoring import ensure_monitoring
 from konverge.operators.nacos.steps.mysql import check_mysql, ensure_mysql_job
 from konverge.operators.nacos.steps.outcome import CONTINUE, PARAMETER, SYSTEM, Outcome, StepError, wait
-from konverge.operators.nacos.steps.ownership import NOT_OWNED
 from konverge.operators.nacos.steps.secrets import secrets_digest
 from konverge.operators.nacos.steps.state import ReconcileState
 from konverge.operators.nacos.steps.stateful_set import ensure_stateful_set, is_hibernated, next_size, size_of
-from konverge.runtime import NotOwned
 from konverge.runtime.owners import is_controlled_by
-
-MONITORED = "Monitored"
-_MONITOR_INTERVAL = 600.0
-"""Seconds between two writes of an unchanged ServiceMonitor."""
 
 
 async def make_ensure(state: ReconcileState) -> Outcome:
@@ -72,7 +60,9 @@ async def make_ensure(state: ReconcileState) -> Outcome:
         await state.ensure(ingress(desired), created="Exposed")
     if wants_network_policy(desired):
         await state.ensure(network_policy(desired), created="Shielded")
-    await _ensure_monitor(state)
+    if wants_dashboard(desired):
+        await state.ensure(dashboard(desired), created="Plotted")
+    await ensure_monitoring(state)
     await _remove_obsolete(state)
     state.status.config_digest = digest(final) if final is not None else ""
     state.status.version_digest = _version_digest(state)
@@ -185,6 +175,8 @@ async def _remove_obsolete(state: ReconcileState) -> None:
         needed[ConfigMap].add(desired.final_config)
     if desired.mysql_init:
         needed[ConfigMap].add(names.mysql_init(desired.name))
+    if wants_dashboard(desired):
+        needed[ConfigMap].add(names.dashboard(desired.name))
     for kind, kept in needed.items():
         for child in await state.ctx.owned(kind):
             if child.metadata.name not in kept and child.metadata.deletion_timestamp is None:
@@ -194,50 +186,3 @@ async def _remove_obsolete(state: ReconcileState) -> None:
 def _version_digest(state: ReconcileState) -> str:
     spec = msgspec.json.encode(state.ctx.obj.spec, order="deterministic")
     return hashlib.sha256(spec).hexdigest()[:10]
-
-
-# ------------------------------------------------------------------ ServiceMonitor
-
-
-async def _ensure_monitor(state: ReconcileState) -> None:
-    """Written without being watched, since its kind may not exist: so it is applied again from time to time, which is
-    no change for the API server when nothing differs. A condition reports it; Nacos itself never waits for it.
-    """
-    if not wants_monitor(state.desired):
-        await _remove_monitor(state)
-        return
-    monitor = service_monitor(state.desired)
-    fingerprint = hashlib.sha256(to_json(monitor)).hexdigest()
-    if state.tools.monitors_applied.fresh(state.key, fingerprint, _MONITOR_INTERVAL):
-        return
-    state.tools.monitors_applied.remember(state.key, fingerprint)
-    first = not state.is_true(MONITORED)
-    try:
-        await state.ctx.apply(monitor)
-    except NotOwned as error:
-        _report_no_monitor(state, NOT_OWNED, str(error))
-        return
-    except NotFound:
-        message = "the cluster has no kind ServiceMonitor: install the Prometheus operator"
-        _report_no_monitor(state, "KindMissing", message)
-        return
-    except (Forbidden, Invalid) as error:
-        _report_no_monitor(state, "Refused", f"the API server refuses the ServiceMonitor: {error}")
-        return
-    state.condition(MONITORED, True, "ServiceMonitor", f"ServiceMonitor {monitor.metadata.name} exists")
-    if first:
-        state.note("CREATE", "ServiceMonitor", monitor.metadata.name)
-        state.wrote = True
-
-
-def _report_no_monitor(state: ReconcileState, reason: str, message: str) -> None:
-    state.condition(MONITORED, False, reason, message)
-    state.ctx.warning(reason, message)
-
-
-async def _remove_monitor(state: ReconcileState) -> None:
-    if state.is_true(MONITORED):
-        state.tools.monitors_applied.forget(state.key)
-        with suppress(NotFound):  # deleted by others, or with its kind
-            await state.delete(await state.ctx.client.get(ServiceMonitor, state.desired.name, state.key.namespace))
-        state.condition(MONITORED, False, "NotWished", "the ServiceMonitor was removed")

@@ -18,6 +18,7 @@ from konverge.objects.kinds.core_v1 import ConfigMap, PersistentVolumeClaim, Sec
 from konverge.objects.kinds.networking_v1 import Ingress, NetworkPolicy
 from konverge.objects.kinds.policy_v1 import PodDisruptionBudget
 from konverge.operators.nacos import names
+from konverge.operators.nacos.children.monitoring import wants_dashboard
 from konverge.operators.nacos.children.network_policy import wants_network_policy
 from konverge.operators.nacos.children.pod_template import has_claim
 from konverge.operators.nacos.children.services import services, wants_ingress
@@ -59,7 +60,7 @@ async def _clash(state: ReconcileState) -> str:
 
 
 def _children(desired: Desired) -> list[Object]:
-    """Kinds and names of all that MakeEnsure may write; a ServiceMonitor is not cached, and has its own condition."""
+    """Kinds and names of all that MakeEnsure may write; what watches it is not cached, and has its own conditions."""
     children: list[tuple[type[Object], str]] = [(StatefulSet, desired.name), (ConfigMap, desired.name)]
     children += [(type(service), service.metadata.name) for service in services(desired)]
     if desired.renders:
@@ -75,6 +76,8 @@ def _children(desired: Desired) -> list[Object]:
         children.append((Ingress, desired.name))
     if wants_network_policy(desired):
         children.append((NetworkPolicy, desired.name))
+    if wants_dashboard(desired):
+        children.append((ConfigMap, names.dashboard(desired.name)))
     return [_named(kind, name) for kind, name in children]
 
 

@@ -92,6 +92,7 @@ class Tools:
     options: Options = field(default_factory=Options)
     databases_checked: Memory = field(default_factory=Memory)
     monitors_applied: Memory = field(default_factory=Memory)
+    rules_applied: Memory = field(default_factory=Memory)
     metrics: NacosMetrics = field(default_factory=NacosMetrics)
     slots: asyncio.Semaphore = field(init=False)
 
@@ -99,6 +100,7 @@ class Tools:
         """The resource is gone."""
         self.databases_checked.forget(key)
         self.monitors_applied.forget(key)
+        self.rules_applied.forget(key)
         self.metrics.forget(key)
 
     def __post_init__(self) -> None:
