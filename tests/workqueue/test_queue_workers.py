@@ -417,3 +417,13 @@ async def test_delayed_keys_share_one_timer(monkeypatch: pytest.MonkeyPatch) -> 
         queue.done(item.key)
         assert (item.key, now()) == (expected, expected)
     queue.shut_down()
+
+
+async def test_many_keys_at_once_ask_for_a_worker_once() -> None:
+    queue: WorkQueue[str] = WorkQueue()
+    needed = asyncio.create_task(queue.needs_worker())
+    await asyncio.sleep(0)
+    for key in "abc":
+        queue.add(key)
+    assert await needed
+    assert [queue.get_nowait().key for _ in "abc"] == ["a", "b", "c"]  # type: ignore[union-attr]
