@@ -176,3 +176,95 @@ def test_a_term_signal_ends_it_and_leaves_no_part(job: Scripts) -> None:
         assert process.wait(10) == 143
         os.killpg(process.pid, signal.SIGKILL)  # what a container does with the rest
     assert job.left() == []
+
+
+@pytest.fixture
+def target(job: Scripts, tmp_path: Path) -> Scripts:
+    """Another database, with empty tables; and a backup of the first one."""
+    assert job.run(job.backup)[0] == 0
+    place = type(job.place)(job.place.server)  # type: ignore[call-arg]
+    other = Scripts(place, tmp_path)
+    place.run_script(postgres_script("2.4") if job.postgres else mysql_script("2.4"))
+    return other
+
+
+def restore(target: Scripts, *, overwrite: bool = False, sha256: str = "") -> tuple[int, str]:
+    digest = sha256 or hashlib.sha256(target.file.read_bytes()).hexdigest()
+    script = scripts.POSTGRES_RESTORE if target.postgres else scripts.MYSQL_RESTORE
+    return target.run(script, SHA256=digest, OVERWRITE=str(overwrite).lower())
+
+
+def configs(place: RealPlace) -> list[str]:
+    return [row[0] for row in place.rows("SELECT data_id FROM config_info ORDER BY data_id")]
+
+
+@pytest.mark.spec("N-60", "N-61")
+class TestRestore:
+    def test_into_another_database(self, job: Scripts, target: Scripts) -> None:
+        code, log = restore(target)
+        assert (code, log) == (0, "")
+        assert configs(target.place) == ["app.yaml"]
+        hashed = "SELECT md5(content) FROM config_info"
+        assert target.place.rows(hashed) == job.place.rows(hashed)
+        assert target.place.tables() == job.place.tables()
+        insert(target.place, "next.yaml", "its ids go on")
+        assert configs(target.place) == ["app.yaml", "next.yaml"]
+
+    def test_into_a_database_without_tables(self, job: Scripts, target: Scripts) -> None:
+        for table in target.place.tables():
+            target.place.drop_table(table)
+        assert restore(target)[0] == 0
+        assert configs(target.place) == ["app.yaml"]
+
+    def test_what_is_there_is_replaced_when_asked_for(self, target: Scripts) -> None:
+        insert(target.place, "newer.yaml", "newer")
+        code, log = restore(target)
+        assert code == 1
+        assert "overwrite: true" in log
+        assert configs(target.place) == ["newer.yaml"]
+        assert restore(target, overwrite=True) == (0, "")
+        assert configs(target.place) == ["app.yaml"]
+
+    def test_a_namespace_alone_is_something_too(self, target: Scripts) -> None:
+        columns = "kp, tenant_id, tenant_name, tenant_desc, create_source, gmt_create, gmt_modified"
+        target.place.sql(f"INSERT INTO tenant_info ({columns}) VALUES ('1', 'dev', 'dev', '', 'nacos', 1, 1)")
+        assert restore(target)[0] == 1
+
+    def test_a_digest_that_differs_touches_nothing(self, target: Scripts) -> None:
+        insert(target.place, "newer.yaml", "newer")
+        code, log = restore(target, overwrite=True, sha256="0" * 64)
+        assert code == 1
+        assert "is not what was stored" in log
+        assert configs(target.place) == ["newer.yaml"]
+
+    def test_data_that_is_missing(self, target: Scripts) -> None:
+        digest = hashlib.sha256(target.file.read_bytes()).hexdigest()
+        target.file.unlink()
+        code, log = restore(target, sha256=digest)
+        assert code == 1
+        assert "there is no file" in log
+
+    def test_half_a_dump_changes_nothing_in_postgresql_and_is_told_in_mariadb(self, target: Scripts) -> None:
+        """The digest fits, and the content does not."""
+        insert(target.place, "newer.yaml", "newer")
+        if target.postgres:
+            data = target.file.read_bytes()
+            target.file.write_bytes(data[: len(data) * 3 // 4])
+            code, _ = restore(target, overwrite=True)
+            assert code not in (0, 3)
+            assert configs(target.place) == ["newer.yaml"]
+            return
+        text = gzip.decompress(target.file.read_bytes())
+        target.file.write_bytes(gzip.compress(text.replace(b"INSERT INTO `config_info`", b"INSERT NONSENSE")))
+        code, log = restore(target, overwrite=True)
+        assert code == 3
+        assert "NONSENSE" in log
+        assert "DEFAULT_GROUP" not in log, "configurations may hold secrets"
+
+    def test_a_wrong_password_is_not_told(self, target: Scripts) -> None:
+        script = scripts.POSTGRES_RESTORE if target.postgres else scripts.MYSQL_RESTORE
+        digest = hashlib.sha256(target.file.read_bytes()).hexdigest()
+        wrong = {"PGPASSWORD": "wrong-one", "MYSQL_PASS": "wrong-one"}
+        code, log = target.run(script, SHA256=digest, OVERWRITE="true", **wrong)
+        assert code not in (0, 3)
+        assert "wrong-one" not in log

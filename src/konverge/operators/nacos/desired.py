@@ -126,6 +126,8 @@ def read_desired(nacos: AnyNacos) -> Desired:
     except (msgspec.ValidationError, QuantityError) as error:
         raise InvalidSpec(f"spec: {error}") from None
     meta = nacos.metadata
+    if names.RESTORE in meta.annotations:
+        spec = msgspec.structs.replace(spec, hibernate=True)
     engine, replicas = engine_of(spec), _replicas(spec)
     desired = Desired(
         name=meta.name,

@@ -11,6 +11,8 @@ POD_SECURITY = "nacos.io/pod-security"
 """The standard that the pods of a template were made for; without it, for none."""
 HIBERNATED_REPLICAS = "nacos.io/hibernated-replicas"
 """The annotation of a StatefulSet that hibernates: with how many servers it wakes."""
+RESTORE = "nacos.io/restore"
+"""The annotation of a Nacos whose database is being restored, with name and uid of the NacosRestore: no server runs."""
 DATA_VOLUME = "db"
 
 CLIENT, RPC, NEW_RPC, CLUSTER_RPC, CONSOLE = "client", "rpc", "new-rpc", "cluster-rpc", "console"

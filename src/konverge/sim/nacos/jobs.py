@@ -29,6 +29,10 @@ COMPONENTS = ("nacos-backup", "nacos-restore", "nacos-delete")
 class JobFailure(Exception):
     """The script ends with an error; the text is the end of its log."""
 
+    def __init__(self, text: str, code: int = 1) -> None:
+        super().__init__(text)
+        self.code = code
+
 
 @dataclass(slots=True)
 class StoredFile:
@@ -65,6 +69,10 @@ class SimulatedJobs:
     """Seconds that a pod takes to end when it is asked to."""
     failure: str = ""
     """With this message Jobs fail before they have changed anything, such as `No space left on device`."""
+    broken_off: int = 0
+    """Restores end with this exit code after they have dropped the tables."""
+    restoring: Callable[[dict[str, str]], None] = lambda env: None
+    """Called by each restore before it changes the database, with its environment."""
     silent: bool = False
     """Jobs succeed, and their messages are lost."""
     volumes: dict[Place, dict[str, StoredFile]] = field(default_factory=dict)
@@ -89,7 +97,7 @@ class SimulatedJobs:
             message = self._work(pod, container, address)
             self._ends[uid] = replace(SUCCEEDS, exit_after=self.duration, message="" if self.silent else message)
         except JobFailure as error:
-            self._ends[uid] = replace(SUCCEEDS, exit_code=1, exit_after=self.duration, message=str(error))
+            self._ends[uid] = replace(SUCCEEDS, exit_code=error.code, exit_after=self.duration, message=str(error))
         self.kubelet.look_at(pod)
 
     def forgotten(self, uid: str) -> None:
@@ -110,7 +118,11 @@ class SimulatedJobs:
         work = _Work(environment(pod, container, address, self.read), volume, container.name)
         if self.failure:
             raise JobFailure(self.failure)
-        actions: dict[str, Callable[[_Work], str]] = {"nacos-backup": self._back_up, "nacos-delete": self._delete}
+        actions: dict[str, Callable[[_Work], str]] = {
+            "nacos-backup": self._back_up,
+            "nacos-restore": self._restore,
+            "nacos-delete": self._delete,
+        }
         message = actions[container.name](work)
         self.done.append(container.name)
         return message
@@ -120,6 +132,23 @@ class SimulatedJobs:
         stored = StoredFile(content, repr(content).encode())
         work.volume[work.env["FILE"]] = stored
         return msgspec.json.encode({"size": len(stored.data), "sha256": stored.sha256}).decode()
+
+    def _restore(self, work: _Work) -> str:
+        env, database = work.env, self._database(work.env)
+        stored = work.volume.get(env["FILE"])
+        if stored is None:
+            raise JobFailure(f"there is no file {env['FILE']} in the volume")
+        if stored.sha256 != env["SHA256"]:
+            raise JobFailure(f"{env['FILE']} is not what was stored: its sha256 is {stored.sha256}")
+        holds = database.content.configs or database.content.kept.namespaces
+        if holds and env["OVERWRITE"] != "true":
+            raise JobFailure("the database holds namespaces or configurations; overwrite: true replaces them")
+        self.restoring(work.env)
+        if self.broken_off:
+            database.content = Content()
+            raise JobFailure("ERROR 2013: Lost connection to server during query", self.broken_off)
+        database.content = copy.deepcopy(stored.content)
+        return ""
 
     def _delete(self, work: _Work) -> str:
         for path in [path for path in work.volume if path.startswith(work.env["PREFIX"])]:

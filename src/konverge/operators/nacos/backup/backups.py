@@ -10,6 +10,7 @@ from __future__ import annotations
 from konverge.client import Forbidden
 from konverge.objects import times
 from konverge.objects.kinds.batch_v1 import Job
+from konverge.operators.nacos import names
 from konverge.operators.nacos.backup import conditions
 from konverge.operators.nacos.backup.jobs import (
     MYSQL_IMAGE,
@@ -20,7 +21,7 @@ from konverge.operators.nacos.backup.jobs import (
     job_name,
 )
 from konverge.operators.nacos.backup.jobs import delete_job as data_deletion
-from konverge.operators.nacos.backup.kinds import COMPLETED, FAILED, NacosBackup, VolumeStorage
+from konverge.operators.nacos.backup.kinds import COMPLETED, FAILED, NacosBackup, NacosRestore, VolumeStorage
 from konverge.operators.nacos.backup.runs import (
     Hopeless,
     Progress,
@@ -63,7 +64,7 @@ class BackupReconciler(Reconciler[NacosBackup]):
                 conditions.failed(ctx, error.reason, error.message)
             except WorkError as error:
                 status.phase, again = status.phase or "Pending", LOOK
-                conditions.pending(ctx, error.reason, error.message)
+                conditions.pending(ctx, error.reason, error.message, fault=error.fault)
         status.observed_generation = ctx.obj.metadata.generation
         await ctx.save_status()
         return None if again is None else Result(requeue_after=again)
@@ -124,6 +125,8 @@ async def _source(ctx: Context[NacosBackup]) -> tuple[AnyNacos, Desired]:
             f"Nacos {nacos.metadata.name} keeps its data in its servers; method Database needs PostgreSQL or MySQL"
         )
         raise Hopeless("EmbeddedDatabase", message)
+    if restore := nacos.metadata.annotations.get(names.RESTORE):
+        raise WorkError("Restoring", f"the restore {restore} of Nacos {nacos.metadata.name} is at work")
     return nacos, desired
 
 
@@ -173,6 +176,12 @@ async def _end_jobs(ctx: Context[NacosBackup]) -> None:
             await delete_job(ctx, job)
 
 
+def reads(restore: NacosRestore, backup: NacosBackup) -> bool:
+    """Whether a restore reads the data of a backup, or is about to."""
+    named = restore.spec.backup_ref.name == backup.metadata.name
+    return named and restore.status.phase not in (COMPLETED, FAILED)
+
+
 def _volume(ctx: Context[NacosBackup]) -> VolumeStorage:
     volume = ctx.obj.spec.storage.volume
     if volume is None:  # it got past an older definition
@@ -196,6 +205,8 @@ async def _clean_up(ctx: Context[NacosBackup]) -> float | None:
         if status.phase == COMPLETED:
             ctx.event("Retained", f"the data stays at {status.location}")
         return None
+    if reader := next((restore for restore in await ctx.list(NacosRestore) if reads(restore, ctx.obj)), None):
+        raise WorkError("InUse", f"NacosRestore {reader.metadata.name} reads the data")
     name = job_name(ctx.obj, "delete", 1)
     if await _still_writes(ctx, name):
         return 1.0
@@ -222,8 +233,8 @@ async def _still_writes(ctx: Context[NacosBackup], deletion: str) -> bool:
     for job in writers:
         if job.metadata.deletion_timestamp is None:
             await delete_job(ctx, job)
-    names = (job_name(ctx.obj, "backup", number + 1) for number in range(ctx.obj.status.attempt))
-    return bool(writers) or any(runs_pods(ctx, name) for name in names)
+    jobs = (job_name(ctx.obj, "backup", number + 1) for number in range(ctx.obj.status.attempt))
+    return bool(writers) or any(runs_pods(ctx, job) for job in jobs)
 
 
 async def _deletion_result(ctx: Context[NacosBackup], job: Job) -> float | None:

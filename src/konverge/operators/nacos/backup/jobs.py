@@ -29,7 +29,7 @@ from konverge.objects.kinds.core_v1 import (
     VolumeMount,
 )
 from konverge.operators.nacos.backup import scripts
-from konverge.operators.nacos.backup.kinds import BackupSettings, VolumeStorage
+from konverge.operators.nacos.backup.kinds import BackupSettings, NacosRestore, VolumeStorage
 from konverge.operators.nacos.children.config import CA_KEY
 from konverge.operators.nacos.children.environment import JOB_VARIABLES, mysql_variables
 from konverge.operators.nacos.desired import Desired
@@ -100,6 +100,27 @@ def backup_job(owner: Object, number: int, desired: Desired, settings: BackupSet
         env=database_variables(desired),
         ca=postgres_ca(desired),
         timeout=settings.timeout_seconds,
+    )
+    return _job(work, desired)
+
+
+def restore_job(owner: NacosRestore, number: int, desired: Desired) -> Job:
+    """Replaces the database of a Nacos. It is not retried: what it has touched is for people to see."""
+    postgres, status = desired.engine == "postgresql", owner.status
+    given = {"SHA256": status.sha256, "OVERWRITE": str(owner.spec.overwrite).lower()}
+    work = Work(
+        owner=owner,
+        action="restore",
+        number=number,
+        image=owner.spec.image or database_image(desired),
+        script=scripts.POSTGRES_RESTORE if postgres else scripts.MYSQL_RESTORE,
+        volume=VolumeStorage(claim_name=status.claim_name),
+        path=status.path,
+        prefix=status.path,
+        env=(*(EnvVar(name=name, value=value) for name, value in given.items()), *database_variables(desired)),
+        ca=postgres_ca(desired),
+        timeout=owner.spec.timeout_seconds,
+        retries=0,
     )
     return _job(work, desired)
 
@@ -212,7 +233,8 @@ def _container(work: Work, mounts: list[VolumeMount]) -> Container:
 def _volumes(work: Work) -> tuple[list[Volume], list[VolumeMount]]:
     claim = PersistentVolumeClaimVolumeSource(claim_name=work.volume.claim_name)
     volumes = [Volume(name="backup", persistent_volume_claim=claim)]
-    mounts = [VolumeMount(name="backup", mount_path=MOUNT)]
+    reads = work.action == "restore"
+    mounts = [VolumeMount(name="backup", mount_path=MOUNT, read_only=True if reads else None)]
     if work.ca is not None:
         volumes.append(Volume(name="postgres-ca", secret=work.ca))
         mounts.append(VolumeMount(name="postgres-ca", mount_path=_CA, read_only=True))

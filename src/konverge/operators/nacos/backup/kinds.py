@@ -228,4 +228,73 @@ class NacosBackupSchedule(
     """Backups of a Nacos by the clock."""
 
 
-KINDS: tuple[type[Any], ...] = (NacosBackup, NacosBackupSchedule)
+class BackupRef(Model):
+    """A backup in the same namespace."""
+
+    name: Annotated[str, MinLength(1), MaxLength(253)]
+    """The name of the NacosBackup."""
+
+
+class NacosRestoreSpec(
+    Model,
+    rules=[
+        fixed("nacosRef", "the Nacos"),
+        fixed("backupRef", "the backup"),
+        fixed("overwrite", "overwrite"),
+        fixed("image", "the image"),
+        fixed("timeoutSeconds", "the time"),
+    ],
+):
+    """What to restore, and into which Nacos."""
+
+    nacos_ref: LocalNacosRef
+    """The Nacos whose database is replaced. Its servers are stopped meanwhile."""
+    backup_ref: BackupRef
+    """The backup, of this Nacos or of another one."""
+    overwrite: bool = False
+    """Whether a database that holds namespaces or configurations is replaced; else that is refused."""
+    image: Annotated[str, Pattern(r"^\S*$"), MaxLength(512)] = ""
+    """The image of the Job, with the client programs of the database. Empty: as for backups."""
+    timeout_seconds: Annotated[int, Minimum(60), Maximum(604800)] = 3600
+    """Seconds that the Job may take."""
+
+
+class NacosRestoreStatus(JobStatus):
+    """The state of a restore."""
+
+    step: Literal["", "Stopping", "Restoring", "Starting"] = ""
+    """What is being done: servers stop, the Job works, servers start."""
+    nacos_uid: str = ""
+    """The uid of the Nacos."""
+    backup_uid: str = ""
+    """The uid of the backup."""
+    engine: str = ""
+    """The kind of the database."""
+    claim_name: str = ""
+    """The PersistentVolumeClaim with the data."""
+    path: str = ""
+    """Its path in the volume."""
+    sha256: str = ""
+    """The digest that it must have."""
+    touched: bool = False
+    """Whether a restore that failed has changed the database."""
+
+
+class NacosRestore(
+    CustomResource[NacosRestoreSpec, NacosRestoreStatus],
+    group=GROUP,
+    version="v1alpha1",
+    plural="nacosrestores",
+    columns=[
+        Column("Nacos", ".spec.nacosRef.name"),
+        Column("Backup", ".spec.backupRef.name"),
+        Column("Phase", ".status.phase"),
+        Column("Step", ".status.step"),
+        Column("Reason", ".status.conditions[?(@.type=='Ready')].reason", type="string"),
+        Column("Age", ".metadata.creationTimestamp", type="date"),
+    ],
+):
+    """A restore of a backup into a Nacos."""
+
+
+KINDS: tuple[type[Any], ...] = (NacosBackup, NacosBackupSchedule, NacosRestore)

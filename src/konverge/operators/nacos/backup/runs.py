@@ -34,10 +34,12 @@ _TROUBLE = (
 class WorkError(Exception):
     """The work cannot go on now: the reason and the message of the condition Ready."""
 
-    def __init__(self, reason: str, message: str) -> None:
+    def __init__(self, reason: str, message: str, *, fault: bool = True) -> None:
+        """Without `fault` this is the usual course, and worth no warning."""
         super().__init__(message)
         self.reason = reason
         self.message = message
+        self.fault = fault
 
 
 class Hopeless(WorkError):
@@ -50,6 +52,8 @@ class Progress:
 
     state: Literal["running", "complete", "failed"]
     message: str
+    code: int | None = None
+    """The exit code of the last pod of a Job that failed; None: it is not known."""
 
 
 # ------------------------------------------------------------------ what the work is about
@@ -138,10 +142,16 @@ def progress_of(ctx: Context[Any], job: Job) -> Progress:
         return Progress("complete", (ends[-1].message or "") if ends else "")
     failure = condition_of(job, "Failed")
     if failure is not None:
-        said = [end.message for pod in pods if (end := _end(pod)) is not None and end.exit_code and end.message]
+        ends = [end for pod in pods if (end := _end(pod)) is not None and end.exit_code]
+        said = [end.message for end in ends if end.message]
         why = failure.message or failure.reason or "no reason given"
-        return Progress("failed", f"{why}: {said[-1].strip()[-LONGEST:]}" if said else why)
+        message = f"{why}: {said[-1].strip()[-LONGEST:]}" if said else why
+        return Progress("failed", message, ends[-1].exit_code if ends else None)
     return Progress("running", _trouble(pods[-1]) if pods else "")
+
+
+def is_finished(job: Job) -> bool:
+    return any(condition_of(job, type) is not None for type in ("Complete", "Failed"))
 
 
 def condition_of(job: Job, type: str) -> JobCondition | None:

@@ -23,6 +23,7 @@ from konverge.operators.nacos.backup.kinds import (
     NacosBackup,
     NacosBackupSchedule,
     NacosBackupSpec,
+    NacosRestore,
 )
 from konverge.operators.nacos.backup.retention import (
     SCHEDULED_AT,
@@ -41,6 +42,7 @@ from konverge.runtime import Context, Reconciler, Result, find_condition, set_co
 BY_SCHEDULE = "schedule"
 """The index of backups by the uid of the schedule that made them."""
 READY = "Ready"
+_ENDED = (COMPLETED, FAILED)
 _RETRY = 60.0
 _LONGEST = 1024
 
@@ -80,7 +82,10 @@ async def _run(ctx: Context[NacosBackupSchedule], backups: list[NacosBackup]) ->
     if following is not None:
         ctx.obj.status.next_schedule_time = format_time(following)
         wait = (following - now).total_seconds() + PADDING
-    for backup, why in expired(backups, spec.retention, now):
+    read = {
+        restore.spec.backup_ref.name for restore in await ctx.list(NacosRestore) if restore.status.phase not in _ENDED
+    }
+    for backup, why in expired(backups, spec.retention, now, read=read):
         if await ctx.delete(NacosBackup, backup.metadata.name):  # by its uid
             ctx.event("BackupExpired", f"NacosBackup {backup.metadata.name} deleted: {why}")
     if start is not None and not await _start(ctx, backups, start):

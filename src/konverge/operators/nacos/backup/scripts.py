@@ -57,6 +57,58 @@ gzip -dc "$part" | tail -n 1 | grep -q -e '-- Dump completed' || { echo "the dum
 
 POSTGRES_BACKUP = _BEGIN + _POSTGRES_NAME + _POSTGRES_DUMP + _END
 MYSQL_BACKUP = _BEGIN + _MYSQL_DUMP + _END
+# An exit code of 3 says that the database was changed.
+_CHECK = """\
+set -eu
+touched=
+trap 'code=$?; [ "$code" -eq 0 ] || [ -z "$touched" ] || code=3; exit "$code"' EXIT
+trap 'exit 143' TERM INT
+[ -f "$FILE" ] || { echo "there is no file $FILE in the volume" >&2; exit 1; }
+sum=$(sha256sum "$FILE")
+if [ "${sum%% *}" != "$SHA256" ]; then
+  echo "$FILE is not what was stored: its sha256 is ${sum%% *}, and must be $SHA256" >&2
+  exit 1
+fi
+refuse() {
+  echo "the database holds namespaces or configurations; overwrite: true replaces them" >&2
+  exit 1
+}
+"""
+_HOLDS = "SELECT EXISTS (SELECT 1 FROM config_info) OR EXISTS (SELECT 1 FROM tenant_info)"
+# In one transaction: it is done, or nothing has changed. The database is named by PGDATABASE. What programs say about
+# the rows that they fail at is left out: configurations may hold secrets.
+_POSTGRES_LOAD = f"""\
+pg_restore --list "$FILE" >/dev/null
+ask() {{ psql -X -A -t -q -w -v ON_ERROR_STOP=1 -c "$1"; }}
+there=$(ask "SELECT to_regclass('config_info') IS NOT NULL AND to_regclass('tenant_info') IS NOT NULL")
+if [ "$OVERWRITE" != true ] && [ "$there" = t ]; then
+  holds=$(ask "{_HOLDS}")
+  [ "$holds" = f ] || refuse
+fi
+set -- --no-password --clean --if-exists --no-owner --no-privileges --single-transaction --exit-on-error --dbname=
+load() {{ pg_restore "$@" "$FILE" 2>&1 && echo 0 >&4 || echo 1 >&4; }}
+code=$({{ load "$@" | grep -v -e '^CONTEXT:' -e '^DETAIL:' >&2; }} 4>&1) || :
+[ "$code" = 0 ]
+"""
+_MYSQL_LOAD = f"""\
+gzip -t "$FILE"
+client=$(command -v mysql || command -v mariadb)
+set -- -h "$MYSQL_HOST" -P "$MYSQL_PORT" -u "$MYSQL_USER" --batch --skip-column-names --default-character-set=utf8mb4
+if "$client" --help | grep -q -e print-query-on-error; then set -- "$@" --skip-print-query-on-error; fi
+export MYSQL_PWD="$MYSQL_PASS"
+tables="SELECT COUNT(*) FROM information_schema.tables WHERE table_schema = DATABASE()"
+there=$("$client" "$@" -e "$tables AND table_name IN ('config_info', 'tenant_info')" "$MYSQL_DB")
+if [ "$OVERWRITE" != true ] && [ "$there" = 2 ]; then
+  holds=$("$client" "$@" -e "{_HOLDS}" "$MYSQL_DB")
+  [ "$holds" = 0 ] || refuse
+fi
+touched=1
+gzip -dc "$FILE" | "$client" "$@" "$MYSQL_DB" &
+wait "$!"
+"""  # noqa: S608 - run by a shell
+
+POSTGRES_RESTORE = _CHECK + _POSTGRES_NAME + _POSTGRES_LOAD
+MYSQL_RESTORE = _CHECK + _MYSQL_LOAD
 DELETE = """\
 set -eu
 rm -f "$PREFIX"*

@@ -7,6 +7,7 @@ done the phase is Failed. Either way the next reconcile follows in five seconds.
 from __future__ import annotations
 
 from konverge.objects import times
+from konverge.operators.nacos import names
 from konverge.operators.nacos.desired import InvalidSpec, read_desired
 from konverge.operators.nacos.resource import NacosStatus, StatusEvent
 from konverge.operators.nacos.steps.database import DATABASE_READY
@@ -157,6 +158,9 @@ def _record_sleep(state: ReconcileState) -> None:
     would make kstatus (Helm's `--wait`, Flux) wait for ever for what is as declared.
     """
     status, reason, message = state.status, ASLEEP.reason, ASLEEP.message
+    if restore := state.ctx.obj.metadata.annotations.get(names.RESTORE):
+        message = f"no server runs during the restore {restore}"
+        status.admin.last_result = ""  # the users come from the backup: the password is set again at the wake
     if status.phase != "Hibernated":
         state.ctx.event(reason, message)
     status.phase, status.healthy, status.failing_since = "Hibernated", False, ""

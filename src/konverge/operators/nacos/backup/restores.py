@@ -1,0 +1,285 @@
+"""The loop of a NacosRestore: stop the servers, let one Job replace the database, start them again.
+
+    Pending     everything is checked, nothing is touched
+    Stopping    an annotation of the Nacos puts its servers to sleep, as hibernation does
+    Restoring   the Job works; servers cannot start meanwhile
+    Starting    the data is in place; the annotation goes, and the servers come
+
+Each step is in the status before it begins, so a process that was killed goes on with the same one. A Job is only made
+while the Nacos says that it sleeps for this very restore; from Starting on there is never another one, since the
+servers may have written since then.
+"""
+
+from __future__ import annotations
+
+from konverge.client import Conflict, MergePatch, NotFound
+from konverge.objects import times
+from konverge.objects.kinds.batch_v1 import Job
+from konverge.objects.kinds.core_v1 import Pod
+from konverge.operators.nacos import names
+from konverge.operators.nacos.backup import conditions
+from konverge.operators.nacos.backup.backups import ATTEMPTS, LOOK
+from konverge.operators.nacos.backup.jobs import database_image, job_name, restore_job
+from konverge.operators.nacos.backup.kinds import COMPLETED, FAILED, NacosBackup, NacosRestore
+from konverge.operators.nacos.backup.runs import (
+    Hopeless,
+    Progress,
+    WorkError,
+    create_job,
+    delete_job,
+    find_nacos,
+    is_finished,
+    progress_of,
+    read_job,
+    require_claim,
+    runs_pods,
+)
+from konverge.operators.nacos.database.scripts import family_of
+from konverge.operators.nacos.desired import Desired
+from konverge.operators.nacos.resource import AnyNacos
+from konverge.operators.nacos.steps.pods import BY_APP
+from konverge.operators.nacos.steps.state import HIBERNATED
+from konverge.operators.nacos.versions import read_version
+from konverge.runtime import Context, Reconciler, Result, find_condition, is_true
+
+BY_NACOS = "restore-nacos"
+"""The index of restores by their Nacos: namespace and name."""
+BACKUPS = "backup-nacos"
+"""That of backups."""
+ENDED = (COMPLETED, FAILED)
+_TOUCHED = (3, 137)
+"""Exit codes of a Job for MySQL that ended after the first change: its own, and that of a process that was killed."""
+
+
+class RestoreReconciler(Reconciler[NacosRestore]):
+    """One reconcile."""
+
+    async def reconcile(self, ctx: Context[NacosRestore]) -> Result | None:
+        status, again = ctx.obj.status, None
+        if status.phase not in ENDED:
+            try:
+                again = await _advance(ctx)
+            except Hopeless as error:
+                await _give_up(ctx, error)
+            except WorkError as error:
+                status.phase, again = status.phase or "Pending", LOOK
+                conditions.pending(ctx, error.reason, error.message, fault=error.fault)
+        status.observed_generation = ctx.obj.metadata.generation
+        await ctx.save_status()
+        return None if again is None else Result(requeue_after=again)
+
+    async def cleanup(self, ctx: Context[NacosRestore]) -> Result | None:
+        """A Job that works is waited for: half a restore is worse than one that nobody wants any more."""
+        name = ctx.obj.status.job_name
+        jobs = [job for job in await ctx.owned(Job) if not is_finished(job)]
+        for job in jobs:
+            if job.metadata.deletion_timestamp is None and not _works(ctx, job.metadata.name):
+                await delete_job(ctx, job)
+        if jobs or (name and runs_pods(ctx, name)):
+            conditions.pending(ctx, "Deleting", f"Job {name} has not ended", fault=False)
+            await ctx.save_status()
+            return Result(requeue_after=LOOK)
+        await _wake(ctx)
+        return None
+
+
+async def _advance(ctx: Context[NacosRestore]) -> float | None:
+    """Seconds until the next look; None: the restore is done."""
+    status = ctx.obj.status
+    nacos, desired = await find_nacos(ctx, ctx.obj.spec.nacos_ref.name)
+    if status.nacos_uid and status.nacos_uid != nacos.metadata.uid:
+        raise Hopeless("NacosReplaced", f"Nacos {nacos.metadata.name} was deleted and created again")
+    if status.phase != "Running":
+        await _begin(ctx, nacos, desired)
+    if status.step == "Starting":
+        return await _started(ctx, nacos)
+    live = await read_job(ctx, status.job_name) if status.job_name else None
+    if live is None:
+        await _stop(ctx, nacos)
+        live = await _start_job(ctx, desired)
+    status.job_uid = live.metadata.uid
+    return await _result(ctx, live, progress_of(ctx, live))
+
+
+# ------------------------------------------------------------------ Pending
+
+
+async def _begin(ctx: Context[NacosRestore], nacos: AnyNacos, desired: Desired) -> None:
+    """Nothing is touched before everything is known to fit."""
+    backup = await _backup(ctx)
+    _require_fitting(backup, nacos, desired)
+    volume = backup.spec.storage.volume
+    if volume is None:
+        raise Hopeless("NoStorage", f"NacosBackup {backup.metadata.name} has no storage")
+    await require_claim(ctx, volume.claim_name)
+    _require_alone(ctx)
+    status = ctx.obj.status
+    status.phase, status.step, status.start_time = "Running", "Stopping", times.now()
+    status.nacos_uid, status.backup_uid = nacos.metadata.uid, backup.metadata.uid
+    status.claim_name, status.path, status.sha256 = volume.claim_name, backup.status.path, backup.status.sha256
+    status.engine, status.image = desired.engine, ctx.obj.spec.image or database_image(desired)
+    conditions.pending(ctx, "Stopping", "the servers end", fault=False)
+    await ctx.save_status()
+    ctx.event("Started", f"Nacos {nacos.metadata.name} is restored from NacosBackup {backup.metadata.name}")
+
+
+async def _backup(ctx: Context[NacosRestore]) -> NacosBackup:
+    name = ctx.obj.spec.backup_ref.name
+    backup = await ctx.get(NacosBackup, name)
+    if backup is None or backup.metadata.deletion_timestamp is not None:
+        message = f"there is no NacosBackup {ctx.request.namespace}/{name}, or it is being deleted"
+        raise WorkError("BackupNotFound", message)
+    if backup.status.phase == FAILED:
+        raise Hopeless("BackupFailed", f"NacosBackup {name} failed; choose another one")
+    if backup.status.phase != COMPLETED:
+        raise WorkError("BackupNotComplete", f"NacosBackup {name} is not complete yet")
+    return backup
+
+
+def _require_fitting(backup: NacosBackup, nacos: AnyNacos, desired: Desired) -> None:
+    """Raises Hopeless where the servers could not work with the data."""
+    stored, name = backup.status, nacos.metadata.name
+    if stored.engine != desired.engine:
+        message = f"NacosBackup {backup.metadata.name} is of {stored.engine}, and Nacos {name} uses {desired.engine}"
+        raise Hopeless("EngineMismatch", message)
+    version, there = read_version(stored.nacos_version), desired.version
+    if not version.known or not there.known:
+        raise Hopeless("VersionUnknown", "the version of Nacos is not known: set spec.version of the Nacos")
+    if there[:2] < version[:2] or stored.schema != family_of(there.line):
+        message = (
+            f"NacosBackup {backup.metadata.name} is of Nacos {version} (schema {stored.schema}), and Nacos {name} is "
+            f"{there} (schema {family_of(there.line)}): restore into version {version.line}, and upgrade it then"
+        )
+        raise Hopeless("VersionMismatch", message)
+
+
+def _require_alone(ctx: Context[NacosRestore]) -> None:
+    """Raises WorkError while another restore or a backup of this Nacos is at work."""
+    place = f"{ctx.request.namespace}/{ctx.obj.spec.nacos_ref.name}"
+    for other in ctx.indexed(NacosRestore, BY_NACOS, place):
+        running = other.status.phase == "Running"
+        first = other.status.phase not in ENDED and _rank(other) < _rank(ctx.obj)
+        if other.metadata.uid != ctx.obj.metadata.uid and (running or first):
+            raise WorkError("AnotherRestore", f"NacosRestore {other.metadata.name} comes first")
+    for backup in ctx.indexed(NacosBackup, BACKUPS, place):
+        if backup.status.phase == "Running":
+            raise WorkError("BackupRunning", f"NacosBackup {backup.metadata.name} is being made")
+
+
+def _rank(restore: NacosRestore) -> tuple[str, str]:
+    return restore.metadata.creation_timestamp or "", restore.metadata.uid
+
+
+# ------------------------------------------------------------------ Stopping
+
+
+async def _stop(ctx: Context[NacosRestore], nacos: AnyNacos) -> None:
+    """Returns when no server runs, nor will before the annotation goes. Raises WorkError until then."""
+    mark = mark_of(ctx.obj)
+    present = nacos.metadata.annotations.get(names.RESTORE, "")
+    if present != mark:
+        await _require_free(ctx, present)
+        await _annotate(ctx, nacos, mark)
+    asleep = find_condition(nacos.status.kube_conditions, HIBERNATED)
+    pods = ctx.indexed(Pod, BY_APP, f"{ctx.request.namespace}/{nacos.metadata.name}")
+    if asleep is None or asleep.status != "True" or mark not in asleep.message or pods:
+        raise WorkError("Stopping", f"the servers of Nacos {nacos.metadata.name} have not ended", fault=False)
+
+
+async def _require_free(ctx: Context[NacosRestore], present: str) -> None:
+    """An annotation of a restore that is at work is not replaced."""
+    other = await ctx.get(NacosRestore, present.partition("/")[0]) if present else None
+    if other is not None and mark_of(other) == present and other.status.phase not in ENDED:
+        raise WorkError("AnotherRestore", f"NacosRestore {other.metadata.name} comes first")
+
+
+def mark_of(restore: NacosRestore) -> str:
+    """The value of the annotation."""
+    return f"{restore.metadata.name}/{restore.metadata.uid}"
+
+
+async def _annotate(ctx: Context[NacosRestore], nacos: AnyNacos, value: str | None) -> None:
+    """On the version that was read: another restore may have come first."""
+    meta = nacos.metadata
+    guard = {"uid": meta.uid, "resourceVersion": meta.resource_version}
+    patch = MergePatch({"metadata": {**guard, "annotations": {names.RESTORE: value}}})
+    try:
+        await ctx.client.patch(AnyNacos, meta.name, patch, meta.namespace)
+    except Conflict:
+        raise WorkError("Stopping", f"Nacos {meta.name} has changed meanwhile", fault=False) from None
+
+
+# ------------------------------------------------------------------ Restoring
+
+
+async def _start_job(ctx: Context[NacosRestore], desired: Desired) -> Job:
+    status = ctx.obj.status
+    number = status.attempt + 1 if status.job_uid or not status.attempt else status.attempt
+    if number > ATTEMPTS:
+        status.touched = status.engine == "mysql"
+        raise Hopeless("JobLost", f"{status.attempt} Jobs were deleted before they ended")
+    if status.job_uid:
+        ctx.warning("JobLost", f"Job {status.job_name} was deleted before its result was known; it is made again")
+    status.step, status.attempt, status.job_uid = "Restoring", number, ""
+    status.job_name = job_name(ctx.obj, "restore", number)
+    conditions.pending(ctx, "Restoring", f"Job {status.job_name} is created", fault=False)
+    await ctx.save_status()
+    return await create_job(ctx, restore_job(ctx.obj, number, desired))
+
+
+async def _result(ctx: Context[NacosRestore], job: Job, progress: Progress) -> float | None:
+    name, status = job.metadata.name, ctx.obj.status
+    if progress.state == "running":
+        if progress.message:
+            conditions.pending(ctx, "PodWaiting", f"the pod of Job {name} does not run: {progress.message}")
+        else:
+            conditions.pending(ctx, "Restoring", f"Job {name} is at work", fault=False)
+        return LOOK
+    if progress.state == "failed":
+        status.touched = status.engine == "mysql" and progress.code in (None, *_TOUCHED)
+        raise Hopeless("JobFailed", f"Job {name} failed: {progress.message}")
+    status.step = "Starting"
+    conditions.pending(ctx, "Starting", "the data is in place; the servers start", fault=False)
+    await ctx.save_status()
+    return 0.1
+
+
+def _works(ctx: Context[NacosRestore], name: str) -> bool:
+    pods = ctx.indexed(Pod, BY_APP, f"{ctx.request.namespace}/{name}")
+    return any(pod.status.phase == "Running" for pod in pods)
+
+
+# ------------------------------------------------------------------ the end
+
+
+async def _started(ctx: Context[NacosRestore], nacos: AnyNacos) -> float | None:
+    await _wake(ctx)
+    ready = nacos.status.phase == "Running" and is_true(nacos.status.kube_conditions, "Ready")
+    if names.RESTORE in nacos.metadata.annotations or not (ready or nacos.spec.get("hibernate") is True):
+        conditions.pending(ctx, "Starting", "the data is in place; the servers start", fault=False)
+        return LOOK
+    conditions.completed(ctx, "Restored", f"Nacos {nacos.metadata.name} has the data of {ctx.obj.spec.backup_ref.name}")
+    return None
+
+
+async def _give_up(ctx: Context[NacosRestore], error: Hopeless) -> None:
+    message = error.message
+    if ctx.obj.status.touched:
+        message += (
+            "; the database is half restored, and the servers stay away: restore it again with overwrite: true, "
+            "or delete this resource to start them"
+        )
+    else:
+        await _wake(ctx)
+    conditions.failed(ctx, error.reason, message)
+
+
+async def _wake(ctx: Context[NacosRestore]) -> None:
+    """Takes the annotation away, if it is ours."""
+    nacos = await ctx.get(AnyNacos, ctx.obj.spec.nacos_ref.name)
+    if nacos is None or nacos.metadata.annotations.get(names.RESTORE) != mark_of(ctx.obj):
+        return
+    try:
+        await _annotate(ctx, nacos, None)
+    except NotFound:
+        return

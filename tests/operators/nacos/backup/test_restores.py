@@ -1,0 +1,438 @@
+"""NacosRestore: servers stop, one Job replaces the database, servers start; never without need, never twice."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import Any
+
+import pytest
+
+from konverge.client import Invalid, MergePatch, NotFound
+from konverge.objects.kinds.batch_v1 import Job
+from konverge.objects.kinds.core_v1 import PersistentVolumeClaim, Pod
+from konverge.operators.nacos import names
+from konverge.operators.nacos.resource import Nacos
+from tests.operators.nacos.backup.test_backups import by_mortals
+from tests.operators.nacos.backup.world import (
+    CLAIM,
+    EMBEDDED,
+    KEY,
+    MY,
+    PG,
+    BackupWorld,
+    a_backed_up_nacos,
+    condition,
+    message,
+    prepared,
+)
+from tests.operators.nacos.world import SPACE, is_ready
+
+pytestmark = [pytest.mark.virtual, pytest.mark.spec("N-60")]
+KIND = "NacosRestore"
+
+
+class Restored(BackupWorld):
+    async def restore(self, name: str = "back", **spec: Any) -> Any:
+        given = {"nacosRef": {"name": "nacos"}, "backupRef": {"name": "first"}}
+        return await self.create(KIND, name, {**given, **spec})
+
+    async def restore_until(self, phase: str, name: str = "back") -> Any:
+        return await self.until(phase, name, KIND, limit=900)
+
+    async def ready(self, name: str = "nacos") -> Nacos:
+        for _ in range(300):
+            nacos = await self.world.nacos(name)
+            if nacos.status.phase == "Running" and is_ready(nacos):
+                return nacos
+            await self.world.advance(1.0)
+        raise AssertionError(nacos.status)
+
+    async def marked(self, name: str = "nacos") -> bool:
+        return names.RESTORE in (await self.world.nacos(name)).metadata.annotations
+
+    def watch_servers(self, seen: list[int]) -> None:
+        """Note how many servers there are whenever a restore changes the database."""
+
+        def note(env: dict[str, str]) -> None:
+            pods = self.world.cluster.server.objects.scan("", "pods")
+            seen.append(sum(pod["metadata"].get("labels", {}).get("app") == "nacos" for pod in pods))
+
+        self.simulated.jobs.restoring = note
+
+
+async def stored(backups: BackupWorld, host: str = "pg") -> Restored:
+    """A backup of one configuration, which is lost after it."""
+    database = backups.database(host)
+    database.content.configs[KEY] = "a: 1"
+    await backups.back_up()
+    await backups.until("Completed")
+    del database.content.configs[KEY]
+    return Restored(backups.world, backups.simulated)
+
+
+@pytest.mark.parametrize(("spec", "host"), [(PG, "pg"), (MY, "my")])
+async def test_a_restore(spec: dict[str, Any], host: str) -> None:
+    async with a_backed_up_nacos(spec) as backups:
+        world = await stored(backups, host)
+        servers: list[int] = []
+        world.watch_servers(servers)
+        pods = {pod.metadata.uid for pod in await world.world.pods()}
+        await world.restore()
+        restore = await world.restore_until("Completed")
+        assert world.database(host).content.configs == {KEY: "a: 1"}
+        assert servers == [0], "no server runs while the database is replaced"
+        assert condition(restore) == condition(restore, "Complete") == ("True", "Restored")
+        assert message(restore) == "Nacos nacos has the data of first"
+        assert restore.status.start_time < restore.status.completion_time
+        assert (restore.status.step, restore.status.attempt, restore.status.touched) == ("Starting", 1, False)
+        assert not await world.marked()
+        nacos = await world.ready()
+        assert nacos.status.ready_replicas == 1
+        assert pods.isdisjoint(pod.metadata.uid for pod in await world.world.pods())
+        await world.world.advance(100.0)
+        assert world.simulated.jobs.done.count("nacos-restore") == 1
+
+
+async def test_into_another_nacos() -> None:
+    async with a_backed_up_nacos() as backups:
+        world = await stored(backups)
+        world.world.databases.servers["pg", 5432].add("other", "nacos", "word")
+        await world.world.up("other", {**PG, "postgres": {**PG["postgres"], "database": "other"}})
+        await world.restore(nacosRef={"name": "other"})
+        await world.restore_until("Completed")
+        server = world.world.databases.servers["pg", 5432]
+        assert server.databases["other"].content.configs == {KEY: "a: 1"}
+        assert server.databases["nacos"].content.configs == {}
+        assert not await world.marked()
+
+
+async def test_the_administrator_is_the_one_of_the_secret_again() -> None:
+    async with a_backed_up_nacos({**PG, "adminCredentialsSecretRef": {"name": "admin"}}) as backups:
+        world = await stored(backups)
+        await world.world.replace_secret("admin", username="nacos", password="second")
+        await world.world.change("nacos", config="a=1\n")
+        await world.world.advance(30.0)
+        await world.ready()
+        assert world.database().accepts("nacos", "second")
+        await world.restore()
+        await world.restore_until("Completed")
+        assert world.database().content.configs == {KEY: "a: 1"}
+        assert world.database().accepts("nacos", "second"), "not the password of the backup"
+
+
+async def test_a_nacos_that_hibernates_stays_asleep() -> None:
+    async with a_backed_up_nacos() as backups:
+        world = await stored(backups)
+        await world.world.change("nacos", hibernate=True)
+        await world.world.until("nacos", "Hibernated")
+        await world.restore()
+        await world.restore_until("Completed")
+        nacos = await world.world.nacos("nacos")
+        assert nacos.status.phase == "Hibernated"
+        assert not await world.marked()
+        assert world.database().content.configs == {KEY: "a: 1"}
+
+
+async def test_the_nacos_says_why_it_sleeps() -> None:
+    async with a_backed_up_nacos() as backups:
+        world = await stored(backups)
+        world.simulated.jobs.duration = 60.0
+        restore = await world.restore()
+        await world.until_reason("Restoring", "back", KIND)
+        await world.world.advance(30.0)
+        nacos = await world.world.nacos("nacos")
+        assert nacos.status.phase == "Hibernated"
+        assert f"back/{restore.metadata.uid}" in next(
+            entry.message for entry in nacos.status.kube_conditions if entry.type == "Hibernated"
+        )
+        assert nacos.spec.hibernate is False, "the user's spec is left alone"
+        assert await world.world.pods() == []
+        await world.back_up("meanwhile")
+        waiting = await world.until_reason("Restoring", "meanwhile")
+        assert waiting.status.phase == "Pending"
+        await world.restore_until("Completed")
+        await world.until("Completed", "meanwhile")
+
+
+class TestRefusals:
+    pytestmark = pytest.mark.spec("N-61")
+
+    async def test_a_database_that_is_not_empty(self) -> None:
+        async with a_backed_up_nacos() as backups:
+            world = await stored(backups)
+            world.database().content.configs[KEY] = "newer"
+            await world.restore()
+            restore = await world.restore_until("Failed")
+            assert condition(restore, "Failed") == ("True", "JobFailed")
+            assert "overwrite: true" in message(restore)
+            assert world.database().content.configs == {KEY: "newer"}
+            assert not restore.status.touched
+            await world.ready()
+            assert not await world.marked()
+            await world.restore("again", overwrite=True)
+            await world.restore_until("Completed", "again")
+            assert world.database().content.configs == {KEY: "a: 1"}
+
+    async def test_data_that_is_not_what_was_stored(self) -> None:
+        async with a_backed_up_nacos() as backups:
+            world = await stored(backups)
+            for file in world.files().values():
+                file.data += b"!"
+            await world.restore()
+            restore = await world.restore_until("Failed")
+            assert "is not what was stored" in message(restore)
+            assert world.database().content.configs == {}
+            await world.ready()
+
+    async def test_data_that_is_gone(self) -> None:
+        async with a_backed_up_nacos() as backups:
+            world = await stored(backups)
+            for volume in world.simulated.jobs.volumes.values():
+                volume.clear()
+            await world.restore()
+            assert "there is no file" in message(await world.restore_until("Failed"))
+
+    @pytest.mark.parametrize(
+        ("change", "reason", "words"),
+        [
+            ({"engine": "mysql"}, "EngineMismatch", "is of mysql, and Nacos nacos uses postgresql"),
+            ({"nacosVersion": "3.0.0", "schema": "since-2.5"}, "VersionMismatch", "restore into version 3.0"),
+            ({"schema": "since-2.5"}, "VersionMismatch", "schema since-2.5"),
+            ({"nacosVersion": "2.5.0"}, "VersionMismatch", "2.5.0"),
+            ({"nacosVersion": ""}, "VersionUnknown", "set spec.version"),
+            ({"phase": "Failed"}, "BackupFailed", "choose another one"),
+        ],
+    )
+    async def test_a_backup_that_does_not_fit(self, change: dict[str, str], reason: str, words: str) -> None:
+        """Before a server is stopped."""
+        async with a_backed_up_nacos() as backups:
+            world = await stored(backups)
+            await self._edit(world, change)
+            before = await world.world.uids()
+            await world.restore()
+            restore = await world.restore_until("Failed")
+            assert condition(restore) == ("False", reason)
+            assert words in message(restore)
+            assert await world.world.uids() == before
+            assert world.simulated.jobs.done == ["nacos-backup"]
+
+    @staticmethod
+    async def _edit(world: BackupWorld, status: dict[str, str]) -> None:
+        backup = await world.get()
+        await world.client.patch(type(backup), "first", MergePatch({"status": status}), SPACE, subresource="status")
+        await world.world.advance(1.0)
+
+    @pytest.mark.parametrize("version", ["2.4.0", "2.4.9", "2.0.3"])
+    async def test_versions_that_fit(self, version: str) -> None:
+        async with a_backed_up_nacos() as backups:
+            world = await stored(backups)
+            await self._edit(world, {"nacosVersion": version})
+            await world.restore()
+            await world.restore_until("Completed")
+
+    async def test_what_is_missing_is_waited_for(self) -> None:
+        async with a_backed_up_nacos() as backups:
+            world = Restored(backups.world, backups.simulated)
+            await world.restore()
+            waiting = await world.until_reason("BackupNotFound", "back", KIND)
+            assert waiting.status.phase == "Pending"
+            await world.restore("elsewhere", nacosRef={"name": "absent"})
+            await world.until_reason("NacosNotFound", "elsewhere", KIND)
+            world.simulated.jobs.duration = 40.0
+            await world.back_up()
+            await world.until_reason("BackupNotComplete", "back", KIND)
+            assert not await world.marked()
+            await world.restore_until("Completed")
+
+    async def test_a_claim_that_is_gone(self) -> None:
+        async with a_backed_up_nacos() as backups:
+            world = await stored(backups)
+            await world.client.delete(PersistentVolumeClaim, CLAIM, SPACE)
+            await world.restore()
+            await world.until_reason("VolumeMissing", "back", KIND)
+            assert not await world.marked()
+
+    async def test_an_embedded_database(self) -> None:
+        async with a_backed_up_nacos() as backups:
+            world = await stored(backups)
+            await world.world.up("small", EMBEDDED)
+            await world.restore(nacosRef={"name": "small"})
+            restore = await world.restore_until("Failed")
+            assert condition(restore) == ("False", "EngineMismatch")
+
+    async def test_nothing_of_it_changes(self) -> None:
+        async with prepared() as backups:
+            world = Restored(backups.world, backups.simulated)
+            await world.restore()
+            for spec in (
+                {"nacosRef": {"name": "other"}},
+                {"backupRef": {"name": "other"}},
+                {"overwrite": True},
+                {"image": "other"},
+                {"timeoutSeconds": 61},
+            ):
+                with pytest.raises(Invalid, match="cannot change"):
+                    await world.patch("back", KIND, **spec)
+
+
+class TestOrder:
+    async def test_two_restores_of_one_nacos(self) -> None:
+        async with a_backed_up_nacos() as backups:
+            world = await stored(backups)
+            world.simulated.jobs.duration = 30.0
+            await world.restore("one")
+            await world.until_reason("Restoring", "one", KIND)
+            await world.restore("two", overwrite=True)
+            waiting = await world.until_reason("AnotherRestore", "two", KIND)
+            assert waiting.status.phase == "Pending"
+            assert (await world.get("one", KIND)).status.phase == "Running"
+            await world.restore_until("Completed", "one")
+            await world.restore_until("Completed", "two")
+            assert world.simulated.jobs.done.count("nacos-restore") == 2
+
+    async def test_a_backup_at_work_comes_first(self) -> None:
+        async with a_backed_up_nacos() as backups:
+            world = await stored(backups)
+            world.simulated.jobs.duration = 30.0
+            await world.back_up("second")
+            await world.until_reason("Running", "second")
+            await world.restore()
+            await world.until_reason("BackupRunning", "back", KIND)
+            assert not await world.marked()
+            await world.restore_until("Completed")
+
+    async def test_a_backup_that_is_read_stays(self) -> None:
+        async with a_backed_up_nacos() as backups:
+            world = await stored(backups)
+            await world.patch("first", deletionPolicy="Delete")
+            world.simulated.jobs.duration = 30.0
+            await world.restore()
+            await world.until_reason("Restoring", "back", KIND)
+            await world.delete()
+            assert "NacosRestore back reads the data" in message(await world.until_reason("InUse"))
+            await world.restore_until("Completed")
+            await world.until_gone()
+            assert world.files() == {}
+
+
+class TestFailures:
+    async def test_half_a_restore_keeps_the_servers_away(self) -> None:
+        async with a_backed_up_nacos(MY) as backups:
+            world = await stored(backups, "my")
+            world.simulated.jobs.broken_off = 3
+            await world.restore()
+            restore = await world.restore_until("Failed")
+            assert restore.status.touched
+            assert "half restored" in message(restore)
+            assert "Lost connection" in message(restore)
+            await world.world.advance(120.0)
+            assert await world.marked()
+            assert await world.world.pods() == []
+            world.simulated.jobs.broken_off = 0
+            await world.restore("again", overwrite=True)
+            await world.restore_until("Completed", "again")
+            assert world.database("my").content.configs == {KEY: "a: 1"}
+            assert not await world.marked()
+
+    async def test_its_deletion_starts_them(self) -> None:
+        async with a_backed_up_nacos(MY) as backups:
+            world = await stored(backups, "my")
+            world.simulated.jobs.broken_off = 137
+            await world.restore()
+            await world.restore_until("Failed")
+            world.database("my").initialise("2.0")
+            await world.delete("back", KIND)
+            await world.until_gone("back", KIND)
+            assert not await world.marked()
+            await world.ready()
+
+    async def test_postgresql_goes_back_by_itself(self) -> None:
+        async with a_backed_up_nacos() as backups:
+            world = await stored(backups)
+            world.simulated.jobs.failure = "pg_restore: error: connection lost"
+            await world.restore()
+            restore = await world.restore_until("Failed")
+            assert not restore.status.touched
+            await world.ready()
+
+    async def test_a_job_that_others_delete_is_made_again_while_the_servers_sleep(self) -> None:
+        async with a_backed_up_nacos() as backups:
+            world = await stored(backups)
+            world.simulated.jobs.duration = 60.0
+            await world.restore(overwrite=True)
+            await world.until_reason("Restoring", "back", KIND)
+            while not (jobs := [job for job in await world.jobs() if "-restore-" in job.metadata.name]):
+                await world.world.advance(1.0)
+            await world.world.advance(5.0)
+            await world.client.delete(Job, jobs[0].metadata.name, SPACE, propagation="Background")
+            restore = await world.restore_until("Completed")
+            assert restore.status.attempt == 2
+
+    async def test_a_deletion_waits_for_a_job_at_work(self) -> None:
+        async with a_backed_up_nacos() as backups:
+            world = await stored(backups)
+            world.simulated.jobs.duration = 60.0
+            await world.restore()
+            while not any("-restore-" in job.metadata.name for job in await world.jobs()):
+                await world.world.advance(1.0)
+            await world.world.advance(5.0)
+            await world.delete("back", KIND)
+            await world.world.advance(20.0)
+            assert await world.marked()
+            assert not await world.gone("back", KIND)
+            await world.until_gone("back", KIND)
+            assert not await world.marked()
+            await world.ready()
+            assert world.database().content.configs == {KEY: "a: 1"}
+
+    async def test_a_pod_that_does_not_start_does_not_hold_a_deletion(self) -> None:
+        async with a_backed_up_nacos() as backups:
+            world = await stored(backups)
+            await world.restore(image="registry.invalid/postgres:17")
+            await world.until_reason("PodWaiting", "back", KIND)
+            await world.delete("back", KIND)
+            await world.until_gone("back", KIND)
+            await world.ready()
+            assert world.database().content.configs == {}
+
+    async def test_a_nacos_that_goes(self) -> None:
+        async with a_backed_up_nacos() as backups:
+            world = await stored(backups)
+            await world.world.change("nacos", hibernate=False)
+            world.simulated.jobs.duration = 60.0
+            await world.restore()
+            await world.until_reason("Restoring", "back", KIND)
+            await world.client.delete(Nacos, "nacos", SPACE)
+            await world.until_reason("NacosNotFound", "back", KIND)
+            await world.delete("back", KIND)
+            await world.until_gone("back", KIND)
+
+    async def test_a_mark_that_nobody_owns_is_replaced(self) -> None:
+        async with a_backed_up_nacos() as backups:
+            world = await stored(backups)
+            patch = MergePatch({"metadata": {"annotations": {names.RESTORE: "gone/123"}}})
+            await world.client.patch(Nacos, "nacos", patch, SPACE)
+            await world.world.until("nacos", "Hibernated")
+            await world.restore()
+            await world.restore_until("Completed")
+            assert not await world.marked()
+
+
+@pytest.mark.limit(180)
+async def test_processes_of_one_write_each() -> None:
+    """The operator is killed after every write: the database is replaced once, while no server runs."""
+    async with prepared() as backups:
+        async with backups.world.operating():
+            world = await stored(backups)
+        servers: list[int] = []
+        world.watch_servers(servers)
+        await world.restore()
+        lives = await by_mortals(
+            world, lambda restore: restore is not None and restore.status.phase == "Completed", name="back", kind=KIND
+        )
+        assert lives >= 6
+        assert servers == [0]
+        assert world.database().content.configs == {KEY: "a: 1"}
+        assert not await world.marked()
+        with suppress(NotFound):
+            assert (await world.client.list(Pod, SPACE)).items
