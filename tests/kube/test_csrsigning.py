@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from base64 import b64decode, b64encode
 from datetime import timedelta
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -15,7 +16,9 @@ from cryptography.x509.oid import NameOID
 from konverge import kube
 from konverge.apiserver import certificates
 from konverge.client import Client, MergePatch
-from konverge.objects.kinds.certificates_v1 import CertificateSigningRequest
+from konverge.kube import csrsigning
+from konverge.objects.codec import from_dict
+from konverge.objects.kinds.certificates_v1 import CertificateSigningRequest, CertificateSigningRequestCondition
 from konverge.sim.cluster import Cluster
 
 pytestmark = [pytest.mark.virtual, pytest.mark.spec("R-43")]
@@ -124,3 +127,33 @@ async def test_the_rest_is_left_alone() -> None:
         await cluster.client.delete(CertificateSigningRequest, "csr")
         foreign = await approved(cluster, request("example.com/mine", "client auth"))
         assert (foreign.status.certificate, len(foreign.status.conditions)) == (None, 1)
+
+
+@pytest.mark.parametrize(
+    ("conditions", "signed"),
+    [
+        ([], False),
+        ([("Approved", "False")], False),
+        ([("Approved", "True")], True),
+        ([("Approved", "True"), ("Denied", "False")], True),
+        ([("Approved", "True"), ("Denied", "True")], False),
+        ([("Approved", "True"), ("Failed", "True")], False),
+    ],
+)
+async def test_only_conditions_that_are_true_count(
+    conditions: list[tuple[str, str]], signed: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Today the server takes no others; what an older one stored is still there."""
+    saved: list[str | None] = []
+
+    async def save_status() -> None:
+        saved.append(asked.status.certificate)
+
+    monkeypatch.setattr(csrsigning, "sign", lambda *arguments: b"signed")
+    asked = from_dict(CertificateSigningRequest, request(CLIENT, "client auth"))
+    asked.status.conditions = [
+        CertificateSigningRequestCondition(type=kind, status=status) for kind, status in conditions
+    ]
+    ctx: Any = SimpleNamespace(obj=asked, save_status=save_status)
+    await csrsigning.SigningReconciler(lambda: (b"", b"")).reconcile(ctx)
+    assert saved == ([b64encode(b"signed").decode()] if signed else [])

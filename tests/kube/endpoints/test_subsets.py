@@ -77,3 +77,4 @@ def test_truncation_keeps_ready_addresses_first(layout: list[EndpointSubset], ca
     left = sum(len(s.addresses) for s in packed)
     assert left == min(ready, capacity)
     assert left + sum(len(s.not_ready_addresses) for s in packed) == min(total, capacity)
+    assert all(s.addresses or s.not_ready_addresses for s in packed) or not cut, "none is left empty"

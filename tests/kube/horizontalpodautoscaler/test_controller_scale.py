@@ -102,6 +102,17 @@ async def test_a_conflict_is_tried_again_on_the_newest_version(client: Client, c
         assert [reason for reason, _ in await world.events()] == ["SuccessfulRescale" if scaled else "FailedRescale"]
 
 
+async def test_a_status_that_is_the_same_is_not_written_again(client: Client) -> None:
+    world = World(client)
+    await world.setup()
+    async with running(world.interposed, autoscaler):
+        await asyncio.sleep(60)
+        before = len(world.interposed.writes())
+        assert before
+        await asyncio.sleep(120)
+        assert world.interposed.writes()[before:] == []
+
+
 async def test_a_refused_change_leaves_the_status_as_it_was_and_is_tried_again(client: Client) -> None:
     world = World(client)
     world.usage, world.refusals = {"cpu": "750m"}, [500]

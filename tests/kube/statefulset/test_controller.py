@@ -235,6 +235,22 @@ async def test_the_revision_below_a_partition_is_kept_while_no_pod_has_it(client
 
 
 @virtual
+@pytest.mark.parametrize(("phase", "present"), [("Pending", ["data-web-0"]), ("Running", [])])
+async def test_a_claim_is_made_again_for_a_pod_that_waits_and_not_for_one_that_runs(
+    client: Client, run: Run, phase: str, present: list[str]
+) -> None:
+    async with run(statefulset, Kubelet(lambda pod: phase)):
+        await client.create(web_statefulset(1, volume_claim_templates=[data()]))
+        await asyncio.sleep(5)
+        unheld = MergePatch({"metadata": {"finalizers": None}})
+        await client.patch(PersistentVolumeClaim, "data-web-0", unheld, "default")
+        await client.delete(PersistentVolumeClaim, "data-web-0", "default")
+        await patch(client, {"minReadySeconds": 1})
+        await asyncio.sleep(5)
+        assert list(await claims(client)) == present
+
+
+@virtual
 async def test_claims_are_created_for_every_ordinal_and_stay(client: Client, run: Run) -> None:
     async with run(statefulset, Kubelet(lambda pod: "Pending")):
         await client.create(web_statefulset(2, pod_management_policy="Parallel", volume_claim_templates=[data()]))

@@ -74,3 +74,16 @@ def test_a_plan_keeps_order_partition_and_availability(
         assert len(steps.create) + len(steps.discard) + len(steps.remove) <= 1
         for ordinal in steps.create:
             assert all(view.available(view.slots[lower]) for lower in range(ordinal))
+
+
+def test_in_a_parallel_set_unavailable_pods_come_first_and_others_as_the_budget_allows() -> None:
+    desired = web_statefulset(4, pod_management_policy="Parallel", update_strategy=rolling_update(max_unavailable=2))
+    pods = [made(0, "ready", "old"), made(1, "ready", "old"), made(2, "pending", "old"), made(3, "ready", "new")]
+    assert [pod.metadata.name for pod in plan(look_at(desired, pods), "new").replace] == ["web-2", "web-1"]
+
+
+def test_a_pod_that_does_not_run_holds_up_the_next_whatever_its_conditions_say() -> None:
+    desired, first = web_statefulset(2), made(0, "ready", "new")
+    assert plan(look_at(desired, [first]), "new").create == [1]
+    first.status.phase = "Pending"
+    assert plan(look_at(desired, [first]), "new").create == []
