@@ -37,6 +37,7 @@ from konverge.operators.nacos.steps.outcome import (
     held,
     wait,
 )
+from konverge.operators.nacos.steps.upgrade.backups import AnyBackup
 from konverge.runtime import NotOwned, Request, Result
 from konverge.sim.databases import SimulatedDatabases
 from tests.operators.nacos.steps.bench import Bench
@@ -263,6 +264,7 @@ def test_what_is_watched_and_written() -> None:
         PrometheusRule: {"get", "create", "patch", "delete"},
         Pod: {"patch", "delete"},
         PersistentVolumeClaim: read | {"patch", "delete"},
+        AnyBackup: {"list"},
     }
     watched = {watch.kind: watch.label_selector for watch in controller.watched}
     ours = "middleware=nacos"

@@ -16,6 +16,7 @@ from konverge.operators.nacos.resource import Nacos
 from konverge.operators.nacos.server import PORT, HttpNacosServers, Identity, Leader, Member, NacosError, Reason
 from konverge.operators.nacos.steps import Options
 from konverge.operators.nacos.steps.pods import is_ready as pod_is_ready
+from konverge.operators.nacos.versions import version_of_image
 from konverge.runtime import Manager, find_condition
 from konverge.sim.cluster import Cluster
 from konverge.sim.databases import SimulatedDatabases, SimulatedServer
@@ -64,7 +65,8 @@ class ScriptedServers(HttpNacosServers):
         self.departed: set[str] = set()
         """Raft addresses that all servers still count, though none lists them."""
         self.unremovable: NacosError | None = None
-        self.version = "2.0.4"
+        self.version = ""
+        """That all servers report; empty: each reports that of its image."""
         self.calls: list[tuple[str, Identity | None]] = []
         self.under_way = 0
         self.most_under_way = 0
@@ -98,6 +100,7 @@ class ScriptedServers(HttpNacosServers):
         env = {variable.name: variable.value or "" for variable in pod.spec.containers[0].env}
         listed = env.get("NACOS_SERVERS", f"{pod.metadata.name}:{PORT}").split()
         app = pod.metadata.labels["app"]
+        version = self.version or str(version_of_image(pod.spec.containers[0].image or ""))
         truth = Leader(f"{listed[min(self.leading, len(listed) - 1)].partition(':')[0]}:7848", 3)
         members = []
         for address in listed:
@@ -110,7 +113,7 @@ class ScriptedServers(HttpNacosServers):
             members.append(
                 Member(
                     host=host,
-                    version=self.version if known else None,
+                    version=version if known else None,
                     leaders={GROUP: leader} if known else None,
                     groups={GROUP: peers} if known else {},
                 )

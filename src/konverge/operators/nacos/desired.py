@@ -179,11 +179,15 @@ def engine_of(spec: NacosSpec) -> Engine:
 
 
 def _version(spec: NacosSpec, reported: str) -> NacosVersion:
-    """The user's `version`, else the image's tag, else the version that the servers reported."""
-    for version in (read_version(spec.version or ""), version_of_image(spec.image), read_version(reported)):
-        if version.known:
-            return version
-    return NacosVersion()
+    """The one that the spec says, else the version that the servers reported."""
+    declared = declared_version(spec)
+    return declared if declared.known else read_version(reported)
+
+
+def declared_version(spec: NacosSpec) -> NacosVersion:
+    """The user's `version`, else that of the image's tag; it may be unknown."""
+    version = read_version(spec.version or "")
+    return version if version.known else version_of_image(spec.image)
 
 
 def _check_storage(spec: NacosSpec, engine: Engine) -> None:

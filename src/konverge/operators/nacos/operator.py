@@ -27,10 +27,19 @@ from konverge.operators.nacos.database import Databases, RealDatabases
 from konverge.operators.nacos.resource import PAUSE, AnyNacos
 from konverge.operators.nacos.server import HttpNacosServers
 from konverge.operators.nacos.spec import NacosSpec
-from konverge.operators.nacos.steps import STEPS, Options, ReconcileState, Tools, record_early_end, record_progress
+from konverge.operators.nacos.steps import (
+    STEPS,
+    Options,
+    ReconcileState,
+    Tools,
+    record_early_end,
+    record_progress,
+    record_upgrade,
+)
 from konverge.operators.nacos.steps.outcome import CONTINUE, PARAMETER, SYSTEM, Outcome, StepError, failed
 from konverge.operators.nacos.steps.ownership import NOT_OWNED
 from konverge.operators.nacos.steps.pods import BY_APP
+from konverge.operators.nacos.steps.upgrade.backups import AnyBackup
 from konverge.operators.nacos.v1beta1 import VERSIONS
 from konverge.runtime import (
     ChangePredicate,
@@ -75,6 +84,7 @@ class NacosReconciler(Reconciler[AnyNacos]):
         outcome = await _run_steps(state)
         record_early_end(state, outcome)
         record_progress(state, outcome)
+        record_upgrade(state, outcome)
         ctx.obj.status.observed_generation = ctx.obj.metadata.generation
         ctx.obj.status.publish_conditions()
         await ctx.save_status()
@@ -208,6 +218,7 @@ def controllers(
                 Use(PersistentVolumeClaim, "patch", "delete", cached=True, label_selector=_OURS),
                 Use(ServiceMonitor, "apply", "delete"),
                 Use(PrometheusRule, "apply", "delete"),
+                Use(AnyBackup, "list"),  # an upgrade may ask for one
             ],
             when=matters,
             namespaces=namespaces,

@@ -120,6 +120,33 @@ class Applied(Model):
     """While it hibernates, with how many servers it wakes; else 0."""
 
 
+UpgradeStep = Literal["", "Preflight", "Migrating", "Rolling", "Verifying", "Done"]
+
+
+class UpgradeStatus(Model):
+    """The last change of the servers' version: how far it is, or that it is done."""
+
+    from_version: str = field(default="", name="from")
+    """The version that the servers leave."""
+    to: str = ""
+    """The version that they get."""
+    image: str = ""
+    """The image of that version."""
+    step: UpgradeStep = ""
+    """Preflight: nothing is changed yet. Migrating: the database gets the schema of the new version. Rolling: servers
+    are replaced one by one, the leader last. Verifying: all of them have to be up with the new version. Done."""
+    since: str = ""
+    """Since when it is in this step."""
+    halted: str = ""
+    """One word why it does not go on; empty while it does. It resumes by itself when the reason is gone."""
+    message: str = ""
+    """How far it is, or what to do about the halt, for people."""
+    members_done: list[str] = []
+    """The pods that have answered, as members of their cluster, with the new version."""
+    backup: str = ""
+    """The NacosBackup that allowed it to begin, where the spec asks for one."""
+
+
 class SharedStatus(Model):
     """What all versions say alike: a field that is added here is in each of them."""
 
@@ -147,6 +174,8 @@ class SharedStatus(Model):
     """Since when no reconcile was done; empty while the Nacos is healthy."""
     applied: Applied = field(default_factory=Applied)
     """Where the data is."""
+    upgrade: UpgradeStatus | None = None
+    """The change of the servers' version that is under way, or the last one."""
     config_digest: str = ""
     """The digest of the configuration that the servers have."""
     version_digest: str = ""

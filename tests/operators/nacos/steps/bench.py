@@ -17,7 +17,7 @@ from konverge.client import AlreadyExists, MergePatch, NotFound
 from konverge.objects import Condition, Object, Quantity, Status, from_dict, times, to_dict
 from konverge.objects.kinds.apps_v1 import StatefulSet
 from konverge.objects.kinds.core_v1 import Container, Pod, PodCondition, PodStatus, Secret, VolumeResourceRequirements
-from konverge.objects.meta import ManagedFieldsEntry, ObjectMeta
+from konverge.objects.meta import ManagedFieldsEntry, ObjectList, ObjectMeta
 from konverge.operators.nacos import names
 from konverge.operators.nacos.children.stateful_set import claim_template, stateful_set
 from konverge.operators.nacos.database import Databases
@@ -87,6 +87,12 @@ class Objects:
     async def get(self, kind: type[K], name: str, namespace: str) -> K:
         assert namespace == SPACE
         return self.need(kind, name)
+
+    async def list(self, kind: type[K], namespace: str) -> ObjectList[K]:
+        assert namespace == SPACE
+        if error := self.refused.get(f"list {kind.resource.kind}"):
+            raise error
+        return ObjectList(items=self.all(kind))
 
     async def create(self, item: Object) -> None:
         if (type(item).resource.kind, item.metadata.name) in self.stored:

@@ -26,6 +26,7 @@ from konverge.objects.kinds.core_v1 import (
 from konverge.operators.nacos.spec.exposure import IngressOptions, Metrics, NetworkPolicyOptions, ServiceOptions
 from konverge.operators.nacos.spec.references import AdminRef, ConfigMapRef, IdentityRef, SecretKeyRef
 from konverge.operators.nacos.spec.storage import Database, PgInit, Postgres, Volume
+from konverge.operators.nacos.spec.upgrade import UpgradeOptions
 from konverge.operators.nacos.spec_amounts import probe_rule, resource_rules
 
 RESTRICTED = "Restricted"
@@ -128,6 +129,8 @@ class SharedSpec(
     """Permits a cluster of fewer than 3 servers."""
     hibernate: bool = False
     """Whether the servers are ended, while volumes, Secrets, Services and everything else stay; false wakes them."""
+    upgrade: UpgradeOptions = field(default_factory=UpgradeOptions)
+    """When the servers go to another version of Nacos."""
     image_pull_secrets: list[LocalObjectReference] = []
     """Secrets for the registry of the image."""
     resources: Annotated[ResourceRequirements, *resource_rules()] = field(default_factory=ResourceRequirements)

@@ -11,7 +11,8 @@ from konverge.operators.nacos.steps.database import pg_ensure, rotate_admin
 from konverge.operators.nacos.steps.make_ensure import make_ensure
 from konverge.operators.nacos.steps.phase import pre_check, record_early_end, record_progress, update_status
 from konverge.operators.nacos.steps.state import Options, ReconcileState, Tools
+from konverge.operators.nacos.steps.upgrade.progress import record_upgrade
 
 STEPS = (pre_check, pg_ensure, rotate_admin, make_ensure, check_and_make_heal, update_status)
 
-__all__ = ["STEPS", "Options", "ReconcileState", "Tools", "record_early_end", "record_progress"]
+__all__ = ["STEPS", "Options", "ReconcileState", "Tools", "record_early_end", "record_progress", "record_upgrade"]

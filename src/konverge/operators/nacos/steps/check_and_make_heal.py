@@ -23,6 +23,7 @@ from konverge.operators.nacos.steps.pods import Workload, is_ready, read_workloa
 from konverge.operators.nacos.steps.restarts import heal_pods, heal_split, replace_next, replace_useless
 from konverge.operators.nacos.steps.secrets import identity_of, optional_value, read_secret
 from konverge.operators.nacos.steps.state import MEMBERS_VERIFIED, PODS_READY, ReconcileState
+from konverge.operators.nacos.steps.upgrade.progress import observe
 from konverge.operators.nacos.versions import FIRST_WITHOUT_DEFAULT_USER
 
 _ADMIN = "nacos"
@@ -35,7 +36,8 @@ async def check_and_make_heal(state: ReconcileState) -> Outcome:
     if not state.settled and _verdict_is_fresh(state):
         return CONTINUE
     workload = await read_workload(state)
-    may_roll = state.unapplied is None  # else a pod that is replaced now could be of the version that has to wait
+    # Else a pod that is replaced now could be of the version that has to wait.
+    may_roll = state.unapplied is None and state.may_roll
     if may_roll and (outcome := await replace_useless(state, workload)).ends:
         return outcome
     if (outcome := _check_kind(state, workload)).ends:
@@ -43,11 +45,12 @@ async def check_and_make_heal(state: ReconcileState) -> Outcome:
         return outcome
     last_leader = state.status.leader
     views, verdict = await _ask_servers(state, workload)
+    observe(state, workload, verdict)
     if (outcome := await remove_departed(state, workload, verdict)).ends:
         return outcome
     if (outcome := await readmit(state, workload, verdict)).ends:
         return outcome
-    may_roll = may_roll and not state.cannot_leave
+    may_roll = may_roll and state.may_roll and not state.cannot_leave
     if may_roll and (outcome := await replace_next(state, workload, views, verdict, last_leader)).ends:
         return outcome
     if (outcome := _check_nacos(state, verdict)).ends:

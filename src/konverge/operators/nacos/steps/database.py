@@ -43,11 +43,20 @@ async def pg_ensure(state: ReconcileState) -> Outcome:
             await _initialise(state, target)
     except DatabaseError as error:
         pg.last_result, pg.last_message = "Failed", error.message
-        return database_failed(state, error)
+        return _keep_servers(state, database_failed(state, error))
     state.tools.databases_checked.remember(state.key, settings)
     state.condition(DATABASE_READY, True, "Writable", f"{target} takes writes")
     if pg.last_result == "Failed":
         pg.last_result, pg.last_message = "Success", ""
+    return CONTINUE
+
+
+def _keep_servers(state: ReconcileState, outcome: Outcome) -> Outcome:
+    """The schema of another version cannot be made: that version waits, and servers that run are looked after."""
+    upgrade = state.status.upgrade
+    if upgrade is None or upgrade.step != "Migrating":
+        return outcome
+    state.unapplied = outcome
     return CONTINUE
 
 

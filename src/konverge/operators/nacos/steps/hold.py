@@ -40,10 +40,13 @@ from konverge.operators.nacos.steps.present import (
 )
 from konverge.operators.nacos.steps.state import ReconcileState
 from konverge.operators.nacos.steps.stateful_set import is_hibernated, size_of, slept_with
+from konverge.operators.nacos.steps.upgrade.plan import active
 from konverge.operators.nacos.versions import NacosVersion, read_version, version_of_image
 
 HELD = "Held"
 CHANGE_HELD = "ChangeHeld"
+UPGRADE = "upgrade"
+"""What allows an upgrade that its preflight refuses: `upgrade=3.0.3`."""
 _DEFAULT = "default"
 """The storage class of claims that name none."""
 
@@ -68,7 +71,9 @@ async def hold_changes(state: ReconcileState) -> Outcome:
     present, wanted = await read_present(state, live), _wanted(state.desired)
     if live is not None and present is not None:
         state.status.applied = applied(present, standard_of(live), slept_with(state, live))
-    allowed = _allowed(state)
+    state.image_in_force = present.image if present is not None else ""
+    state.image_wanted = wanted.image if wanted is not None else ""
+    allowed = allowed_changes(state)
     if allowed and live is not None and present is not None:
         await _consume(state, allowed, _in_force(state.desired, live, present, wanted))
     changes = _changes(state, live, present, wanted) if wanted is not None else []
@@ -170,7 +175,8 @@ def _version_that_ran(state: ReconcileState) -> NacosVersion:
 # ------------------------------------------------------------------ what the user allows
 
 
-def _allowed(state: ReconcileState) -> set[str]:
+def allowed_changes(state: ReconcileState) -> set[str]:
+    """By the annotation: `type=cluster`, `version=2.4.3`."""
     text = state.ctx.obj.metadata.annotations.get(ALLOW, "")
     return {part.strip() for part in text.split(",") if part.strip()}
 
@@ -185,6 +191,7 @@ def _in_force(desired: Desired, live: StatefulSet, present: Present, wanted: Pre
         f"volume={present.volume}",
         f"storageClass={present.storage_class or _DEFAULT}",
         f"version={version}",
+        f"{UPGRADE}={version}",
         f"replicas={live.spec.replicas}",
         f"hibernate={'true' if is_hibernated(live) else 'false'}",
     }
@@ -215,7 +222,7 @@ async def _hold(
     state.condition(HELD, True, CHANGE_HELD, message)
     if live is None or present is None:
         return failed(PARAMETER, CHANGE_HELD, message)
-    state.desired = state.now = await _as_in_force(state, live, present, {change.key for change in pending})
+    state.desired = state.now = await as_in_force(state, live, present, {change.key for change in pending})
     state.held = held(CHANGE_HELD, message)
     return CONTINUE
 
@@ -229,7 +236,7 @@ def _message(state: ReconcileState, pending: list[Change]) -> str:
     return f"nothing of the change is applied until it is taken back or allowed once ({command}): {texts}"
 
 
-async def _as_in_force(state: ReconcileState, live: StatefulSet, present: Present, keys: set[str]) -> Desired:
+async def as_in_force(state: ReconcileState, live: StatefulSet, present: Present, keys: set[str]) -> Desired:
     """Type and version also where they are not what is held: nothing of the edit is applied, not even its tables."""
     desired = state.desired
     spec = msgspec.structs.replace(desired.spec, hibernate=is_hibernated(live))
@@ -254,7 +261,8 @@ def _wait_to_grow(state: ReconcileState, live: StatefulSet | None, allowed: set[
         _release(state)
         return
     workload = Workload(live, pods_of(state))
-    whole = workload.observed and not workload.outdated and len(workload.ready) >= size
+    upgrading = active(state.status.upgrade) is not None
+    whole = workload.observed and not workload.outdated and len(workload.ready) >= size and not upgrading
     if whole or f"replicas={desired.replicas}" in allowed:
         _release(state)
         return

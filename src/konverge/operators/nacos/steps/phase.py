@@ -32,8 +32,12 @@ from konverge.operators.nacos.steps.state import (
     PODS_READY,
     PROGRESSING,
     READY,
+    UPGRADING,
     ReconcileState,
 )
+from konverge.operators.nacos.steps.upgrade.gate import gate_upgrade
+from konverge.operators.nacos.steps.upgrade.plan import active
+from konverge.operators.nacos.steps.upgrade.progress import finish
 from konverge.runtime import find_condition
 
 EVENTS_KEPT = 10
@@ -59,6 +63,7 @@ async def pre_check(state: ReconcileState) -> Outcome:
     await choose_pod_security(state)
     if (outcome := await refuse_foreign(state)).ends or (outcome := await hold_changes(state)).ends:
         return outcome
+    await gate_upgrade(state)
     if state.ctx.obj.metadata.generation != state.status.observed_generation:
         _warn_of_plain_passwords(state)
     if accepted:
@@ -85,10 +90,15 @@ async def update_status(state: ReconcileState) -> Outcome:
     """
     if state.unapplied is not None:
         return state.unapplied
+    finish(state)
     if state.held is not None:
         return state.held
+    if state.halted is not None:
+        return state.halted
     if state.now.replicas != state.desired.replicas:
         return wait("Scaling", f"{state.now.replicas} servers on the way to {state.desired.replicas}")
+    if active(state.status.upgrade) is not None:
+        return wait(UPGRADING, "not all servers have answered with the new version")
     _record_success(state)
     return DONE
 

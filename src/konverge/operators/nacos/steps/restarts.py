@@ -19,6 +19,7 @@ from konverge.operators.nacos.server import LEADING_GROUP, Verdict, View
 from konverge.operators.nacos.steps.outcome import CONTINUE, Outcome, wait
 from konverge.operators.nacos.steps.pods import Workload, is_ready, is_terminating, ordinal, unready_for
 from konverge.operators.nacos.steps.state import ReconcileState
+from konverge.operators.nacos.steps.upgrade.progress import check_database, choose, healable, keeps_unready
 
 # ------------------------------------------------------------------ rollout
 
@@ -30,7 +31,7 @@ async def replace_useless(state: ReconcileState, workload: Workload) -> Outcome:
     is about to leave: it is not in the list of the new template.
     """
     useless = [pod for pod in workload.outdated if not is_ready(pod) and ordinal(pod) < state.now.listed]
-    if not useless or any(is_terminating(pod) for pod in workload.pods):
+    if not useless or any(is_terminating(pod) for pod in workload.pods) or keeps_unready(state, workload):
         return CONTINUE
     chosen = useless[-1:] if state.once_up else useless
     for pod in chosen:
@@ -45,11 +46,16 @@ async def replace_next(
 ) -> Outcome:
     """The next outdated pod, when all others can be trusted with the load."""
     strangers = {view.pod for view in views if view.forbidden} & workload.with_older_secrets
-    if not _may_replace(workload, verdict, state.now, len(strangers), last_resort=state.status.phase == "Failed"):
+    up = _all_up(workload, verdict, state.now, len(strangers))
+    if not up and not (state.status.phase == "Failed" and len(workload.ready) == state.now.replicas):
         return CONTINUE
-    chosen = _next_to_replace(workload, state.now, verdict.leader or _named_leader(verdict) or last_leader)
+    outdated = [pod for pod in workload.outdated if ordinal(pod) < state.now.listed]  # the others are about to leave
+    candidates = choose(state, workload, verdict, outdated, last_resort=not up)
+    chosen = _next_to_replace(candidates, verdict.leader or _named_leader(verdict) or last_leader)
     if chosen is None:
         return CONTINUE
+    if (outcome := await check_database(state)).ends:
+        return outcome
     remaining = len(workload.outdated) - 1
     name = chosen.metadata.name
     message = f"{name} is being replaced, {remaining} after it"
@@ -58,22 +64,19 @@ async def replace_next(
     return wait("RollingUpdate", message, progress=True)
 
 
-def _may_replace(workload: Workload, verdict: Verdict, desired: Desired, strangers: int, *, last_resort: bool) -> bool:
-    """Whether a pod may be deleted now.
+def _all_up(workload: Workload, verdict: Verdict, desired: Desired, strangers: int) -> bool:
+    """Every pod is ready and every server reports itself up; a server that refuses to answer because it was started
+    with an older identity (a stranger) counts as up. The lists of members need not agree: those of an older template
+    do not know of a cluster that has grown since.
 
-    Every pod must be ready and every server must report itself up; a server that refuses to answer because it was
-    started with an older identity (a stranger) counts as up. The lists of members need not agree: those of an older
-    template do not know of a cluster that has grown since. As a `last_resort` ready pods are enough: the new template
-    may be the remedy.
+    As a last resort, when the phase is Failed, ready pods are enough: the new template may be the remedy.
     """
-    if len(workload.ready) != desired.replicas:
-        return False
-    return last_resort or (verdict.verified + strangers >= desired.replicas and not verdict.split)
+    ready = len(workload.ready) == desired.replicas
+    return ready and verdict.verified + strangers >= desired.replicas and not verdict.split
 
 
-def _next_to_replace(workload: Workload, desired: Desired, leader: str) -> Pod | None:
+def _next_to_replace(outdated: Sequence[Pod], leader: str) -> Pod | None:
     """Followers from the last to the first, then the leader."""
-    outdated = [pod for pod in workload.outdated if ordinal(pod) < desired.listed]  # the others are about to leave
     followers = [pod for pod in outdated if pod.metadata.name != leader]
     return max(followers or outdated, key=ordinal, default=None)
 
@@ -91,13 +94,14 @@ async def heal_pods(state: ReconcileState, workload: Workload, verdict: Verdict 
     """Restart a server that runs and is useless: not ready for long, or ready and without a usable answer."""
     if not _may_heal(state, workload):
         return
-    for pod in reversed(workload.pods):
+    pods = healable(state, workload)
+    for pod in reversed(pods):
         if unready_for(pod) >= state.options.stuck_after and _old_enough(state, pod):
             await _heal(state, pod, f"not ready for {unready_for(pod):.0f} s")
             return
     if verdict is None:
         return
-    for pod in reversed(workload.pods):
+    for pod in reversed(pods):
         member = verdict.of_pod(pod.metadata.name)
         silent = is_ready(pod) and (member is None or not member.verified)
         # Where the others do not answer either, the fault may be on the operator's side of the network.

@@ -30,6 +30,8 @@ MEMBERS_VERIFIED = "MembersVerified"
 READY = "Ready"
 PROGRESSING = "Progressing"
 """The workload was changed, and not all checks have passed since."""
+UPGRADING = "Upgrading"
+"""The servers are on their way to another version; the reason is the step, or why it is halted."""
 HIBERNATED = "Hibernated"
 """No server runs, because the spec says so."""
 _MEMORY_LIMIT = 10_000
@@ -130,6 +132,14 @@ class ReconcileState:
         """The cluster keeps its size until its rollout is complete."""
         self.cannot_leave = ""
         """Why a server that has to leave could not be removed from the raft groups."""
+        self.image_in_force = ""
+        """The image of the servers that run, or ran; read by PreCheck."""
+        self.image_wanted = ""
+        """The image that the user asks for, also while that is held."""
+        self.halted: Outcome | None = None
+        """Why an upgrade does not go on."""
+        self.may_roll = True
+        """False while an upgrade is not to replace servers."""
 
     @property
     def key(self) -> Request:
