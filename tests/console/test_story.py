@@ -12,10 +12,12 @@ import pytest
 
 from konverge.cli.console_sources import StoreHistory, reconciles_of
 from konverge.client import Client
-from konverge.console.story.entries import Named, of_change, of_event, of_managers, writers
+from konverge.console.story.entries import Named, is_ready, of_change, of_event, of_managers, of_reconcile, writers
 from konverge.console.story.family import Family
 from konverge.console.story.following import follow
 from konverge.console.story.telling import STREAMS, Teller
+from konverge.objects.resource import Resource
+from konverge.runtime.story.model import Cause, FieldChange, ReconcileStory, Write
 from konverge.sim.cluster import Cluster
 from tests.console.office import API, SPACE, Office, decoded, in_front_of
 from tests.explain.samples import create, deployment, obj, ref
@@ -362,6 +364,89 @@ def test_the_fields_of_a_sentence_are_counted_and_can_be_said_in_another_languag
     assert hidden.parts["with"]["fields"] == [{"say": "{path} changed (hidden)", "with": {"path": "data.c"}}]
     long = changed({"a": "1", "b": "2", "c": "3", "k" * 90: "x"}, settings)
     assert long.parts["with"]["fields"] == [f"data.{'k' * 74}…"]
+
+
+APP = Resource("example.com", "v1", "App", "apps")
+SHOWN = {("v1", "ConfigMap")}
+
+
+def reconciled(**values: Any) -> Any:
+    return of_reconcile(ReconcileStory(controller="app", kind="App", namespace=SPACE, name="a", **values), APP, SHOWN)
+
+
+def written(kind: str, path: str = "data.a") -> Write:
+    return Write(method="PATCH", kind=kind, api_version="v1", changes=[FieldChange(path=path, new="1")])
+
+
+@pytest.mark.spec("C-37")
+@pytest.mark.parametrize(
+    ("values", "sentence"),
+    [
+        ({}, "app reconciled (no reason is known): done"),
+        ({"outcome": "requeue"}, "app reconciled (no reason is known): comes back"),
+        ({"outcome": "gone"}, "app reconciled (no reason is known): the object was gone"),
+        ({"outcome": "other"}, "app reconciled (no reason is known): done"),
+        ({"requeue_after": 30.0}, "app reconciled (no reason is known): comes back after 30 s"),
+        ({"reasons": [Cause(type="timer", text=text) for text in "abc"]}, "app reconciled (a; b): done"),
+        ({"writes": [written("Secret")]}, "app reconciled (no reason is known), 1 write: done"),
+        ({"writes": [written("Secret")] * 2}, "app reconciled (no reason is known), 2 writes: done"),
+        (
+            {"error": "no", "error_type": "ValueError", "outcome": "error", "requeue_after": 1.0},
+            "app reconciled (no reason is known): failed: ValueError: no",
+        ),
+    ],
+)
+def test_a_reconcile_says_why_it_ran_what_it_wrote_and_how_it_ended(values: dict[str, Any], sentence: str) -> None:
+    entry = reconciled(**values)
+    assert entry.sentence == sentence
+    assert entry.parts["say"] == "{what}: {end}"
+    assert (entry.type, entry.who, entry.object.resource) == ("reconcile", "app", "apps")
+
+
+def test_a_reconcile_lists_the_changes_of_what_the_reader_may_see() -> None:
+    entry = reconciled(writes=[written("Secret"), written("ConfigMap", "data.b")], seconds=0.5, number=7)
+    assert [change.path for change in entry.difference] == ["data.b"]
+    assert (entry.duration, entry.number, entry.result) == (0.5, 7, "done")
+    assert reconciled(error="no", outcome="error").result == "error"
+
+
+@pytest.mark.parametrize(
+    ("event", "who"),
+    [
+        ({"source": {"component": "kubelet"}, "reportingComponent": "other"}, "kubelet"),
+        ({"reportingComponent": "scheduler"}, "scheduler"),
+        ({"reportingController": "mine"}, "mine"),
+        ({}, ""),
+    ],
+)
+def test_an_event_is_by_who_reported_it(event: dict[str, Any], who: str) -> None:
+    entry = of_event(event | {"reason": "Pulled", "message": "done", "type": "Normal"})
+    assert (entry.who, entry.sentence, entry.level) == (who, "Pulled: done", "Normal")
+    assert of_event({"reason": "Pulled", "message": "x", "count": 4}).sentence == "Pulled: x (seen 4 times)"
+
+
+def test_a_large_change_says_how_much_is_left_out() -> None:
+    many = {f"k{number:03}": "1" for number in range(80)}
+    entry = of_change(Named("v1", "ConfigMap", "configmaps", SPACE, "c"), {"data": {}}, {"data": many}, 5, 0.0)
+    assert entry is not None
+    assert len(entry.difference) + entry.more == 80
+    assert entry.more > 0
+    assert entry.sentence.endswith(" and 78 more")
+
+
+def test_a_pod_that_is_being_deleted_is_not_ready() -> None:
+    pod: dict[str, Any] = {"metadata": {}, "status": {"conditions": [{"type": "Ready", "status": "True"}]}}
+    assert is_ready(pod)
+    assert not is_ready(pod | {"metadata": {"deletionTimestamp": BORN}})
+    assert not is_ready({"metadata": {}, "status": {"conditions": [{"type": "Ready", "status": "False"}]}})
+    assert not is_ready({"metadata": {}})
+
+
+def test_who_gained_a_field_within_the_same_second_wrote() -> None:
+    both = (("ann", BORN, ""), ("bob", BORN, ""))
+    old, new = managed(*both), managed(*both)
+    new["metadata"]["managedFields"][1]["fieldsV1"] = {"f:x": {}, "f:y": {}}
+    assert writers(old, new) == "bob"
 
 
 @pytest.mark.parametrize("strange", [{}, {"metadata": []}, {"metadata": {"managedFields": [7, {"fieldsV1": "x"}]}}])
