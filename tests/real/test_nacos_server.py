@@ -6,9 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from konverge.operators.nacos.content.api import ContentApi, Tokens
+from konverge.operators.nacos.backup import transfer
+from konverge.operators.nacos.backup.runs import read_result
+from konverge.operators.nacos.content.api import PUBLIC, ConfigKey, ContentApi, Namespace, Tokens
 from konverge.operators.nacos.server import LEADING_GROUP
-from tests.operators.nacos.content.contract import check_configs
+from tests.operators.nacos.content.contract import ODD, check_configs
 from tests.real.clients import programs
 from tests.real.nacos import RealCluster, real_cluster
 
@@ -35,6 +37,40 @@ async def test_a_standalone_server_is_healthy_and_holds_content(nacos: Path, tmp
             timeout=30.0,
         )
         await check_configs(api)  # the jars on Maven Central lack the console, which has namespaces and users
+
+
+class WithoutConsole(ContentApi):
+    """The jars on Maven Central lack what lists namespaces."""
+
+    async def namespaces(self) -> dict[str, Namespace]:
+        return {PUBLIC: Namespace()}
+
+
+@pytest.mark.spec("N-62")
+async def test_configurations_are_stored_and_restored(nacos: Path, tmp_path: Path) -> None:
+    with real_cluster(nacos, tmp_path / "servers", 1) as cluster:
+        await cluster.until(lambda verdict: verdict.healthy)
+        addresses = tuple(cluster.addresses.values())
+        api = WithoutConsole(
+            servers=cluster.servers, uid="", addresses=addresses, third=False, tokens=Tokens(), timeout=30.0
+        )
+        keys = [ConfigKey(PUBLIC, group, f"app-{number}") for group in ("a", "b") for number in range(60)]
+        for key in keys:
+            await api.publish(key, f"{key}: {ODD}", "yaml", "")
+        file, prefix = tmp_path / "a-1.jsonl.gz", str(tmp_path / "a-")
+        stored = read_result(await transfer.back_up(api, file, prefix))
+        assert stored is not None
+        for key in keys:
+            await api.delete_config(key)
+        assert await transfer.keys_in(api, PUBLIC) == []
+        await transfer.restore(api, file, stored.sha256, overwrite=False)
+        assert set(await transfer.keys_in(api, PUBLIC)) == set(keys)
+        for key in (keys[0], keys[-1]):
+            config = await api.config(key)
+            assert config is not None
+            assert (config.content, config.type) == (f"{key}: {ODD}", "yaml")
+        with pytest.raises(transfer.TransferError, match="overwrite: true"):
+            await transfer.restore(api, file, stored.sha256, overwrite=False)
 
 
 async def test_three_servers_lose_and_find_each_other(nacos: Path, tmp_path: Path) -> None:

@@ -7,6 +7,6 @@ children/              pure: the desired objects
 steps/                 the six steps of a reconcile, as in the document
 operator.py            the reconciler, and what triggers a reconcile
 content/               what servers hold, declared: namespaces, configurations, users, permissions
-backup/                backups of databases
+backup/                backups by Jobs, by hand or by the clock, and restores
 database/, server/     databases and Nacos servers, behind protocols
 """

@@ -46,6 +46,11 @@ class Configs:
         database = self._database()
         return database.kept if database is not None else Kept()
 
+    def stored(self) -> list[ConfigKey]:
+        """Of all configurations, the oldest first."""
+        database = self._database()
+        return list(database.configs) if database is not None else []
+
     def count(self, space: str) -> int:
         """The configurations in a namespace."""
         database = self._database()

@@ -31,6 +31,7 @@ class ContentRoutes:
         if self._third:
             space, history = "/nacos/v3/admin/core/namespace", "/nacos/v3/admin/cs/history"
             lists = {f"GET {space}/list": self._namespaces, f"GET {history}/list": self._versions}
+            lists["GET /nacos/v3/admin/cs/config/list"] = self.page
             details: dict[str, Callable[[Form], Answer]] = {f"GET {history}": self._version}
         else:
             space, history = "/nacos/v1/console/namespaces", "/nacos/v1/cs/history"
@@ -98,6 +99,21 @@ class ContentRoutes:
             return 200, None
         entry = {"dataId": key[2], "group": key[1], "tenant": _tenant(key), "content": content}
         return 200, entry | {"md5": digest(content), "type": self._configs.kept.types.get(key, "text")}
+
+    def page(self, form: Form) -> Answer:
+        """Configurations of a namespace, without a filter."""
+        space, size = key_of(form)[0], int(form["pageSize"])
+        keys = [key for key in self._configs.stored() if key[0] == space]
+        first = (int(form["pageNo"]) - 1) * size
+        items = [self._listed(key) for key in keys[first : first + size]]
+        pages = -(-len(keys) // size)
+        page = {"totalCount": len(keys), "pageNumber": int(form["pageNo"]), "pagesAvailable": pages}
+        return 200, self._result({**page, "pageItems": items})
+
+    def _listed(self, key: ConfigKey) -> dict[str, Any]:
+        if self._third:
+            return {"dataId": key[2], "groupName": key[1]}
+        return {"dataId": key[2], "group": key[1], "content": self._configs.read(key)}
 
     def _history(self, form: Form) -> Answer:
         return self._version(form) if "nid" in form else self._versions(form)

@@ -232,6 +232,8 @@ class NacosHandler:
     def _config_v1(self, request: Request, query: dict[str, str]) -> Response:
         if not self._may(request, query):
             return self._forbidden(request)
+        if query.get("search") == "accurate":
+            return self._answer_content(self._content.page, request, query)
         if query.get("show") == "all":
             return self._answer_content(self._content.detail, request, query)
         content = self.configs.read(key_of(query))

@@ -14,11 +14,12 @@ from dataclasses import dataclass, field, replace
 import msgspec
 
 from konverge.objects.kinds.core_v1 import Container, Pod
-from konverge.sim.databases import Content, SimulatedDatabase, SimulatedDatabases
+from konverge.sim.databases import Content, Kept, SimulatedDatabase, SimulatedDatabases
 from konverge.sim.kubelet.agent import Kubelet
 from konverge.sim.kubelet.behaviour import RUNS, SUCCEEDS, Behaviour
 from konverge.sim.kubelet.containers import Mode
 from konverge.sim.kubelet.machine import PodMachine
+from konverge.sim.nacos.configs import Configs
 from konverge.sim.nacos.disk import Disks, Place, Read
 from konverge.sim.nacos.settings import environment
 
@@ -63,6 +64,8 @@ class SimulatedJobs:
     databases: SimulatedDatabases | None
     disks: Disks
     read: Read
+    serving: Callable[[str], Configs | None]
+    """What the servers behind the name of a Service hold; None: none answers."""
     duration: float = 5.0
     """Seconds that a Job works."""
     stop: float = 0.0
@@ -128,18 +131,21 @@ class SimulatedJobs:
         return message
 
     def _back_up(self, work: _Work) -> str:
-        content = copy.deepcopy(self._database(work.env).content)
+        content = self._held(work) if "NACOS_ADDRESS" in work.env else copy.deepcopy(self._database(work.env).content)
         stored = StoredFile(content, repr(content).encode())
         work.volume[work.env["FILE"]] = stored
         return msgspec.json.encode({"size": len(stored.data), "sha256": stored.sha256}).decode()
 
     def _restore(self, work: _Work) -> str:
-        env, database = work.env, self._database(work.env)
+        env = work.env
         stored = work.volume.get(env["FILE"])
         if stored is None:
             raise JobFailure(f"there is no file {env['FILE']} in the volume")
         if stored.sha256 != env["SHA256"]:
             raise JobFailure(f"{env['FILE']} is not what was stored: its sha256 is {stored.sha256}")
+        if "NACOS_ADDRESS" in env:
+            return self._publish(work, stored.content)
+        database = self._database(env)
         holds = database.content.configs or database.content.kept.namespaces
         if holds and env["OVERWRITE"] != "true":
             raise JobFailure("the database holds namespaces or configurations; overwrite: true replaces them")
@@ -148,6 +154,28 @@ class SimulatedJobs:
             database.content = Content()
             raise JobFailure("ERROR 2013: Lost connection to server during query", self.broken_off)
         database.content = copy.deepcopy(stored.content)
+        return ""
+
+    def _servers(self, work: _Work) -> Configs:
+        configs = self.serving(work.env["NACOS_ADDRESS"])
+        if configs is None:
+            raise JobFailure(f"{work.env['NACOS_ADDRESS']}: connection refused")
+        return configs
+
+    def _held(self, work: _Work) -> Content:
+        """What the API of the servers shows: no users, no permissions, no history."""
+        configs = self._servers(work)
+        contents = {key: configs.read(key) or "" for key in configs.stored()}
+        kept = Kept(namespaces=dict(configs.kept.namespaces), types=dict(configs.kept.types))
+        return Content(configs=contents, kept=kept)
+
+    def _publish(self, work: _Work, content: Content) -> str:
+        configs = self._servers(work)
+        if (configs.stored() or configs.kept.namespaces) and work.env["OVERWRITE"] != "true":
+            raise JobFailure("the Nacos holds namespaces or configurations; overwrite: true writes over them")
+        configs.change(lambda data: data.kept.namespaces.update(content.kept.namespaces))
+        for key, text in content.configs.items():
+            configs.write(key, text, content.kept.types.get(key, ""))
         return ""
 
     def _delete(self, work: _Work) -> str:

@@ -73,7 +73,7 @@ class SimulatedNacos:
         self.ensemble = Ensemble(clock.seeded(seed), timings)
         self.answer_faults = AnswerFaults(clock.seeded(seed + 1), fault_rate)
         self.disks = Disks(self._read)
-        self.jobs = SimulatedJobs(cluster.kubelet, databases, self.disks, self._read)
+        self.jobs = SimulatedJobs(cluster.kubelet, databases, self.disks, self._read, self._serving)
         self._unnamed = Content()
         """Of every external database, where none is simulated."""
         self.users = Users(self._external, every=self.ensemble.timings.user_cache)
@@ -218,6 +218,16 @@ class SimulatedNacos:
             return await self.exchange(address, port, request)
         except ConnectFailed as error:
             return Response(503, body=str(error).encode())
+
+    def _serving(self, host: str) -> Configs | None:
+        """Behind the Service of a Nacos that programs use."""
+        name, namespace = host.split(".")[:2]
+        for run in self._runs.values():
+            settings = run.member.settings
+            app = settings.pod.rpartition("-")[0]
+            if settings.namespace == namespace and name in (app, f"{app}-client") and run.member.open:
+                return run.handler.configs
+        return None
 
     def _external(self, settings: Settings) -> Content | None:
         host, port, name = settings.database

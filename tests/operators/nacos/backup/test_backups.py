@@ -22,6 +22,7 @@ from tests.operators.nacos.backup.world import (
     message,
     prepared,
 )
+from tests.operators.nacos.content.world import APP, ContentWorld
 from tests.operators.nacos.test_killed import Mortal
 from tests.operators.nacos.world import SPACE
 
@@ -71,7 +72,7 @@ async def test_an_embedded_database_has_no_dump() -> None:
         backup = await backups.until("Failed")
         assert condition(backup) == ("False", "EmbeddedDatabase")
         assert condition(backup, "Failed") == ("True", "EmbeddedDatabase")
-        assert "needs PostgreSQL or MySQL" in message(backup)
+        assert "choose method: Configuration" in message(backup)
         assert backup.status.completion_time
         assert await backups.jobs() == []
 
@@ -142,6 +143,71 @@ async def test_a_pod_that_does_not_start_is_reported() -> None:
         assert "registry.invalid/postgres:17" in message(backup)
         failed = await backups.until("Failed")
         assert "deadline" in message(failed)
+
+
+class TestConfiguration:
+    pytestmark = pytest.mark.spec("N-62")
+
+    @pytest.mark.parametrize("spec", [EMBEDDED, MY], ids=["embedded", "mysql"])
+    async def test_there_and_back(self, spec: dict[str, Any]) -> None:
+        async with a_backed_up_nacos(spec) as backups:
+            servers = ContentWorld(backups.world, backups.simulated)
+            await servers.servers.publish(APP, "a: 1", "yaml", "")
+            await servers.servers.create_namespace("dev", "dev", "")
+            await backups.back_up(method="Configuration", deletionPolicy="Delete")
+            backup = await backups.until("Completed")
+            assert backup.status.path.endswith("-1.jsonl.gz")
+            assert backup.status.image.startswith("konverge:")
+            assert set(backups.files()) == {backup.status.path}
+            uids = await backups.world.uids()
+            await servers.servers.publish(APP, "a: 2", "yaml", "")
+            restore = {"nacosRef": {"name": "nacos"}, "backupRef": {"name": "first"}}
+            await backups.create("NacosRestore", "refused", restore)
+            refused = await backups.until("Failed", "refused", "NacosRestore")
+            assert "overwrite: true" in message(refused)
+            assert await servers.content() == "a: 2"
+            await backups.create("NacosRestore", "back", {**restore, "overwrite": True})
+            restored = await backups.until("Completed", "back", "NacosRestore")
+            assert restored.status.method == "Configuration"
+            assert await servers.content() == "a: 1"
+            assert await backups.world.uids() == uids, "no server was stopped"
+            await backups.delete()
+            await backups.until_gone()
+            assert backups.files() == {}
+
+    async def test_servers_that_sleep_are_waited_for(self) -> None:
+        async with a_backed_up_nacos() as backups:
+            await backups.world.change("nacos", hibernate=True)
+            await backups.world.until("nacos", "Hibernated")
+            await backups.back_up(method="Configuration")
+            waiting = await backups.until_reason("NacosHibernated")
+            assert waiting.status.phase == "Pending"
+            await backups.world.change("nacos", hibernate=False)
+            await backups.until("Completed")
+
+    async def test_the_job(self) -> None:
+        async with a_backed_up_nacos({**EMBEDDED, "adminCredentialsSecretRef": {"name": "admin"}}) as backups:
+            backups.simulated.jobs.duration = 60.0
+            await backups.back_up(method="Configuration", image="registry/konverge:1")
+            await backups.until_reason("Running")
+            (job,) = [job for job in await backups.jobs() if "-backup-" in job.metadata.name]
+            container = job.spec.template.spec.containers[0]
+            assert container.image == "registry/konverge:1"
+            assert container.command == ["python", "-m", "konverge.operators.nacos.backup.transfer", "backup"]
+            plain = {variable.name: variable.value for variable in container.env if variable.value_from is None}
+            assert (plain["NACOS_ADDRESS"], plain["NACOS_MAJOR"]) == (f"nacos.{SPACE}.svc", "2")
+            secrets = {
+                variable.name: variable.value_from.secret_key_ref
+                for variable in container.env
+                if variable.value_from is not None
+            }
+            assert {name: ref.name for name, ref in secrets.items() if ref is not None} == {
+                "IDENTITY_KEY": "nacos-auth",
+                "IDENTITY_VALUE": "nacos-auth",
+                "ADMIN_USERNAME": "admin",
+                "ADMIN_PASSWORD": "admin",
+            }
+            assert all(ref is not None and ref.optional for ref in secrets.values())
 
 
 class TestLostJobs:

@@ -128,8 +128,9 @@ def test_names() -> None:
     assert data_prefix(owner(), "nacos", volume) == "nacos/first-01234567-"
     assert data_prefix(owner(), "nacos", VolumeStorage(claim_name=CLAIM, path="a/b")) == "a/b/nacos/first-01234567-"
     assert len(data_prefix(owner("a" * 253), "nacos", volume)) < 150
-    assert data_path("p-", 3, "postgresql") == "p-3.dump"
-    assert data_path("p-", 3, "mysql") == "p-3.sql.gz"
+    assert data_path("p-", 3, "Database", "postgresql") == "p-3.dump"
+    assert data_path("p-", 3, "Database", "mysql") == "p-3.sql.gz"
+    assert data_path("p-", 3, "Configuration", "mysql") == "p-3.jsonl.gz"
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ from konverge.operators.nacos.backup.jobs import (
     backup_job,
     data_path,
     data_prefix,
-    database_image,
+    default_image,
     job_name,
 )
 from konverge.operators.nacos.backup.jobs import delete_job as data_deletion
@@ -35,6 +35,7 @@ from konverge.operators.nacos.backup.runs import (
     read_job,
     read_result,
     require_claim,
+    require_servers,
     runs_pods,
 )
 from konverge.operators.nacos.database.scripts import family_of
@@ -105,11 +106,11 @@ async def _begin(ctx: Context[NacosBackup]) -> None:
     status.nacos_uid, status.engine = nacos.metadata.uid, desired.engine
     status.nacos_version = nacos.status.version or (str(desired.version) if desired.version.known else "")
     status.schema = family_of(status.nacos_version) if status.nacos_version else ""
-    status.image = spec.image or database_image(desired)
+    status.image = spec.image or default_image(spec.method, desired)
     _number(ctx, 1)
     conditions.pending(ctx, "Started", f"Job {status.job_name} is created", fault=False)
     await ctx.save_status()
-    ctx.event("Started", f"Job {status.job_name} dumps the database of Nacos {nacos.metadata.name}")
+    ctx.event("Started", f"Job {status.job_name} stores the data of Nacos {nacos.metadata.name}")
 
 
 async def _source(ctx: Context[NacosBackup]) -> tuple[AnyNacos, Desired]:
@@ -120,10 +121,10 @@ async def _source(ctx: Context[NacosBackup]) -> tuple[AnyNacos, Desired]:
         raise Hopeless(
             "NacosReplaced", f"Nacos {nacos.metadata.name} was deleted and created again; make another backup"
         )
-    if desired.engine == "embedded":
-        message = (
-            f"Nacos {nacos.metadata.name} keeps its data in its servers; method Database needs PostgreSQL or MySQL"
-        )
+    if ctx.obj.spec.method == "Configuration":
+        require_servers(nacos)
+    elif desired.engine == "embedded":
+        message = f"Nacos {nacos.metadata.name} keeps its data in its servers; choose method: Configuration"
         raise Hopeless("EmbeddedDatabase", message)
     if restore := nacos.metadata.annotations.get(names.RESTORE):
         raise WorkError("Restoring", f"the restore {restore} of Nacos {nacos.metadata.name} is at work")
@@ -144,7 +145,7 @@ def _number(ctx: Context[NacosBackup], number: int) -> None:
     status = ctx.obj.status
     status.attempt, status.job_uid = number, ""
     status.job_name = job_name(ctx.obj, "backup", number)
-    status.path = data_path(_prefix(ctx), number, status.engine)
+    status.path = data_path(_prefix(ctx), number, ctx.obj.spec.method, status.engine)
     status.location = f"pvc://{_volume(ctx).claim_name}/{status.path}"
 
 

@@ -7,6 +7,7 @@ user, to whose group the volume is given, on a root file system that cannot be w
 from __future__ import annotations
 
 from dataclasses import dataclass
+from importlib import metadata
 from typing import Literal
 
 from konverge.objects import Object, ObjectMeta
@@ -28,10 +29,16 @@ from konverge.objects.kinds.core_v1 import (
     Volume,
     VolumeMount,
 )
+from konverge.operators.nacos import names
 from konverge.operators.nacos.backup import scripts
-from konverge.operators.nacos.backup.kinds import BackupSettings, NacosRestore, VolumeStorage
+from konverge.operators.nacos.backup.kinds import BackupSettings, Method, NacosRestore, VolumeStorage
 from konverge.operators.nacos.children.config import CA_KEY
-from konverge.operators.nacos.children.environment import JOB_VARIABLES, mysql_variables
+from konverge.operators.nacos.children.environment import (
+    IDENTITY_KEY,
+    IDENTITY_VALUE,
+    JOB_VARIABLES,
+    mysql_variables,
+)
 from konverge.operators.nacos.desired import Desired
 
 Action = Literal["backup", "restore", "delete"]
@@ -55,7 +62,7 @@ class Work:
     action: Action
     number: int
     image: str
-    script: str
+    command: tuple[str, ...]
     volume: VolumeStorage
     path: str
     """Of the data, in the volume."""
@@ -79,26 +86,26 @@ def data_prefix(owner: Object, nacos: str, volume: VolumeStorage) -> str:
     return "/".join(filter(None, (volume.path, nacos, f"{name}-{owner.metadata.uid[:_UID]}-")))
 
 
-def data_path(prefix: str, number: int, engine: str) -> str:
-    return f"{prefix}{number}.{'dump' if engine == 'postgresql' else 'sql.gz'}"
+def data_path(prefix: str, number: int, method: Method, engine: str) -> str:
+    database = "dump" if engine == "postgresql" else "sql.gz"
+    return f"{prefix}{number}.{database if method == 'Database' else 'jsonl.gz'}"
 
 
 def backup_job(owner: Object, number: int, desired: Desired, settings: BackupSettings, prefix: str) -> Job:
-    """Dumps the database of a Nacos."""
-    postgres = desired.engine == "postgresql"
+    """Stores the data of a Nacos."""
     volume = settings.storage.volume
     assert volume is not None  # by the schema
     work = Work(
         owner=owner,
         action="backup",
         number=number,
-        image=settings.image or database_image(desired),
-        script=scripts.POSTGRES_BACKUP if postgres else scripts.MYSQL_BACKUP,
+        image=settings.image or default_image(settings.method, desired),
+        command=_command(settings.method, "backup", desired.engine),
         volume=volume,
-        path=data_path(prefix, number, desired.engine),
+        path=data_path(prefix, number, settings.method, desired.engine),
         prefix=prefix,
-        env=database_variables(desired),
-        ca=postgres_ca(desired),
+        env=variables(settings.method, desired),
+        ca=postgres_ca(desired) if settings.method == "Database" else None,
         timeout=settings.timeout_seconds,
     )
     return _job(work, desired)
@@ -106,19 +113,19 @@ def backup_job(owner: Object, number: int, desired: Desired, settings: BackupSet
 
 def restore_job(owner: NacosRestore, number: int, desired: Desired) -> Job:
     """Replaces the database of a Nacos. It is not retried: what it has touched is for people to see."""
-    postgres, status = desired.engine == "postgresql", owner.status
+    status = owner.status
     given = {"SHA256": status.sha256, "OVERWRITE": str(owner.spec.overwrite).lower()}
     work = Work(
         owner=owner,
         action="restore",
         number=number,
-        image=owner.spec.image or database_image(desired),
-        script=scripts.POSTGRES_RESTORE if postgres else scripts.MYSQL_RESTORE,
+        image=owner.spec.image or default_image(status.method, desired),
+        command=_command(status.method, "restore", desired.engine),
         volume=VolumeStorage(claim_name=status.claim_name),
         path=status.path,
         prefix=status.path,
-        env=(*(EnvVar(name=name, value=value) for name, value in given.items()), *database_variables(desired)),
-        ca=postgres_ca(desired),
+        env=(*(EnvVar(name=name, value=value) for name, value in given.items()), *variables(status.method, desired)),
+        ca=postgres_ca(desired) if status.method == "Database" else None,
         timeout=owner.spec.timeout_seconds,
         retries=0,
     )
@@ -134,13 +141,49 @@ def delete_job(owner: Object, settings: BackupSettings, image: str, prefix: str)
         action="delete",
         number=1,
         image=image,
-        script=scripts.DELETE,
+        command=_command(settings.method, "delete", ""),
         volume=volume,
         path=prefix,
         prefix=prefix,
         timeout=settings.timeout_seconds,
     )
     return _job(work, None)
+
+
+def _command(method: Method, action: Action, engine: str) -> tuple[str, ...]:
+    if method == "Configuration":
+        return "python", "-m", "konverge.operators.nacos.backup.transfer", action
+    postgres = engine == "postgresql"
+    by_action: dict[Action, str] = {
+        "backup": scripts.POSTGRES_BACKUP if postgres else scripts.MYSQL_BACKUP,
+        "restore": scripts.POSTGRES_RESTORE if postgres else scripts.MYSQL_RESTORE,
+        "delete": scripts.DELETE,
+    }
+    return "/bin/sh", "-c", by_action[action]
+
+
+def default_image(method: Method, desired: Desired) -> str:
+    return database_image(desired) if method == "Database" else f"konverge:{metadata.version('konverge')}"
+
+
+def variables(method: Method, desired: Desired) -> tuple[EnvVar, ...]:
+    return database_variables(desired) if method == "Database" else server_variables(desired)
+
+
+def server_variables(desired: Desired) -> tuple[EnvVar, ...]:
+    """The address of the servers, and what opens their API."""
+    spec = desired.spec
+    host = f"{names.front(desired.name, desired.cluster)}.{desired.namespace}.svc"
+    made = [EnvVar(name="NACOS_ADDRESS", value=host), EnvVar(name="NACOS_MAJOR", value=str(desired.version.major))]
+    if (identity := spec.identity_secret_ref) is not None and identity.name:
+        keys = identity.name, identity.key_key, identity.value_key
+    else:
+        keys = names.auth_secret(desired.name), IDENTITY_KEY, IDENTITY_VALUE
+    made += [_optional("IDENTITY_KEY", keys[0], keys[1]), _optional("IDENTITY_VALUE", keys[0], keys[2])]
+    if (admin := spec.admin_credentials_secret_ref) is not None and admin.name:
+        made.append(_optional("ADMIN_USERNAME", admin.name, admin.username_key))
+        made.append(_optional("ADMIN_PASSWORD", admin.name, admin.password_key))
+    return tuple(made)
 
 
 def database_image(desired: Desired) -> str:
@@ -216,7 +259,7 @@ def _container(work: Work, mounts: list[VolumeMount]) -> Container:
     return Container(
         name=f"nacos-{work.action}",
         image=work.image,
-        command=["/bin/sh", "-c", work.script],
+        command=list(work.command),
         env=[*(EnvVar(name=name, value=value) for name, value in paths.items()), *work.env],
         volume_mounts=mounts,
         termination_message_policy="FallbackToLogsOnError",
@@ -239,6 +282,12 @@ def _volumes(work: Work) -> tuple[list[Volume], list[VolumeMount]]:
         volumes.append(Volume(name="postgres-ca", secret=work.ca))
         mounts.append(VolumeMount(name="postgres-ca", mount_path=_CA, read_only=True))
     return volumes, mounts
+
+
+def _optional(name: str, secret: str, key: str) -> EnvVar:
+    """Where there is no such key, the program has no such variable."""
+    source = SecretKeySelector(name=secret, key=key, optional=True)
+    return EnvVar(name=name, value_from=EnvVarSource(secret_key_ref=source))
 
 
 def _secret(name: str, secret: str, key: str) -> EnvVar:

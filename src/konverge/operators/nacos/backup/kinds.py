@@ -29,7 +29,7 @@ Folder = Annotated[str, Pattern(r"^([A-Za-z0-9][A-Za-z0-9._-]*(/[A-Za-z0-9][A-Za
 """A path below the root of a volume, without a way up."""
 ClaimName = Annotated[str, Pattern(r"^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$"), MaxLength(253)]
 Phase = Literal["", "Pending", "Running", "Completed", "Failed"]
-Method = Literal["Database"]
+Method = Literal["Database", "Configuration"]
 COMPLETED: Literal["Completed"] = "Completed"
 FAILED: Literal["Failed"] = "Failed"
 LONGEST_SCHEDULE = 200
@@ -65,12 +65,14 @@ class BackupSettings(Model):
     nacos_ref: LocalNacosRef
     """The Nacos that is backed up."""
     method: Method = "Database"
-    """Database: a dump of its database in PostgreSQL or MySQL, by a program of that database."""
+    """Database: a dump of its database in PostgreSQL or MySQL, by a program of that database. Configuration: namespaces
+    and configurations by the API of the servers, whatever their database."""
     storage: Storage
     """Where the backup is stored."""
     image: Annotated[str, Pattern(r"^\S*$"), MaxLength(512)] = ""
     """The image of the Job, with the client programs of the database, not older than the server. Empty: postgres:17, or
-    mysqlInitImage of the Nacos, or mysql:8.4."""
+    mysqlInitImage of the Nacos, or mysql:8.4. For the method Configuration the image of Konverge; empty: konverge, in
+    the version of the operator."""
     timeout_seconds: Annotated[int, Minimum(60), Maximum(604800)] = 3600
     """Seconds that one attempt may take."""
 
@@ -268,6 +270,8 @@ class NacosRestoreStatus(JobStatus):
     """The uid of the Nacos."""
     backup_uid: str = ""
     """The uid of the backup."""
+    method: Method = "Database"
+    """The method of the backup."""
     engine: str = ""
     """The kind of the database."""
     claim_name: str = ""

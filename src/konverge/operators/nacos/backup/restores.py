@@ -19,7 +19,7 @@ from konverge.objects.kinds.core_v1 import Pod
 from konverge.operators.nacos import names
 from konverge.operators.nacos.backup import conditions
 from konverge.operators.nacos.backup.backups import ATTEMPTS, LOOK
-from konverge.operators.nacos.backup.jobs import database_image, job_name, restore_job
+from konverge.operators.nacos.backup.jobs import default_image, job_name, restore_job
 from konverge.operators.nacos.backup.kinds import COMPLETED, FAILED, NacosBackup, NacosRestore
 from konverge.operators.nacos.backup.runs import (
     Hopeless,
@@ -32,6 +32,7 @@ from konverge.operators.nacos.backup.runs import (
     progress_of,
     read_job,
     require_claim,
+    require_servers,
     runs_pods,
 )
 from konverge.operators.nacos.database.scripts import family_of
@@ -95,7 +96,8 @@ async def _advance(ctx: Context[NacosRestore]) -> float | None:
         return await _started(ctx, nacos)
     live = await read_job(ctx, status.job_name) if status.job_name else None
     if live is None:
-        await _stop(ctx, nacos)
+        if status.method == "Database":
+            await _stop(ctx, nacos)
         live = await _start_job(ctx, desired)
     status.job_uid = live.metadata.uid
     return await _result(ctx, live, progress_of(ctx, live))
@@ -107,18 +109,23 @@ async def _advance(ctx: Context[NacosRestore]) -> float | None:
 async def _begin(ctx: Context[NacosRestore], nacos: AnyNacos, desired: Desired) -> None:
     """Nothing is touched before everything is known to fit."""
     backup = await _backup(ctx)
-    _require_fitting(backup, nacos, desired)
+    if backup.spec.method == "Database":
+        _require_fitting(backup, nacos, desired)
+    else:
+        require_servers(nacos)
     volume = backup.spec.storage.volume
     if volume is None:
         raise Hopeless("NoStorage", f"NacosBackup {backup.metadata.name} has no storage")
     await require_claim(ctx, volume.claim_name)
     _require_alone(ctx)
     status = ctx.obj.status
-    status.phase, status.step, status.start_time = "Running", "Stopping", times.now()
+    status.phase, status.start_time = "Running", times.now()
+    status.step = "Stopping" if backup.spec.method == "Database" else "Restoring"
     status.nacos_uid, status.backup_uid = nacos.metadata.uid, backup.metadata.uid
     status.claim_name, status.path, status.sha256 = volume.claim_name, backup.status.path, backup.status.sha256
-    status.engine, status.image = desired.engine, ctx.obj.spec.image or database_image(desired)
-    conditions.pending(ctx, "Stopping", "the servers end", fault=False)
+    status.method, status.engine = backup.spec.method, desired.engine
+    status.image = ctx.obj.spec.image or default_image(status.method, desired)
+    conditions.pending(ctx, "Started", "everything fits", fault=False)
     await ctx.save_status()
     ctx.event("Started", f"Nacos {nacos.metadata.name} is restored from NacosBackup {backup.metadata.name}")
 

@@ -72,6 +72,15 @@ async def find_nacos(ctx: Context[Any], name: str) -> tuple[AnyNacos, Desired]:
         raise WorkError("NacosInvalid", f"Nacos {name}: {error}") from None
 
 
+def require_servers(nacos: AnyNacos) -> None:
+    """Raises WorkError while no server is ready to be asked."""
+    name, status = nacos.metadata.name, nacos.status
+    if status.phase == "Hibernated":
+        raise WorkError("NacosHibernated", f"Nacos {name} hibernates; spec.hibernate: false wakes it", fault=False)
+    if not status.ready_replicas:
+        raise WorkError("NacosNotReady", f"no server of Nacos {name} is ready")
+
+
 async def has_claim(ctx: Context[Any], name: str) -> bool:
     """Read from the API server: the cache has the claims of servers only. One that is being deleted is gone."""
     try:

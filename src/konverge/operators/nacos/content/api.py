@@ -30,6 +30,7 @@ _PATHS: dict[str, dict[Api, str]] = {
     "namespace": {"v1": "/nacos/v1/console/namespaces", "v3": "/nacos/v3/admin/core/namespace"},
     "namespaces": {"v1": "/nacos/v1/console/namespaces", "v3": "/nacos/v3/admin/core/namespace/list"},
     "config": {"v1": "/nacos/v1/cs/configs", "v3": "/nacos/v3/admin/cs/config"},
+    "configs": {"v1": "/nacos/v1/cs/configs", "v3": "/nacos/v3/admin/cs/config/list"},
     "versions": {"v1": "/nacos/v1/cs/history", "v3": "/nacos/v3/admin/cs/history/list"},
     "user": {"v1": "/nacos/v1/auth/users", "v3": "/nacos/v3/auth/user"},
     "users": {"v1": "/nacos/v1/auth/users", "v3": "/nacos/v3/auth/user/list"},
@@ -88,6 +89,17 @@ class StoredConfig(msgspec.Struct, rename="camel"):
 class _Version(msgspec.Struct):
     id: str | int = ""
     md5: str | None = None
+
+
+class _Listed(msgspec.Struct, rename="camel"):
+    data_id: str
+    group: str | None = None
+    group_name: str | None = None
+
+
+class _ConfigPage(msgspec.Struct, rename="camel"):
+    page_items: list[_Listed] | None = None
+    pages_available: int = 0
 
 
 class _Page(msgspec.Struct, rename="camel"):
@@ -192,6 +204,19 @@ class ContentApi:
             return None
         stored = _decoded(_data(body) if api == "v3" else body, StoredConfig | None, "a configuration")
         return stored if stored is not None and stored.content is not None else None
+
+    async def config_keys(self, namespace: str, number: int, size: int) -> tuple[list[ConfigKey], int]:
+        """One page of the configurations of a namespace, and how many pages there are; the first has the number 1."""
+        page = {"search": "accurate", "dataId": "", "pageNo": str(number), "pageSize": str(size)}
+        parameters: dict[Api, Parameters] = {
+            "v1": {**page, "group": "", "tenant": "" if namespace == PUBLIC else namespace},
+            "v3": {**page, "groupName": "", "namespaceId": namespace},
+        }
+        api, body = await self._send("GET", "configs", parameters)
+        listed = _decoded(_data(body) if api == "v3" else body, _ConfigPage, "a page of configurations")
+        items = listed.page_items or []
+        keys = [ConfigKey(namespace, item.group or item.group_name or "", item.data_id) for item in items]
+        return keys, listed.pages_available
 
     async def publish(self, key: ConfigKey, content: str, type: str, description: str) -> None:
         form = {"content": content, "type": type, "desc": description}
