@@ -11,7 +11,7 @@ from konverge.client import Invalid, MergePatch, NotFound
 from konverge.objects.kinds.batch_v1 import Job
 from konverge.objects.kinds.core_v1 import PersistentVolumeClaim, Pod
 from konverge.operators.nacos import names
-from konverge.operators.nacos.resource import Nacos
+from konverge.operators.nacos.resource import PAUSE, Nacos
 from tests.operators.nacos.backup.test_backups import by_mortals
 from tests.operators.nacos.backup.world import (
     CLAIM,
@@ -242,6 +242,18 @@ class TestRefusals:
             await world.back_up()
             await world.until_reason("BackupNotComplete", "back", KIND)
             assert not await world.marked()
+            await world.restore_until("Completed")
+
+    async def test_a_nacos_that_is_paused(self) -> None:
+        async with a_backed_up_nacos() as backups:
+            world = await stored(backups)
+            for value in ("True", None):
+                patch = MergePatch({"metadata": {"annotations": {PAUSE: value}}})
+                await world.client.patch(Nacos, "nacos", patch, SPACE)
+                if value:
+                    await world.restore()
+                    assert PAUSE in message(await world.until_reason("NacosPaused", "back", KIND))
+                    assert not await world.marked()
             await world.restore_until("Completed")
 
     async def test_a_claim_that_is_gone(self) -> None:

@@ -37,7 +37,7 @@ from konverge.operators.nacos.backup.runs import (
 )
 from konverge.operators.nacos.database.scripts import family_of
 from konverge.operators.nacos.desired import Desired
-from konverge.operators.nacos.resource import AnyNacos
+from konverge.operators.nacos.resource import PAUSE, AnyNacos
 from konverge.operators.nacos.steps.pods import BY_APP
 from konverge.operators.nacos.steps.state import HIBERNATED
 from konverge.operators.nacos.versions import read_version
@@ -118,6 +118,9 @@ async def _begin(ctx: Context[NacosRestore], nacos: AnyNacos, desired: Desired) 
         raise Hopeless("NoStorage", f"NacosBackup {backup.metadata.name} has no storage")
     await require_claim(ctx, volume.claim_name)
     _require_alone(ctx)
+    if nacos.metadata.annotations.get(PAUSE, "").lower() == "true":
+        message = f"Nacos {nacos.metadata.name} is paused, so its servers would not stop; remove the annotation {PAUSE}"
+        raise WorkError("NacosPaused", message)
     status = ctx.obj.status
     status.phase, status.start_time = "Running", times.now()
     status.step = "Stopping" if backup.spec.method == "Database" else "Restoring"
