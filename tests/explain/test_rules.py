@@ -249,6 +249,9 @@ def test_updates_of_stateful_and_daemon_sets() -> None:
         (conditions(Hibernated=("False", ""), Ready=("False", "up")), Health.WAITING, "is not ready: up"),
         ({"phase": "Running"}, Health.READY, "is running"),
         ({"phase": "Hibernated", "readyReplicas": 0}, Health.READY, "is in the phase Hibernated"),
+        (conditions(Healthy=("True", "")), Health.READY, "is healthy"),
+        ({"state": "Failed"}, Health.FAILED, "is in the phase Failed"),
+        ({"health": {"status": "Degraded"}}, Health.FAILED, "is in the phase Degraded"),
         ({"phase": "Deployed"}, Health.READY, "is deployed"),
         ({"phase": "Failed", "message": "no"}, Health.FAILED, "is in the phase Failed: no"),
         ({"phase": "Provisioning"}, Health.PROGRESSING, "is in the phase Provisioning"),
@@ -260,6 +263,22 @@ def test_custom_resources_by_the_conventions(status: dict[str, Any], health: Hea
     thing = obj("Thing", "t", {"replicas": 3}, status=status) | {"apiVersion": "example.com/v1"}
     answer = explained(thing)
     assert (answer.health, answer.sentence) == (health, f"Thing t {says}")
+
+
+def test_the_cause_of_a_custom_resource_is_what_decided() -> None:
+    causes = {}
+    for name, status in (("no", conditions(Ready=("False", ""))), ("asking", conditions(Ready=("Unknown", "")))):
+        causes[name] = explained(obj("Thing", "t", {}, status=status) | {"apiVersion": "example.com/v1"}).cause
+    assert causes == {"no": "condition", "asking": "custom"}
+
+
+def test_a_refusal_in_the_events_of_a_custom_resource_is_its_cause() -> None:
+    thing = obj("Thing", "t", {}, status={"phase": "Creating"}, namespace="n") | {"apiVersion": "example.com/v1"}
+    about = {"kind": "Thing", "name": "t", "namespace": "n"}
+    event = obj("Event", "e", namespace="n", involvedObject=about, type="Warning", reason="Failed", message=QUOTA)
+    answer = Explainer(World([thing, event])).why(Ref("Thing", "t", "n", "example.com"))
+    assert (answer.cause, answer.health) == ("quota", Health.WAITING)
+    assert answer.sentence.startswith("Thing t waits: its ResourceQuota `q` would be exceeded: cpu=1 requested")
 
 
 @pytest.mark.parametrize(
