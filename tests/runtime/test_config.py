@@ -11,7 +11,14 @@ import pytest
 from konverge.client import Client
 from konverge.objects.kinds.core_v1 import Secret
 from konverge.runtime import Context, Controller, Manager
-from konverge.runtime.config import CacheSettings, Configuration, ConfigurationError, LogSettings, load_configuration
+from konverge.runtime.config import (
+    CacheSettings,
+    Configuration,
+    ConfigurationError,
+    LogSettings,
+    _address,
+    load_configuration,
+)
 from konverge.runtime.declare import Settings
 
 pytestmark = pytest.mark.spec("R-06")
@@ -298,3 +305,11 @@ def test_settings_of_the_cache_in_code_are_checked_too() -> None:
         load_configuration(environment={}, code=Configuration(cache=CacheSettings(list_timeout=0)))
     equal = Configuration(controller=Settings(base_delay=5, max_delay=5))
     assert load_configuration(environment={}, code=equal).controller.max_delay == 5
+
+
+@pytest.mark.parametrize(
+    ("address", "wrong"),
+    [("", False), (":8080", False), ("host:65535", False), ("host:65536", True), ("host:http", True), ("8080", True)],
+)
+def test_an_address_has_a_port_that_there_is(address: str, wrong: bool) -> None:
+    assert _address(address) == ("must be HOST:PORT or :PORT" if wrong else "")

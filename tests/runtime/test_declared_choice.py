@@ -326,3 +326,36 @@ async def test_a_transform_that_is_not_filled_holds_up_nothing_that_another_cach
     assert choice.get(THERE) is plain
     with pytest.raises(TransientError):
         choice.get(HERE)
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "shared"),
+    [
+        ({}, {}, True),
+        ({"namespaces": ("a", "b")}, {"namespaces": ("b", "c")}, True),
+        ({"namespaces": ("a",)}, {"namespaces": ("b",)}, False),
+        ({"namespaces": ("a",)}, {}, True),
+        ({"label_selector": "color=red"}, {"label_selector": "color=blue"}, False),
+        ({"label_selector": "color=red"}, {"label_selector": "color=red"}, True),
+        ({"label_selector": "color=red"}, {}, True),
+        ({"field_selector": "metadata.name=a"}, {"field_selector": "metadata.name=b"}, False),
+        ({"field_selector": "metadata.name=a"}, {}, True),
+    ],
+)
+def test_a_set_has_one_controller_unless_others_have_other_objects(
+    one: dict[str, Any], other: dict[str, Any], shared: bool
+) -> None:
+    sets: Any = {}
+    first, second = (
+        DeclaredCaches(Controller(Secret, nothing, name=name, **options))  # type: ignore[arg-type]
+        for name, options in (("one", one), ("two", other))
+    )
+    first.sets = second.sets = sets
+    first.claim_set("parts")
+    first.claim_set("parts")
+    second.claim_set("others")
+    if not shared:
+        second.claim_set("parts")
+        return
+    with pytest.raises(ValueError, match=r"one applies the set 'parts' of Secret objects as well.*name='two'"):
+        second.claim_set("parts")

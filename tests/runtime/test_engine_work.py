@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from konverge.cache.record import Key
-from konverge.client import Client, MergePatch
+from konverge.client import Client, ConnectionLost, MergePatch
 from konverge.objects.kinds.core_v1 import ConfigMap, Event, Secret
 from konverge.objects.kinds.policy_v1 import PodDisruptionBudget
 from konverge.objects.meta import ObjectMeta
@@ -278,6 +278,21 @@ async def test_a_postponed_key_comes_back_with_the_priority_that_it_had(client: 
         await asyncio.sleep(0.2)
         again = [queue.take() for _ in "abc"]
         assert [(item.key.name, item.priority) for item in again if item] == [("c", 0), ("b", LOW), ("a", LOW)]
+
+
+@pytest.mark.spec("R-12")
+@pytest.mark.parametrize(("error", "caught_up"), [(None, True), (ConnectionLost("away"), False)])
+async def test_a_key_is_not_current_while_the_server_cannot_say_what_became_of_its_write(
+    client: Client, error: Exception | None, caught_up: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def waiting(request: object) -> None:
+        if error is not None:
+            raise error
+
+    async with Manager(client).add(Controller(Secret, nothing)).running() as manager:
+        engine = manager.engines["secret"]
+        monkeypatch.setattr(engine.writes, "caught_up", waiting)
+        assert await engine.caught_up(Request(SPACE, "a")) is caught_up
 
 
 # ------------------------------------------------------------------ reports

@@ -260,3 +260,11 @@ def test_what_cannot_work_is_refused_where_it_is_declared(declare: Any, said: st
 def test_a_metadata_predicate_and_the_plain_forms_are_accepted() -> None:
     controller = Controller(Secret, nothing, owns=(Pod,), watches=(Pod,), when=labels_changed)
     assert ([owned.kind for owned in controller.owned], [watch.kind for watch in controller.watched]) == ([Pod], [Pod])
+
+
+@pytest.mark.parametrize("kind", ["Secret", Secret(), Request, None])
+def test_a_controller_is_of_a_kind(kind: Any) -> None:
+    async def reconcile(ctx: Context[Any]) -> None: ...
+
+    with pytest.raises(TypeError, match="Controller takes the class of a kind, such as Secret, and got"):
+        Controller(kind, reconcile)
