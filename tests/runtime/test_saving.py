@@ -350,3 +350,23 @@ def test_a_list_that_is_declared_atomic_is_written_as_it_is_wanted() -> None:
     assert keys == {"conditions": ()}
     ours, theirs = {"type": "A", "status": "True"}, {"type": "B", "status": "True"}
     assert changes_on({}, {"conditions": [ours]}, {"conditions": [theirs]}, keys) == {"conditions": [ours]}
+
+
+@pytest.mark.virtual
+async def test_a_status_that_goes_back_to_what_was_read_is_written(client: Client) -> None:
+    written: list[bool] = []
+
+    async def reconcile(ctx: Context[Thing]) -> None:
+        if written:
+            return
+        for phase in ("Working", "", ""):
+            ctx.obj.status.phase = phase
+            written.append(await ctx.save_status())
+
+    await client.create(crd(Thing))
+    await asyncio.sleep(2)
+    await client.create(thing())
+    async with Manager(client).add(Controller(Thing, reconcile)).running():
+        await asyncio.sleep(5)
+        assert (await client.get(Thing, "a", SPACE)).status.phase == ""
+    assert written == [True, True, False]
