@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -175,8 +176,9 @@ async def _outcome(serving: Any) -> str:
     return ""
 
 
-def _gone(name: str) -> Change:
-    key, record, _ = receive(to_json(Secret(metadata=ObjectMeta(name=name, namespace=SPACE, uid=f"uid-{name}"))))
+def _gone(name: str, uid: str = "") -> Change:
+    meta = ObjectMeta(name=name, namespace=SPACE, uid=uid or f"uid-{name}")
+    key, record, _ = receive(to_json(Secret(metadata=meta)))
     return Change(ChangeType.DELETED, key, record, None)
 
 
@@ -191,6 +193,26 @@ async def test_who_stands_by_remembers_the_latest_alone() -> None:
     await asyncio.sleep(2)
     objects.changed(_gone("c"))
     assert [name for name in "abc" if Key(SPACE, name) in objects] == ["b", "c"]
+
+
+async def test_of_two_of_one_name_each_is_remembered_for_its_own_time() -> None:
+    called: list[str] = []
+
+    async def on_gone(gone: Gone) -> None:
+        called.append(gone.metadata.uid)
+
+    def make(request: Any, metadata: ObjectMeta) -> Any:
+        return SimpleNamespace(metadata=metadata)
+
+    objects = GoneObjects(on_gone, lambda request, change: None, make)
+    objects.changed(_gone("a", "first"))
+    await asyncio.sleep(STANDBY_MEMORY - 1)
+    objects.changed(_gone("a", "second"))
+    await asyncio.sleep(2)
+    objects.changed(_gone("b"))
+    assert Key(SPACE, "a") in objects
+    await objects.call(Key(SPACE, "a"))
+    assert called == ["second"]
 
 
 async def test_what_came_to_us_is_owed_for_as_long_as_its_call_fails() -> None:
