@@ -12,12 +12,16 @@ from xml.etree import ElementTree
 
 import pytest
 
+from tests.blocking import LIMIT, BlockingTime
+
 ROOT = Path(__file__).resolve().parents[1]
 CASES = """
     import asyncio, pytest, socket, time
     from hypothesis import given, strategies as st
+    from tests import blocking
     from tests.blocking import LIMIT, REFERENCE, _reference_work
 
+    blocking.slowness = lambda: 1.0  # however uneven this machine is just now
     keep = []
 
     async def test_leaves_a_task():
@@ -146,6 +150,15 @@ def test_a_blocking_call_is_an_error(error_of: Callable[[str], str]) -> None:
 
 def test_a_callback_that_computes_too_long_is_an_error(error_of: Callable[[str], str]) -> None:
     assert "the loop was blocked" in error_of("test_computes")
+
+
+@pytest.mark.parametrize(
+    ("seconds", "slowness", "is_error"), [(0.9, 1.0, False), (0.9, 0.5, False), (1.0, 1.0, True), (1.9, 2.0, False)]
+)
+def test_a_slower_machine_has_more_time(seconds: float, slowness: float, is_error: bool) -> None:
+    blocking = BlockingTime()
+    blocking.worst, blocking.slowness, blocking.what = seconds * LIMIT, slowness, "a callback"
+    assert bool(blocking.error()) == is_error
 
 
 def test_an_exception_that_is_never_retrieved_is_an_error(error_of: Callable[[str], str]) -> None:
