@@ -7,7 +7,7 @@ CPU time, not wall time: how busy the machine is does not matter, and a slower m
 holds the others in two ways, and both are measured: a callback uses the loop's thread, or another thread of the server
 keeps the interpreter's lock, so that the loop cannot run. A task that only ticks sees both: what the whole process has
 computed between two of its turns. Where the host of a virtual machine takes away one of its processors, and the loop
-with it, other threads go on: the time that was stolen is left out.
+with it, other threads go on: the time that was stolen is taken off what they computed, never off the loop's own.
 """
 
 from __future__ import annotations
@@ -89,23 +89,25 @@ class _Ticker:
 
     async def run(self) -> None:
         while True:
-            before = self._computed()
+            loop, process = self._computed()
             await asyncio.sleep(_TICK)
             while self._blocking.is_collecting:  # its time is not known yet
                 await asyncio.sleep(0)
-            self.gap = max(self.gap, self._computed() - before)
+            loop_now, process_now = self._computed()
+            self.gap = max(self.gap, loop_now - loop, process_now - process)
             self._ticked.set()
 
     async def next(self) -> None:
         self._ticked.clear()
         await self._ticked.wait()
 
-    def _computed(self) -> float:
-        """CPU time of the process but for the collector's, which walks over all that the suite has loaded."""
-        return time.process_time() - self._blocking.collected - _stolen()
+    def _computed(self) -> tuple[float, float]:
+        """CPU time of the loop's thread and of the process, but for the collector's: it walks over the whole suite."""
+        collected = self._blocking.collected
+        return time.thread_time() - collected, time.process_time() - collected - stolen()
 
 
-def _stolen() -> float:
+def stolen() -> float:
     """Seconds that the host has taken from all processors of this machine; the kernel tells them in ticks."""
     try:
         total = _STAT.read_text().split("\n", 1)[0].split()

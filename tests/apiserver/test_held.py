@@ -18,6 +18,19 @@ def busy(seconds: float) -> None:
         pass
 
 
+@pytest.fixture
+def own_processors(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A machine whose host takes nothing away."""
+    monkeypatch.setattr("tests.apiserver.held.stolen", lambda: 0.0)
+
+
+@pytest.fixture
+def busy_host(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A machine whose host takes away one of two processors all the time."""
+    monkeypatch.setattr("tests.apiserver.held.stolen", time.process_time)
+
+
+@pytest.mark.usefixtures("busy_host")
 async def test_sees_a_callback_that_computes() -> None:
     async def work() -> None:
         busy(0.15)
@@ -27,9 +40,20 @@ async def test_sees_a_callback_that_computes() -> None:
     assert gap >= 0.15
 
 
+@pytest.mark.usefixtures("busy_host")
+async def test_what_others_compute_while_the_host_has_the_processor_of_the_loop_is_no_stall() -> None:
+    shuffled = _shuffled()
+
+    async def work() -> None:
+        await asyncio.to_thread(sorted, shuffled)
+
+    _, (_, _, gap) = await measured(work())
+    assert gap < 0.05
+
+
+@pytest.mark.usefixtures("own_processors")
 async def test_sees_a_thread_that_keeps_the_lock_of_the_interpreter() -> None:
-    generator = random.Random(0)
-    shuffled = [generator.random() for _ in range(700_000)]
+    shuffled = _shuffled()
 
     def sort() -> float:
         start = time.thread_time()
@@ -42,6 +66,11 @@ async def test_sees_a_thread_that_keeps_the_lock_of_the_interpreter() -> None:
     spent, (callback, _, gap) = await measured(work())
     assert gap >= spent * 0.8
     assert callback < spent / 2
+
+
+def _shuffled() -> list[float]:
+    generator = random.Random(0)
+    return [generator.random() for _ in range(700_000)]
 
 
 async def test_a_thread_that_shares_is_no_stall() -> None:
