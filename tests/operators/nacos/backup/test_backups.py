@@ -395,6 +395,9 @@ class TestDeletion:
             backup = await backups.until_reason("DeletionFailed")
             assert "Read-only file system" in message(backup)
             assert "deletionPolicy: Retain ends the wait" in message(backup)
+            deletion = next(job for job in await backups.jobs() if job.metadata.name.startswith("first-delete-"))
+            image = deletion.spec.template.spec.containers[0].image
+            assert image == backup.status.image, "no other: this one could be pulled"
             backups.simulated.jobs.failure = ""
             await backups.until_gone(limit=400)
             assert backups.files() == {}
