@@ -19,9 +19,16 @@ def _scaler(version: str, **spec: Any) -> tuple[str, dict[str, Any]]:
     return path, {**head, "spec": TARGET | spec}
 
 
-async def _applied(api: Api, version: str, manager: str, **spec: Any) -> Any:
+async def _applied(api: Api, version: str, manager: str, *, force: bool = False, **spec: Any) -> Any:
     path, body = _scaler(version, **spec)
-    return await api.call("PATCH", f"{path}/a", body, content_type=APPLY, query={"fieldManager": manager})
+    query = {"fieldManager": manager, **({"force": "true"} if force else {})}
+    return await api.call("PATCH", f"{path}/a", body, content_type=APPLY, query=query)
+
+
+PODS = {
+    "type": "Pods",
+    "pods": {"metric": {"name": "load"}, "target": {"type": "AverageValue", "averageValue": "5"}},
+}
 
 
 def _fields(obj: Any) -> dict[str, set[str]]:
@@ -49,3 +56,42 @@ async def test_a_conflict_is_found_in_the_other_version(api: Api) -> None:
     query = {"fieldManager": "two"}
     refused = await api.call("PATCH", f"{path}/a", body, content_type=APPLY, query=query, expect=409)
     assert refused["message"] == 'Apply failed with 1 conflict: conflict with "one": .spec.metrics'
+
+
+async def test_an_apply_in_v1_that_changes_nothing_leaves_what_v1_would_put_in_another_order(api: Api) -> None:
+    """kube-apiserver keeps the stored object then; any change goes through v1, where the CPU comes last."""
+    made = await api.call("POST", *_scaler("v2", maxReplicas=3, metrics=[CPU, PODS]))
+    assert made["metadata"]["generation"] == 1
+    await _applied(api, "v1", "one", maxReplicas=3)
+    path = "/apis/autoscaling/v2/namespaces/default/horizontalpodautoscalers/a"
+    owned = await api.call("GET", path)
+    assert (owned["metadata"]["generation"], owned["spec"]["metrics"]) == (1, [CPU, PODS])
+    assert _fields(owned)["autoscaling/v1"] == {"f:scaleTargetRef", "f:maxReplicas"}
+    await _applied(api, "v1", "one", maxReplicas=3)
+    assert await api.call("GET", path) == owned
+    await _applied(api, "v1", "one", force=True, maxReplicas=4)
+    changed = await api.call("GET", path)
+    assert (changed["metadata"]["generation"], changed["spec"]["metrics"]) == (2, [PODS, CPU])
+
+
+async def test_an_apply_in_v1_that_owns_nothing_any_more(api: Api) -> None:
+    """The last entry of a manager goes, and the stored metrics stay in their order."""
+    await api.call("POST", *_scaler("v2", maxReplicas=3, metrics=[CPU, PODS]))
+    await _applied(api, "v1", "one", maxReplicas=3)
+    path, body = _scaler("v1")
+    del body["spec"]
+    query = {"fieldManager": "one"}
+    await api.call("PATCH", f"{path}/a", body, content_type=APPLY, query=query)
+    left = await api.call("GET", f"{path.replace('v1', 'v2')}/a")
+    assert left["spec"]["metrics"] == [CPU, PODS]
+    assert {entry["manager"] for entry in left["metadata"]["managedFields"]} == {"test"}
+
+
+async def test_a_status_through_v1_has_no_metrics_and_says_so(api: Api) -> None:
+    """The list has no `omitempty` in v2: where there is none, kube-apiserver writes null."""
+    path, body = _scaler("v1", maxReplicas=3)
+    await api.call("POST", path, body)
+    status = {**body, "spec": None, "status": {"currentReplicas": 1, "desiredReplicas": 2}}
+    await api.call("PATCH", f"{path}/a/status", status, content_type=APPLY, query={"fieldManager": "st"})
+    stored = await api.call("GET", f"{path.replace('v1', 'v2')}/a")
+    assert stored["status"] == {"currentReplicas": 1, "desiredReplicas": 2, "currentMetrics": None}

@@ -23,6 +23,7 @@ from konverge.apiserver.http.options import WriteOptions
 from konverge.apiserver.http.other_versions import answered
 from konverge.apiserver.http.routing import require_served
 from konverge.apiserver.merge.managed_entries import keep_times
+from konverge.apiserver.merge.managed_fields import bare
 from konverge.apiserver.meta import system, validate
 from konverge.apiserver.registry import Served
 from konverge.apiserver.request.admission import AdmissionRequest
@@ -208,7 +209,7 @@ async def put(call: Call, served: Served, obj: Obj, *, expected: int, size: int)
                 call.reserve.check()
             record = store.put(table, obj, expected=expected, check=check, draft=draft)
         except stored_size.TooLarge:
-            if media_type(call) == "application/apply-patch+yaml" or not obj["metadata"].pop("managedFields", None):
+            if _is_apply(call) or not obj["metadata"].pop("managedFields", None):
                 raise
         else:
             if call.reserve is not None:
@@ -306,7 +307,7 @@ async def _update_once(
         request.obj, request.old = lens.show(obj), lens.show(render.restored(served, record))
     await call.server.admission.admit(request)
     assert request.obj is not None
-    obj = stored_form(served, request.obj if lens is None else lens.take(obj, request.obj))
+    obj = _to_store(call, served, record, request.obj if lens is None else lens.take(obj, request.obj))
     old = await aside.run(size, _stored_object, served, record)
     system.drop_duplicate_owners(obj["metadata"], call, after_admission=True)
     if served.strategy.settle_claims is None:
@@ -323,6 +324,25 @@ def _changed(served: Served, record: Record, change: Change) -> tuple[Obj, Obj]:
     """The present object and the new one."""
     live = render.restored(served, record)
     return live, change(live)
+
+
+def _to_store(call: Call, served: Served, record: Record, obj: Obj) -> Obj:
+    """The form of a changed object that is stored.
+
+    An apply that changes nothing leaves the object as it is stored, which the way through another version may not:
+    autoscaling/v1 brings metrics into another order. Upstream: managedFieldsUpdater.Apply returns the live object.
+    """
+    if served.conversion is None or served.custom or not _is_apply(call):
+        return stored_form(served, obj)
+    if bare(obj) != bare(render.restored(served, record)):
+        return stored_form(served, obj)
+    stored = bare(record.decode())
+    managed = obj["metadata"].get("managedFields")
+    return {**stored, "metadata": {**stored["metadata"], **({"managedFields": managed} if managed else {})}}
+
+
+def _is_apply(call: Call) -> bool:
+    return media_type(call) == "application/apply-patch+yaml"
 
 
 def _preconditions(call: Call, served: Served, record: Record, obj: Obj, live: Obj) -> None:

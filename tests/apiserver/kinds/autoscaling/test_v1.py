@@ -81,7 +81,11 @@ def test_an_autoscaler_is_converted_to_v1_and_back(metrics: list[Any], note: boo
     stored = others + shares[:1]  # v1 has room for one share of the CPU, and puts it last
     metadata: dict[str, Any] = {"name": "x", **({"annotations": {"kept": "1"}} if note else {})}
     spec = {"maxReplicas": 3, "minReplicas": 1, "metrics": stored}
-    obj = {"metadata": metadata, "spec": spec, "status": {"desiredReplicas": 0, "currentReplicas": 0}}
+    obj = {
+        "metadata": metadata,
+        "spec": spec,
+        "status": {"desiredReplicas": 0, "currentReplicas": 0, "currentMetrics": None},
+    }
     seen = from_v2(copy.deepcopy(obj))
     assert "metrics" not in seen["spec"]
     assert to_v2(seen) == obj

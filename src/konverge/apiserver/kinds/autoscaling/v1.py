@@ -195,8 +195,7 @@ def _status_to_v2(status: Obj, notes: dict[str, str]) -> None:
     if not current and utilization is not None:
         source = {"name": "cpu", "current": {"averageUtilization": utilization}}
         current = [{"type": "Resource", "resource": source}]
-    if current:
-        status["currentMetrics"] = current
+    status["currentMetrics"] = current or None  # v2 writes null
     conditions = _listed(notes.get(_CONDITIONS))
     if conditions:
         status["conditions"] = conditions
