@@ -3,11 +3,12 @@
 - `async def` tests and async-generator fixtures run on one asyncio loop per test: up to the runtime in asyncio's debug
   mode, above it with the checks of debug mode (see tests/loops.py).
 - After a test no task, no socket and no exception that was never retrieved may be left behind, and no single callback
-  may have used the loop's thread for longer than half a second of CPU time (tests/guards.py); a call that blocks the
+  may have used the loop's thread for longer than a second of CPU time (tests/guards.py); a call that blocks the
   loop (sleep, name lookup, a blocking connect) is an error at the place where it happens.
 - `@pytest.mark.virtual` (with a seed, if wanted) runs it in virtual time: hours pass in microseconds.
 - A run that leaves files in the repository fails.
-- Every test has a time limit. `@pytest.mark.spec("R-07")` names what it proves; the run ends with the lines of the
+- Every test has a time limit, and a whole run may have one: after the time of KONVERGE_UNTIL (seconds since 1970) no test
+  begins any more, and the summary says how many were skipped for it. `@pytest.mark.spec("R-07")` names what it proves; the run ends with the lines of the
   specification that no passing test names.
 """
 
@@ -48,6 +49,7 @@ sys.dont_write_bytecode = False
 ROOT = Path(__file__).resolve().parents[1]
 LIMIT = 240.0  # of a test that hangs: far beyond what a test takes on a busy machine
 REAL_LIMIT = 600.0
+UNTIL = float(os.environ.get("KONVERGE_UNTIL", "inf"))
 
 # Two runs of the suite have the same result, which does not depend on the speed of the machine. The long suite takes
 # `many` examples; to look for new ones: HYPOTHESIS_PROFILE=explore make test
@@ -215,6 +217,12 @@ async def _first(generator: AsyncGenerator[Any, None]) -> Any:
 async def _finish(generator: AsyncGenerator[Any, None]) -> None:
     async for _ in generator:
         raise AssertionError("an async fixture yields once")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    if time.time() >= UNTIL:
+        pytest.skip("the time of this run is used up (KONVERGE_UNTIL)")
 
 
 @pytest.hookimpl(wrapper=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 from textwrap import dedent
@@ -94,6 +95,16 @@ LEAVES_A_FILE = """
 """
 
 
+TWO_OF_WHICH_THE_FIRST_TAKES_ALL_THE_TIME = """
+    import time
+    import tests.conftest
+
+    def test_first():
+        tests.conftest.UNTIL = time.time()
+
+    def test_second():
+        raise AssertionError("it has begun")
+"""
 IN_DEBUG_MODE = """
     import asyncio
     from hypothesis import given, strategies as st
@@ -112,7 +123,17 @@ def run(folder: Path, source: str, place: str = ".") -> tuple[int, str]:
     (folder / "conftest.py").write_text("from tests.conftest import *\n")
     (folder / place).mkdir(parents=True, exist_ok=True)
     (folder / place / "test_cases.py").write_text(dedent(source))
-    options = ["-p", "no:cacheprovider", "-p", "no:unraisableexception", "--junitxml", "report.xml", "--rootdir", "."]
+    options = [
+        "-rs",
+        "-p",
+        "no:cacheprovider",
+        "-p",
+        "no:unraisableexception",
+        "--junitxml",
+        "report.xml",
+        "--rootdir",
+        ".",
+    ]
     done = subprocess.run(
         [sys.executable, "-m", "pytest", *options],
         cwd=folder, env={**os.environ, "PYTHONPATH": str(ROOT)}, capture_output=True, text=True,
@@ -203,3 +224,13 @@ def test_a_file_left_in_the_repository_is_an_error(tmp_path: Path) -> None:
     assert status == pytest.ExitCode.TESTS_FAILED
     assert "1 passed" in output
     assert "left behind in the repository: derby.log" in output
+
+
+def test_no_test_begins_after_the_time_of_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KONVERGE_UNTIL", str(time.time() + 3600))
+    status, output = run(tmp_path, TWO_OF_WHICH_THE_FIRST_TAKES_ALL_THE_TIME)
+    assert (status, "1 passed, 1 skipped" in output) == (0, True)
+    assert "the time of this run is used up" in output
+    monkeypatch.setenv("KONVERGE_UNTIL", str(time.time()))
+    _, output = run(tmp_path, TWO_OF_WHICH_THE_FIRST_TAKES_ALL_THE_TIME)
+    assert "2 skipped" in output
