@@ -8,7 +8,8 @@ import pytest
 
 from konverge.operators.nacos.server import Identity, NacosError
 from konverge.operators.nacos.steps.outcome import CONTINUE
-from konverge.operators.nacos.steps.peers import readmit, remove_departed, retire
+from konverge.operators.nacos.steps.peers import remove_departed, retire
+from konverge.operators.nacos.steps.restarts import readmit
 from tests.operators.nacos.steps.bench import Bench, ago, server_pod
 from tests.operators.nacos.steps.servers import Servers, host, verdict
 from tests.operators.nacos.world import EMBEDDED

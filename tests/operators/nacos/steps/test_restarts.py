@@ -12,13 +12,13 @@ from hypothesis import strategies as st
 from konverge.client import Conflict, NotFound
 from konverge.objects import Status
 from konverge.operators.nacos import names
-from konverge.operators.nacos.resource import NacosStatus
+from konverge.operators.nacos.resource import NacosStatus, UpgradeStatus
 from konverge.operators.nacos.server import LEADING_GROUP, Leader, Member, Verdict, View
 from konverge.operators.nacos.steps.outcome import CLUSTER, CONTINUE, Outcome, failed
-from konverge.operators.nacos.steps.restarts import heal_pods, heal_split, replace_next, replace_useless
+from konverge.operators.nacos.steps.restarts import heal_pods, heal_split, readmit, replace_next, replace_useless
 from tests.operators.nacos.steps.bench import Bench, ago, server_pod
 from tests.operators.nacos.steps.servers import host, verdict
-from tests.operators.nacos.world import EMBEDDED
+from tests.operators.nacos.world import EMBEDDED, MYSQL
 
 pytestmark = [pytest.mark.virtual, pytest.mark.spec("N-14", "N-15")]
 FAILURE = failed(CLUSTER, "MembersNotUp", "a message")
@@ -277,3 +277,106 @@ async def test_a_rollout_of_a_running_cluster_costs_at_most_one_server(
     followers = outdated - {leader}
     expected = max(followers or outdated, default=None) if whole else None
     assert bench.sent == ([] if expected is None else [f"delete Pod nacos-{expected}"])
+
+
+# ------------------------------------------------------------------ while an upgrade is halted
+
+
+def upgrading(*, outdated: Sequence[int], done: Sequence[int], may_roll: bool = True, phase: Any = "Running") -> Bench:
+    """In the middle of an upgrade: servers of the old template are of the version before."""
+    bench = bench_of(3, outdated=outdated, phase=phase)
+    image = str(EMBEDDED["image"])
+    members = [names.pod("nacos", number) for number in done]
+    bench.status.upgrade = UpgradeStatus(
+        from_version="2.0.4", to="2.4.3", image=image, step="Rolling", members_done=members
+    )
+    bench.state.image_in_force, bench.state.may_roll = image, may_roll
+    return bench
+
+
+@pytest.mark.spec("N-46")
+@pytest.mark.parametrize(
+    ("done", "may_roll", "unapplied", "outside", "restarted"),
+    [
+        ([2], True, False, 1, True),  # the upgrade goes on, and could replace it anyway
+        ([], True, False, 1, False),  # the new version has not proved itself
+        ([2], False, False, 1, False),  # halted: paused, held, or another version than promised
+        ([2], True, True, 1, False),  # the template may be one that is not to be used any more
+        ([2], False, False, 2, True),  # one that has the new version comes back as it was
+    ],
+)
+async def test_who_returns_to_the_raft_groups_while_an_upgrade_is_halted(
+    done: list[int], may_roll: bool, unapplied: bool, outside: int, restarted: bool
+) -> None:
+    bench = upgrading(outdated=[0, 1], done=done, may_roll=may_roll)
+    bench.state.unapplied = FAILURE if unapplied else None
+    given = verdict(3, outside=(f"nacos-{outside}",))
+    outcome = await readmit(bench.state, bench.workload(), given)
+    assert bench.sent == ([f"delete Pod nacos-{outside}"] if restarted else [])
+    assert outcome.ends is restarted
+
+
+@pytest.mark.spec("N-46")
+async def test_one_that_may_not_return_does_not_keep_out_another() -> None:
+    bench = upgrading(outdated=[0, 1], done=[2], may_roll=False)
+    await readmit(bench.state, bench.workload(), verdict(3, outside=("nacos-1", "nacos-2")))
+    assert bench.sent == ["delete Pod nacos-2"]
+
+
+@pytest.mark.spec("N-46")
+async def test_an_outdated_server_returns_where_no_upgrade_is_under_way() -> None:
+    bench = bench_of(3, outdated=[1])
+    await readmit(bench.state, bench.workload(), verdict(3, outside=("nacos-1",)))
+    assert bench.sent == ["delete Pod nacos-1"]
+
+
+@pytest.mark.spec("N-46")
+async def test_no_server_is_restarted_for_the_raft_groups_without_its_database() -> None:
+    bench = Bench({**MYSQL, "image": EMBEDDED["image"]})
+    server = bench.databases.add_server("my", 3306, "mysql")
+    server.add("nacos", "nacos", "word")
+    bench.stateful_set()
+    bench.pods(3)
+    server.down = True
+    outcome = await readmit(bench.state, bench.workload(), verdict(3, outside=("nacos-1",)))
+    assert (outcome.kind, outcome.reason, bench.sent) == ("failed", "DatabaseUnreachable", [])
+    server.down = False
+    await readmit(bench.state, bench.workload(), verdict(3, outside=("nacos-1",)))
+    assert bench.sent == ["delete Pod nacos-1"]
+
+
+@pytest.mark.spec("N-46")
+@pytest.mark.parametrize(
+    ("done", "may_roll", "silent", "healed"),
+    [
+        ([2], True, 1, ["delete Pod nacos-1"]),
+        ([], True, 1, []),
+        ([2], False, 1, []),
+        ([2], False, 2, ["delete Pod nacos-2"]),
+    ],
+)
+async def test_healing_replaces_no_server_of_the_version_before(
+    done: list[int], may_roll: bool, silent: int, healed: list[str]
+) -> None:
+    bench = upgrading(outdated=[0, 1], done=done, may_roll=may_roll, phase="Failed")
+    up = [number for number in range(3) if number != silent]
+    await heal_pods(bench.state, bench.workload(), verdict(3, up=up), FAILURE)
+    assert bench.sent == healed
+
+
+@pytest.mark.spec("N-46")
+@pytest.mark.parametrize("may_roll", [True, False])
+async def test_nor_does_a_split(may_roll: bool) -> None:
+    bench = upgrading(outdated=[0, 1], done=[2], may_roll=may_roll, phase="Failed")
+    own = Member(host=host(1), version="2.4.3", leaders={LEADING_GROUP: Leader(f"{host(2)}:7848", 2)})
+    views = [View(pod="nacos-1", address="10.0.0.1", members=(own,))]
+    await heal_split(bench.state, bench.workload(), views, verdict(3, split=True))
+    assert bench.sent == (["delete Pod nacos-1"] if may_roll else [])
+
+
+@pytest.mark.spec("N-46")
+async def test_a_halt_does_not_keep_a_cluster_without_its_majority_from_healing() -> None:
+    bench = upgrading(outdated=[0, 1], done=[], may_roll=False, phase="Failed")
+    bench.pods(3, ready=[2], outdated=[0, 1])
+    await heal_pods(bench.state, bench.workload(), None, FAILURE)
+    assert bench.sent == ["delete Pod nacos-1"]

@@ -16,7 +16,7 @@ from tests.operators.nacos.upgrade.world import (
     until_halted,
     until_step,
 )
-from tests.operators.nacos.world import CLUSTER, MYSQL, a_world
+from tests.operators.nacos.world import CLUSTER, MYSQL, a_simulated_world, a_world
 
 pytestmark = [pytest.mark.virtual, pytest.mark.limit(120), pytest.mark.spec("N-53")]
 OLD: dict[str, Any] = {**CLUSTER, "image": FIRST}
@@ -123,3 +123,30 @@ async def test_a_database_that_goes_away_in_the_middle() -> None:
         assert world.replaced() == ["nacos-2"]
         server.down = False
         await until_step(world, "Done")
+
+
+@pytest.mark.spec("N-46")
+async def test_a_server_outside_of_its_raft_groups_is_not_upgraded_by_the_restart_that_would_bring_it_back() -> None:
+    """It was removed by another client while the upgrade is paused: it waits, and comes back with the new version."""
+    volume = {"enabled": True, "requests": {"storage": "1Gi"}}
+    async with a_simulated_world() as (world, simulated), world.operating():
+        await world.up("nacos", {**OLD, "volume": volume})
+        await world.change("nacos", image=SECOND)
+        while not world.replaced():
+            await world.advance(1.0)
+        await world.change("nacos", upgrade={"paused": True})
+        await until_step(world, "Rolling", done=1)
+        await until_halted(world, "UpgradePaused")
+        before = await world.uids()
+        old = [name for name, image in (await images(world)).items() if image == FIRST]
+        assert len(old) == 2
+        removed = next(name for name in old if name != simulated.leader())
+        member = simulated.member(removed)
+        assert simulated.ensemble.remove_peer(member, member.address, simulated.ensemble.now)
+        await world.advance(900.0)
+        assert await world.restarted(before) == []
+        assert (await images(world))[removed] == FIRST
+        await world.change("nacos", upgrade={"paused": False})
+        await until_step(world, "Done")
+        await world.until("nacos")
+        assert {len(entry.peers) for entry in simulated.ensemble.members.values()} == {3}

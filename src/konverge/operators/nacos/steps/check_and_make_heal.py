@@ -18,9 +18,9 @@ from konverge.operators.nacos.resource import NodeCondition
 from konverge.operators.nacos.server import PORT, Identity, NacosError, Verdict, View, judge
 from konverge.operators.nacos.steps.database import ROTATED
 from konverge.operators.nacos.steps.outcome import CLUSTER, CONTINUE, UNKNOWN, Outcome, failed, wait
-from konverge.operators.nacos.steps.peers import readmit, remove_departed
+from konverge.operators.nacos.steps.peers import remove_departed
 from konverge.operators.nacos.steps.pods import Workload, is_ready, read_workload, why_not_ready
-from konverge.operators.nacos.steps.restarts import heal_pods, heal_split, replace_next, replace_useless
+from konverge.operators.nacos.steps.restarts import heal_pods, heal_split, readmit, replace_next, replace_useless
 from konverge.operators.nacos.steps.secrets import identity_of, optional_value, read_secret
 from konverge.operators.nacos.steps.state import MEMBERS_VERIFIED, PODS_READY, ReconcileState
 from konverge.operators.nacos.steps.upgrade.progress import observe

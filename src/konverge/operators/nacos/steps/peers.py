@@ -1,4 +1,4 @@
-"""Membership in the raft groups: servers that leave are removed, and servers that stay after all come back.
+"""Membership in the raft groups: servers that leave are removed from them.
 
 A group keeps counting a server after its pod is gone and no list names it any more: of four servers that became three,
 all three are needed to write anything, and of two that became one nothing can be written again. So a server is removed
@@ -6,8 +6,8 @@ before its pod is deleted (`retire`), while there are enough servers to decide t
 is removed afterwards (`remove_departed`), before any other pod is taken away.
 
 Between the removal and the end of the pod, the user may scale up again. Nothing has to be remembered of that: the
-leaders list the peers that they count, and a server that is to stay and is not counted is restarted (`readmit`),
-because a server joins its groups only when it starts.
+leaders list the peers that they count, and a server that is to stay and is not counted is restarted (`readmit` in
+`restarts.py`), because a server joins its groups only when it starts.
 """
 
 from __future__ import annotations
@@ -18,11 +18,9 @@ from konverge.objects.kinds.core_v1 import Pod
 from konverge.operators.nacos import names
 from konverge.operators.nacos.server import RAFT_OFFSET, NacosError, Verdict
 from konverge.operators.nacos.steps.outcome import CONTINUE, Outcome, wait
-from konverge.operators.nacos.steps.pods import Workload, is_terminating, ordinal, ordinal_of, ready_for
+from konverge.operators.nacos.steps.pods import Workload, ordinal, ordinal_of
 from konverge.operators.nacos.steps.secrets import identity_of
 from konverge.operators.nacos.steps.state import MEMBERS_VERIFIED, ReconcileState
-
-READMITTING = "Readmitting"
 
 
 async def retire(state: ReconcileState, workload: Workload, number: int) -> bool:
@@ -47,25 +45,6 @@ async def remove_departed(state: ReconcileState, workload: Workload, verdict: Ve
     state.ctx.event("PeerRemoved", message)
     state.condition(MEMBERS_VERIFIED, None, "PeerRemoved", message)
     return wait("PeerRemoved", message)
-
-
-async def readmit(state: ReconcileState, workload: Workload, verdict: Verdict) -> Outcome:
-    """Restart a server that the groups do not count, which ends the reconcile. No majority needs it.
-
-    When that did not help, the next attempt is later: the server may be useful to clients meanwhile.
-    """
-    if not verdict.quorum or any(is_terminating(pod) for pod in workload.pods):
-        return CONTINUE
-    again = state.reason("Progressing") == READMITTING
-    patience = state.options.stuck_after if again else state.options.admission
-    for pod in workload.ready:
-        name = pod.metadata.name
-        if name in verdict.outside and ordinal(pod) < state.now.listed and ready_for(pod) >= patience:
-            message = f"{name} is restarted to rejoin the raft groups, from which it was removed"
-            await state.restart(pod, READMITTING, message)
-            state.begin_again(READMITTING, message)
-            return wait(READMITTING, message, progress=True)
-    return CONTINUE
 
 
 async def _remove(state: ReconcileState, pods: Sequence[Pod], peers: Sequence[str], problem: str) -> bool:

@@ -1,8 +1,14 @@
-"""Which pods the operator restarts: those of an older template (the rollout), and servers that do not recover.
+"""Which pods the operator restarts: those of an older template (the rollout), servers that are outside of their raft
+groups (readmission), and servers that do not recover (healing).
 
 Rollout: one pod at a time, followers before the leader, and never at the quorum's cost. The StatefulSet only creates
 pods (`OnDelete`); which one goes next is decided here, after every server was asked. The revision on the pods tells
 which are outdated, so nothing has to be remembered.
+
+Readmission: a server that was removed from the raft groups and is to stay after all joins them when it starts.
+
+Whatever the reason, a pod of an older template comes back with the current one. So while an upgrade is halted, none of
+these restarts a server of the version before.
 
 Healing: only when the phase is Failed, so that everything else had its chance; one pod at a time, each at most once in
 five minutes, and never one that the quorum needs. Missing and changed objects are the work of MakeEnsure.
@@ -16,10 +22,14 @@ from konverge.objects.kinds.core_v1 import Pod
 from konverge.objects.times import seconds_since
 from konverge.operators.nacos.desired import Desired
 from konverge.operators.nacos.server import LEADING_GROUP, Verdict, View
+from konverge.operators.nacos.steps.database import database_failed
 from konverge.operators.nacos.steps.outcome import CONTINUE, Outcome, wait
-from konverge.operators.nacos.steps.pods import Workload, is_ready, is_terminating, ordinal, unready_for
-from konverge.operators.nacos.steps.state import ReconcileState
+from konverge.operators.nacos.steps.pods import Workload, is_ready, is_terminating, ordinal, ready_for, unready_for
+from konverge.operators.nacos.steps.state import PROGRESSING, ReconcileState
+from konverge.operators.nacos.steps.upgrade.preflight import database_problem
 from konverge.operators.nacos.steps.upgrade.progress import check_database, choose, healable, keeps_unready
+
+READMITTING = "Readmitting"
 
 # ------------------------------------------------------------------ rollout
 
@@ -87,6 +97,40 @@ def _named_leader(verdict: Verdict) -> str:
     return leader.address.partition(".")[0] if leader is not None else ""
 
 
+# ------------------------------------------------------------------ readmission
+
+
+async def readmit(state: ReconcileState, workload: Workload, verdict: Verdict) -> Outcome:
+    """Restart a server that the groups do not count, which ends the reconcile. No majority needs it.
+
+    When that did not help, the next attempt is later: the server may be useful to clients meanwhile.
+    """
+    if not verdict.quorum or any(is_terminating(pod) for pod in workload.pods):
+        return CONTINUE
+    again = state.reason(PROGRESSING) == READMITTING
+    patience = state.options.stuck_after if again else state.options.admission
+    outside = [pod for pod in workload.ready if pod.metadata.name in verdict.outside and ready_for(pod) >= patience]
+    for pod in _may_return(state, workload, verdict, outside):
+        if (error := await database_problem(state)) is not None:  # without it the server would not come back
+            return database_failed(state, error)
+        message = f"{pod.metadata.name} is restarted to rejoin the raft groups, from which it was removed"
+        await state.restart(pod, READMITTING, message)
+        state.begin_again(READMITTING, message)
+        return wait(READMITTING, message, progress=True)
+    return CONTINUE
+
+
+def _may_return(state: ReconcileState, workload: Workload, verdict: Verdict, outside: Sequence[Pod]) -> list[Pod]:
+    """Those that stay in the cluster. One of an older template only where the rollout may replace it."""
+    staying = [pod for pod in outside if ordinal(pod) < state.now.listed]
+    older = {pod.metadata.name for pod in workload.outdated}
+    replaceable = [pod for pod in staying if pod.metadata.name in older]
+    if state.unapplied is not None:
+        replaceable = []
+    chosen = {pod.metadata.name for pod in choose(state, workload, verdict, replaceable, last_resort=False)}
+    return [pod for pod in staying if pod.metadata.name not in older - chosen]
+
+
 # ------------------------------------------------------------------ healing
 
 
@@ -115,7 +159,7 @@ async def heal_split(state: ReconcileState, workload: Workload, views: Sequence[
     if not verdict.split or not _may_heal(state, workload) or verdict.verified - 1 < state.now.quorum:
         return
     wrong = {view.pod for view in views if _names_another_leader(view, verdict)} - {verdict.leader}
-    for pod in reversed(workload.pods):
+    for pod in reversed(healable(state, workload)):
         if pod.metadata.name in wrong and _old_enough(state, pod):
             await _heal(state, pod, "it names another leader than the others")
             return

@@ -87,13 +87,13 @@ def keeps_unready(state: ReconcileState, workload: Workload) -> bool:
 
 def healable(state: ReconcileState, workload: Workload) -> list[Pod]:
     """The pods that healing may restart. One of the old version would come back with the new one: not before that has
-    proved itself, unless there is no majority to lose.
+    proved itself and not while the upgrade is halted, unless there is no majority to lose.
     """
     record = rolling(state)
     new = _with_current_template(state, workload)
-    if record is None or len(record.members_done) == len(new) or len(workload.ready) < state.now.quorum:
+    if record is None or len(workload.ready) < state.now.quorum:
         return workload.pods
-    return new
+    return workload.pods if state.may_roll and len(record.members_done) == len(new) else new
 
 
 def choose(
