@@ -7,9 +7,10 @@
   loop (sleep, name lookup, a blocking connect) is an error at the place where it happens.
 - `@pytest.mark.virtual` (with a seed, if wanted) runs it in virtual time: hours pass in microseconds.
 - A run that leaves files in the repository fails.
-- Every test has a time limit, and a whole run may have one: after the time of KONVERGE_UNTIL (seconds since 1970) no test
-  begins any more, and the summary says how many were skipped for it. `@pytest.mark.spec("R-07")` names what it proves; the run ends with the lines of the
-  specification that no passing test names.
+- Every test has a time limit, and a whole run may have one: after the time of KONVERGE_UNTIL (seconds since 1970) no
+  test begins any more, and the summary says how many were skipped for it.
+- `@pytest.mark.spec("R-07")` names what a test proves; the run ends with the lines of the specification that no passing
+  test names.
 """
 
 from __future__ import annotations
