@@ -123,6 +123,45 @@ def test_an_annotation_that_was_asked_for_counts_more_than_another() -> None:
     assert [item[0] for item in said(path_dependence, run("spec.color"))] == ["medium"]
 
 
+@pytest.mark.spec("K-71")
+@pytest.mark.parametrize(
+    ("written", "shown", "severity"),
+    [
+        ({"team": "a", "tier": "1"}, {"team": "a"}, "high"),
+        ({"team": "a"}, {"team": "b"}, "medium"),
+        ({"team": "a"}, {"team": "a", "hash": "f00"}, "medium"),
+        ({}, {"team": "a"}, "medium"),
+        ({}, {}, "medium"),
+    ],
+)
+def test_an_annotation_is_asked_for_by_what_was_written_too(written: Obj, shown: Obj, severity: str) -> None:
+    before, after = child("services"), child("services")
+    after[1]["metadata"]["annotations"] = shown
+    run = run_of(
+        (step("create", GOOD), {}, [before]),
+        (step("change", {**GOOD, "notes": written}, "spec.notes"), {}, [SET]),
+        (step("change, back", GOOD, "spec.notes"), {}, [after]),
+    )
+    assert [item[0] for item in said(path_dependence, run)] == [severity]
+
+
+@pytest.mark.spec("K-71")
+def test_an_annotation_that_only_a_new_custom_resource_leads_to_is_high() -> None:
+    def run(there: Obj, new: Obj) -> Run:
+        one, other = child("services"), child("services")
+        one[1]["metadata"]["annotations"], other[1]["metadata"]["annotations"] = there, new
+        asked = {**GOOD, "notes": ["a"]}
+        return run_of(
+            (step("create", GOOD), {}, [child("services")]),
+            (step("change", asked, "spec.notes[0]"), {}, [one]),
+            (GONE, None, []),
+            (step("change, created again", asked, "spec.notes[0]"), {}, [other]),
+        )
+
+    assert [item[0] for item in said(path_dependence, run({}, {"team": "a"}))] == ["high"]
+    assert [item[0] for item in said(path_dependence, run({"team": "b"}, {"team": "a"}))] == ["medium"]
+
+
 @pytest.mark.spec("K-24")
 def test_what_follows_from_another_difference_is_not_said() -> None:
     before = [

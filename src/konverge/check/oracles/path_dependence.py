@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from typing import Any
 
 from konverge.check.differences import ABSENT
 from konverge.check.inputs.core_types import snake
-from konverge.check.model import Alarm, Delete, Run, Severity, Step
+from konverge.check.inputs.paths import ABSENT as NOTHING
+from konverge.check.inputs.paths import get
+from konverge.check.model import Alarm, Apply, Delete, Run, Severity, Step
 from konverge.check.oracles.desired import Difference, Rested, differing, is_own, is_refused, is_said, repeats
 from konverge.check.reference import Reference
 
@@ -80,7 +83,7 @@ def _alarm(difference: Difference, now: Rested, between: list[Step], *, held: bo
         text = f"{_once_new(difference)} once the same custom resource was created again"
     return Alarm(
         oracle="path-dependence",
-        severity="low" if held else severity(difference, now.step, about),
+        severity="low" if held else severity(difference, now.step, asked=_is_asked(difference, about, between)),
         object=difference.key,
         field=difference.path,
         sentence=text,
@@ -114,11 +117,39 @@ def _short(value: object) -> str:
     return text if len(text) <= 60 else f"{text[:57]}..."
 
 
-def severity(difference: Difference, step: Step, about: str = "") -> Severity:
-    """A field that an operator decides is high; pods that stay behind are medium; volumes and texts of a status low."""
-    key, path, expected, actual = difference
+def _is_asked(difference: Difference, about: str, between: list[Step]) -> bool:
+    """Whether the user had asked for what is there on one side alone: by the field's name, or by what was written to it.
+
+    What is there on both sides is the operator's own, and changed.
+    """
+    sides = [value for value in (difference.expected, difference.actual) if value != ABSENT]
+    if len(sides) != 1 or not about:
+        return False
     named = about.rpartition(".")[2].partition("[")[0]
-    asked = bool(named) and named in path and ABSENT in (expected, actual)  # else it is the operator's own, and changed
+    written = {leaf for step in between for leaf in _leaves(_written(step, about))}
+    shown = set(_leaves(sides[0]))
+    return named in difference.path or (bool(shown) and shown <= written)
+
+
+def _written(step: Step, about: str) -> Any:
+    """What a step gives to a field, up to the first list in its path."""
+    applied = next((action.object for action in reversed(step.actions) if isinstance(action, Apply)), {})
+    return get(applied, tuple(about.partition("[")[0].split(".")))
+
+
+def _leaves(value: Any) -> Iterator[str]:
+    """The texts in a value."""
+    if isinstance(value, dict | list):
+        for item in value.values() if isinstance(value, dict) else value:
+            yield from _leaves(item)
+    elif value is not NOTHING:
+        yield str(value)
+
+
+def severity(difference: Difference, step: Step, *, asked: bool = False) -> Severity:
+    """A field that an operator decides is high, and so is an annotation that the user asked for; pods that stay behind
+    are medium; volumes and texts of a status low."""
+    key, path, _, _ = difference
     resource = key.partition(" ")[0]
     if resource in ("persistentvolumeclaims", "persistentvolumes") or is_own(key, step):
         return "low"  # volumes outlive what used them; the custom resource's own status is judged by others
