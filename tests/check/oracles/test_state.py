@@ -9,6 +9,8 @@ import pytest
 from konverge.check.model import Apply, Change, Checkpoint, Moment, Plan, Ref, Run, Step
 from konverge.check.oracles.state import state
 from konverge.check.reference import Reference, reference_of
+from tests.check.oracles.histories import History, obj
+from tests.check.oracles.histories import reference as the_reference
 
 STEPS = (Step("create", (Apply({"kind": "Thing"}),)), Step("grow", (Apply({"kind": "Thing", "spec": 1}),)))
 
@@ -176,3 +178,30 @@ def test_what_others_asked_for_counts_less_and_claims_least() -> None:
     gone.plan = Plan("edits")
     missing = [alarm for alarm in state(gone, reference(more)) if not alarm.field]
     assert {alarm.severity for alarm in missing} == {"high"}
+
+
+@pytest.mark.spec("K-72")
+@pytest.mark.parametrize(
+    ("writer", "step", "missed"),
+    [("cluster", 1, []), ("cluster", 0, ["delete", "create again"]), ("operator", 1, ["delete", "create again"])],
+)
+def test_what_the_cluster_made_of_a_deleted_custom_resource_by_chance_is_not_missed(
+    writer: Any, step: int, missed: list[str]
+) -> None:
+    """A claim that is made too late to be deleted with the others is left over in one run and not in another."""
+    key = "persistentvolumeclaims default/data-a-0"
+    left, fresh = (obj("PersistentVolumeClaim", "data-a-0", spec={"size": size}) for size in (2, 1))
+
+    def history(after: dict[str, Any], again: dict[str, Any]) -> History:
+        made = History()
+        for number, state_ in enumerate(({}, after, again)):
+            if number == step:
+                made.change("ADDED", key, by=writer)
+                made.run.changes[-1].uid = left["metadata"]["uid"]
+            made.rest(state_)
+        return made
+
+    sane = the_reference(history({key: left}, {key: left}))
+    assert [alarm.step for alarm in state(history({}, {key: fresh}).run, sane)] == missed
+    surplus = list(state(history({key: left}, {key: left}).run, the_reference(history({}, {}))))
+    assert [alarm.step for alarm in surplus] == ["delete"], "what only the run leaves over is said"
