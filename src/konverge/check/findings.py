@@ -2,7 +2,8 @@
 
 One run of one cause raises many alarms: a claim that stays small also shows in the volume, the pod and the status. The
 alarm that counts is the first divergence at the worst severity; the others are its details. Runs whose alarm is in the
-same group (oracle, object, field) are one finding. What the reference itself shows is reported once, for the reference.
+same group (oracle, object, field) are one finding, and so are those in which others did the same to several objects.
+What the reference itself shows is reported once, for the reference.
 """
 
 from __future__ import annotations
@@ -14,8 +15,9 @@ import msgspec
 
 from konverge.check.folding import folded
 from konverge.check.inputs import remainder
-from konverge.check.model import SEVERITIES, Alarm, Finding, Plan, Run, Step, Task
+from konverge.check.model import SEVERITIES, Alarm, Edit, Finding, Plan, Run, Step, Task
 from konverge.check.names import Names
+from konverge.check.oracles.foreign import FOREIGN
 from konverge.check.reference import Reference
 from konverge.check.sentences import sentence
 
@@ -141,7 +143,7 @@ class Findings:
         if not fresh:
             return None
         evidence = Evidence(task, run, reference, fresh, after=after)
-        group = group_of(evidence.first)
+        group = cause_of(evidence)
         self._groups.setdefault(group, []).append(evidence)
         return self.finding(group) if len(self._groups[group]) == 1 else None
 
@@ -198,6 +200,24 @@ def group_of(alarm: Alarm) -> Group:
         name = re.sub(r"-\d+$", "-*", name)
     return alarm.oracle, name, field
 
+
+def cause_of(evidence: Evidence) -> Group:
+    """The group of a finding: that of its alarm, or what others did and was not put right, whatever object they chose.
+
+    An operator that does not look after what it has made, or takes objects by their name, mostly does so with every
+    kind of them: it is one mistake, and there is a plan for each kind.
+    """
+    first, plan = evidence.first, evidence.task.plan
+    edited = [folded(str(item.ref)) for item in plan.perturbations if isinstance(item, Edit)]
+    if first.object in edited:
+        return first.oracle, OF_OTHERS, "metadata.labels" if first.field.startswith("metadata.labels") else first.field
+    if first.oracle == "foreign" and evidence.run.steps[0].name.startswith(FOREIGN.partition("{")[0]):
+        return first.oracle, OF_OTHERS, first.field if first.field in ("", "status") else "taken"
+    return group_of(first)
+
+
+OF_OTHERS = "changed by others"
+"""In a group, in place of the object."""
 
 _OF_MEMBERS = ("pods ", "persistentvolumeclaims ", "persistentvolumes ")
 

@@ -10,8 +10,10 @@ from konverge.check.model import (
     Alarm,
     Checkpoint,
     Crash,
+    Edit,
     Place,
     Plan,
+    Ref,
     Run,
     Setup,
     Severity,
@@ -159,3 +161,44 @@ def test_members_of_one_set_are_one_cause() -> None:
     claims = [group_of(alarm(f"persistentvolumeclaims default/data-db-{number}")) for number in (0, 2)]
     assert claims[0] == claims[1]
     assert group_of(alarm("services default/db-0")) != group_of(alarm("services default/db-1"))
+
+
+def edit(name: str, patch: dict[str, object] | None = None) -> Plan:
+    return Plan("edits", (Edit(Ref("/services", "default", name), patch, 0),))
+
+
+def groups_of(*shown: tuple[Plan, Alarm], steps: tuple[Step, ...] = STEPS) -> list[list[Alarm]]:
+    """The alarms of each finding, after one run for each of these."""
+    findings = Findings(Names())
+    for plan, item in shown:
+        run = run_of(plan)
+        run.steps = steps
+        findings.add(task_of(plan), run, REFERENCE, [item])
+    made = [findings.finding(group) for group in findings.groups]
+    return [[finding.alarm, *finding.details] for finding in made]
+
+
+@pytest.mark.spec("K-73")
+def test_what_others_did_to_several_objects_alike_is_one_finding() -> None:
+    a, b = (alarm(f"services default/{name}") for name in "ab")
+    assert groups_of((edit("a"), a), (edit("b"), b)) == [[a, b]]
+    assert groups_of((edit("c"), a), (edit("c"), b)) == [[a], [b]], "what follows from an edit of another object"
+    assert groups_of((CRASH, a), (CRASH, b)) == [[a], [b]]
+    owner = alarm("services default/b", field="metadata.ownerReferences")
+    assert groups_of((edit("a"), a), (edit("b"), owner)) == [[a], [owner]]
+    labels = [alarm(f"services default/{name}", field=f"metadata.labels.{name}") for name in "ab"]
+    assert groups_of((edit("a"), labels[0]), (edit("b"), labels[1])) == [labels]
+
+
+@pytest.mark.spec("K-73")
+def test_objects_of_others_that_are_taken_by_their_names_are_one_finding() -> None:
+    theirs = (Step("others have Service a", ()), *STEPS)
+    adopted, overwritten, deleted, unsaid = (
+        alarm(f"services default/{name}", oracle="foreign", field=field)
+        for name, field in (("a", "metadata.ownerReferences"), ("b", "spec.ports"), ("c", ""), ("d", "status"))
+    )
+    plan = Plan("edits", steps=theirs)
+    shown = [(plan, item) for item in (adopted, overwritten, deleted, unsaid)]
+    assert groups_of(*shown, steps=theirs) == [[adopted, overwritten], [deleted], [unsaid]]
+    assert groups_of(*shown[:2]) == [[adopted], [overwritten]], "of another custom resource beside"
+    assert groups_of((plan, alarm("a")), (plan, alarm("b")), steps=theirs) == [[alarm("a")], [alarm("b")]]

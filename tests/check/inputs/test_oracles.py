@@ -162,6 +162,50 @@ def test_an_annotation_that_only_a_new_custom_resource_leads_to_is_high() -> Non
     assert [item[0] for item in said(path_dependence, run({"team": "b"}, {"team": "a"}))] == ["medium"]
 
 
+def created_again(before: tuple[str, Obj], after: tuple[str, Obj]) -> Run:
+    return run_of(
+        (step("create", GOOD), {}, [SET]),
+        (step("change", OTHER), {}, [before]),
+        (GONE, None, []),
+        (step("change, created again", OTHER), {}, [after]),
+    )
+
+
+@pytest.mark.spec("K-74")
+@pytest.mark.parametrize(
+    ("resource", "field", "severity"),
+    [
+        ("apps/statefulsets", "volumeClaimTemplates", "medium"),
+        ("apps/statefulsets", "serviceName", "medium"),
+        ("apps/statefulsets", "template", "high"),
+        ("apps/statefulsets", "updateStrategy", "high"),
+        ("apps/deployments", "serviceName", "high"),
+    ],
+)
+def test_a_field_that_nobody_can_change_is_medium_once_created_again(resource: str, field: str, severity: str) -> None:
+    one, other = (child(resource, spec={field: {"a": value}}) for value in "xy")
+    assert [item[0] for item in said(path_dependence, created_again(one, other))] == [severity]
+    assert [item[0] for item in said(path_dependence, there_and_back([one], [other]))] == ["high"], "in place"
+    gone = created_again(one, child("configmaps", data={}))
+    assert ("high", one[0], "", "change, created again") in said(path_dependence, gone), "the object itself"
+
+
+@pytest.mark.spec("K-74")
+def test_children_follow_a_custom_resource_in_which_the_operator_wrote() -> None:
+    def run(made: Run, **spec: Any) -> list[str]:
+        shop = made.checkpoints[-1].state["example.com/shops default/corner"]
+        shop["spec"] = {**shop["spec"], **spec}
+        return [item[0] for item in said(path_dependence, made) if item[1] == SET[0]]
+
+    assert run(there_and_back([SET], [KEPT]), color="blue") == ["medium"]
+    assert run(there_and_back([SET], [KEPT], "spec.color.bright"), color="blue") == ["medium"]
+    assert run(there_and_back([SET], [KEPT]), shape="round") == ["high"], "another field than the one changed back"
+    assert run(there_and_back([SET], [KEPT], ""), color="blue") == ["high"], "nothing was changed back"
+    one, other = (child("apps/statefulsets", spec={"template": value}) for value in "xy")
+    assert run(created_again(one, other), shape="round") == ["medium"], "what was written went with the old one"
+    assert run(created_again(one, other)) == ["high"]
+
+
 @pytest.mark.spec("K-24")
 def test_what_follows_from_another_difference_is_not_said() -> None:
     before = [

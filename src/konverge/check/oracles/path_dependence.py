@@ -6,6 +6,8 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
+import msgspec
+
 from konverge.check.differences import ABSENT
 from konverge.check.inputs.core_types import snake
 from konverge.check.inputs.paths import ABSENT as NOTHING
@@ -26,10 +28,13 @@ def path_dependence(run: Run, reference: Reference) -> Iterator[Alarm]:
         differences = differing(before.checkpoint, now.checkpoint, run, reference)
         again = _is_again(between)
         held = (is_said if again else is_refused)(differences, now.step) or _is_order(between)
+        follows = _is_told_otherwise(differences, now.step, _about(between), again=again)
         for difference in own(differences):
             if again and difference.key.startswith("secrets ") and difference.path.startswith("data."):
                 continue  # a new object has new passwords
             alarm = _alarm(difference, now, between, held=held)
+            if alarm.severity == "high" and (follows or (again and _is_fixed(difference))):
+                alarm = msgspec.structs.replace(alarm, severity="medium")
             if alarm.group not in said:
                 said.add(alarm.group)
                 yield alarm
@@ -74,9 +79,39 @@ def _is_order(between: list[Step]) -> bool:
     return any(_ORDERS.intersection(re.split(r"[^a-z]+", snake(step.about))) for step in between)
 
 
+def _about(between: list[Step]) -> str:
+    """The field that was changed last."""
+    return next((step.about for step in reversed(between) if step.about), "")
+
+
+def _is_told_otherwise(differences: list[Difference], step: Step, about: str, *, again: bool) -> bool:
+    """Whether the custom resource itself asks for something else than before: the operator has written defaults to its
+    spec, which stay when the user takes a value back and go with the object. The children rightly follow it."""
+    paths = [item.path for item in differences if is_own(item.key, step) and item.path.startswith("spec.")]
+    return any(again or path.startswith(about) or about.startswith(path) for path in paths if about)
+
+
+_CHANGEABLE = {
+    "apps/statefulsets": re.compile(
+        r"metadata\.|spec\.(replicas|ordinals|template|updateStrategy|revisionHistoryLimit|minReadySeconds"
+        r"|persistentVolumeClaimRetentionPolicy)\b"
+    ),
+    "batch/jobs": re.compile(
+        r"metadata\.|spec\.(suspend|parallelism|completions|activeDeadlineSeconds|backoffLimit)\b"
+    ),
+}
+"""Upstream: pkg/apis/apps/validation, ValidateStatefulSetUpdate; pkg/apis/batch/validation."""
+
+
+def _is_fixed(difference: Difference) -> bool:
+    """Whether it is a field that the API server lets nobody change: who wants another value makes another object."""
+    changeable = _CHANGEABLE.get(difference.key.partition(" ")[0])
+    return changeable is not None and bool(difference.path) and not changeable.match(difference.path)
+
+
 def _alarm(difference: Difference, now: Rested, between: list[Step], *, held: bool) -> Alarm:
     """`held`: the operator says that it does not change this of an object that is there, or the field is an order."""
-    about = next((step.about for step in reversed(between) if step.about), "")
+    about = _about(between)
     past = f"{about} was changed back" if about else "the custom resource is the same as before"
     text = f"{sentence(difference)}, although {past}"
     if _is_again(between):
@@ -118,7 +153,7 @@ def _short(value: object) -> str:
 
 
 def _is_asked(difference: Difference, about: str, between: list[Step]) -> bool:
-    """Whether the user had asked for what is there on one side alone: by the field's name, or by what was written to it.
+    """Whether the user had asked for what is there on one side alone: the field's name or what was written to it tells.
 
     What is there on both sides is the operator's own, and changed.
     """
