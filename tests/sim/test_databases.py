@@ -168,6 +168,16 @@ class TestFaults:
         else:
             assert (await ensure(place)).performed
 
+    @pytest.mark.spec("N-74")
+    async def test_a_server_that_insists_on_tls(self, place: SimulatedPlace) -> None:
+        place.server.insists_on_tls = True
+        place.target = msgspec.structs.replace(place.target, tls=Tls(mode="disable"))
+        expected = "TlsFailed" if place.target.engine == "mysql" else "AuthenticationFailed"
+        await refused(ensure(place), expected)
+        for mode in ("prefer", "require"):
+            place.target = msgspec.structs.replace(place.target, tls=Tls(mode=mode))  # type: ignore[arg-type]
+            await ensure(place)
+
     async def test_a_server_without_tls(self, place: SimulatedPlace) -> None:
         place.server.tls = False
         place.target = msgspec.structs.replace(place.target, tls=Tls(mode="require"))

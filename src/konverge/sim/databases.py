@@ -105,6 +105,8 @@ class SimulatedServer:
         self.delay = 0.0
         """Seconds before every answer."""
         self.tls = True
+        self.insists_on_tls = False
+        """It refuses connections without TLS."""
         self.ca = ""
         """The CA that verifying clients must trust."""
         self.names: frozenset[str] = frozenset()
@@ -207,6 +209,8 @@ class _Servers(Connector):
 
 def _refuse_tls(server: SimulatedServer, target: Target) -> None:
     mode = target.tls.mode
+    if mode == "disable" and server.insists_on_tls:
+        raise _error(target, "28000", 3159, "no pg_hba.conf entry for host, no encryption")
     if mode in ("disable", "prefer"):
         return
     if not server.tls:

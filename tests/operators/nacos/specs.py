@@ -26,6 +26,11 @@ GOOD: dict[str, dict[str, Any]] = {
         "livenessProbe": {"httpGet": {"path": "/", "port": 8848}, "initialDelaySeconds": 0},
         "service": {"type": "NodePort", "nodePorts": {"client": 30848, "rpc": 30849}},
     },
+    "tls of databases": {
+        **CLUSTER,
+        "database": {**MYSQL, "tls": {"mode": "verify-ca", "caSecretRef": {"name": "ca"}}},
+        "postgres": {"tls": {"caSecretRef": {"name": "ca", "key": "root.pem"}}},
+    },
     "small on purpose": {**CLUSTER, "replicas": 1, "allowSmallClusters": True},
     "nothing but defaults": {},
     "the fork's": {
@@ -72,6 +77,8 @@ BAD: list[tuple[dict[str, Any], str, str]] = [
     ({"database": {"mysqlPort": "x"}}, "spec.database.mysqlPort", "should match"),
     ({"database": {"mysqlPort": "65536"}}, "spec.database.mysqlPort", "a port is a number from 1 to 65535"),
     ({"postgres": {"port": "0"}}, "spec.postgres.port", "a port is a number from 1 to 65535"),
+    ({"database": {"tls": {"mode": "sometimes"}}}, "spec.database.tls.mode", "supported values"),
+    ({"database": {"tls": {"caSecretRef": {}}}}, "spec.database.tls.caSecretRef.name", "name the Secret"),
     ({"image": "nacos server"}, "spec.image", "should match"),
     ({"service": {"nodePorts": {"client": 30848}}}, "spec.service.nodePorts", "choose type NodePort"),
     ({"postgres": {"host": "h", "credentialsSecretRef": {"name": "s"}}}, "spec.postgres.database", "name the database"),

@@ -55,6 +55,18 @@ def test_numbers_that_are_not_given() -> None:
         ({**MYSQL, "postgres": POSTGRES["postgres"]}, "spec.postgres.host"),
         ({**MYSQL, "database": {**MYSQL["database"], "mysqlPort": "0"}}, "spec.database.mysqlPort"),
         ({**MYSQL, "database": {**MYSQL["database"], "mysqlPort": "65536"}}, "spec.database.mysqlPort"),
+        (
+            {**MYSQL, "database": {**MYSQL["database"], "tls": {"caSecretRef": {"name": ""}}}},
+            "spec.database.tls.caSecretRef.name",
+        ),
+        (
+            {
+                **MYSQL,
+                "database": {**MYSQL["database"], "tls": {"mode": "require"}},
+                "env": [{"name": "A", "value": "b"}, {"name": "MYSQL_SERVICE_DB_PARAM", "value": "useSSL=true"}],
+            },
+            "spec.database.tls",
+        ),
         ({**POSTGRES, "postgres": {**POSTGRES["postgres"], "port": "65536"}}, "spec.postgres.port"),
         ({**POSTGRES, "postgres": {**POSTGRES["postgres"], "database": ""}}, "spec.postgres.database"),
         (
@@ -77,6 +89,8 @@ def test_what_is_refused(spec: dict[str, Any], path: str) -> None:
     "spec",
     [
         {**MYSQL, "database": {**MYSQL["database"], "mysqlPort": "1"}},
+        {**MYSQL, "env": [{"name": "MYSQL_SERVICE_DB_PARAM", "value": "useSSL=true"}]},
+        {**MYSQL, "database": {**MYSQL["database"], "tls": {}}, "env": [{"name": "A", "value": "b"}]},
         {**MYSQL, "database": {**MYSQL["database"], "mysqlPort": "65535"}},
         {"database": {"type": "mysql", "mysqlHost": "h", "mysqlCredentialsSecretRef": {"name": "s"}}},
         {"type": "cluster", "replicas": 1, "allowSmallClusters": True},

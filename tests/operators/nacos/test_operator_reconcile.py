@@ -336,14 +336,14 @@ def test_which_secrets_and_config_maps_a_resource_names() -> None:
             "credentialsSecretRef": {"name": "pg"},
             "tls": {"caSecretRef": {"name": "ca"}},
         },
-        "database": {"mysqlCredentialsSecretRef": {"name": "my"}},
+        "database": {"mysqlCredentialsSecretRef": {"name": "my"}, "tls": {"caSecretRef": {"name": "my-ca"}}},
         "adminCredentialsSecretRef": {"name": "admin"},
         "identitySecretRef": {"name": "identity"},
         "certification": {"tokenSecretRef": {"name": "token"}},
         "userConfigRef": {"name": "user"},
         "internalConfigRef": {"name": "internal"},
     }
-    secrets = ["admin", "ca", "identity", "my", "pg", "token"]
+    secrets = ["admin", "ca", "identity", "my", "my-ca", "pg", "token"]
     assert referred(names) == [
         *(f"Secret space/{name}" for name in secrets),
         *(f"ConfigMap space/{name}" for name in ("internal", "user")),

@@ -27,6 +27,8 @@ _FIRST_WITHOUT_INIT_D = (2, 1, 1)
 _FIRST_WITH_BASE64_TOKENS = (2, 2, 0)
 _LEAST_TOKEN = 32
 """Bytes. With fewer, servers exit at their start."""
+MYSQL_PARAMETERS = "MYSQL_SERVICE_DB_PARAM"
+"""The variable with the parameters of the JDBC URL, in all images."""
 # Annotations that are about the resource itself, or change without anything else changing.
 _NOT_INHERITED = ("kubectl.kubernetes.io/", "nacos.io/", "konverge.dev/", "meta.helm.sh/")
 
@@ -200,6 +202,7 @@ def _check_storage(spec: NacosSpec, engine: Engine) -> None:
         if postgres.host:
             raise InvalidSpec("spec.postgres.host: the database is either mysql or postgres")
         _check_port("spec.database.mysqlPort", database.mysql_port)
+        _check_mysql_tls(spec)
     if engine == "postgresql":
         _check_port("spec.postgres.port", postgres.port)
         if not postgres.database:
@@ -212,6 +215,19 @@ def _check_storage(spec: NacosSpec, engine: Engine) -> None:
     sized = volume.requests.get("storage") or template_size(volume) or volume.persistent_volume_size
     if volume.enabled and not (sized or volume.empty_dir or volume.host_path):
         raise InvalidSpec("spec.volume.requests: an enabled volume needs requests.storage")
+
+
+def _check_mysql_tls(spec: NacosSpec) -> None:
+    tls = spec.database.tls
+    if tls is None:
+        return
+    if tls.ca_secret_ref is not None and not tls.ca_secret_ref.name:
+        raise InvalidSpec("spec.database.tls.caSecretRef.name: name the Secret with the certificate authority")
+    if any(variable.name == MYSQL_PARAMETERS for variable in spec.env):
+        raise InvalidSpec(
+            f"spec.database.tls: the variable {MYSQL_PARAMETERS} of spec.env says how servers connect: take it out, "
+            "or leave spec.database.tls out and put sslMode into the variable"
+        )
 
 
 def _check_port(path: str, port: str) -> None:

@@ -49,6 +49,10 @@ def mysql_init(name: str) -> str:
     return f"{name}-mysql-sql-init"
 
 
+def mysql_ca(name: str) -> str:
+    return f"{name}-mysql-ca"
+
+
 def dashboard(name: str) -> str:
     return f"{name}-dashboard"
 

@@ -192,6 +192,11 @@ class SimulatedJobs:
         server = self.databases.servers.get((host, port)) if self.databases is not None else None
         if server is None or server.down:
             raise JobFailure(f'connection to server at "{host}", port {port} failed: Connection refused')
+        mode = env.get("PGSSLMODE") or env.get("MYSQL_TLS", "prefer")
+        if server.insists_on_tls and mode.lower().endswith(("disable", "disabled")):
+            raise JobFailure(f'connection to server at "{host}", port {port} failed: the server insists on TLS')
+        if not server.tls and not mode.lower().endswith(("disable", "disabled", "prefer", "preferred")):
+            raise JobFailure(f'connection to server at "{host}", port {port} failed: the server does not support TLS')
         if server.users.get(user) != password:
             raise JobFailure(f'password authentication failed for user "{user}"')
         if database not in server.databases:

@@ -13,7 +13,7 @@ from binascii import Error as NotBase64
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
-from typing import Any
+from typing import Any, Literal
 
 from konverge.objects.kinds.core_v1 import Container, EnvVarSource, Pod
 from konverge.operators.nacos.server import PORT, RAFT_OFFSET
@@ -56,6 +56,8 @@ class Settings:
     """mysql or postgresql; empty: embedded storage."""
     database: tuple[str, int, str] = ("", 0, "")
     """Host, port and name of an external database."""
+    database_tls: Literal["never", "prefer", "always"] = "never"
+    """Whether it connects to that with TLS."""
     auth: bool = False
     identity: tuple[str, str] = field(default=("", ""), repr=False)
     refusal: str = ""
@@ -143,6 +145,7 @@ def read_settings(namespace: str, pod: str, uid: str, ip: str, image: str, env: 
         standalone=standalone,
         platform="" if platform in ("derby", "embedded") else platform,
         database=_database(env),
+        database_tls=_database_tls(env),
         auth=env.get("NACOS_AUTH_ENABLE", "").lower() == "true",
         identity=(env.get("NACOS_AUTH_IDENTITY_KEY", ""), env.get("NACOS_AUTH_IDENTITY_VALUE", "")),
         refusal=f"env {missing[0]} must be set" if missing else "",
@@ -179,6 +182,15 @@ def _database(env: Mapping[str, str]) -> tuple[str, int, str]:
         return url[1], int(url[2] or 0), url[3]
     port = _number(env.get("MYSQL_SERVICE_PORT"), 3306)
     return env.get("MYSQL_SERVICE_HOST", ""), port, env.get("MYSQL_SERVICE_DB_NAME", "")
+
+
+def _database_tls(env: Mapping[str, str]) -> Literal["never", "prefer", "always"]:
+    """By the parameters of the JDBC URL. Both drivers prefer TLS; the images' own parameters for MySQL forbid it."""
+    given = env.get("DB_URL_0") or f"?{env.get('MYSQL_SERVICE_DB_PARAM', 'useSSL=false')}"
+    mode = re.search(r"[?&]sslmode=([\w-]+)", given.lower())
+    if mode is None:
+        return "never" if "usessl=false" in given.lower() else "prefer"
+    return "never" if mode[1].startswith("disable") else "prefer" if mode[1].startswith("prefer") else "always"
 
 
 def _number(text: str | None, default: int) -> int:

@@ -19,7 +19,7 @@ from konverge import clock
 from konverge.objects.kinds.core_v1 import Container, Pod, Probe
 from konverge.operators.nacos.server import Connection, over_sockets
 from konverge.sim.cluster import Cluster
-from konverge.sim.databases import Content, SimulatedDatabases, simulated_hash
+from konverge.sim.databases import Content, SimulatedDatabases, SimulatedServer, simulated_hash
 from konverge.sim.kubelet.behaviour import Behaviour
 from konverge.sim.kubelet.containers import Mode
 from konverge.sim.kubelet.machine import PodMachine
@@ -234,7 +234,7 @@ class SimulatedNacos:
         if self._databases is None:
             return self._unnamed
         for (known, number), server in self._databases.servers.items():
-            if known == host and (number == port or not port) and not server.down:
+            if known == host and (number == port or not port) and connects(server, settings):
                 database = server.databases.get(name)
                 return None if database is None else database.content
         return None
@@ -319,6 +319,12 @@ class SimulatedNacos:
         due = self.ensemble.due
         if due < inf:
             self._timer = asyncio.get_running_loop().call_later(max(due - self._now(), 0.0), self.refresh)
+
+
+def connects(server: SimulatedServer, settings: Settings) -> bool:
+    """Whether a database accepts a server with these settings; certificates are not looked at."""
+    never, always = settings.database_tls == "never", settings.database_tls == "always"
+    return not (server.down or (never and server.insists_on_tls) or (always and not server.tls))
 
 
 def _reported(handler: NacosHandler) -> tuple[Any, ...]:

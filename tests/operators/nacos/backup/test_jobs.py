@@ -72,6 +72,39 @@ def test_tls_of_postgresql() -> None:
     assert (ca.secret.secret_name, ca.secret.items[0].key, mount.read_only) == ("ca", "root.pem", True)
 
 
+@pytest.mark.spec("N-73")
+@pytest.mark.parametrize(
+    ("tls", "mode", "authority"),
+    [
+        ({"mode": "verify-full"}, "verify-full", "system"),
+        ({"mode": "verify-ca"}, "verify-ca", None),
+        ({"mode": "require"}, "require", None),
+        ({"caSecretRef": {"name": "ca"}}, "verify-full", "/postgres-ca/ca.crt"),
+    ],
+)
+def test_modes_of_postgresql(tls: dict[str, Any], mode: str, authority: str | None) -> None:
+    shown = values({**PG, "postgres": {**PG["postgres"], "tls": tls}})
+    assert (shown["PGSSLMODE"], shown.get("PGSSLROOTCERT")) == (mode, authority)
+
+
+@pytest.mark.spec("N-73")
+def test_tls_of_mysql() -> None:
+    tls = {"caSecretRef": {"name": "ca", "key": "root.pem"}}
+    spec = {**MY, "database": {**MY["database"], "tls": tls}}
+    shown = values(spec)
+    assert (shown["MYSQL_TLS"], shown["MYSQL_CA"]) == ("--ssl-mode=VERIFY_IDENTITY", "/mysql-ca/ca.crt")
+    pod = backup_job(owner(), 1, desired(spec), owner().spec, "p-").spec.template.spec
+    (volume,) = [volume for volume in pod.volumes if volume.secret is not None]
+    assert volume.secret is not None
+    (mount,) = [mount for mount in pod.containers[0].volume_mounts if mount.name == volume.name]
+    assert (mount.mount_path, mount.read_only) == ("/mysql-ca", True)
+    item = volume.secret.items[0]
+    assert (volume.secret.secret_name, item.key, item.path) == ("ca", "root.pem", "ca.crt")
+    plain = {**MY, "database": {**MY["database"], "tls": {**tls, "mode": "require"}}}
+    assert "MYSQL_CA" not in values(plain)
+    assert len(backup_job(owner(), 1, desired(plain), owner().spec, "p-").spec.template.spec.volumes) == 1
+
+
 def test_the_variables_of_mysql() -> None:
     database = {**MY["database"], "mysqlPort": "3307", "mysqlCredentialsSecretRef": {"name": "my"}}
     assert values({**MY, "database": database}) == {

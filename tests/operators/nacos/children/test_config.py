@@ -65,6 +65,23 @@ def test_mysql() -> None:
             {"tls": {"mode": "verify-ca", "caSecretRef": {"name": "ca", "key": "root"}}},
             "pg:5432/nacos?sslmode=verify-ca&sslrootcert=/home/nacos/postgres-ca/root&tcpKeepAlive=true",
         ),
+        (
+            {"tls": {"caSecretRef": {"name": "ca"}}},
+            "pg:5432/nacos?sslmode=verify-full&sslrootcert=/home/nacos/postgres-ca/ca.crt&tcpKeepAlive=true",
+        ),
+        (
+            {"tls": {"caSecretRef": {"name": "ca"}, "serverName": "pg"}},
+            "pg:5432/nacos?sslmode=verify-full&sslrootcert=/home/nacos/postgres-ca/ca.crt&tcpKeepAlive=true",
+        ),
+        (
+            {"tls": {"caSecretRef": {"name": "ca"}, "serverName": "pg.example"}},
+            "pg:5432/nacos?sslmode=verify-ca&sslrootcert=/home/nacos/postgres-ca/ca.crt&tcpKeepAlive=true",
+        ),
+        ({"tls": {"mode": "require", "serverName": "pg.example"}}, "pg:5432/nacos?sslmode=require&tcpKeepAlive=true"),
+        (
+            {"tls": {"mode": "verify-full"}},
+            "pg:5432/nacos?sslmode=verify-full&sslfactory=org.postgresql.ssl.DefaultJavaSSLFactory&tcpKeepAlive=true",
+        ),
     ],
 )
 def test_postgres(changes: dict[str, Any], url: str) -> None:

@@ -64,6 +64,17 @@ def changed(**spec: Any) -> dict[str, Any]:
 # ------------------------------------------------------------------ PGEnsure
 
 
+@pytest.mark.spec("N-74")
+async def test_an_authority_is_needed_also_where_the_operator_makes_no_tables() -> None:
+    postgres = {**POSTGRES["postgres"], "tls": {"caSecretRef": {"name": "ca"}}}
+    bench, databases = bench_of(changed(pgInit={"enabled": False}, postgres=postgres))
+    with pytest.raises(StepError, match="get secret default/ca failed"):
+        await pg_ensure(bench.state)
+    bench.secret("ca", **{"ca.crt": "PEM"})
+    assert await pg_ensure(bench.state) is CONTINUE
+    assert databases.calls == []
+
+
 @pytest.mark.parametrize("spec", [EMBEDDED, MYSQL, changed(pgInit={"enabled": False})])
 async def test_other_databases_and_users_who_make_the_tables_themselves(spec: dict[str, Any]) -> None:
     bench, databases = bench_of(spec)

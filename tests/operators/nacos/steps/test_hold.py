@@ -232,6 +232,8 @@ async def test_while_an_edit_is_held_the_servers_go_on_as_they_were(
     assert (now.replicas, now.listed, now.engine) == (was.replicas, was.replicas, was.engine)
     assert now.spec.type == was.spec.type
     assert now.spec.database == was.spec.database
+    if was.spec.postgres.host:
+        was.spec.postgres.tls.mode = was.spec.postgres.tls.mode_in_force  # what the servers have names it
     assert now.spec.postgres == was.spec.postgres
     assert now.version == bench.read().version
 

@@ -22,6 +22,7 @@ from tests.operators.nacos.world import EMBEDDED, MYSQL, POSTGRES, STANDALONE
 pytestmark = [pytest.mark.virtual, pytest.mark.spec("N-16")]
 ADOPT = "konverge.dev/adopt-by"
 JOB = {**MYSQL, "mysqlInitImage": "mysql:8"}
+VERIFIED = {**MYSQL, "database": {**MYSQL["database"], "tls": {"caSecretRef": {"name": "ca"}}}}
 INGRESS = {**EMBEDDED, "ingress": {"enabled": True, "host": "h"}}
 VOLUMES: dict[str, Any] = {**EMBEDDED, "volume": {"enabled": True, "requests": {"storage": "1Gi"}}}
 THIRD = {**EMBEDDED, "image": "nacos/nacos-server:v3.0.3"}
@@ -39,6 +40,8 @@ CHILDREN: list[tuple[dict[str, Any], type[Object], str, bool]] = [
     (JOB, ConfigMap, "nacos-mysql-sql-init", True),
     (JOB, Job, "nacos-mysql-sql-init", True),
     (MYSQL, Job, "nacos-mysql-sql-init", False),
+    (VERIFIED, ConfigMap, "nacos-mysql-ca", True),
+    (MYSQL, ConfigMap, "nacos-mysql-ca", False),
     (THIRD, Secret, "nacos-auth", True),
     (EMBEDDED, Secret, "nacos-auth", False),
     (EMBEDDED, PodDisruptionBudget, "nacos", True),

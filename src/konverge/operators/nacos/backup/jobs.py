@@ -39,6 +39,7 @@ from konverge.operators.nacos.children.environment import (
     JOB_VARIABLES,
     mysql_variables,
 )
+from konverge.operators.nacos.children.mysql_tls import FOLDER, client_variables, has_store
 from konverge.operators.nacos.desired import Desired
 
 Action = Literal["backup", "restore", "delete"]
@@ -46,7 +47,7 @@ POSTGRES_IMAGE = "postgres:17"
 """A pg_dump dumps servers of its own version and of earlier ones."""
 MYSQL_IMAGE = "mysql:8.4"
 MOUNT = "/backup"
-_CA = "/postgres-ca"
+_POSTGRES_CA = "/postgres-ca"
 _USER = 65532
 _RETRIES = 2
 """Attempts after the first one that failed, each with a pod of its own."""
@@ -69,7 +70,7 @@ class Work:
     prefix: str
     """What the paths of all attempts begin with."""
     env: tuple[EnvVar, ...] = ()
-    ca: SecretVolumeSource | None = None
+    ca: tuple[VolumeMount, SecretVolumeSource] | None = None
     timeout: int
     retries: int = _RETRIES
 
@@ -105,7 +106,7 @@ def backup_job(owner: Object, number: int, desired: Desired, settings: BackupSet
         path=data_path(prefix, number, settings.method, desired.engine),
         prefix=prefix,
         env=variables(settings.method, desired),
-        ca=postgres_ca(desired) if settings.method == "Database" else None,
+        ca=database_ca(desired) if settings.method == "Database" else None,
         timeout=settings.timeout_seconds,
     )
     return _job(work, desired)
@@ -125,7 +126,7 @@ def restore_job(owner: NacosRestore, number: int, desired: Desired) -> Job:
         path=status.path,
         prefix=status.path,
         env=(*(EnvVar(name=name, value=value) for name, value in given.items()), *variables(status.method, desired)),
-        ca=postgres_ca(desired) if status.method == "Database" else None,
+        ca=database_ca(desired) if status.method == "Database" else None,
         timeout=owner.spec.timeout_seconds,
         retries=0,
     )
@@ -193,17 +194,19 @@ def database_image(desired: Desired) -> str:
 def database_variables(desired: Desired) -> tuple[EnvVar, ...]:
     """The address of the database and the credentials, by the names that its programs know."""
     if desired.engine == "mysql":
-        return tuple(mysql_variables(desired, JOB_VARIABLES))
+        return (*mysql_variables(desired, JOB_VARIABLES), *client_variables(desired))
     postgres, ref = desired.spec.postgres, desired.spec.postgres.credentials_secret_ref
     plain = {
         "PGHOST": postgres.host,
         "PGPORT": postgres.port,
         "PGDATABASE": postgres.database,
-        "PGSSLMODE": postgres.tls.mode,
+        "PGSSLMODE": postgres.tls.mode_in_force,
         "PGCONNECT_TIMEOUT": "20",
     }
     if postgres.tls.ca_secret_ref is not None:
-        plain["PGSSLROOTCERT"] = f"{_CA}/{CA_KEY}"
+        plain["PGSSLROOTCERT"] = f"{_POSTGRES_CA}/{CA_KEY}"
+    elif postgres.tls.mode_in_force == "verify-full":
+        plain["PGSSLROOTCERT"] = "system"  # libpq knows it since 16, for this mode alone
     if postgres.tls.server_name:
         plain[scripts.SERVER_NAME] = postgres.tls.server_name
     return (
@@ -213,11 +216,17 @@ def database_variables(desired: Desired) -> tuple[EnvVar, ...]:
     )
 
 
-def postgres_ca(desired: Desired) -> SecretVolumeSource | None:
-    ref = desired.spec.postgres.tls.ca_secret_ref
-    if desired.engine != "postgresql" or ref is None:
+def database_ca(desired: Desired) -> tuple[VolumeMount, SecretVolumeSource] | None:
+    """The certificate authority of the database, from the user's Secret: no server may have run yet."""
+    if desired.engine == "postgresql":
+        ref, mount = desired.spec.postgres.tls.ca_secret_ref, VolumeMount(name="postgres-ca", mount_path=_POSTGRES_CA)
+    else:
+        tls = desired.spec.database.tls if has_store(desired) else None
+        ref, mount = tls.ca_secret_ref if tls is not None else None, VolumeMount(name="mysql-ca", mount_path=FOLDER)
+    if ref is None:
         return None
-    return SecretVolumeSource(secret_name=ref.name, items=[KeyToPath(key=ref.key or CA_KEY, path=CA_KEY)])
+    mount.read_only = True
+    return mount, SecretVolumeSource(secret_name=ref.name, items=[KeyToPath(key=ref.key or CA_KEY, path=CA_KEY)])
 
 
 def _job(work: Work, desired: Desired | None) -> Job:
@@ -279,8 +288,9 @@ def _volumes(work: Work) -> tuple[list[Volume], list[VolumeMount]]:
     reads = work.action == "restore"
     mounts = [VolumeMount(name="backup", mount_path=MOUNT, read_only=True if reads else None)]
     if work.ca is not None:
-        volumes.append(Volume(name="postgres-ca", secret=work.ca))
-        mounts.append(VolumeMount(name="postgres-ca", mount_path=_CA, read_only=True))
+        mount, secret = work.ca
+        volumes.append(Volume(name=mount.name, secret=secret))
+        mounts.append(mount)
     return volumes, mounts
 
 

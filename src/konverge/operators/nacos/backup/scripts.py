@@ -10,6 +10,8 @@ stays empty, the kubelet puts the end of the log there, which says what went wro
 
 from __future__ import annotations
 
+from konverge.operators.nacos.children.mysql_tls import CLIENT_OPTIONS
+
 SERVER_NAME = "SERVER_NAME"
 """The name in the certificate of PostgreSQL, where it is not the host."""
 _BEGIN = """\
@@ -42,12 +44,17 @@ pg_dump --no-password --format=custom --no-owner --no-privileges --lock-wait-tim
 wait "$!"
 pg_restore --list "$part" >/dev/null
 """
+_MYSQL_TLS = f"""\
+tls=
+if [ -n "${{MYSQL_TLS:-}}" ]; then
+{CLIENT_OPTIONS}fi
+"""
 # MariaDB renames its programs, and lacks options of MySQL's. Dumps end with a line that says that they are complete.
 _MYSQL_DUMP = """\
 dump=$(command -v mysqldump || command -v mariadb-dump)
 set -- --single-transaction --quick --skip-lock-tables --hex-blob --no-tablespaces --default-character-set=utf8mb4
 if "$dump" --help | grep -q -e --set-gtid-purged; then set -- "$@" --set-gtid-purged=OFF; fi
-set -- -h "$MYSQL_HOST" -P "$MYSQL_PORT" -u "$MYSQL_USER" "$@"
+set -- -h "$MYSQL_HOST" -P "$MYSQL_PORT" -u "$MYSQL_USER" $tls "$@"
 export MYSQL_PWD="$MYSQL_PASS"
 { "$dump" "$@" "$MYSQL_DB" || : >"$part.failed"; } | gzip -c >"$part" &
 wait "$!"
@@ -56,7 +63,7 @@ gzip -dc "$part" | tail -n 1 | grep -q -e '-- Dump completed' || { echo "the dum
 """
 
 POSTGRES_BACKUP = _BEGIN + _POSTGRES_NAME + _POSTGRES_DUMP + _END
-MYSQL_BACKUP = _BEGIN + _MYSQL_DUMP + _END
+MYSQL_BACKUP = _BEGIN + _MYSQL_TLS + _MYSQL_DUMP + _END
 # An exit code of 3 says that the database was changed.
 _CHECK = """\
 set -eu
@@ -93,7 +100,8 @@ code=$({{ load "$@" | grep -v -e '^CONTEXT:' -e '^DETAIL:' >&2; }} 4>&1) || :
 _MYSQL_LOAD = f"""\
 gzip -t "$FILE"
 client=$(command -v mysql || command -v mariadb)
-set -- -h "$MYSQL_HOST" -P "$MYSQL_PORT" -u "$MYSQL_USER" --batch --skip-column-names --default-character-set=utf8mb4
+set -- -h "$MYSQL_HOST" -P "$MYSQL_PORT" -u "$MYSQL_USER" $tls
+set -- "$@" --batch --skip-column-names --default-character-set=utf8mb4
 if "$client" --help | grep -q -e print-query-on-error; then set -- "$@" --skip-print-query-on-error; fi
 export MYSQL_PWD="$MYSQL_PASS"
 tables="SELECT COUNT(*) FROM information_schema.tables WHERE table_schema = DATABASE()"
@@ -108,7 +116,7 @@ wait "$!"
 """  # noqa: S608 - run by a shell
 
 POSTGRES_RESTORE = _CHECK + _POSTGRES_NAME + _POSTGRES_LOAD
-MYSQL_RESTORE = _CHECK + _MYSQL_LOAD
+MYSQL_RESTORE = _CHECK + _MYSQL_TLS + _MYSQL_LOAD
 DELETE = """\
 set -eu
 rm -f "$PREFIX"*

@@ -11,6 +11,7 @@ import hashlib
 from konverge.objects.kinds.core_v1 import ConfigMap
 from konverge.operators.nacos import names
 from konverge.operators.nacos.desired import Desired
+from konverge.operators.nacos.spec.storage import Postgres
 
 POSTGRES_CA = "/home/nacos/postgres-ca"
 CA_KEY = "ca.crt"
@@ -20,6 +21,7 @@ _MYSQL_PARAMETERS = (
     "characterEncoding=utf8&connectTimeout=1000&socketTimeout=3000&autoReconnect=true&useSSL=false"
     "&allowPublicKeyRetrieval=true"
 )
+_JAVAS_AUTHORITIES = "org.postgresql.ssl.DefaultJavaSSLFactory"
 _POSTGRES_PARAMETERS = "tcpKeepAlive=true&reWriteBatchedInserts=true&ApplicationName=nacos_java"
 
 _SERVER_2 = """\
@@ -69,14 +71,22 @@ def _database(desired: Desired) -> str:
     if desired.engine == "postgresql":
         postgres = desired.spec.postgres
         host = f"[{postgres.host}]" if ":" in postgres.host else postgres.host
-        url = f"jdbc:postgresql://{host}:{postgres.port}/{postgres.database}?sslmode={postgres.tls.mode}"
-        if postgres.tls.ca_secret_ref is not None:
-            url += f"&sslrootcert={POSTGRES_CA}/{postgres.tls.ca_secret_ref.key or CA_KEY}"
+        url = f"jdbc:postgresql://{host}:{postgres.port}/{postgres.database}?{_postgres_tls(postgres)}"
         driver = "db.pool.config.driverClassName=org.postgresql.Driver"
         test = "db.pool.config.connectionTestQuery=SELECT 1"
         lines = _lines("postgresql", f"{url}&{_POSTGRES_PARAMETERS}", DB_USER, DB_PASSWORD)
         return "\n".join((lines, driver, test))
     return ""
+
+
+def _postgres_tls(postgres: Postgres) -> str:
+    """The driver compares the certificate with the host alone, and without a file it looks for one in its home."""
+    tls, mode = postgres.tls, postgres.tls.mode_in_force
+    if mode == "verify-full" and tls.server_name not in ("", postgres.host):
+        mode = "verify-ca"
+    if tls.ca_secret_ref is not None:
+        return f"sslmode={mode}&sslrootcert={POSTGRES_CA}/{tls.ca_secret_ref.key or CA_KEY}"
+    return f"sslmode={mode}&sslfactory={_JAVAS_AUTHORITIES}" if tls.verifies else f"sslmode={mode}"
 
 
 def _lines(platform: str, url: str, user: str, password: str) -> str:

@@ -11,7 +11,8 @@ import secrets
 from konverge.objects.kinds.core_v1 import EnvVar, EnvVarSource, Secret, SecretKeySelector
 from konverge.operators.nacos import names
 from konverge.operators.nacos.children.config import DB_PASSWORD, DB_USER
-from konverge.operators.nacos.desired import Desired
+from konverge.operators.nacos.children.mysql_tls import driver_parameters
+from konverge.operators.nacos.desired import MYSQL_PARAMETERS, Desired
 
 TOKEN, IDENTITY_KEY, IDENTITY_VALUE = "token", "identity_key", "identity_value"
 
@@ -74,7 +75,9 @@ def _mode(desired: Desired) -> list[EnvVar]:
 
 def _database(desired: Desired) -> list[EnvVar]:
     if desired.engine == "mysql":
-        return [_plain("SPRING_DATASOURCE_PLATFORM", "mysql"), *mysql_variables(desired, SERVER_VARIABLES)]
+        variables = [_plain("SPRING_DATASOURCE_PLATFORM", "mysql"), *mysql_variables(desired, SERVER_VARIABLES)]
+        parameters = driver_parameters(desired)
+        return [*variables, _plain(MYSQL_PARAMETERS, parameters)] if parameters else variables
     if desired.engine == "postgresql":
         ref = desired.spec.postgres.credentials_secret_ref
         return [

@@ -15,6 +15,12 @@ from konverge.objects.kinds.core_v1 import (
 from konverge.operators.nacos import names
 from konverge.operators.nacos.children.config import SCRIPT_KEY
 from konverge.operators.nacos.children.environment import JOB_VARIABLES, mysql_variables
+from konverge.operators.nacos.children.mysql_tls import (
+    CLIENT_OPTIONS,
+    client_variables,
+    trust_mounts,
+    trust_volumes,
+)
 from konverge.operators.nacos.children.overlay import overlaid
 from konverge.operators.nacos.children.security import helper_context, pod_context
 from konverge.operators.nacos.desired import Desired
@@ -38,6 +44,7 @@ def mysql_init_job(desired: Desired, script_digest: str) -> Job:
             _container(desired, "mysql-create-database", _CREATE),
         ],
         containers=[_container(desired, "mysql-sql-init", _INIT, script=True)],
+        volumes=trust_volumes(desired),
         image_pull_secrets=desired.spec.image_pull_secrets,
         tolerations=desired.spec.tolerations,
         node_selector=desired.spec.node_selector,
@@ -71,7 +78,9 @@ def check_container(desired: Desired) -> Container:
 
 
 def _container(desired: Desired, name: str, command: str, *, script: bool = False) -> Container:
-    env = mysql_variables(desired, JOB_VARIABLES)
+    env = [*mysql_variables(desired, JOB_VARIABLES), *client_variables(desired)]
+    if desired.spec.database.tls is not None:
+        command = command.replace(_LOGIN, f'{CLIENT_OPTIONS}{_LOGIN}; at="$at $tls"', 1)
     if script:
         source = ConfigMapKeySelector(name=names.mysql_init(desired.name), key=SCRIPT_KEY)
         env.append(EnvVar(name="SQL_SCRIPT", value_from=EnvVarSource(config_map_key_ref=source)))
@@ -80,5 +89,6 @@ def _container(desired: Desired, name: str, command: str, *, script: bool = Fals
         image=desired.spec.mysql_init_image,
         command=["/bin/sh", "-c", command],
         env=env,
+        volume_mounts=trust_mounts(desired),
         security_context=helper_context(desired),
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from konverge.operators.nacos.database.drivers import tls_context
 from konverge.operators.nacos.database.errors import WRONG_INPUT, DatabaseError, quote_name
 from konverge.operators.nacos.database.operations import Databases, RealDatabases
 from konverge.operators.nacos.database.passwords import bcrypt_hash, is_bcrypt
@@ -23,4 +24,5 @@ __all__ = [
     "mysql_script",
     "postgres_script",
     "quote_name",
+    "tls_context",
 ]

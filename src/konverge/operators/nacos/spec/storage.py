@@ -22,6 +22,42 @@ def _in_range(port: str) -> Meta:
     return Rule(rule, message="a port is a number from 1 to 65535", field_path=f".{port}")
 
 
+TlsMode = Literal["disable", "prefer", "require", "verify-ca", "verify-full"]
+VERIFYING: frozenset[TlsMode] = frozenset(("verify-ca", "verify-full"))
+"""The modes that need an authority."""
+
+
+class DatabaseTls(Model):
+    """How connections to a database are protected; modes as libpq has them."""
+
+    mode: TlsMode | None = None
+    """How the connection is protected and what of the server's certificate is checked. Left out: verify-full with a
+    caSecretRef, else prefer."""
+    ca_secret_ref: SecretKeyRef | None = None
+    """The certificate authority of the server, for verify-ca and verify-full; left out: those that images trust."""
+
+    @property
+    def mode_in_force(self) -> TlsMode:
+        return self.mode or ("verify-full" if self.ca_secret_ref is not None else "prefer")
+
+    @property
+    def verifies(self) -> bool:
+        return self.mode_in_force in VERIFYING
+
+
+class MysqlTls(
+    DatabaseTls,
+    rules=[
+        Rule(
+            "!has(self.caSecretRef) || self.caSecretRef.name != ''",
+            message="name the Secret with the certificate authority",
+            field_path=".caSecretRef.name",
+        )
+    ],
+):
+    """How connections to MySQL are protected. The drivers compare the certificate with the host, and no other name."""
+
+
 class Database(Model, rules=[_in_range("mysqlPort")]):
     """Where Nacos keeps its configurations. PostgreSQL has a block of its own, `postgres`."""
 
@@ -41,17 +77,16 @@ class Database(Model, rules=[_in_range("mysqlPort")]):
     """The Secret with user and password, in place of mysqlUser and mysqlPassword."""
     mysql_check: bool = True
     """Whether the operator itself connects, to say what is wrong; off where only the pods can reach the server."""
+    tls: MysqlTls | None = None
+    """How connections to MySQL are protected; left out: the servers use none."""
 
 
-class PostgresTls(Model):
+class PostgresTls(DatabaseTls):
     """How connections to PostgreSQL are protected; modes as libpq has them."""
 
-    mode: Literal["disable", "prefer", "require", "verify-ca", "verify-full"] = "prefer"
-    """How the connection is protected and what of the server's certificate is checked."""
-    ca_secret_ref: SecretKeyRef | None = None
-    """The certificate authority of the server, for verify-ca and verify-full."""
     server_name: str = ""
-    """The name in the server's certificate, where it is not the host."""
+    """The name in the server's certificate, where it is not the host. The servers' driver knows only the host: where
+    this is another name, servers check as verify-ca does."""
 
 
 class Postgres(

@@ -19,7 +19,7 @@ from konverge.objects.kinds.core_v1 import Secret
 from konverge.operators.nacos.database import WRONG_INPUT, DatabaseError, Target
 from konverge.operators.nacos.spec.references import AdminRef
 from konverge.operators.nacos.steps.outcome import CONTINUE, PARAMETER, SYSTEM, Outcome, StepError, failed
-from konverge.operators.nacos.steps.secrets import optional_value, postgres_target, read_secret, value_of
+from konverge.operators.nacos.steps.secrets import authority, optional_value, postgres_target, read_secret, value_of
 from konverge.operators.nacos.steps.state import ReconcileState
 from konverge.operators.nacos.versions import FIRST_WITHOUT_DEFAULT_USER, NacosVersion
 
@@ -30,7 +30,10 @@ ROTATED = "AdminRotated"
 async def pg_ensure(state: ReconcileState) -> Outcome:
     """Skipped without PostgreSQL, or where the user creates the tables (`pgInit.enabled: false`)."""
     desired, pg = state.desired, state.status.pg
-    if desired.engine != "postgresql" or not desired.spec.pg_init.enabled:
+    if desired.engine != "postgresql":
+        return CONTINUE
+    if not desired.spec.pg_init.enabled:
+        await authority(state, desired.spec.postgres.tls)  # pods do not start without it
         return CONTINUE
     target = await postgres_target(state)
     settings = fingerprint(target, desired.version.line, msgspec.json.encode(desired.spec.pg_init).decode())

@@ -23,13 +23,16 @@ from konverge.operators.nacos import names
 from konverge.operators.nacos.children.config import config_map, digest, final_config_map, merged_properties
 from konverge.operators.nacos.children.environment import auth_secret
 from konverge.operators.nacos.children.monitoring import dashboard, wants_dashboard
+from konverge.operators.nacos.children.mysql_tls import has_store
 from konverge.operators.nacos.children.network_policy import network_policy, wants_network_policy
 from konverge.operators.nacos.children.services import ingress, services, wants_ingress
 from konverge.operators.nacos.children.stateful_set import disruption_budget, stateful_set, wants_budget
 from konverge.operators.nacos.spec.references import ConfigMapRef
 from konverge.operators.nacos.steps.monitoring import ensure_monitoring
 from konverge.operators.nacos.steps.mysql import check_mysql, ensure_mysql_job
+from konverge.operators.nacos.steps.mysql_tls import ensure_mysql_tls
 from konverge.operators.nacos.steps.outcome import CONTINUE, PARAMETER, SYSTEM, Outcome, StepError, wait
+from konverge.operators.nacos.steps.pods import pods_of
 from konverge.operators.nacos.steps.secrets import secrets_digest
 from konverge.operators.nacos.steps.state import ReconcileState
 from konverge.operators.nacos.steps.stateful_set import ensure_stateful_set, is_hibernated, next_size, size_of
@@ -42,6 +45,8 @@ async def make_ensure(state: ReconcileState) -> Outcome:
         return await _keep_running(state, state.unapplied)
     if state.held is not None:
         return await _restore_missing(state)
+    if desired.engine == "mysql" and (outcome := await ensure_mysql_tls(state)).ends:
+        return await _keep_running(state, outcome)
     if desired.mysql_init and (outcome := await ensure_mysql_job(state)).ends:
         return await _keep_running(state, outcome)
     state.at_size(*await next_size(state))
@@ -96,6 +101,8 @@ async def _restore_missing(state: ReconcileState) -> Outcome:
     for child in children:
         if await state.ctx.get(type(child), child.metadata.name) is None:
             await state.ensure(child)
+    if has_store(state.desired) and await state.ctx.get(ConfigMap, names.mysql_ca(state.desired.name)) is None:
+        await ensure_mysql_tls(state)
     if state.wrote:
         return wait("Ensured", "; ".join(state.changes), progress=True)
     return await check_mysql(state) if state.desired.engine == "mysql" else CONTINUE
@@ -177,10 +184,18 @@ async def _remove_obsolete(state: ReconcileState) -> None:
         needed[ConfigMap].add(names.mysql_init(desired.name))
     if wants_dashboard(desired):
         needed[ConfigMap].add(names.dashboard(desired.name))
+    if has_store(desired) or _mounted(state, names.mysql_ca(desired.name)):
+        needed[ConfigMap].add(names.mysql_ca(desired.name))
     for kind, kept in needed.items():
         for child in await state.ctx.owned(kind):
             if child.metadata.name not in kept and child.metadata.deletion_timestamp is None:
                 await state.delete(child)
+
+
+def _mounted(state: ReconcileState, config: str) -> bool:
+    """Whether a pod still has this ConfigMap among its volumes: without it, a container of that pod cannot restart."""
+    volumes = (volume for pod in pods_of(state) for volume in pod.spec.volumes)
+    return any(volume.config_map is not None and volume.config_map.name == config for volume in volumes)
 
 
 def _version_digest(state: ReconcileState) -> str:

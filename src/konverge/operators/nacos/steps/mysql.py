@@ -26,7 +26,7 @@ from konverge.operators.nacos.steps.secrets import mysql_target
 from konverge.operators.nacos.steps.state import ReconcileState
 from konverge.operators.nacos.versions import FIRST_WITHOUT_DEFAULT_USER
 
-_CHECK_TIMEOUT = 10.0
+CHECK_TIMEOUT = 10.0
 _FAILED = "InitJobFailed"
 _RETRY_AFTER = 300.0
 """Seconds for which a failed Job is kept for users to look at, before the next attempt."""
@@ -86,7 +86,7 @@ async def check_mysql(state: ReconcileState) -> Outcome:
     if checked_recently(state, settings):
         return CONTINUE
     try:
-        await state.tools.databases.check(target, timeout=_CHECK_TIMEOUT)
+        await state.tools.databases.check(target, timeout=CHECK_TIMEOUT)
         state.condition(DATABASE_READY, True, "Writable", f"{target} takes writes")
     except DatabaseError as error:
         if error.reason != "DriverMissing":

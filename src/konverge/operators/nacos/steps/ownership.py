@@ -19,6 +19,7 @@ from konverge.objects.kinds.networking_v1 import Ingress, NetworkPolicy
 from konverge.objects.kinds.policy_v1 import PodDisruptionBudget
 from konverge.operators.nacos import names
 from konverge.operators.nacos.children.monitoring import wants_dashboard
+from konverge.operators.nacos.children.mysql_tls import has_store
 from konverge.operators.nacos.children.network_policy import wants_network_policy
 from konverge.operators.nacos.children.pod_template import has_claim
 from konverge.operators.nacos.children.services import services, wants_ingress
@@ -68,6 +69,8 @@ def _children(desired: Desired) -> list[Object]:
     if desired.mysql_init:
         script = names.mysql_init(desired.name)
         children += [(ConfigMap, script), (Job, script)]
+    if has_store(desired):
+        children.append((ConfigMap, names.mysql_ca(desired.name)))
     if desired.needs_auth_secret:
         children.append((Secret, names.auth_secret(desired.name)))
     if wants_budget(desired):

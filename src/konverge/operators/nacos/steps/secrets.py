@@ -13,6 +13,7 @@ from konverge.operators.nacos.children.config import CA_KEY
 from konverge.operators.nacos.children.environment import IDENTITY_KEY, IDENTITY_VALUE, from_secrets
 from konverge.operators.nacos.database import Target, Tls
 from konverge.operators.nacos.server import Identity
+from konverge.operators.nacos.spec.storage import DatabaseTls
 from konverge.operators.nacos.steps.outcome import PARAMETER, SYSTEM, StepError
 from konverge.operators.nacos.steps.state import ReconcileState
 from konverge.runtime.owners import is_controlled_by
@@ -66,10 +67,7 @@ async def postgres_target(state: ReconcileState) -> Target:
     postgres = state.desired.spec.postgres
     ref = postgres.credentials_secret_ref
     secret = await read_secret(state, ref.name)
-    ca = ""
-    if postgres.tls.ca_secret_ref is not None:
-        ca_ref = postgres.tls.ca_secret_ref
-        ca = value_of(await read_secret(state, ca_ref.name), ca_ref.key or CA_KEY)
+    ca = await authority(state, postgres.tls)
     return Target(
         engine="postgresql",
         host=postgres.host,
@@ -77,13 +75,19 @@ async def postgres_target(state: ReconcileState) -> Target:
         database=postgres.database,
         username=value_of(secret, ref.username_key),
         password=value_of(secret, ref.password_key),
-        tls=Tls(mode=postgres.tls.mode, ca=ca, server_name=postgres.tls.server_name),
+        tls=Tls(mode=postgres.tls.mode_in_force, ca=ca, server_name=postgres.tls.server_name),
     )
+
+
+async def authority(state: ReconcileState, tls: DatabaseTls) -> str:
+    """The certificate authority of a database, in PEM; empty: none is given."""
+    ref = tls.ca_secret_ref
+    return value_of(await read_secret(state, ref.name), ref.key or CA_KEY) if ref is not None else ""
 
 
 async def mysql_target(state: ReconcileState) -> Target:
     """The address of MySQL, and the credentials."""
-    database = state.desired.spec.database
+    database, tls = state.desired.spec.database, state.desired.spec.database.tls
     ref, username, password = database.mysql_credentials_secret_ref, database.mysql_user, database.mysql_password
     if ref is not None and ref.name:
         secret = await read_secret(state, ref.name)
@@ -95,6 +99,8 @@ async def mysql_target(state: ReconcileState) -> Target:
         database=database.mysql_db,
         username=username,
         password=password,
+        # Without the block, servers use no TLS, and a check works wherever they can.
+        tls=Tls(mode=tls.mode_in_force, ca=await authority(state, tls)) if tls is not None else Tls(),
     )
 
 
