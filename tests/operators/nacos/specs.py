@@ -26,6 +26,7 @@ GOOD: dict[str, dict[str, Any]] = {
         "livenessProbe": {"httpGet": {"path": "/", "port": 8848}, "initialDelaySeconds": 0},
         "service": {"type": "NodePort", "nodePorts": {"client": 30848, "rpc": 30849}},
     },
+    "tls for clients": {**CLUSTER, "tls": {"secretRef": {"name": "tls"}, "plaintext": "Refused"}},
     "tls of databases": {
         **CLUSTER,
         "database": {**MYSQL, "tls": {"mode": "verify-ca", "caSecretRef": {"name": "ca"}}},
@@ -77,6 +78,8 @@ BAD: list[tuple[dict[str, Any], str, str]] = [
     ({"database": {"mysqlPort": "x"}}, "spec.database.mysqlPort", "should match"),
     ({"database": {"mysqlPort": "65536"}}, "spec.database.mysqlPort", "a port is a number from 1 to 65535"),
     ({"postgres": {"port": "0"}}, "spec.postgres.port", "a port is a number from 1 to 65535"),
+    ({"tls": {"secretRef": {"name": "t"}, "plaintext": "No"}}, "spec.tls.plaintext", "supported values"),
+    ({"tls": {"secretRef": {"name": ""}}}, "spec.tls.secretRef.name", "at least 1 chars"),
     ({"database": {"tls": {"mode": "sometimes"}}}, "spec.database.tls.mode", "supported values"),
     ({"database": {"tls": {"caSecretRef": {}}}}, "spec.database.tls.caSecretRef.name", "name the Secret"),
     ({"image": "nacos server"}, "spec.image", "should match"),

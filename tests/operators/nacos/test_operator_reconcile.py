@@ -337,13 +337,14 @@ def test_which_secrets_and_config_maps_a_resource_names() -> None:
             "tls": {"caSecretRef": {"name": "ca"}},
         },
         "database": {"mysqlCredentialsSecretRef": {"name": "my"}, "tls": {"caSecretRef": {"name": "my-ca"}}},
+        "tls": {"secretRef": {"name": "tls"}},
         "adminCredentialsSecretRef": {"name": "admin"},
         "identitySecretRef": {"name": "identity"},
         "certification": {"tokenSecretRef": {"name": "token"}},
         "userConfigRef": {"name": "user"},
         "internalConfigRef": {"name": "internal"},
     }
-    secrets = ["admin", "ca", "identity", "my", "my-ca", "pg", "token"]
+    secrets = ["admin", "ca", "identity", "my", "my-ca", "pg", "tls", "token"]
     assert referred(names) == [
         *(f"Secret space/{name}" for name in secrets),
         *(f"ConfigMap space/{name}" for name in ("internal", "user")),

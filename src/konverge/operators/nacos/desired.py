@@ -25,6 +25,9 @@ Engine = Literal["embedded", "mysql", "postgresql"]
 _FIRST_WITHOUT_INIT_D = (2, 1, 1)
 """From this version on images read application.properties only, and no custom.properties."""
 _FIRST_WITH_BASE64_TOKENS = (2, 2, 0)
+_FIRST_WITH_TLS = (2, 2, 1)
+_FIRST_WITH_TLS_APART = (2, 4, 0)
+"""From this version on the gRPC port between servers has settings of its own."""
 _LEAST_TOKEN = 32
 """Bytes. With fewer, servers exit at their start."""
 MYSQL_PARAMETERS = "MYSQL_SERVICE_DB_PARAM"
@@ -91,7 +94,7 @@ class Desired:
     def renders(self) -> bool:
         """Whether the operator writes the servers' application.properties itself."""
         spec = self.spec
-        requested = spec.user_config_ref or spec.internal_config_ref or spec.final_config_name
+        requested = spec.user_config_ref or spec.internal_config_ref or spec.final_config_name or spec.tls
         return bool(requested) or self.engine == "postgresql" or bool(spec.config and not self.reads_init_d)
 
     @property
@@ -148,6 +151,7 @@ def read_desired(nacos: AnyNacos) -> Desired:
     for problem in wrong_amounts(spec):
         raise InvalidSpec(problem)
     _check_token(desired)
+    _check_server_tls(desired)
     return desired
 
 
@@ -245,6 +249,25 @@ def _check_token(desired: Desired) -> None:
             f"spec.certification.token: {size} bytes are too few, Nacos {desired.version} needs {_LEAST_TOKEN}; "
             "leave it out and the operator creates one, or use `openssl rand -base64 32`"
         )
+
+
+def _check_server_tls(desired: Desired) -> None:
+    tls, version = desired.spec.tls, desired.version
+    if tls is None:
+        return
+    if not version.known:
+        raise InvalidSpec("spec.tls: whether the servers can do it depends on their version: set spec.version")
+    if version < _FIRST_WITH_TLS:
+        raise InvalidSpec(f"spec.tls: Nacos {version} has no TLS for gRPC: use {_first(_FIRST_WITH_TLS)} or later")
+    if tls.plaintext == "Refused" and desired.cluster and version < _FIRST_WITH_TLS_APART:
+        raise InvalidSpec(
+            f"spec.tls.plaintext: servers of {version} speak plain text with each other, on ports with the same "
+            f"setting: use Allowed, or Nacos {_first(_FIRST_WITH_TLS_APART)} or later"
+        )
+
+
+def _first(version: tuple[int, int, int]) -> str:
+    return ".".join(map(str, version))
 
 
 def _bytes_of(token: str) -> int:

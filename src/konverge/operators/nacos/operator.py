@@ -155,6 +155,7 @@ def _refers_to(record: Record, meta: Meta) -> Iterable[str]:
             spec.postgres.credentials_secret_ref,
             spec.postgres.tls.ca_secret_ref,
             spec.database.mysql_credentials_secret_ref,
+            spec.tls.secret_ref if spec.tls is not None else None,
             spec.database.tls.ca_secret_ref if spec.database.tls is not None else None,
             spec.admin_credentials_secret_ref,
             spec.identity_secret_ref,

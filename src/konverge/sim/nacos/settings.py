@@ -26,7 +26,13 @@ NEWEST = "3.0.3"
 """For a tag without a version: the newest line with recorded answers."""
 _REFERENCE = re.compile(r"\$\(([^()]+)\)")
 _PLACEHOLDER = re.compile(r"\$\{([^${}:]+)(?::([^${}]*))?\}")
+_TLS = "nacos.remote.server.rpc.tls"
+_FIRST_WITH_TLS = (2, 2, 1)
 _PROPERTIES = {
+    f"{_TLS}.enableTls": "RPC_TLS",
+    f"{_TLS}.certChainFile": "RPC_TLS_CERTIFICATE",
+    f"{_TLS}.certPrivateKey": "RPC_TLS_KEY",
+    f"{_TLS}.compatibility": "RPC_TLS_COMPATIBILITY",
     "db.url.0": "DB_URL_0",
     "spring.sql.init.platform": "SPRING_DATASOURCE_PLATFORM",
     "spring.datasource.platform": "SPRING_DATASOURCE_PLATFORM",
@@ -58,6 +64,8 @@ class Settings:
     """Host, port and name of an external database."""
     database_tls: Literal["never", "prefer", "always"] = "never"
     """Whether it connects to that with TLS."""
+    client_tls: Literal["none", "optional", "required"] = "none"
+    """Of the gRPC port for clients."""
     auth: bool = False
     identity: tuple[str, str] = field(default=("", ""), repr=False)
     refusal: str = ""
@@ -146,9 +154,10 @@ def read_settings(namespace: str, pod: str, uid: str, ip: str, image: str, env: 
         platform="" if platform in ("derby", "embedded") else platform,
         database=_database(env),
         database_tls=_database_tls(env),
+        client_tls=_client_tls(env, version),
         auth=env.get("NACOS_AUTH_ENABLE", "").lower() == "true",
         identity=(env.get("NACOS_AUTH_IDENTITY_KEY", ""), env.get("NACOS_AUTH_IDENTITY_VALUE", "")),
-        refusal=f"env {missing[0]} must be set" if missing else "",
+        refusal=f"env {missing[0]} must be set" if missing else _wrong_certificate(env, version),
     )
 
 
@@ -184,6 +193,21 @@ def _database(env: Mapping[str, str]) -> tuple[str, int, str]:
     return env.get("MYSQL_SERVICE_HOST", ""), port, env.get("MYSQL_SERVICE_DB_NAME", "")
 
 
+def _client_tls(env: Mapping[str, str], version: str) -> Literal["none", "optional", "required"]:
+    if env.get("RPC_TLS") != "true" or version_of_image(f":{version}") < _FIRST_WITH_TLS:
+        return "none"
+    return "required" if env.get("RPC_TLS_COMPATIBILITY") == "false" else "optional"
+
+
+def _wrong_certificate(env: Mapping[str, str], version: str) -> str:
+    """Why a server does not start with its certificate: it reads PEM, and keys in PKCS #8 alone."""
+    if _client_tls(env, version) == "none":
+        return ""
+    if "-----BEGIN CERTIFICATE-----" not in env.get("RPC_TLS_CERTIFICATE", ""):
+        return "certChainFile load fail"
+    return "" if "-----BEGIN PRIVATE KEY-----" in env.get("RPC_TLS_KEY", "") else "certPrivateKey load fail"
+
+
 def _database_tls(env: Mapping[str, str]) -> Literal["never", "prefer", "always"]:
     """By the parameters of the JDBC URL. Both drivers prefer TLS; the images' own parameters for MySQL forbid it."""
     given = env.get("DB_URL_0") or f"?{env.get('MYSQL_SERVICE_DB_PARAM', 'useSSL=false')}"
@@ -213,7 +237,19 @@ def environment(pod: Pod, container: Container, address: str, read: Read) -> dic
             env[variable.name] = _REFERENCE.sub(lambda name: env.get(name[1], name[0]), variable.value or "")
         elif (value := _value(variable.value_from, pod, address, read)) is not None:
             env[variable.name] = value
-    return env | _properties(pod, container, env, read)
+    env |= _properties(pod, container, env, read)
+    files = {name: env[name] for name in ("RPC_TLS_CERTIFICATE", "RPC_TLS_KEY") if name in env}
+    return env | {name: _mounted_secret(pod, container, url, read) for name, url in files.items()}
+
+
+def _mounted_secret(pod: Pod, container: Container, url: str, read: Read) -> str:
+    """The content of a file; empty for one that is not there. A path that is no URL is looked for in the jars."""
+    folder, _, key = url.removeprefix("file:").rpartition("/")
+    name = next((mount.name for mount in container.volume_mounts if mount.mount_path == folder), "")
+    volume = next((volume.secret for volume in pod.spec.volumes if volume.name == name), None)
+    if not url.startswith("file:") or volume is None:
+        return ""
+    return _texts(read, "secrets", pod.metadata.namespace, volume.secret_name or "").get(key, "")
 
 
 def _properties(pod: Pod, container: Container, env: dict[str, str], read: Read) -> dict[str, str]:

@@ -10,6 +10,7 @@ import hashlib
 
 from konverge.objects.kinds.core_v1 import ConfigMap
 from konverge.operators.nacos import names
+from konverge.operators.nacos.children.server_tls import tls_properties
 from konverge.operators.nacos.desired import Desired
 from konverge.operators.nacos.spec.storage import Postgres
 
@@ -138,6 +139,8 @@ def merged_properties(desired: Desired, internal: str | None, user: str | None) 
     parts += ["# ===== User Configuration =====", user or ""]
     if desired.spec.config:
         parts += ["# ===== spec.config =====", desired.spec.config]
+    if lines := tls_properties(desired):
+        parts += ["# ===== spec.tls =====", *lines]
     return "\n".join(parts).rstrip("\n") + "\n"
 
 

@@ -12,6 +12,7 @@ from konverge.objects.kinds.core_v1 import EnvVar, EnvVarSource, Secret, SecretK
 from konverge.operators.nacos import names
 from konverge.operators.nacos.children.config import DB_PASSWORD, DB_USER
 from konverge.operators.nacos.children.mysql_tls import driver_parameters
+from konverge.operators.nacos.children.server_tls import CERTIFICATE, KEY
 from konverge.operators.nacos.desired import MYSQL_PARAMETERS, Desired
 
 TOKEN, IDENTITY_KEY, IDENTITY_VALUE = "token", "identity_key", "identity_value"
@@ -53,14 +54,18 @@ def environment(desired: Desired) -> list[EnvVar]:
 
 
 def from_secrets(desired: Desired) -> list[tuple[str, str]]:
-    """The Secrets and keys of the operator's own variables; the user's variables are the user's business."""
+    """The Secrets and keys of the operator's own variables, and of the certificate, which servers read when they start;
+    the user's variables are the user's business.
+    """
     given = {variable.name for variable in desired.spec.env} - _OURS
     sources = (
         variable.value_from.secret_key_ref
         for variable in environment(desired)
         if variable.value_from and variable.name not in given
     )
-    return [(ref.name or "", ref.key) for ref in sources if ref is not None]
+    named = [(ref.name or "", ref.key) for ref in sources if ref is not None]
+    tls = desired.spec.tls
+    return named if tls is None else [*named, (tls.secret_ref.name, CERTIFICATE), (tls.secret_ref.name, KEY)]
 
 
 def _mode(desired: Desired) -> list[EnvVar]:

@@ -29,6 +29,7 @@ from konverge.operators.nacos.children.mysql_job import check_container
 from konverge.operators.nacos.children.mysql_tls import trust_mounts, trust_volumes
 from konverge.operators.nacos.children.overlay import overlaid
 from konverge.operators.nacos.children.security import pod_context, server_context, writable_volumes
+from konverge.operators.nacos.children.server_tls import tls_mounts, tls_volumes
 from konverge.operators.nacos.desired import Desired
 from konverge.operators.nacos.spec import RESTRICTED
 
@@ -94,7 +95,12 @@ def _mounts(desired: Desired) -> list[VolumeMount]:
         mounts.append(VolumeMount(name="config", mount_path=_CUSTOM, sub_path=CUSTOM_KEY))
     if desired.engine == "postgresql" and desired.spec.postgres.tls.ca_secret_ref is not None:
         mounts.append(VolumeMount(name="postgres-ca", mount_path=POSTGRES_CA, read_only=True))
-    return [*mounts, *trust_mounts(desired), *writable_volumes(desired, data=not has_data_volume(desired))[1]]
+    return [
+        *mounts,
+        *trust_mounts(desired),
+        *tls_mounts(desired),
+        *writable_volumes(desired, data=not has_data_volume(desired))[1],
+    ]
 
 
 def _volumes(desired: Desired) -> list[Volume]:
@@ -110,7 +116,12 @@ def _volumes(desired: Desired) -> list[Volume]:
     ca = desired.spec.postgres.tls.ca_secret_ref
     if desired.engine == "postgresql" and ca is not None:
         volumes.append(Volume(name="postgres-ca", secret=SecretVolumeSource(secret_name=ca.name)))
-    return [*volumes, *trust_volumes(desired), *writable_volumes(desired, data=not has_data_volume(desired))[0]]
+    return [
+        *volumes,
+        *trust_volumes(desired),
+        *tls_volumes(desired),
+        *writable_volumes(desired, data=not has_data_volume(desired))[0],
+    ]
 
 
 def has_claim(desired: Desired) -> bool:

@@ -23,7 +23,13 @@ from konverge.objects.kinds.core_v1 import (
     Toleration,
     TopologySpreadConstraint,
 )
-from konverge.operators.nacos.spec.exposure import IngressOptions, Metrics, NetworkPolicyOptions, ServiceOptions
+from konverge.operators.nacos.spec.exposure import (
+    IngressOptions,
+    Metrics,
+    NetworkPolicyOptions,
+    ServerTls,
+    ServiceOptions,
+)
 from konverge.operators.nacos.spec.references import AdminRef, ConfigMapRef, IdentityRef, SecretKeyRef
 from konverge.operators.nacos.spec.storage import Database, PgInit, Postgres, Volume
 from konverge.operators.nacos.spec.upgrade import UpgradeOptions
@@ -188,6 +194,8 @@ class SharedSpec(
     password."""
     identity_secret_ref: IdentityRef | None = None
     """The Secret with the header by which servers know one another."""
+    tls: ServerTls | None = None
+    """TLS of the port for clients' gRPC; left out: there is none."""
     service: ServiceOptions = field(default_factory=ServiceOptions)
     """How clients reach the servers."""
     ingress: IngressOptions = field(default_factory=IngressOptions)

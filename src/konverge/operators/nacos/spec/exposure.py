@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from konverge.objects import Maximum, Minimum, Model, Pattern, Rule, field
+from konverge.objects import Maximum, Minimum, Model, Pattern, Rule, field, required
 from konverge.objects.kinds.networking_v1 import NetworkPolicyPeer
+from konverge.operators.nacos.spec.references import CertificateRef
 
 NodePort = Annotated[int, Minimum(1), Maximum(65535)]
 """A cluster may restrict the range further."""
@@ -34,6 +35,15 @@ class NodePorts(
     """The node port of gRPC between servers."""
     console: NodePort | None = None
     """The node port of the console, which Nacos 3 has apart."""
+
+
+class ServerTls(Model):
+    """TLS of the servers' gRPC port for clients (9848); Nacos has it since 2.2.1."""
+
+    secret_ref: CertificateRef = required(CertificateRef)
+    """The Secret with certificate and key; the key must be PKCS #8. A renewed one restarts the servers one by one."""
+    plaintext: Literal["Allowed", "Refused"] = "Allowed"
+    """Whether clients may also connect without TLS."""
 
 
 class ServiceOptions(

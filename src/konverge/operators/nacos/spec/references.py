@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from konverge.objects import MinLength, Model
+from konverge.objects import MinLength, Model, required
 
 
 class CredentialsRef(Model):
@@ -49,6 +49,13 @@ class SecretKeyRef(Model):
     """The name of the Secret, in the namespace of the resource."""
     key: str = ""
     """The key in it."""
+
+
+class CertificateRef(Model):
+    """A Secret with a certificate, as cert-manager writes it: tls.crt, tls.key."""
+
+    name: Annotated[str, MinLength(1)] = required(str)
+    """The name of the Secret, in the namespace of the resource."""
 
 
 class ConfigMapRef(Model):

@@ -34,6 +34,7 @@ from konverge.operators.nacos.steps.mysql_tls import ensure_mysql_tls
 from konverge.operators.nacos.steps.outcome import CONTINUE, PARAMETER, SYSTEM, Outcome, StepError, wait
 from konverge.operators.nacos.steps.pods import pods_of
 from konverge.operators.nacos.steps.secrets import secrets_digest
+from konverge.operators.nacos.steps.server_tls import check_server_tls
 from konverge.operators.nacos.steps.state import ReconcileState
 from konverge.operators.nacos.steps.stateful_set import ensure_stateful_set, is_hibernated, next_size, size_of
 from konverge.runtime.owners import is_controlled_by
@@ -45,6 +46,8 @@ async def make_ensure(state: ReconcileState) -> Outcome:
         return await _keep_running(state, state.unapplied)
     if state.held is not None:
         return await _restore_missing(state)
+    if (outcome := await check_server_tls(state)).ends:
+        return await _keep_running(state, outcome)
     if desired.engine == "mysql" and (outcome := await ensure_mysql_tls(state)).ends:
         return await _keep_running(state, outcome)
     if desired.mysql_init and (outcome := await ensure_mysql_job(state)).ends:
