@@ -120,6 +120,23 @@ class Applied(Model):
     """While it hibernates, with how many servers it wakes; else 0."""
 
 
+class RaftGroupStatus(Model):
+    """One raft group of the servers; each elects a leader of its own."""
+
+    name: str = ""
+    """The name that the servers give it."""
+    leader: str = ""
+    """The pod that leads it; empty while there is none, or no majority that could follow it."""
+    term: int = 0
+    """The number of the present term: it grows with every election."""
+    peers: int = 0
+    """How many servers it counts; 0 where they do not say."""
+    agreed: bool = False
+    """Whether all servers that answered name this leader."""
+    message: str = ""
+    """Who names another leader, or why there is none, for people."""
+
+
 UpgradeStep = Literal["", "Preflight", "Migrating", "Rolling", "Verifying", "Done"]
 
 
@@ -164,6 +181,8 @@ class SharedStatus(Model):
     """The labels of the pods, for the scale subresource."""
     leader: str = ""
     """The pod that leads the cluster."""
+    raft_groups: Annotated[list[RaftGroupStatus], ListType("atomic")] = []
+    """The raft groups by name, as the servers last said; none while no server answers."""
     observed_generation: int = 0
     """The generation of the spec that was acted upon."""
     pg: PgStatus = field(default_factory=PgStatus)

@@ -213,3 +213,70 @@ def test_any_views_have_one_verdict_in_every_order(views: list[View], replicas: 
     assert verdict.healthy == (not verdict.problems)
     assert not verdict.healthy or (verdict.quorum and verdict.verified == replicas)
     assert not verdict.leader or verdict.quorum
+
+
+# ------------------------------------------------------------------ raft groups
+
+OTHER = "nacos_config"
+
+
+def with_groups(number: int, **claims: tuple[int | None, int]) -> Member:
+    """A member that names these leaders, by group; None: no leader."""
+    leaders = {
+        group: Leader("" if leader is None else f"{HOSTS[leader]}:7848", term)
+        for group, (leader, term) in claims.items()
+    }
+    peers = frozenset(f"{host}:7848" for host in HOSTS[:3])
+    return member(number, leaders=leaders, groups=dict.fromkeys(claims, peers))
+
+
+def group_views(*claims: dict[str, tuple[int | None, int]]) -> list[View]:
+    """A view for each member, all with the same list."""
+    members = [with_groups(number, **claim) for number, claim in enumerate(claims)]
+    return [view(number, *members) for number in range(len(claims))]
+
+
+@pytest.mark.spec("N-63")
+def test_each_group_has_a_leader_a_term_and_its_peers() -> None:
+    claim: dict[str, tuple[int | None, int]] = {LEADING_GROUP: (0, 3), OTHER: (2, 7)}
+    verdict = judge(group_views(claim, claim, claim), 3)
+    assert [(group.name, group.leader, group.term, group.peers, group.problem) for group in verdict.groups] == [
+        (OTHER, "nacos-2", 7, 3, ""),
+        (LEADING_GROUP, "nacos-0", 3, 3, ""),
+    ]
+
+
+@pytest.mark.spec("N-63")
+def test_only_the_group_that_they_disagree_on_has_a_problem() -> None:
+    agreed: dict[str, tuple[int | None, int]] = {LEADING_GROUP: (0, 3), OTHER: (2, 7)}
+    verdict = judge(group_views(agreed, {**agreed, OTHER: (None, 6)}, agreed), 3)
+    other, leading = verdict.groups
+    assert (leading.leader, leading.problem) == ("nacos-0", "")
+    assert (other.leader, other.term) == ("nacos-2", 7)
+    assert other.problem == (
+        "members disagree on the leader of nacos_config: nacos-2 (term 7), but nacos-1 names no leader (term 6)"
+    )
+    assert other.problem in verdict.problems
+
+
+@pytest.mark.spec("N-63")
+def test_a_leader_that_is_not_up_leads_nothing() -> None:
+    claim: dict[str, tuple[int | None, int]] = {LEADING_GROUP: (2, 3)}
+    verdict = judge([*group_views(claim, claim, claim)[:2], failed(2)], 3)
+    (group,) = verdict.groups
+    assert (verdict.quorum, group.leader, group.term) == (True, "", 3)
+    assert group.problem == f"{LEADING_GROUP} is led by nacos-2 (term 3), which is not up: an election is due"
+
+
+@pytest.mark.spec("N-63")
+def test_without_a_majority_each_group_says_so() -> None:
+    claim: dict[str, tuple[int | None, int]] = {LEADING_GROUP: (0, 3), OTHER: (None, 7)}
+    verdict = judge([group_views(claim, claim, claim)[0], failed(1), failed(2)], 3)
+    assert [group.leader for group in verdict.groups] == ["", ""]
+    assert {group.problem for group in verdict.groups} == {"no majority of 2 verified members: raft writes fail"}
+
+
+@pytest.mark.spec("N-63")
+def test_older_servers_do_not_say_whom_a_group_counts() -> None:
+    (group,) = judge(everybody(groups={}), 3).groups
+    assert (group.leader, group.peers, group.problem) == ("nacos-0", 0, "")

@@ -107,6 +107,7 @@ def verdict(replicas: int, *, up: Sequence[int] | None = None, **changes: Any) -
         "version": "2.4.3",
         "leader": f"{NAME}-0",
         "leaders": {LEADING_GROUP: Leader(f"{host(0)}:7848", 3)},
+        "groups": (),
         "members": members,
         "surplus": (),
         "outside": (),

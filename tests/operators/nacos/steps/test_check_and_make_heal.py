@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
+from konverge.objects.codec import to_json
 from konverge.operators.nacos.server import Identity, Leader, Member, NacosError
-from konverge.operators.nacos.steps.check_and_make_heal import check_and_make_heal
+from konverge.operators.nacos.steps.check_and_make_heal import LONGEST_TEXT, MOST_GROUPS, check_and_make_heal
 from konverge.operators.nacos.steps.outcome import CLUSTER, CONTINUE, UNKNOWN, Outcome, failed
 from tests.operators.nacos.steps.bench import Bench, ago, server_pod
 from tests.operators.nacos.steps.servers import Servers, host, list_of
@@ -123,6 +124,38 @@ async def test_what_the_servers_say_is_in_the_status() -> None:
     node = status.conditions[1]
     assert (node.instance, node.host_ip, node.node_name) == ("10.0.0.1", "10.1.0.1", "node-a")
     assert (node.reason, node.message) == ("", "")
+
+
+@pytest.mark.spec("N-63")
+async def test_hostile_raft_groups_make_a_status_that_can_be_kept() -> None:
+    """Names, terms and their number come from servers; a cluster that disagrees on them is not healthy, no more."""
+    bench, servers = bench_of()
+    leader = Leader(f"{host(0)}:7848", 3)
+    odd = {f"{number:03}<script>" + "x" * 1000: leader for number in range(MOST_GROUPS + 1)}
+    terms = {"000": Leader(f"{host(0)}:7848", 2**70), "0000": Leader(f"{host(0)}:7848", -5)}
+    for number in range(3):
+        servers.members[f"10.0.0.{number}"] = list_of(3, leaders={**odd, **terms}, groups={})
+    assert await check_and_make_heal(bench.state) is CONTINUE
+    groups = bench.status.raft_groups
+    assert len(groups) == MOST_GROUPS == 100
+    assert [(group.name, group.term) for group in groups[:2]] == [("000", 2**63 - 1), ("0000", 0)]
+    assert (len(groups[2].name), groups[2].name[:11]) == (LONGEST_TEXT, "000<script>")
+    assert LONGEST_TEXT == 512
+    assert len(to_json(groups)) < 200_000
+
+
+@pytest.mark.spec("N-63")
+async def test_a_long_disagreement_is_cut() -> None:
+    bench, servers = bench_of()
+    name = "g" * 600
+    lists = [list_of(3, leaders={name: Leader(f"{host(min(number, 1))}:7848", 3 - number)}) for number in range(3)]
+    members = tuple(lists[number][number] for number in range(3))
+    for number in range(3):
+        servers.members[f"10.0.0.{number}"] = members
+    assert (await check_and_make_heal(bench.state)).code == CLUSTER
+    (group,) = bench.status.raft_groups
+    assert (group.agreed, len(group.message), len(group.name)) == (False, 512, 512)
+    assert group.message.startswith("members disagree on the leader of ggg")
 
 
 async def test_a_standalone_leads_itself() -> None:

@@ -28,6 +28,7 @@ from konverge.operators.nacos.server.model import (
     Leader,
     Member,
     MemberStatus,
+    RaftGroup,
     Role,
     Verdict,
     View,
@@ -51,10 +52,11 @@ def judge(views: Sequence[View], replicas: int) -> Verdict:
     quorum = _quorum(evidence, needed)
     leader = _leading(leaders) if quorum else None
     outside = _outside(evidence, leaders)
-    problems = [*_missing(evidence, replicas), *_unseen(evidence), *disagreements]
+    no_majority = "" if quorum else f"no majority of {needed} verified members: raft writes fail"
+    problems = [*_missing(evidence, replicas), *_unseen(evidence), *disagreements.values()]
     problems += [f"{name} is not counted by the raft groups: it was removed from them" for name in outside]
-    if not quorum and evidence.views and not evidence.standalone:
-        problems.append(f"no majority of {needed} verified members: raft writes fail")
+    if no_majority and evidence.views and not evidence.standalone:
+        problems.append(no_majority)
     return Verdict(
         healthy=not problems,
         quorum=quorum,
@@ -62,6 +64,16 @@ def judge(views: Sequence[View], replicas: int) -> Verdict:
         version=_version(evidence),
         leader=evidence.leading_pod(leader),
         leaders=leaders,
+        groups=tuple(
+            RaftGroup(
+                name=group,
+                leader=evidence.leading_pod(leaders[group]) if quorum else "",
+                term=leaders[group].term,
+                peers=len(counted.get(group, ())),
+                problem=no_majority or disagreements.get(group, ""),
+            )
+            for group in sorted(leaders)
+        ),
         members=tuple(_member_status(evidence, address, leaders, leader) for address in sorted(evidence.addresses)),
         surplus=_surplus(evidence, counted),
         outside=outside,
@@ -148,10 +160,11 @@ def _counts(member: Member, standalone: bool) -> bool:
 # --- leaders ------------------------------------------------------------------------------------------------------
 
 
-def _elect(evidence: _Evidence) -> tuple[dict[str, Leader], bool, list[str]]:
-    """The leader of each group, whether any group has several, and the problems with them."""
+def _elect(evidence: _Evidence) -> tuple[dict[str, Leader], bool, dict[str, str]]:
+    """The leader of each group, whether any group has several, and by group the problem with them."""
     leaders: dict[str, Leader] = {}
-    split, problems = False, []
+    problems: dict[str, str] = {}
+    split = False
     groups = sorted({group for member in evidence.verified.values() for group in member.leaders or ()})
     for group in groups:
         claims = {
@@ -161,7 +174,8 @@ def _elect(evidence: _Evidence) -> tuple[dict[str, Leader], bool, list[str]]:
         }
         leaders[group] = best = max(claims.values(), key=lambda claim: (claim.term, bool(claim.address), claim.address))
         split = split or _is_split(evidence, claims, best)
-        problems += _disagreements(evidence, group, claims, best)
+        if problem := _disagreement(evidence, group, claims, best):
+            problems[group] = problem
     return leaders, split, problems
 
 
@@ -173,20 +187,21 @@ def _is_split(evidence: _Evidence, claims: Mapping[str, Leader], best: Leader) -
     return len(same_term) > 1 or len(self_named) > 1
 
 
-def _disagreements(evidence: _Evidence, group: str, claims: Mapping[str, Leader], best: Leader) -> list[str]:
+def _disagreement(evidence: _Evidence, group: str, claims: Mapping[str, Leader], best: Leader) -> str:
+    """Empty when all who have the group name one leader, and that is up."""
     if not best.address:
-        return [f"{group} has no leader (term {best.term})"]
+        return f"{group} has no leader (term {best.term})"
     name = evidence.name_of_raft(best.address)
     if best.address not in {member.raft_address for member in evidence.verified.values()}:
-        return [f"{group} is led by {name} (term {best.term}), which is not up: an election is due"]
+        return f"{group} is led by {name} (term {best.term}), which is not up: an election is due"
     others = [
         f"{evidence.name(address)} names {evidence.name_of_raft(claim.address) or 'no leader'} (term {claim.term})"
         for address, claim in sorted(claims.items())
         if claim.address != best.address
     ]
     if not others:
-        return []
-    return [f"members disagree on the leader of {group}: {name} (term {best.term}), but {', '.join(others)}"]
+        return ""
+    return f"members disagree on the leader of {group}: {name} (term {best.term}), but {', '.join(others)}"
 
 
 def _leading(leaders: Mapping[str, Leader]) -> Leader | None:

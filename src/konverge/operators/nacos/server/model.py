@@ -121,6 +121,21 @@ class MemberStatus:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RaftGroup:
+    """One raft group, as all answers together show it."""
+
+    name: str
+    leader: str
+    """The pod that leads it; empty when no verified member does, or when there is no majority that could follow it."""
+    term: int
+    """The highest one among verified members."""
+    peers: int
+    """How many servers it counts; 0 where the servers do not say."""
+    problem: str
+    """Why writes to it fail, or who names another leader; empty when all members that answered agree."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
     """What a number of views amount to."""
 
@@ -136,6 +151,8 @@ class Verdict:
     """The pod that leads (its member address where no pod is known), empty when there is no leader."""
     leaders: Mapping[str, Leader]
     """By raft group: the claim with the highest term among verified members."""
+    groups: tuple[RaftGroup, ...]
+    """The same groups, by name."""
     members: tuple[MemberStatus, ...]
     """By address."""
     surplus: tuple[str, ...]

@@ -14,8 +14,8 @@ import asyncio
 
 from konverge.objects import times
 from konverge.objects.kinds.core_v1 import Pod
-from konverge.operators.nacos.resource import NodeCondition
-from konverge.operators.nacos.server import PORT, Identity, NacosError, Verdict, View, judge
+from konverge.operators.nacos.resource import NodeCondition, RaftGroupStatus
+from konverge.operators.nacos.server import PORT, Identity, NacosError, RaftGroup, Verdict, View, judge
 from konverge.operators.nacos.steps.database import ROTATED
 from konverge.operators.nacos.steps.outcome import CLUSTER, CONTINUE, UNKNOWN, Outcome, failed, wait
 from konverge.operators.nacos.steps.peers import remove_departed
@@ -30,6 +30,12 @@ _ADMIN = "nacos"
 """The name of the first administrator is Nacos' own choice."""
 _MOST_PROBLEMS = 6
 """In one message."""
+MOST_GROUPS = 100
+"""In the status. Nacos has six, but they come from outside: a status must not grow too large for the API server."""
+LONGEST_TEXT = 512
+"""Characters of a name, a leader or a message of a raft group."""
+LARGEST_TERM = 2**63 - 1
+"""The API server keeps no larger number."""
 
 
 async def check_and_make_heal(state: ReconcileState) -> Outcome:
@@ -117,6 +123,7 @@ async def _ask_servers(state: ReconcileState, workload: Workload) -> tuple[list[
     status = state.status
     status.version = verdict.version or status.version
     status.leader = verdict.leader
+    status.raft_groups = [_raft_group(group) for group in verdict.groups[:MOST_GROUPS]]
     status.conditions = [_node_condition(pod, verdict) for pod in workload.pods if is_ready(pod)]
     message = f"{verdict.verified} of {state.now.replicas} servers are up"
     state.condition("Available", verdict.quorum, "Quorum" if verdict.quorum else "NoQuorum", message)
@@ -172,6 +179,17 @@ def _node_condition(pod: Pod, verdict: Verdict) -> NodeCondition:
         host_ip=pod.status.host_ip or "",
         pod_name=pod.metadata.name,
         node_name=pod.spec.node_name or "",
+    )
+
+
+def _raft_group(group: RaftGroup) -> RaftGroupStatus:
+    return RaftGroupStatus(
+        name=group.name[:LONGEST_TEXT],
+        leader=group.leader[:LONGEST_TEXT],
+        term=min(max(group.term, 0), LARGEST_TERM),
+        peers=group.peers,
+        agreed=not group.problem,
+        message=group.problem[:LONGEST_TEXT],
     )
 
 

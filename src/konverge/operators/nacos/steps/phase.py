@@ -174,7 +174,7 @@ def _record_sleep(state: ReconcileState) -> None:
     if status.phase != "Hibernated":
         state.ctx.event(reason, message)
     status.phase, status.healthy, status.failing_since = "Hibernated", False, ""
-    status.leader, status.conditions = "", []
+    status.leader, status.raft_groups, status.conditions = "", [], []
     if state.held is None:
         _record_event(status, NORMAL, message, good=True)
     state.condition(HIBERNATED, True, reason, message)
