@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { endOf, frame, resizeFrame, textFrame } from "../src/pure/channels";
-import { fieldAt, filledPatch, isWebAddress, itemsOf, stepsOf, textOf } from "../src/pure/fields";
+import { fieldAt, filledPatch, isEmpty, isWebAddress, itemsOf, stepsOf, textOf } from "../src/pure/fields";
 import { curve, neighbour, place } from "../src/pure/graph";
 import { groupKinds } from "../src/pure/groups";
 import { rowHealth, severity, wordHealth } from "../src/pure/health";
@@ -70,6 +70,7 @@ describe("fields", () => {
   it("become rows and texts", () => {
     expect(itemsOf(object.status.map)).toEqual([{ name: "first", size: 1 }, { name: "second", value: 2 }]);
     expect([textOf(null), textOf([1, "a"]), textOf({ a: [1, 2] }), textOf(false)]).toEqual(["", "1, a", "a: 1, 2", "false"]);
+    expect([null, undefined, "", [], {}, false, 0, "x"].map(isEmpty)).toEqual([true, true, true, true, true, false, false, false]);
   });
   it("of a form go into a patch with their types", () => {
     const patch = { spec: { replicas: { $form: "count" }, at: { $now: true }, list: [{ a: { $form: "name" } }], keep: { $formless: 1 } } };

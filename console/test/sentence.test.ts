@@ -28,6 +28,12 @@ describe("a sentence of the engine", () => {
     const hostile = "{head} 坏了 bad <img src=x> __proto__";
     expect(inChinese(said("{head}: {detail}", { head: said("is not ready"), detail: hostile }))).toBe(`未就绪：“${hostile}”`);
   });
+  it("says why a reconcile ran", () => {
+    const change = said("{kind} {name} updated: {fields}", { kind: "Pod", name: "shop/web", fields: said("{names} and {count} more", { names: "spec.a, spec.b", count: 3 }) });
+    const retry = said("retry {attempt} after: {detail}", { attempt: "2", detail: "<img src=x> {kind}" });
+    expect(inChinese(said("{who} reconciled ({reasons})", { who: "web", reasons: said("{first}; {second}", { first: change, second: retry }) })))
+      .toBe("web 进行了调谐（Pod shop/web 已更新：spec.a, spec.b 及另外 3 个；第 2 次重试，此前失败：“<img src=x> {kind}”）");
+  });
   it("that is not in the table stays English", () => {
     expect(inChinese(said("is {odd}", { odd: "new" }))).toBe("is new");
     expect(inChinese(said("toString", {}))).toBe("toString");

@@ -102,10 +102,11 @@ def test_every_title_of_the_pages_that_come_with_konverge_has_a_chinese_one() ->
         inputs = [field for action in page.actions for field in action.form]
         titled: list[Any] = [page, *columns, *page.cards, *page.actions, *inputs]
         texts = {part.title for part in titled} | {action.confirm for action in page.actions if action.confirm}
+        texts |= {card.empty for card in page.cards if card.empty}
         assert texts <= page.chinese.keys()
     everything = to_json(PAGES).decode()
     for text in NACOS.chinese:
-        assert f'"title":{json.dumps(text)}' in everything or f'"confirm":{json.dumps(text)}' in everything, text
+        assert any(f'"{part}":{json.dumps(text)}' in everything for part in ("title", "confirm", "empty")), text
 
 
 @pytest.mark.parametrize("kind", VERSIONS, ids=lambda kind: kind.resource.version)
@@ -129,6 +130,17 @@ async def test_the_sample_and_what_the_form_makes_are_accepted_in_every_version_
                 assert answer.status == 201, answer.body
 
 
+@pytest.mark.spec("C-39")
+def test_the_page_of_nacos_shows_its_raft_groups_and_says_when_there_are_none() -> None:
+    (card,) = [card for card in NACOS.cards if card.path == "status.raftGroups"]
+    assert (card.type, [column.path for column in card.columns]) == (
+        "table",
+        ["name", "leader", "term", "peers", "agreed", "message"],
+    )
+    assert card.columns[4].type == "bool", "what is false is left out of a status"
+    assert card.empty
+
+
 def test_what_a_form_fills_in_is_asked_for() -> None:
     for page in PAGES:
         for action in page.actions:
@@ -145,7 +157,10 @@ async def test_pages_reach_the_browser_in_the_form_that_it_knows() -> None:
         api_version="example.com/v1",
         resource="backups",
         columns=[Column("Taken", "status.takenAt", "time")],
-        cards=[Card("Files", "status.files", "table", columns=[Column("Name", "name")])],
+        cards=[
+            Card("Files", "status.files", "table", columns=[Column("Name", "name")], empty="No file yet."),
+            Card("Last", "status.last", "record", columns=[Column("Size", "size", "quantity")]),
+        ],
         actions=[Action("now", "Take one", patch={"spec": {"at": {"$now": True}}}, form=[Input("n", "N")])],
     )
     async with an_office(pages=[page]) as office:
@@ -154,6 +169,8 @@ async def test_pages_reach_the_browser_in_the_form_that_it_knows() -> None:
         assert shown["columns"] == [{"title": "Taken", "path": "status.takenAt", "type": "time"}]
         assert shown["cards"][0]["type"] == "table"
         assert shown["cards"][0]["columns"] == [{"title": "Name", "path": "name", "type": "text"}]
+        assert (shown["cards"][0]["empty"], "empty" in shown["cards"][1]) == ("No file yet.", False)
+        assert (shown["cards"][1]["type"], shown["cards"][1]["columns"][0]["path"]) == ("record", "size")
         assert shown["actions"][0]["patch"] == {"spec": {"at": {"$now": True}}}
         assert (await office.get(f"{API}/session"))["pages"] == [shown]
 

@@ -13,7 +13,10 @@ from typing import Any
 import pytest
 
 from konverge.cli.install_objects import install_definitions
+from konverge.client import MergePatch
 from konverge.console.operators import PAGES
+from konverge.objects import crd
+from konverge.objects.meta import ObjectMeta
 from konverge.operators.catalog import find
 from konverge.operators.nacos.resource import Nacos
 from tests.real.browser import Page, a_browser, program
@@ -28,6 +31,7 @@ from tests.real.console_pages import (
     replace_in_editor,
     shows,
     signed_in,
+    violations,
     visit,
 )
 
@@ -169,4 +173,54 @@ async def test_the_form_shows_each_error_at_its_field(tmp_path: Path) -> None:
         await page.until(f"location.hash === {json.dumps(SHOP)}")
         made = await office.admin.get(Nacos, "shop", "default")
         assert (made.spec.replicas, made.spec.database.mysql_host) == (3, "mysql.default.svc")
+        assert console_errors(browser) == []
+
+
+HOSTILE = "<img src=x onerror=\"document.title='broken in'\">"
+
+
+def judged(groups: list[dict[str, Any]], upgrade: dict[str, Any] | None) -> dict[str, Any]:
+    """The status of a Nacos as an operator writes it."""
+    return {"phase": "Running", "readyReplicas": 3, "leader": "shop-0", "raftGroups": groups, "upgrade": upgrade}
+
+
+@pytest.mark.spec("C-24", "C-25", "C-36", "C-39", "C-40")
+async def test_raft_groups_and_an_upgrade_whatever_their_names_are(tmp_path: Path) -> None:
+    many = [{"name": f"group-{number:03}", "leader": "shop-0", "term": 1, "agreed": True} for number in range(97)]
+    odd = [
+        {"name": HOSTILE, "leader": HOSTILE, "term": 2**53, "peers": 3, "message": HOSTILE},
+        {"name": "\u202egnol" + "x" * 500, "term": 4, "peers": 3, "message": "has no leader (term 4) " * 20},
+        {"name": "naming", "leader": "shop-1", "term": 7, "peers": 3, "agreed": True},
+    ]
+    halted = {"from": "2.4.3", "to": "3.0.3", "step": "Preflight", "halted": "BackupMissing", "message": HOSTILE}
+    rows = "document.querySelectorAll('table[aria-label=\"Raft groups\"] tbody tr').length"
+    async with a_console(tmp_path, pages=PAGES) as (office, browser, url):
+        await office.admin.create(crd(Nacos))  # as from an operator of before: only the stored version
+        await office.admin.create(Nacos(metadata=ObjectMeta(name="shop", namespace="default")))
+
+        async def say(status: dict[str, Any] | None) -> None:
+            patch = MergePatch({"status": status})
+            await office.admin.patch(Nacos, "shop", patch, "default", subresource="status")
+
+        page = await signed_in(browser, url, office.server.token)
+        await visit(page, SHOP, shows("No raft group is known"))
+        assert "The servers were not given another version yet." in await page.text("main")
+        await say(judged([*odd, *many], halted))
+        await page.until(f"{rows} === 100")
+        table = await page.text('table[aria-label="Raft groups"]')
+        assert HOSTILE in table
+        assert (table.count("✗"), table.count("✓")) == (2, 98)
+        upgrade = await page.text('section[aria-label="Upgrade"]')
+        assert all(text in upgrade for text in ("2.4.3", "3.0.3", "Preflight", "BackupMissing", HOSTILE))
+        assert "Backup\n" not in upgrade, "what there is not is left out"
+        assert await violations(page) == []
+        await page.do("Emulation.setDeviceMetricsOverride", width=360, height=740, deviceScaleFactor=1, mobile=True)
+        await page.until("document.documentElement.scrollWidth <= 360")
+        assert await violations(page) == []
+        await press_button(page, "中文")
+        await page.until(shows("Raft 组") + " && " + shows("停止原因"))
+        assert await page.run("document.title") != "broken in"
+        await page.until("document.documentElement.scrollWidth <= 360")
+        await say(judged([], None))
+        await page.until(shows("没有已知的 Raft 组") + " && " + shows("服务器尚未更换过版本。"))
         assert console_errors(browser) == []

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from konverge.client import Invalid
+from konverge.objects import to_dict
 from konverge.objects.meta import Status, StatusCause, StatusDetails
 from konverge.service import options, problems, redaction, watching
 from konverge.service.problems import from_client
@@ -182,3 +183,35 @@ def test_the_servers_of_an_instance_are_not_its_conditions() -> None:
     seen = instance({"status": {"conditions": [server, ready], "kubeConditions": [ready]}})
     assert [(item.pod, item.role) for item in seen.servers] == [("nacos-0", "leader")]
     assert [(state.type, state.status) for state in seen.conditions] == [("Ready", "True")]
+
+
+@pytest.mark.spec("C-40")
+def test_the_upgrade_of_an_instance_is_shown_and_one_without_has_none() -> None:
+    record = {
+        "from": "2.4.3",
+        "to": "3.0.3",
+        "image": "nacos/nacos-server:v3.0.3",
+        "step": "Rolling",
+        "since": "2026-01-02T03:04:05Z",
+        "halted": "MembersNotUp",
+        "message": "nacos-2 is away",
+        "membersDone": ["nacos-1", 3],
+        "backup": "nightly",
+    }
+    seen = instance({"status": {"upgrade": record}}).upgrade
+    assert seen is not None
+    assert to_dict(seen) == {
+        "from": "2.4.3",
+        "to": "3.0.3",
+        "step": "Rolling",
+        "since": "2026-01-02T03:04:05Z",
+        "halted": "MembersNotUp",
+        "message": "nacos-2 is away",
+        "membersDone": ["nacos-1"],
+        "backup": "nightly",
+    }
+    for odd in (None, 3, "x", [], {}, {"step": "Rolling"}, {"to": 3}):
+        assert instance({"status": {"upgrade": odd}}).upgrade is None
+    least = instance({"status": {"upgrade": {"to": "3.0.3", "membersDone": "nacos-0"}}}).upgrade
+    assert least is not None
+    assert (least.to, least.members_done, least.halted) == ("3.0.3", [], "")

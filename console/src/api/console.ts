@@ -41,7 +41,7 @@ export interface Simulation {
   faults: Fault[]; recording: { active: boolean; steps: number | unknown[] };
 }
 export interface PageColumn { title: string; path: string; type?: string }
-export interface PageCard { title: string; type?: "value" | "table" | "conditions" | "links"; path: string; columns?: PageColumn[] }
+export interface PageCard { title: string; type?: "value" | "table" | "record" | "conditions" | "links"; path: string; columns?: PageColumn[]; empty?: string }
 export interface PageField { name: string; title?: string; type?: string; path?: string; values?: string[]; default?: unknown; required?: boolean }
 export interface PageAction { name: string; title: string; patch?: unknown; subresource?: string; href?: string; confirm?: string; form?: PageField[] }
 export interface OperatorPage {

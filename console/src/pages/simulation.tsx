@@ -33,7 +33,7 @@ export function Simulation() {
       <h1>{t("sim.title")}</h1>
       <Pairs items={[
         [t("sim.clock"), `${fullTime(typeof known.clock.now === "number" ? new Date(known.clock.now * 1000).toISOString() : known.clock.now, language.value)} (${known.clock.virtual ? t("sim.virtual") : t("sim.real")}${known.clock.ahead ? `, ${t("sim.ahead", { seconds: known.clock.ahead })}` : ""})`],
-        [t("sim.seed"), known.seed === null || known.seed === undefined ? null : String(known.seed)],
+        [t("sim.seed"), typeof known.seed === "number" ? <Seed seed={known.seed} /> : null],
         [t("sim.nodes"), <ul class="labels">{known.nodes.map((node) => {
           const { name, ready = true } = node;
           return <li key={name}><a href={`#/o/-/v1/nodes/-/${encodeURIComponent(name)}`}><Status health={ready ? "ok" : "broken"}>{name}</Status></a></li>;
@@ -43,6 +43,19 @@ export function Simulation() {
       <Recording recording={known.recording} done={again} />
     </div>
   );
+}
+
+/** The number that the chances of the simulation come from, to be given to `konverge up --seed` or a test. */
+function Seed({ seed }: { seed: number }) {
+  const copy = async () => {
+    try {
+      await navigator.clipboard.writeText(String(seed));
+      notify(t("sim.copied", { seed }));
+    } catch { // not every browser and address allows it
+      notify(t("sim.notCopied"));
+    }
+  };
+  return <>{seed} <button type="button" class="link" aria-label={t("sim.copySeed", { seed })} onClick={copy}>{t("sim.copy")}</button></>;
 }
 
 function FaultCard({ fault, done }: { fault: api.Fault; done: () => void }) {

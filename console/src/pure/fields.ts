@@ -59,3 +59,6 @@ export function filledPatch(patch: unknown, values: Record<string, unknown>, now
   if (entries.length === 1 && entries[0][0] === "$now") return now;
   return Object.fromEntries(entries.map(([key, item]) => [key, filledPatch(item, values, now)]));
 }
+
+/** Whether there is nothing to show: `false` and `0` are something. */
+export const isEmpty = (value: unknown): boolean => textOf(value) === "";

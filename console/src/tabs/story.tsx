@@ -11,7 +11,7 @@ import { textOf } from "../pure/fields";
 import { dataOf, isAfter, merged, seconds } from "../pure/story";
 import { clockTime } from "../pure/times";
 import type { TabProps } from "../pages/object";
-import { language, says, t, type Key } from "../texts";
+import { language, says, t, titled, type Key } from "../texts";
 import { Past, useTree } from "./tree";
 
 const TYPES: api.StoryEntry["type"][] = ["created", "changed", "deleted", "event", "reconcile"];
@@ -110,7 +110,7 @@ function Entry({ entry, later, choose }: { entry: api.StoryEntry; later: boolean
         <p class="quiet small">
           {entry.who && <span>{t("story.by", { who: entry.who })}</span>}
           {typeof entry.duration === "number" && <span>{t("story.took", { time: seconds(entry.duration) })}</span>}
-          {entry.result && <span>{entry.result}</span>}
+          {entry.result && <span>{titled("result", entry.result, entry.result)}</span>}
           {entry.revision !== null && entry.revision !== undefined && <button type="button" class="link" onClick={() => choose(Number(entry.revision))}>{String(entry.revision)}</button>}
         </p>
         {changes.length > 0 && (

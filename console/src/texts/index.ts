@@ -29,8 +29,8 @@ export function t(key: Key, values: Record<string, string | number> = {}): strin
   return TABLES[language.value][key].replace(/\{(\w+)\}/g, (whole, name: string) => (name in values ? String(values[name]) : whole));
 }
 
-/** What the server calls by an English title, in the page's language if it is one of ours: faults, plots. */
-export function titled(sort: "fault" | "parameter" | "series", name: string, english: string): string {
+/** What the server calls by an English title, in the page's language if it is one of ours: faults, plots, results of reconciles. */
+export function titled(sort: "fault" | "parameter" | "series" | "result", name: string, english: string): string {
   const key = `${sort}.${name}`;
   return Object.hasOwn(en, key) ? t(key as Key) : english;
 }

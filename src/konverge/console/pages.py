@@ -25,7 +25,7 @@ import msgspec
 from konverge.objects import Object
 
 ColumnType = Literal["text", "number", "time", "bool", "quantity", "health", "link"]
-CardType = Literal["value", "table", "conditions", "links"]
+CardType = Literal["value", "table", "record", "conditions", "links"]
 
 
 class Column(msgspec.Struct, frozen=True, rename="camel"):
@@ -43,7 +43,9 @@ class Card(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
     path: str
     type: CardType = "value"
     columns: list[Column] = []
-    """Of a table: its columns, by paths inside each item."""
+    """Of a table: its columns, by paths inside each item. Of a record: the fields that are shown, if they are there."""
+    empty: str = ""
+    """What a table or a record says when there is nothing in it."""
 
 
 class Action(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
@@ -107,7 +109,8 @@ class Page(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """What a form to create one begins with."""
     create: Form | None = None
     chinese: dict[str, str] = {}
-    """Titles and confirmations in Chinese, by the English ones; what is not here stays as it is."""
+    """Titles, confirmations and what cards say when they are empty, in Chinese by the English texts; what is not here
+    stays as it is."""
 
     @classmethod
     def of(

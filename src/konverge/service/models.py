@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from konverge.objects import MaxLength, Model, Pattern
+from konverge.objects import MaxLength, Model, Pattern, field
 from konverge.operators.nacos.resource import LONGEST_NAME, NAME
 
 MOST_LABELS = 64
@@ -89,6 +89,25 @@ class Storage(Answer):
     storage_class: str = ""
 
 
+class Upgrade(Answer):
+    """The change of an instance's version that is under way, or the last one."""
+
+    from_version: str = field(default="", name="from")
+    to: str = ""
+    step: str = ""
+    """Preflight, Migrating, Rolling, Verifying or Done."""
+    since: str = ""
+    """Since when it is in this step."""
+    halted: str = ""
+    """One word why it does not go on; empty while it does."""
+    message: str = ""
+    """How far it is, or what to do about the halt."""
+    members_done: list[str] = []
+    """The pods that have answered with the new version."""
+    backup: str = ""
+    """The backup that allowed it to begin, where one was asked for."""
+
+
 class Instance(Answer):
     """A Nacos server or cluster, and its state."""
 
@@ -120,6 +139,8 @@ class Instance(Answer):
     """Why it is not ready; empty when it is, or hibernates as it should."""
     resources: dict[str, Any] = {}
     storage: Storage
+    upgrade: Upgrade | None = None
+    """null: its servers were not given another version yet."""
     servers: list[Server] = []
     conditions: list[State] = []
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from konverge.operators.nacos.resource import PAUSE
 from konverge.operators.nacos.versions import version_of_image
-from konverge.service.models import Happening, Instance, Server, State, Storage
+from konverge.service.models import Happening, Instance, Server, State, Storage, Upgrade
 from konverge.service.redaction import Obj, in_text, shown
 
 _CLUSTER_SIZE = 3
@@ -49,6 +49,7 @@ def instance(resource: Obj) -> Instance:
         message=_why_not_ready(conditions),
         resources=_map(spec, "resources"),
         storage=_storage(spec),
+        upgrade=_upgrade(_map(status, "upgrade")),
         servers=[_server(entry) for entry in _maps(status, "conditions") if _text(entry, "podName")],
         conditions=conditions,
     )
@@ -87,6 +88,22 @@ def _state(condition: Obj) -> State:
         reason=_text(condition, "reason"),
         message=_text(condition, "message"),
         since=_text(condition, "lastTransitionTime"),
+    )
+
+
+def _upgrade(record: Obj) -> Upgrade | None:
+    if not _text(record, "to"):
+        return None
+    done = record.get("membersDone")
+    return Upgrade(
+        from_version=_text(record, "from"),
+        to=_text(record, "to"),
+        step=_text(record, "step"),
+        since=_text(record, "since"),
+        halted=_text(record, "halted"),
+        message=_text(record, "message"),
+        members_done=[pod for pod in done if isinstance(pod, str)] if isinstance(done, list) else [],
+        backup=_text(record, "backup"),
     )
 
 

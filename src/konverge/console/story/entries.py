@@ -9,6 +9,7 @@ from typing import Any
 
 import msgspec
 
+from konverge.console.story.reasons import why_it_ran
 from konverge.explain.model import Ref
 from konverge.explain.reading import Obj, at, items, mapping, moment, text, walk
 from konverge.explain.sentences import Sentence, parts, say, several
@@ -300,8 +301,7 @@ def of_reconcile(story: ReconcileStory, resource: Resource, shown: Collection[tu
 
 
 def _reconciled(story: ReconcileStory) -> Sentence:
-    reasons = "; ".join(shorten(cause.text, 80) for cause in story.reasons[:2]) or say("no reason is known")
-    sentence = say("{who} reconciled ({reasons})", who=story.controller, reasons=reasons)
+    sentence = say("{who} reconciled ({reasons})", who=story.controller, reasons=why_it_ran(story.reasons))
     count = len(story.writes)
     if count == 1:
         return say("{text}, 1 write", text=sentence)

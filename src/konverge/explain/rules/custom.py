@@ -5,11 +5,14 @@ Upstream: the API conventions of Kubernetes, and kstatus' generic rules.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from konverge.explain.links import links
 from konverge.explain.model import Health, Link, Ref, Verdict
 from konverge.explain.reading import Obj, condition, items, mapping, number, text
 from konverge.explain.refusals import LONGEST, refusal
 from konverge.explain.rules.operators import unseen_by_operator
+from konverge.explain.rules.upgrades import with_upgrade
 from konverge.explain.sentences import Sentence, explained, say
 from konverge.explain.texts import shorten
 from konverge.explain.world import World, message_of
@@ -55,7 +58,8 @@ def judge_custom(ref: Ref, obj: Obj, world: World) -> Verdict:
     if refused is not None:
         return refused
     needed = _needed(ref, world, said="\n".join(messages))
-    return Verdict(verdict.health, verdict.says, cause=verdict.cause or "custom", waits_for=needed)
+    verdict = with_upgrade(obj, verdict)
+    return replace(verdict, cause=verdict.cause or "custom", waits_for=needed)
 
 
 def _needed(ref: Ref, world: World, said: str = "") -> tuple[Ref, ...]:
