@@ -154,6 +154,16 @@ def test_passwords_are_not_in_the_record(option: list[str], capsys: pytest.Captu
     assert shown[-3:] == ["--name", "dev", "a@b"]
 
 
+@pytest.mark.spec("C-41")
+def test_the_seed_is_one_of_the_first_lines_and_of_the_facts() -> None:
+    places = Endpoints(url="u", kubeconfig=Path("k"), nodes=1, state="", seed=7)
+    assert "\n  seed        7 (--seed)\n" in places.welcome()
+    assert places.facts()["seed"] == 7
+    assert Endpoints.of(places.facts()) == places
+    earlier = {key: value for key, value in places.facts().items() if key != "seed"}
+    assert Endpoints.of(earlier).seed == 0, "facts of a release before"
+
+
 def test_the_line_that_is_to_be_copied_is_quoted() -> None:
     path = "/my files/it's"
     welcome = Endpoints(url="u", kubeconfig=Path(path), nodes=1, state="").welcome()

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
+import konverge.sim.kubevirt
+import konverge.sim.nacos  # noqa: F401 - loaded before a loop runs
 from konverge.cli.databases import database
 from konverge.cli.install_objects import create_samples, install_definitions
 from konverge.operators.catalog import SUMMARIES, find
@@ -62,6 +66,30 @@ async def test_the_samples_converge_on_databases_of_other_names() -> None:
             phases = {item["metadata"]["name"]: item["status"]["phase"] for item in await cluster.client.list("nacos")}
             assert phases
             assert set(phases.values()) == {"Running"}
+
+
+@pytest.mark.virtual
+@pytest.mark.spec("C-41")
+@pytest.mark.parametrize(
+    ("name", "simulator"),
+    [("nacos", "konverge.sim.nacos.SimulatedNacos"), ("wukong", "konverge.sim.kubevirt.SimulatedKubeVirt")],
+)
+async def test_simulated_servers_have_the_seed(name: str, simulator: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    seeds: list[int] = []
+    module, _, kind = simulator.rpartition(".")
+    real = getattr(sys.modules[module], kind)
+
+    def seen(*arguments: Any, seed: int, **options: Any) -> Any:
+        seeds.append(seed)
+        return real(*arguments, seed=seed, **options)
+
+    monkeypatch.setattr(simulator, seen)
+    async with Cluster(nodes=0) as cluster:
+        async with with_simulators(cluster, [OPERATORS[name]], seed=41):
+            pass
+        async with with_simulators(cluster, [OPERATORS[name]]):
+            pass
+    assert seeds == [41, 0]
 
 
 @pytest.mark.virtual

@@ -86,6 +86,16 @@ def test_a_simulate_file_that_cannot_be_used_is_named(tmp_path: Path, capsys: py
     assert "did you mean `command`?" in unknown
 
 
+@pytest.mark.spec("C-41")
+def test_the_seed_is_a_number_that_a_test_takes_too(capsys: pytest.CaptureFixture[str]) -> None:
+    assert parser().parse_args(["up"]).seed == 0
+    assert parser().parse_args(["up", "--seed", "2147483647"]).seed == 2**31 - 1
+    for wrong in ("-1", "2147483648", "x"):
+        with pytest.raises(SystemExit):
+            parser().parse_args(["up", "--seed", wrong])
+    assert "between 0 and 2147483647" in capsys.readouterr().err
+
+
 def test_the_number_of_nodes_is_bounded(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         parser().parse_args(["up", "--nodes", "1000000"])

@@ -26,9 +26,9 @@ DEPLOYMENTS = f"/k8s/apis/apps/v1/namespaces/{SPACE}/deployments"
 
 
 @asynccontextmanager
-async def simulated(*operators: str, nodes: int = 2) -> AsyncIterator[tuple[Cluster, Office]]:
+async def simulated(*operators: str, nodes: int = 2, seed: int = 0) -> AsyncIterator[tuple[Cluster, Office]]:
     async with Cluster(nodes=nodes) as cluster:
-        simulation = UpSimulation(cluster, list(operators))
+        simulation = UpSimulation(cluster, list(operators), seed)
         async with in_front_of(cluster.server, cluster.client, simulation=simulation) as office:
             yield cluster, office
         await simulation.close()
@@ -129,12 +129,12 @@ async def record(office: Office, active: bool) -> dict[str, Any]:
     return state
 
 
-async def replay(text: str) -> None:
+async def replay(text: str, seed: int = 0) -> None:
     """Run the recorded test as the plugin does: on a cluster of its own, on virtual time."""
     names: dict[str, Any] = {}
     exec(compile(text, "test_recorded.py", "exec"), names)
     async with Cluster(nodes=2) as cluster:
-        await names["test_recorded"](cluster, cluster.client, RunOperator(cluster))
+        await names["test_recorded"](cluster, cluster.client, RunOperator(cluster), seed)
 
 
 async def test_a_recording_becomes_a_test_that_does_the_same() -> None:
@@ -167,6 +167,17 @@ async def test_a_recording_becomes_a_test_that_does_the_same() -> None:
     assert "cluster.lose_node('node-1')" in text
     assert "pytest.raises(NotFound)" in text
     await replay(text)
+
+
+@pytest.mark.spec("C-41")
+async def test_the_seed_is_shown_and_goes_into_the_test() -> None:
+    async with simulated(nodes=1, seed=41) as (_, office):
+        assert (await office.get(f"{API}/simulation"))["seed"] == 41
+        text = (await office.send("GET", f"{API}/simulation/recording/test")).body.decode()
+    assert "@pytest.mark.konverge(nodes=1, seed=41)\n" in text
+    assert "with_simulators(cluster, operators, seed=konverge_seed)" in text
+    async with simulated() as (_, office):
+        assert (await office.get(f"{API}/simulation"))["seed"] == 0, "a number that can be given to --seed"
 
 
 async def test_the_test_fails_where_the_outcome_is_another() -> None:

@@ -19,8 +19,9 @@ _JUMP = Parameter("seconds", "Seconds, negative to go back", "number", default=3
 class UpSimulation:
     """See `konverge.console.simulation.Simulation`. `close` ends what is still going wrong."""
 
-    def __init__(self, cluster: Cluster, operators: list[str]) -> None:
+    def __init__(self, cluster: Cluster, operators: list[str], seed: int = 0) -> None:
         self.operators = operators
+        self._seed = seed
         self._cluster = cluster
         self._tasks: set[asyncio.Task[None]] = set()
         self._late = 0.0
@@ -39,7 +40,7 @@ class UpSimulation:
                 for node in nodes
             ],
             "clock": {"virtual": virtual, "now": clock.now(), "ahead": self._cluster.clock_ahead},
-            "seed": None,
+            "seed": self._seed,
             "late": self._late,
         }
 

@@ -84,7 +84,7 @@ async def serve(arguments: argparse.Namespace, parts: Parts, run: Lifetime, stop
         manager = await stack.enter_async_context(_at_work(cluster, parts.operators, arguments))
         listed = run.folder.path if run.folder is not None else None
         await stack.enter_async_context(announced(manager, listed, "konverge"))
-        shown = Shown(cluster, manager, parts.operators, url, arguments.name or DEFAULT)
+        shown = Shown(cluster, manager, parts.operators, url, arguments.name or DEFAULT, arguments.seed)
         console = await stack.enter_async_context(console_of(shown, parts.folder, arguments.console))
         endpoints = _endpoints(arguments, url, kubeconfig, parts, manager)
         endpoints = replace(endpoints, console=console.url, console_link=console.link, console_token=console.token)
@@ -147,7 +147,7 @@ async def _at_work(
     client = cluster.connect("konverge")  # so that the console can disturb the operators, and nothing else
     manager = Manager(client, name="konverge", health_address=metrics, debug=True)
     manager.debug_token = secrets.token_urlsafe()
-    async with with_simulators(cluster, operators, arguments.database) as controllers:
+    async with with_simulators(cluster, operators, arguments.database, seed=arguments.seed) as controllers:
         for controller in controllers:
             manager.add(controller)
         for operator in operators:
@@ -166,6 +166,7 @@ def _endpoints(arguments: argparse.Namespace, url: str, kubeconfig: Path, parts:
         url=url,
         kubeconfig=kubeconfig,
         nodes=arguments.nodes,
+        seed=arguments.seed,
         state=state,
         operators=(*(operator.name for operator in parts.operators), *parts.own),
         metrics=metrics,

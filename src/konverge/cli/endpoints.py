@@ -20,6 +20,8 @@ class Endpoints:
     nodes: int
     state: str
     name: str = ""
+    seed: int = 0
+    """What is chance in simulated servers comes from it."""
     operators: tuple[str, ...] = ()
     metrics: str = ""
     console: str = ""
@@ -48,6 +50,7 @@ class Endpoints:
             "kubeconfig": str(self.kubeconfig),
             "context": f"{self.context} in {self.merged}" if self.merged else "",
             "nodes": f"{self.nodes}, simulated",
+            "seed": f"{self.seed} (--seed)",
             "state": self.state,
             "operators": ", ".join(self.operators),
             "metrics": self.metrics,

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from konverge.sim.processes import ProcessRule
 
 NODES = 3
+MAX_SEED = 2**31 - 1
 METRICS = "127.0.0.1:0"
 READY_WITHIN = 60
 
@@ -53,6 +54,13 @@ def add(commands: Any) -> None:
     _add_lifetime(parser)
     parser.add_argument(
         "--nodes", type=count(0, MAX_NODES), default=NODES, help=f"how many simulated nodes ({NODES} by default)"
+    )
+    parser.add_argument(
+        "--seed",
+        type=count(0, MAX_SEED),
+        default=0,
+        metavar="N",
+        help="decides what is chance in simulated servers: who wins an election, how long a start takes (0)",
     )
     parser.add_argument("--kubeconfig", type=Path, help="write the administrator's kubeconfig here")
     parser.add_argument("--rules", type=Path, help="a YAML file that scripts pods by image, name or labels")

@@ -44,6 +44,7 @@ class Shown:
     operators: Sequence[Operator]
     url: str
     name: str
+    seed: int
 
     def managers(self) -> tuple[Manager, Manager]:
         """Those in this process: of the operators, and of the cluster itself."""
@@ -70,7 +71,7 @@ async def console_of(shown: Shown, folder: Path, wanted: bool) -> AsyncIterator[
     service = None
     if any(operator.name == "nacos" for operator in shown.operators):
         service = Service(server.transport)
-    simulation = UpSimulation(shown.cluster, [operator.name for operator in shown.operators])
+    simulation = UpSimulation(shown.cluster, [operator.name for operator in shown.operators], shown.seed)
     load = Load(load_of(server, shown.managers, shown.places))
     console = Console(
         server.transport,

@@ -18,8 +18,8 @@ _HEAD = '''"""Recorded in the console of `konverge up`: the same steps at the sa
 
     pip install "konverge[test]" && pytest {file}
 
-`--konverge-seed 7` gives it other chances (back-off, the order of what happens at once); `seeds=range(20)` in the mark
-below tries many.
+The seed in the mark below is that of the simulation. `--konverge-seed 7` gives the test other chances (elections,
+back-off, the order of what happens at once); `seeds=range(20)` in the mark tries many.
 """
 
 import asyncio
@@ -40,8 +40,10 @@ async def health(client, *ref):
 FILE = "test_recorded.py"
 
 
-def recorded_test(recording: Recording, operators: Sequence[str], healths: dict[Touched, str], nodes: int) -> str:
-    """The text of the file; `healths` are what the test expects at its end."""
+def recorded_test(
+    recording: Recording, operators: Sequence[str], healths: dict[Touched, str], *, nodes: int, seed: int
+) -> str:
+    """The text of the file; `healths` are what the test expects at its end, `seed` that of the simulation."""
     body = [f"await client.create({_value(obj, 2)})" for obj in recording.given]
     body += ["await settled(cluster)"]
     before = 0.0
@@ -54,15 +56,16 @@ def recorded_test(recording: Recording, operators: Sequence[str], healths: dict[
     body += [line for touched, state in healths.items() for line in _expected(touched, state)]
     made = f"[{', '.join(f'find({name!r})' for name in operators)}]"
     head = _HEAD.format(file=FILE, patches=", ".join(sorted({*_PATCHES.values(), "NotFound"})))
-    marks = f"@pytest.mark.konverge(nodes={nodes})\n"
+    marks = f"@pytest.mark.konverge(nodes={nodes}, seed={seed})\n"
     indented = "\n".join(f"        {line}" for line in _split(body))
     return (
         head.replace("import asyncio\n", "import asyncio\n\nimport pytest\n")
         + marks
-        + "async def test_recorded(cluster, client, operator):\n"
+        + "async def test_recorded(cluster, client, operator, konverge_seed):\n"
         + f"    operators = {made}\n"
         + "    await install_definitions(client, [kind for each in operators for kind in each.kinds])\n"
-        + "    async with with_simulators(cluster, operators) as controllers, operator(controllers):\n"
+        + "    simulators = with_simulators(cluster, operators, seed=konverge_seed)\n"
+        + "    async with simulators as controllers, operator(controllers):\n"
         + f"{indented}\n"
     )
 

@@ -102,11 +102,12 @@ class Simulator:
 
     async def _test(self, call: Call) -> Response:
         await _check(call)
-        nodes = len((await self._simulation.state())["nodes"])
+        state = await self._simulation.state()
         expected = self.recording.outcome
         if expected is None:
             expected = await healths(self.recording, call.client)
-        text = recorded_test(self.recording, self._simulation.operators, expected, nodes)
+        nodes, seed = len(state["nodes"]), state["seed"]
+        text = recorded_test(self.recording, self._simulation.operators, expected, nodes=nodes, seed=seed)
         fields = {"Content-Type": "text/plain; charset=utf-8", "Content-Disposition": f'attachment; filename="{FILE}"'}
         return Response(200, Headers.of(fields), text.encode())
 

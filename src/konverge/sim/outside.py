@@ -19,22 +19,23 @@ Controllers = list[Controller[Any]]
 
 @asynccontextmanager
 async def with_simulators(
-    cluster: Cluster, operators: list[Operator], databases: Sequence[Database] = ()
+    cluster: Cluster, operators: list[Operator], databases: Sequence[Database] = (), *, seed: int = 0
 ) -> AsyncIterator[Controllers]:
     """The controllers of these operators; inside the block, the servers that they talk to run.
 
-    `databases` are in place of those that the samples name.
+    `databases` are in place of those that the samples name; `seed` decides what is chance in the servers: who wins an
+    election, how long a start takes.
     """
     async with AsyncExitStack() as stack:
         declared: Controllers = []
         for operator in operators:
-            declared += (await stack.enter_async_context(outside(cluster, operator, databases)))()
+            declared += (await stack.enter_async_context(outside(cluster, operator, databases, seed=seed)))()
         yield declared
 
 
 @asynccontextmanager
 async def outside(
-    cluster: Cluster, operator: Operator, databases: Sequence[Database] = ()
+    cluster: Cluster, operator: Operator, databases: Sequence[Database] = (), *, seed: int = 0
 ) -> AsyncIterator[Callable[[], Controllers]]:
     """What makes the controllers of an operator, again for each of its lives; the servers outlive them.
 
@@ -45,12 +46,14 @@ async def outside(
     if simulated is None:
         yield operator.controllers
     else:
-        async with simulated(cluster, databases) as made:
+        async with simulated(cluster, databases, seed) as made:
             yield made
 
 
 @asynccontextmanager
-async def _nacos(cluster: Cluster, databases: Sequence[Database]) -> AsyncIterator[Callable[[], Controllers]]:
+async def _nacos(
+    cluster: Cluster, databases: Sequence[Database], seed: int
+) -> AsyncIterator[Callable[[], Controllers]]:
     """Servers on the pods, and their databases."""
     from konverge.operators.nacos.operator import controllers
     from konverge.operators.nacos.server import HttpNacosServers
@@ -61,20 +64,22 @@ async def _nacos(cluster: Cluster, databases: Sequence[Database]) -> AsyncIterat
     for database in given(databases):
         server = simulated.add_server(database.host, database.port, database.engine)
         server.add(database.name, database.username, database.password)
-    async with SimulatedNacos(cluster, databases=simulated, timings=QUICK) as nacos:
+    async with SimulatedNacos(cluster, databases=simulated, timings=QUICK, seed=seed) as nacos:
         yield lambda: controllers(simulated, HttpNacosServers(nacos.connect))
 
 
 @asynccontextmanager
-async def _wukong(cluster: Cluster, databases: Sequence[Database]) -> AsyncIterator[Callable[[], Controllers]]:
+async def _wukong(
+    cluster: Cluster, databases: Sequence[Database], seed: int
+) -> AsyncIterator[Callable[[], Controllers]]:
     """KubeVirt, CDI, Multus and NMState."""
     from konverge.operators.wukong.operator import controllers
     from konverge.sim.kubevirt import QUICK, SimulatedKubeVirt
 
-    async with SimulatedKubeVirt(cluster, timings=QUICK):
+    async with SimulatedKubeVirt(cluster, timings=QUICK, seed=seed):
         yield controllers
 
 
 _SIMULATED: dict[
-    str, Callable[[Cluster, Sequence[Database]], AbstractAsyncContextManager[Callable[[], Controllers]]]
+    str, Callable[[Cluster, Sequence[Database], int], AbstractAsyncContextManager[Callable[[], Controllers]]]
 ] = {"nacos": _nacos, "wukong": _wukong}
