@@ -107,3 +107,24 @@ def test_a_custom_resource_that_does_not_need_what_others_have_may_be_well() -> 
     history.run.plan = Plan("edits", steps=mine)
     run = history.rest({CONFIG: theirs}).rest({CONFIG: theirs, KEY: both[KEY], other: both[other]}).run
     assert [alarm.object for alarm in foreign(run, sane)] == [KEY]
+
+
+@pytest.mark.spec("K-75")
+def test_what_comes_back_with_the_next_change_is_medium() -> None:
+    steps = (STEPS[0], Step("grow", (Apply({**THING, "spec": {"size": 2}}),)), *STEPS[1:])
+    left = {key: value for key, value in state().items() if key != CONFIG}
+
+    def severities(*later: dict[str, Any]) -> list[str]:
+        sane = History(steps).change("ADDED", KEY, by="user").change("ADDED", CONFIG).change("ADDED", SERVICE)
+        gone = History(steps, pattern="edits", perturbations=(Edit(ref(CONFIG), None, 0),))
+        gone.change("ADDED", KEY, by="user").change("ADDED", CONFIG).change("ADDED", SERVICE).rest(left)
+        for expected in (state(), state(), {}, state()):
+            sane.rest(expected)
+        for shown in later:
+            gone.rest(shown)
+        return [alarm.severity for alarm in judge(gone.run, reference(sane)) if alarm.object == CONFIG]
+
+    assert severities(state()) == ["medium"]
+    assert severities() == ["high"]
+    assert severities(left) == ["high"]
+    assert severities(left, {}, state()) == ["high"], "a new custom resource has everything anew"

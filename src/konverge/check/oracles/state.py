@@ -11,7 +11,7 @@ from konverge.check.folding import folded
 from konverge.check.model import Alarm, Checkpoint, Edit, Obj, OperatorAway, Run, Severity
 from konverge.check.normal import compared, counted, made_by_others, normal
 from konverge.check.oracles.desired import rests
-from konverge.check.oracles.history import custom_resources, deleted_in, identity
+from konverge.check.oracles.history import custom_resources, deleted_in, identity, step_of
 from konverge.check.oracles.status import says_ready
 from konverge.check.reference import Reference, base_step
 
@@ -41,7 +41,7 @@ def state(run: Run, reference: Reference) -> Iterator[Alarm]:
             if unseen and alarm.field and alarm.field != _DELETION:
                 continue  # what outlives a custom resource need not have what was asked for unseen
             if run.plan.pattern == "edits":
-                alarm = _after_edit(alarm)
+                alarm = _after_edit(alarm, comes_back=_comes_back(alarm, run, reference))
             if alarm.group not in said:
                 said.add(alarm.group)
                 yield alarm
@@ -62,8 +62,23 @@ def _made_too_late(run: Run) -> frozenset[str]:
     )
 
 
-def _after_edit(alarm: Alarm) -> Alarm:
+def _comes_back(alarm: Alarm, run: Run, reference: Reference) -> bool:
+    """Whether what is missing is there again once the user has changed the custom resource."""
+    steps = [checkpoint.step for checkpoint, _ in pairs(run, reference)]
+    if alarm.field or alarm.actual or alarm.step not in steps:
+        return False
+    for checkpoint, _ in list(pairs(run, reference))[steps.index(alarm.step) + 1 :]:
+        if deleted_in(run, step_of(run, checkpoint)):
+            return False
+        if alarm.object in normal(checkpoint.state):
+            return True
+    return False
+
+
+def _after_edit(alarm: Alarm, *, comes_back: bool) -> Alarm:
     """Others asked for it, and it is not repaired: what they took from its owner outlives it, and so do claims."""
+    if comes_back:
+        return msgspec.structs.replace(alarm, severity="medium")
     if alarm.object.startswith("persistentvolumeclaims ") and not alarm.field and alarm.actual:
         return msgspec.structs.replace(alarm, severity="low")
     more = not alarm.field and bool(alarm.actual) and (not alarm.expected or alarm.object.startswith("pods "))
