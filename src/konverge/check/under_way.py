@@ -13,8 +13,12 @@ from konverge.check.gate.recorder import RESTLESS
 from konverge.check.model import Obj
 
 _GOOD = frozenset(("Ready", "Available", "AllReplicasReady", "ClusterAvailable", "Initialized", "Healthy"))
-_BUSY = frozenset(("Progressing", "Reconciling", "Updating", "ScalingUp", "ScalingDown", "Pending", "Creating"))
+_BUSY = frozenset(
+    ("Progressing", "Reconciling", "Updating", "Upgrading", "ScalingUp", "ScalingDown", "Pending", "Creating")
+)
 _WORKLOADS = frozenset(("apps/statefulsets", "apps/replicasets", "apps/deployments"))
+_ROLLING = frozenset(("apps/statefulsets", "apps/deployments"))
+"""Say how many pods have the newest template. Some operators delete the others one by one, one in each pass."""
 _OVER = frozenset(("Succeeded", "Failed"))
 
 
@@ -42,7 +46,9 @@ def is_busy(table: str, obj: Obj) -> bool:
     if isinstance(observed, int) and observed < metadata.get("generation", 0):
         return True
     if table in _WORKLOADS:
-        return bool(spec.get("replicas", 1) != status.get("readyReplicas", 0))
+        wanted = spec.get("replicas", 1)
+        updated = status.get("updatedReplicas", 0) if table in _ROLLING else wanted
+        return bool(wanted != status.get("readyReplicas", 0) or wanted != updated)
     if table == "/persistentvolumeclaims":
         return bool(_requested(spec) != (status.get("capacity") or {}).get("storage"))
     if table == "/pods" and status.get("phase") in _OVER:
@@ -60,6 +66,7 @@ def _by_conditions(conditions: Any) -> bool:
     for condition in conditions:
         if isinstance(condition, dict):
             kind, holds = condition.get("type"), condition.get("status")
-            if (kind in _GOOD and holds == "False") or (kind in _BUSY and holds == "True"):
+            good = kind in _GOOD or str(kind).endswith("Ready")  # PodsReady, of whatever they are called
+            if (good and holds == "False") or (kind in _BUSY and holds == "True"):
                 return True
     return False

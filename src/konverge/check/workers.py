@@ -8,6 +8,7 @@ import select
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from contextlib import suppress
 from types import TracebackType
@@ -19,8 +20,11 @@ from konverge.check.performing import failed
 from konverge.check.real_rest import BUSY, LIMIT
 from konverge.check.worker import READY
 
-PER_PROCESSOR = 6
-"""Runs at once: of the seconds of one, six in seven are waits for rest."""
+PER_PROCESSOR, MOST_PER_PROCESSOR = 6, 16
+"""Runs at once: of the seconds of one, six in seven are waits for rest. Of an operator that looks at its objects every
+half minute it is many more, and as many runs as fill the processors are better than the same few for longer."""
+FILLED = 0.4
+"""The part of the processors that undisturbed runs may fill: those with a fault wait less."""
 MEMORY = 400 << 20
 """Bytes that a worker and its operator may need."""
 START_TIME = 120.0
@@ -32,8 +36,17 @@ _CHUNK = 1 << 16
 
 def usual_jobs() -> int:
     """How many runs at once suit this machine: its processors, and the memory that is free."""
-    processors = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return max(1, min(PER_PROCESSOR * processors, _free_memory() // MEMORY))
+    return max(1, min(PER_PROCESSOR * _processors(), _free_memory() // MEMORY))
+
+
+def fitting_jobs(share: float) -> int:
+    """The same where it is known what part of a processor an undisturbed run needs."""
+    most = min(MOST_PER_PROCESSOR * _processors(), _free_memory() // MEMORY)
+    return min(most, int(FILLED * _processors() / share)) if share > 0 else most
+
+
+def _processors() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _free_memory() -> int:
@@ -63,6 +76,8 @@ class Workers:
         if why:
             self.notes.append(f"runs came one after the other, since they cannot be isolated from each other: {why}")
         self.jobs = (jobs or usual_jobs()) if self.isolated else 1
+        self._grows = self.isolated and not jobs
+        self._growing = threading.Lock()
         self._workers = [_Worker(self.isolated) for _ in range(self.jobs)]
         self._ended = False
         self._idle: queue.SimpleQueue[_Worker] = queue.SimpleQueue()
@@ -73,9 +88,21 @@ class Workers:
         """Carry out a task; a worker that dies or hangs gives a Run with that problem."""
         worker = self._idle.get()
         try:
-            return failed(task, "the check has ended") if self._ended else worker.run(task)
+            run = failed(task, "the check has ended") if self._ended else worker.run(task)
         finally:
             self._idle.put(worker)
+        if self._grows and task.snapshots and run.seconds and not run.problem:  # an undisturbed run of a program
+            self._grow(fitting_jobs(run.cpu / run.seconds))
+        return run
+
+    def _grow(self, jobs: int) -> None:
+        """To so many at once, if that is more."""
+        with self._growing:
+            for _ in range(jobs - self.jobs):
+                worker = _Worker(self.isolated)
+                self._workers.append(worker)
+                self._idle.put(worker)
+                self.jobs += 1
 
     def __enter__(self) -> Self:
         return self

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from konverge.check import real_rest
 from konverge.check.child_log import ChildLog
 from konverge.check.model import Change, Checkpoint, Exchange, Moment, Plan, Ref, Run
 from konverge.check.real_rest import (
@@ -14,6 +17,7 @@ from konverge.check.real_rest import (
     LEAST_LIMIT,
     LIMIT,
     Activity,
+    RealRest,
     always_busy_in,
     is_given_up,
     limit_after,
@@ -136,6 +140,14 @@ PENDING: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
         },
         {"status": {"conditions": [{"type": "Ready", "status": "True"}]}},
     ),
+    "a condition about something that is to be ready": (
+        {"kind": "Thing", "apiVersion": "v1", "status": {"conditions": [{"type": "PodsReady", "status": "False"}]}},
+        {"status": {"conditions": [{"type": "PodsReady", "status": "True"}, {"type": "Error", "status": "False"}]}},
+    ),
+    "an upgrade": (
+        {"kind": "Thing", "apiVersion": "v1", "status": {"conditions": [{"type": "Upgrading", "status": "True"}]}},
+        {"status": {"conditions": [{"type": "Upgrading", "status": "False"}]}},
+    ),
     "an object that is being deleted": (
         {"kind": "Pod", "apiVersion": "v1", "metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z"}},
         {"metadata": {}},
@@ -154,13 +166,31 @@ PENDING: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
         {"status": {"capacity": {"storage": "20Gi"}}},
     ),
     "replicas that are missing": (
-        {"kind": "StatefulSet", "apiVersion": "apps/v1", "spec": {"replicas": 3}, "status": {"readyReplicas": 2}},
+        {
+            "kind": "StatefulSet",
+            "apiVersion": "apps/v1",
+            "spec": {"replicas": 3},
+            "status": {"readyReplicas": 2, "updatedReplicas": 3},
+        },
+        {"status": {"readyReplicas": 3, "updatedReplicas": 3}},
+    ),
+    "pods of an older template": (
+        {
+            "kind": "StatefulSet",
+            "apiVersion": "apps/v1",
+            "spec": {"replicas": 3},
+            "status": {"readyReplicas": 3, "updatedReplicas": 2},
+        },
+        {"status": {"readyReplicas": 3, "updatedReplicas": 3}},
+    ),
+    "a ReplicaSet, which knows one template": (
+        {"kind": "ReplicaSet", "apiVersion": "apps/v1", "spec": {"replicas": 3}, "status": {}},
         {"status": {"readyReplicas": 3}},
     ),
 }
 TABLES = {
     "Pod": "/pods", "Thing": "example.dev/things", "PersistentVolumeClaim": "/persistentvolumeclaims",
-    "StatefulSet": "apps/statefulsets",
+    "StatefulSet": "apps/statefulsets", "ReplicaSet": "apps/replicasets",
 }  # fmt: skip
 
 
@@ -199,3 +229,47 @@ def test_a_busy_machine_gives_a_step_longer_and_not_for_ever() -> None:
     assert is_given_up(80.0, 30.0, 40.0)
     assert not is_given_up(100.0, 100.0, 40.0)
     assert is_given_up(121.0, 121.0, 40.0)
+
+
+class Still:
+    """A recorder to which nothing happens."""
+
+    away = down = False
+    asked = True
+    started = 0.0
+    first = 0
+    step_name = "create"
+
+    def __init__(self) -> None:
+        self.on_change: list[Any] = []
+        self.on_request: list[Any] = []
+
+    def now(self) -> float:
+        return asyncio.get_running_loop().time()
+
+    def at_work(self) -> float:
+        return 0.0
+
+
+async def waited(rest: RealRest) -> int:
+    """Seconds, on virtual time, until nothing that happens is rest."""
+    rest.began = True
+    began = asyncio.get_running_loop().time()
+    await rest.wait(SimpleNamespace(scheduler=None, server=SimpleNamespace(store=None)), Still())  # type: ignore[arg-type]
+    return int(asyncio.get_running_loop().time() - began)
+
+
+@pytest.mark.virtual
+@pytest.mark.spec("K-76")
+async def test_undisturbed_a_wait_is_longer_while_objects_say_that_something_is_under_way(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def rests() -> tuple[RealRest, ...]:
+        learned = {"create": 2.0}
+        return RealRest(12.0), RealRest(12.0, pauses=learned), RealRest(12.0, pauses=learned, always_busy=("create",))
+
+    for under_way, seconds in ((False, [12, 2, 2]), (True, [36, 12, 2])):
+        monkeypatch.setattr(real_rest, "is_under_way", lambda store, since, said=under_way: said)
+        made = rests()
+        assert [await waited(rest) for rest in made] == seconds
+        assert [rest.under_way for rest in made] == [under_way] * 3

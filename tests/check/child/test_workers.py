@@ -7,14 +7,16 @@ import signal
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
+import msgspec
 import pytest
 
 from konverge.check import isolation
 from konverge.check import workers as module
 from konverge.check.accounts import granted
 from konverge.check.in_process import run_in_process
-from konverge.check.model import Setup, Subject, Task
+from konverge.check.model import Plan, Run, Setup, Subject, Task
 from konverge.check.workers import MEMORY, PER_PROCESSOR, Workers, usual_jobs
 from konverge.check.workload import basic
 from konverge.operators.catalog import find
@@ -114,3 +116,40 @@ def test_when_the_check_has_ended_no_worker_starts() -> None:
     with Workers(1, isolated=False) as workers:
         pass
     assert workers.run(task()).problem == "the check has ended"
+
+
+@pytest.mark.spec("K-77")
+def test_more_runs_at_once_where_undisturbed_ones_mostly_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "_processors", lambda: 2)
+    monkeypatch.setattr(module, "_free_memory", lambda: 1 << 50)
+    assert [module.fitting_jobs(share) for share in (0.04, 0.1, 0.025, 0.001, 0.0)] == [20, 8, 32, 32, 32]
+    monkeypatch.setattr(module, "_free_memory", lambda: 15 * MEMORY)
+    assert [module.fitting_jobs(share) for share in (0.04, 0.1, 0.0)] == [15, 8, 15]
+
+
+@pytest.mark.spec("K-77")
+@pytest.mark.parametrize(
+    ("jobs", "isolated", "more", "grown"),
+    [
+        (0, True, {}, 20),
+        (0, True, {"cpu": 20.0}, 12),
+        (0, True, {"problem": "it died"}, 12),
+        (0, True, {"seconds": 0.0}, 12),
+        (3, True, {}, 3),
+        (0, False, {}, 1),
+    ],
+)
+def test_a_pool_grows_by_what_an_undisturbed_run_has_cost(
+    monkeypatch: pytest.MonkeyPatch, jobs: int, isolated: bool, more: dict[str, Any], grown: int
+) -> None:
+    monkeypatch.setattr(module, "_processors", lambda: 2)
+    monkeypatch.setattr(module, "_free_memory", lambda: 1 << 50)
+    done = Run(plan=Plan("reference"), seed=0, steps=(), **{"seconds": 100.0, "cpu": 4.0, **more})
+    monkeypatch.setattr(module._Worker, "run", lambda self, given: done)
+    with Workers(jobs, isolated=isolated) as made:
+        plain = made.jobs
+        assert made.run(task()) is done
+        assert made.jobs == plain, "of a run with a fault nothing is learned"
+        for _ in range(2):
+            made.run(msgspec.structs.replace(task(), snapshots=True))
+        assert made.jobs == len(made._workers) == made._idle.qsize() == grown
