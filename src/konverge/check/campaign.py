@@ -17,7 +17,7 @@ from konverge.check.beginnings import Beginnings
 from konverge.check.budget import GRACE, Budget
 from konverge.check.conclusion import Conclusion
 from konverge.check.differences import Masks
-from konverge.check.findings import Evidence, Findings, Group, by_cause, first_turn, group_of
+from konverge.check.findings import Evidence, Findings, Group, by_cause, by_chance, first_turn, group_of
 from konverge.check.inputs import anew
 from konverge.check.model import Alarm, Finding, Plan, Run, Setup, Step, Subject, Task
 from konverge.check.names import Names
@@ -255,6 +255,9 @@ class Campaign:
         if task.plan.pattern in OF_INPUT:
             alarms, rest = first_turn(run, alarms)
             more = [*self._anew(task.plan, alarms), *([rest] if rest is not None else [])]
+        if not run.plan.perturbations:
+            alarms, chance = by_chance(alarms)
+            findings.forget(chance)
         outcome.performed.append(_performed(run, alarms))
         for mine in by_cause(run, alarms):
             first = findings.add(task, run, outcome.reference, mine, after=budget.used)

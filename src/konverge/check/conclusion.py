@@ -12,7 +12,7 @@ from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 
 from konverge.check.budget import GRACE, Budget
 from konverge.check.findings import Evidence, Findings, Group
-from konverge.check.model import SEVERITIES, Finding
+from konverge.check.model import SEVERITIES, Alarm, Finding
 from konverge.check.shrink import Shrinker
 
 Known = tuple[Finding, Evidence]
@@ -76,19 +76,29 @@ def _is_disturbed(evidence: Evidence) -> bool:
     return evidence.task.plan.pattern != "reference"
 
 
-def rank(finding: Finding, evidence: Evidence) -> tuple[bool, int, bool, float, int, bool]:
+def rank(finding: Finding, evidence: Evidence) -> tuple[bool, int, bool, bool, float, int, bool]:
     """Findings in the order of what they are worth to a reader.
 
     What never showed again is last; then the severity counts; then what needs no fault at all, since every user meets
-    it; then what always shows again; then in how many runs it was seen. Labels and annotations are behind what they
-    are about.
+    it; then what loses data; then what always shows again; then in how many runs it was seen. Labels and annotations
+    are behind what they are about.
     """
     shown, tried = finding.confirmed
     return (
         tried > 0 and not shown,
         SEVERITIES.index(finding.alarm.severity),
         _is_disturbed(evidence),
+        not _loses_data(finding.alarm),
         -shown / tried if tried else -0.5,
         -finding.runs,
         "metadata." in finding.alarm.field,
     )
+
+
+def _loses_data(alarm: Alarm) -> bool:
+    """A claim, a volume or a Secret is deleted, gone, or has another value than those who use it know."""
+    precious = alarm.object.startswith(("persistentvolumeclaims ", "persistentvolumes ", "secrets "))
+    if alarm.oracle in ("deletion", "secrets"):
+        return precious
+    gone = alarm.field == "metadata.deletionTimestamp" or (not alarm.field and alarm.actual == 0)
+    return alarm.oracle == "state" and precious and gone

@@ -104,6 +104,19 @@ def first_turn(run: Run, alarms: Sequence[Alarm]) -> tuple[list[Alarm], Plan | N
     return [alarm for alarm in alarms if positions.get(alarm.step, 0) < last], rest
 
 
+def by_chance(alarms: Sequence[Alarm]) -> tuple[list[Alarm], list[Alarm]]:
+    """The alarms of a run without a fault, and those of them that tell it from the reference after the same steps: it
+    is one more undisturbed run, and what differs between such says nothing."""
+    return (
+        [alarm for alarm in alarms if alarm.oracle not in BESIDE],
+        [alarm for alarm in alarms if alarm.oracle in BESIDE],
+    )
+
+
+BESIDE = frozenset(("state", "deletion", "secrets"))
+"""Oracles that compare with the reference, step by step."""
+
+
 def by_cause(run: Run, alarms: Sequence[Alarm]) -> list[list[Alarm]]:
     """Alarms of one run by what led to them: one perturbation, or one field that was changed."""
     if run.plan.perturbations or run.plan.steps is None:
@@ -122,7 +135,8 @@ class Findings:
         self._names = names
         self._groups: dict[Group, list[Evidence]] = {}
         self._known: set[Group] = set()
-        """Groups that the reference shows by itself."""
+        """Groups that the reference shows by itself, or by chance."""
+        self._seen_by_chance: set[Group] = set()
 
     def add_reference(self, task: Task, run: Run, reference: Reference, alarms: Iterable[Alarm]) -> None:
         """What a run in which nothing went wrong shows: one finding for each oracle, severity and step."""
@@ -146,6 +160,25 @@ class Findings:
         group = cause_of(evidence)
         self._groups.setdefault(group, []).append(evidence)
         return self.finding(group) if len(self._groups[group]) == 1 else None
+
+    def forget(self, alarms: Iterable[Alarm]) -> None:
+        """What a run in which nothing went wrong shows beside the reference. Two that do: it differs after faults, too,
+        by chance. One alone may have had bad luck that no other has."""
+        seen = {group_of(alarm) for alarm in alarms}
+        chance = (seen & self._seen_by_chance) - self._known
+        self._seen_by_chance |= seen
+        if not chance:
+            return
+        self._known |= chance
+        every = [evidence for group in self._groups.values() for evidence in group]
+        self._groups = {}
+        for evidence in every:
+            if evidence.task.plan.pattern == "reference":
+                self._groups.setdefault(group_of(evidence.first), []).append(evidence)
+                continue
+            evidence.alarms = [alarm for alarm in evidence.alarms if group_of(alarm) not in self._known]
+            if evidence.alarms:
+                self._groups.setdefault(cause_of(evidence), []).append(evidence)
 
     @property
     def groups(self) -> list[Group]:
@@ -202,7 +235,8 @@ def group_of(alarm: Alarm) -> Group:
 
 
 def cause_of(evidence: Evidence) -> Group:
-    """The group of a finding: that of its alarm, or what others did and was not put right, whatever object they chose.
+    """The group of a finding: that of its alarm, or what others did and was not put right, whatever object they chose;
+    or an object that stays as a mistake of the user left it, whatever the mistake was.
 
     An operator that does not look after what it has made, or takes objects by their name, mostly does so with every
     kind of them: it is one mistake, and there is a plan for each kind.
@@ -211,6 +245,8 @@ def cause_of(evidence: Evidence) -> Group:
     edited = [folded(str(item.ref)) for item in plan.perturbations if isinstance(item, Edit)]
     if first.object in edited:
         return first.oracle, OF_OTHERS, "metadata.labels" if first.field.startswith("metadata.labels") else first.field
+    if first.oracle == "recovery":  # whoever waits for health before anything else does so after any mistake
+        return first.oracle, group_of(first)[1], ""
     if first.oracle == "foreign" and evidence.run.steps[0].name.startswith(FOREIGN.partition("{")[0]):
         return first.oracle, OF_OTHERS, first.field if first.field in ("", "status") else "taken"
     return group_of(first)

@@ -149,3 +149,32 @@ def test_what_there_is_no_time_for_is_reported_as_it_was_seen() -> None:
     [finding] = concluded(runner, {"a": "high"}, budget=1e-9)
     assert finding.confirmed == (0, 0)
     assert runner.runs == []
+
+
+CLAIM = "persistentvolumeclaims default/a"
+
+
+@pytest.mark.spec("K-78")
+@pytest.mark.parametrize(
+    ("lost", "first"),
+    [
+        (Alarm(oracle="deletion", severity="high", object=CLAIM, sentence=""), True),
+        (Alarm(oracle="deletion", severity="high", object="persistentvolumes pvc-*", sentence=""), True),
+        (Alarm(oracle="secrets", severity="high", object="secrets default/a", sentence="", field="data.x"), True),
+        (Alarm(oracle="state", severity="high", object=CLAIM, sentence="", expected=1, actual=0), True),
+        (Alarm(oracle="state", severity="high", object=CLAIM, sentence="", field="metadata.deletionTimestamp"), True),
+        (Alarm(oracle="state", severity="high", object=CLAIM, sentence="", expected=0, actual=1), False),
+        (Alarm(oracle="state", severity="high", object=CLAIM, sentence="", field="spec.x", actual=0), False),
+        (Alarm(oracle="deletion", severity="high", object="services default/a", sentence=""), False),
+        (Alarm(oracle="orphans", severity="high", object=CLAIM, sentence="", actual=0), False),
+        (Alarm(oracle="deletion", severity="medium", object=CLAIM, sentence=""), False),
+    ],
+)
+def test_what_loses_data_comes_first_of_its_severity(lost: Alarm, first: bool) -> None:
+    findings = Findings(Names())
+    for plan, shown in ((crash("b"), alarm("services default/b")), (crash("b2"), alarm("services default/b"))):
+        findings.add(task_of(plan), run_of(plan), REFERENCE, [shown])
+    findings.add(task_of(crash("a")), run_of(crash("a")), REFERENCE, [lost])
+    known = [(findings.finding(group), findings.evidence(group)[0]) for group in findings.groups]
+    known.sort(key=lambda item: rank(*item))
+    assert (known[0][0].alarm == lost) is first

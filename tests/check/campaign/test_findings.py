@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from konverge.check.differences import Masks
-from konverge.check.findings import Evidence, Findings, by_cause, first_turn, group_of, in_order
+from konverge.check.findings import Evidence, Findings, by_cause, by_chance, first_turn, group_of, in_order
 from konverge.check.model import (
     Alarm,
     Checkpoint,
@@ -202,3 +202,38 @@ def test_objects_of_others_that_are_taken_by_their_names_are_one_finding() -> No
     assert groups_of(*shown, steps=theirs) == [[adopted, overwritten], [deleted], [unsaid]]
     assert groups_of(*shown[:2]) == [[adopted], [overwritten]], "of another custom resource beside"
     assert groups_of((plan, alarm("a")), (plan, alarm("b")), steps=theirs) == [[alarm("a")], [alarm("b")]]
+
+
+@pytest.mark.spec("K-73")
+def test_an_object_that_stays_as_any_mistake_left_it_is_one_finding() -> None:
+    plan = Plan("recovery", steps=STEPS)
+    one, two, other = (
+        alarm(f"apps/statefulsets default/{name}", "a: up, back", oracle="recovery", field=field)
+        for name, field in (("a", "spec.image"), ("a", "spec.affinity"), ("b", "spec.image"))
+    )
+    assert groups_of((plan, one), (plan, two), (plan, other)) == [[one, two], [other]]
+
+
+@pytest.mark.spec("K-79")
+def test_what_a_run_without_a_fault_shows_beside_the_reference_is_chance() -> None:
+    varies, status, wrong, later = (alarm(f"services default/{name}") for name in "abcd")
+    findings = Findings(Names())
+    own = alarm("services default/own")
+    findings.add_reference(task_of(Plan("reference")), REFERENCE.run, REFERENCE, [own])
+    for shown in ([varies, wrong], [varies, status], [varies]):
+        findings.add(task_of(CRASH), run_of(CRASH), REFERENCE, shown)
+    assert len(findings.groups) == 2
+    findings.forget([varies, later])
+    assert len(findings.groups) == 2, "one run may have had bad luck"
+    findings.forget([varies])
+    findings.forget([varies])
+    assert {findings.finding(group).alarm for group in findings.groups} == {own, wrong, status}
+    assert all(not findings.finding(group).details for group in findings.groups)
+    assert findings.add(task_of(CRASH), run_of(CRASH), REFERENCE, [varies]) is None
+    assert findings.add(task_of(CRASH), run_of(CRASH), REFERENCE, [varies, later]) is not None
+
+
+@pytest.mark.spec("K-79")
+def test_of_a_run_without_a_fault_only_what_is_compared_with_the_reference_is_chance() -> None:
+    every = [alarm("a", oracle=name) for name in ("state", "deletion", "secrets", "path-dependence", "crash", "effect")]
+    assert by_chance(every) == (every[3:], every[:3])
