@@ -13,9 +13,7 @@ from konverge.check.gate.recorder import RESTLESS
 from konverge.check.model import Obj
 
 _GOOD = frozenset(("Ready", "Available", "AllReplicasReady", "ClusterAvailable", "Initialized", "Healthy"))
-_BUSY = frozenset(
-    ("Progressing", "Reconciling", "Updating", "Upgrading", "ScalingUp", "ScalingDown", "Pending", "Creating")
-)
+_BUSY = frozenset(("Progressing", "Reconciling", "Updating", "ScalingUp", "ScalingDown", "Pending", "Creating"))
 _WORKLOADS = frozenset(("apps/statefulsets", "apps/replicasets", "apps/deployments"))
 _ROLLING = frozenset(("apps/statefulsets", "apps/deployments"))
 """Say how many pods have the newest template. Some operators delete the others one by one, one in each pass."""
@@ -66,7 +64,6 @@ def _by_conditions(conditions: Any) -> bool:
     for condition in conditions:
         if isinstance(condition, dict):
             kind, holds = condition.get("type"), condition.get("status")
-            good = kind in _GOOD or str(kind).endswith("Ready")  # PodsReady, of whatever they are called
-            if (good and holds == "False") or (kind in _BUSY and holds == "True"):
+            if (kind in _GOOD and holds == "False") or (kind in _BUSY and holds == "True"):
                 return True
     return False

@@ -140,14 +140,6 @@ PENDING: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
         },
         {"status": {"conditions": [{"type": "Ready", "status": "True"}]}},
     ),
-    "a condition about something that is to be ready": (
-        {"kind": "Thing", "apiVersion": "v1", "status": {"conditions": [{"type": "PodsReady", "status": "False"}]}},
-        {"status": {"conditions": [{"type": "PodsReady", "status": "True"}, {"type": "Error", "status": "False"}]}},
-    ),
-    "an upgrade": (
-        {"kind": "Thing", "apiVersion": "v1", "status": {"conditions": [{"type": "Upgrading", "status": "True"}]}},
-        {"status": {"conditions": [{"type": "Upgrading", "status": "False"}]}},
-    ),
     "an object that is being deleted": (
         {"kind": "Pod", "apiVersion": "v1", "metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z"}},
         {"metadata": {}},
