@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from konverge.apiserver.field_errors import OMIT, FieldError
+from konverge.apiserver.go.strconv import quote
 
 
 class ApiError(Exception):
@@ -63,13 +64,15 @@ def unauthorized() -> ApiError:
 
 
 def forbidden(group: str, plural: str, name: str, why: str) -> ApiError:
-    subject = f'{_qualified(group, plural)} "{name}"' if name else _qualified(group, plural)
+    subject = f"{_qualified(group, plural)} {quote(name)}" if name else _qualified(group, plural)
     message = f"{subject} is forbidden: {why}" if plural else f"forbidden: {why}"
     return ApiError(403, "Forbidden", message, _details(group, plural, name))
 
 
 def not_found(group: str, plural: str, name: str) -> ApiError:
-    return ApiError(404, "NotFound", f'{_qualified(group, plural)} "{name}" not found', _details(group, plural, name))
+    return ApiError(
+        404, "NotFound", f"{_qualified(group, plural)} {quote(name)} not found", _details(group, plural, name)
+    )
 
 
 def no_such_resource() -> ApiError:
@@ -85,12 +88,12 @@ def not_acceptable(message: str, details: dict[str, Any] | None = None) -> ApiEr
 
 
 def already_exists(group: str, plural: str, name: str) -> ApiError:
-    message = f'{_qualified(group, plural)} "{name}" already exists'
+    message = f"{_qualified(group, plural)} {quote(name)} already exists"
     return ApiError(409, "AlreadyExists", message, _details(group, plural, name))
 
 
 def conflict(group: str, kind_or_plural: str, name: str, why: str) -> ApiError:
-    message = f'Operation cannot be fulfilled on {_qualified(group, kind_or_plural)} "{name}": {why}'
+    message = f"Operation cannot be fulfilled on {_qualified(group, kind_or_plural)} {quote(name)}: {why}"
     return ApiError(409, "Conflict", message, _details(group, kind_or_plural, name))
 
 
@@ -116,7 +119,7 @@ def invalid(group: str, kind: str, name: str, errors: Sequence[FieldError]) -> A
     causes = [{"reason": e.reason, "message": e.body, "field": e.path} for e in distinct.values()]
     qualified = f"{kind}.{group}" if group else kind
     details = _details(group, kind, name, causes=causes)
-    return ApiError(422, "Invalid", f'{qualified} "{name}" is invalid: {joined}', details)
+    return ApiError(422, "Invalid", f"{qualified} {quote(name)} is invalid: {joined}", details)
 
 
 _MOST_TEXT = 256 * 1024

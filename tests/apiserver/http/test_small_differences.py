@@ -11,8 +11,8 @@ import pytest
 from konverge.apiserver import ApiServer
 from konverge.apiserver.config import AuthSettings, Config
 from konverge.wire.message import Headers
-from tests.apiserver.api import MERGE, Api
-from tests.apiserver.definitions import DEFINITIONS, define
+from tests.apiserver.api import APPLY, CONFIG_MAPS, MERGE, Api
+from tests.apiserver.definitions import DEFINITIONS, define, definition
 from tests.apiserver.test_held_by_custom_resources import STACKS, wide
 from tests.apiserver.test_held_by_forms import PROTOBUF, member, varint
 
@@ -149,6 +149,249 @@ async def test_watches_end_when_the_schema_changes_and_not_before(api: Api) -> N
     assert len(api.server.streams) == 0
     async with api.watch(STACKS) as watch:
         assert await watch.take(1) == [("ADDED", "a")]
+
+
+@pytest.mark.spec("S-31")
+async def test_the_checks_are_those_of_the_real_server(api: Api) -> None:
+    """In its order: scripts wait for one by name, or exclude it."""
+    listed = {}
+    for root in ("healthz", "livez", "readyz"):
+        body = (await api.send("GET", f"/{root}?verbose")).body.decode()
+        *lines, last, end = body.split("\n")
+        assert (last, end) == (f"{root} check passed", "")
+        listed[root] = [line.removeprefix("[+]").removesuffix(" ok") for line in lines]
+        for check in listed[root]:
+            answer = await api.send("GET", f"/{root}/{check}")
+            assert (answer.status, answer.body) == (200, b"ok"), check
+        assert (await api.send("GET", f"/{root}/poststarthook")).status == 404
+        assert (await api.send("GET", f"/{root}/")).status == 404
+        excluded = await api.send("GET", f"/{root}?verbose&exclude=log&exclude=none")
+        assert "[+]ping ok\n[+]log excluded: ok\n" in excluded.body.decode()
+        why = f'warn: some health checks cannot be excluded: no matches for "none"\n{root} check passed\n'
+        assert excluded.body.decode().endswith(why)
+    assert listed["healthz"] == listed["livez"]
+    assert listed["livez"][:4] == ["ping", "log", "loopback-serving-certificate", "etcd"]
+    assert listed["readyz"][:5] == ["ping", "log", "etcd", "etcd-readiness", "informer-sync"]
+    assert listed["readyz"][5:] == [*listed["livez"][4:], "shutdown"]
+    assert "poststarthook/rbac/bootstrap-roles" in listed["readyz"]
+    assert len(listed["livez"]) == 34
+
+
+@pytest.mark.parametrize("path", ["/openapi/v2/", "/metrics/", "/index.html/", "/healthz/ping/"])
+@pytest.mark.spec("S-31")
+async def test_a_slash_at_the_end_is_another_path(api: Api, path: str) -> None:
+    assert (await api.send("GET", path.rstrip("/"))).status == 200
+    assert (await api.send("GET", path)).status == 404
+    for other in ("/version", "/api", "/apis", "/openid/v1/jwks"):
+        assert (await api.send("GET", f"{other}/")).status == 200
+    assert "/index.html" not in (await api.call("GET", "/"))["paths"]
+
+
+@pytest.mark.spec("S-31")
+async def test_names_in_messages_are_quoted(api: Api) -> None:
+    answer = await api.call("POST", CONFIG_MAPS, {"metadata": {"name": "a\nb"}}, expect=422)
+    assert answer["message"].startswith('ConfigMap "a\\nb" is invalid: metadata.name: ')
+    assert (await api.call("GET", f"{CONFIG_MAPS}/a%00b", expect=404))["message"] == 'configmaps "a\\x00b" not found'
+    answer = await api.call("GET", f"{CONFIG_MAPS}/%2e%2e", expect=400)
+    assert answer["message"] == "Name parameter invalid: \"..\": may not be '..'"
+
+
+@pytest.mark.spec("S-31")
+async def test_a_request_that_takes_too_long_is_answered_by_a_text(api: Api) -> None:
+    answer = await api.send("GET", f"{CONFIG_MAPS}?resourceVersion=99999999&timeout=10ms")
+    assert (answer.status, answer.headers.get("content-type")) == (504, "text/plain; charset=utf-8")
+    message = "Timeout: request did not complete within the allotted timeout"
+    whole = {"metadata": {}, "status": "Failure", "message": message, "reason": "Timeout", "details": {}, "code": 504}
+    assert answer.body.decode() == json.dumps(whole, separators=(",", ":")) + "\n"
+
+
+UNSAFE = "ignoreStoreReadErrorWithClusterBreakingPotential"
+
+
+@pytest.mark.spec("S-31")
+async def test_nothing_is_deleted_unsafely(api: Api) -> None:
+    """It is for objects that cannot be read; all of these can."""
+    await api.create("a")
+    refused = await api.call("DELETE", f"{CONFIG_MAPS}/a?{UNSAFE}=true", expect=409)
+    assert refused["message"] == (
+        'Operation cannot be fulfilled on configmaps "a": StorageError: invalid object, Code: 4, '
+        "Key: /registry/configmaps/default/a, ResourceVersion: 0, AdditionalErrorMsg: "
+        "unsafe deletion is not allowed because the object is decodable from storage"
+    )
+    others = {
+        "dryRun": ["All"],
+        "propagationPolicy": "Background",
+        "orphanDependents": False,
+        "gracePeriodSeconds": 0,
+        "preconditions": {"uid": "x"},
+    }
+    for name, value in others.items():
+        refused = await api.call("DELETE", f"{CONFIG_MAPS}/a", {UNSAFE: True, name: value}, expect=422)
+        (cause,) = refused["details"]["causes"]
+        assert cause == {
+            "reason": "FieldValueInvalid",
+            "message": f"Invalid value: true: cannot be set together with .{name}",
+            "field": UNSAFE,
+        }
+    many = await api.call("DELETE", CONFIG_MAPS, {UNSAFE: True}, expect=422)
+    assert many["details"]["causes"][0]["message"] == (
+        "Invalid value: true: is not allowed with DELETECOLLECTION, try again after removing the option"
+    )
+    await api.call("DELETE", f"{CONFIG_MAPS}/none?{UNSAFE}=true", expect=404)
+    assert (await api.call("DELETE", f"{CONFIG_MAPS}/a", {UNSAFE: False}))["status"] == "Success"
+
+
+@pytest.mark.spec("S-31")
+async def test_a_deleted_collection_is_shown_in_any_form(api: Api) -> None:
+    await api.create("a")
+    path = f"{CONFIG_MAPS}?labelSelector=a%21%3Db"
+    table = await api.call("DELETE", f"{path}&dryRun=All", accept=TABLE)
+    assert (table["kind"], [row["cells"][0] for row in table["rows"]]) == ("Table", ["a"])
+    await api.call("DELETE", path, accept=PARTIAL, expect=406)
+    metadata = await api.call("DELETE", path, accept=PARTIAL.replace("Metadata;", "MetadataList;"))
+    assert (metadata["kind"], len(metadata["items"])) == ("PartialObjectMetadataList", 1)
+    assert (await api.call("GET", CONFIG_MAPS))["items"] == []
+
+
+@pytest.mark.parametrize(
+    ("header", "message"),
+    [
+        ("APPLICATION/MERGE-PATCH+JSON", "415: Unsupported Media Type"),
+        ("application/merge-patch+json,", "the body of the request was in an unknown format - accepted media types"),
+        ("x, application/merge-patch+json", "the body of the request was in an unknown format - accepted media types"),
+    ],
+)
+@pytest.mark.spec("S-31")
+async def test_media_types_of_patches_are_exact(api: Api, header: str, message: str) -> None:
+    await api.create("a")
+    refused = await api.call("PATCH", f"{CONFIG_MAPS}/a", {}, content_type=header, expect=415)
+    assert refused["message"].startswith(message)
+    await api.call("PATCH", f"{CONFIG_MAPS}/a", {}, content_type=f"{MERGE}; charset=utf-8")
+    await api.call("POST", CONFIG_MAPS, {"metadata": {"name": "b"}}, content_type=";", expect=415)
+
+
+@pytest.mark.spec("S-31")
+async def test_keys_that_are_repeated_in_yaml(api: Api) -> None:
+    body = b"metadata: {name: q, nam: z}\ndata: {a: b, a: c}\nfoo: 1\n"
+    unknown = ['unknown field "foo"', 'unknown field "metadata.nam"']
+    repeated = 'line 2: key "a" already set in map'
+    for validation in ("Warn", "Strict", "Ignore"):
+        path = f"{CONFIG_MAPS}?dryRun=All&fieldValidation={validation}"
+        response = await api.send("POST", path, body, content_type="application/yaml")
+        warnings = [text.removeprefix('299 - "')[:-1].replace("\\", "") for text in response.headers.get_all("warning")]
+        if validation == "Strict":
+            listed = ", ".join([f"yaml: unmarshal errors:\n  {repeated}", *unknown])
+            assert json.loads(response.body)["message"].endswith(f"strict decoding error: {listed}")
+        else:
+            assert (response.status, warnings) == (201, [repeated, *unknown] if validation == "Warn" else [])
+    path = f"{CONFIG_MAPS}?dryRun=All&fieldValidation=Strict"
+    only = await api.call(
+        "POST", path, b"metadata: {name: q}\ndata: {a: b, a: c}", content_type="application/yaml", expect=400
+    )
+    assert only["message"].endswith(f"strict decoding error: yaml: unmarshal errors:\n  {repeated}")
+    wrong = await api.call(
+        "POST", path, b"metadata: {name: 5}\ndata: {a: b, a: c}", content_type="application/yaml", expect=400
+    )
+    assert "cannot unmarshal number" in wrong["message"]
+
+
+class TestScaleOfCustomResources:
+    RACKS = "/apis/example.com/v1/namespaces/default/racks"
+
+    async def _racks(self, api: Api) -> None:
+        paths = {"specReplicasPath": ".spec.replicas", "statusReplicasPath": ".status.replicas"}
+        await define(api, definition("racks", "Rack", subresources={"scale": paths, "status": {}}))
+        await api.create("a", self.RACKS, apiVersion="example.com/v1", kind="Rack", spec={"replicas": 2})
+
+    @pytest.mark.spec("S-31")
+    async def test_forms(self, api: Api) -> None:
+        await self._racks(api)
+        table = await api.call("GET", f"{self.RACKS}/a/scale", accept=TABLE)
+        columns = [(column["name"], column["type"], column["format"]) for column in table["columnDefinitions"]]
+        assert columns == [
+            ("Name", "string", "name"), ("Desired", "integer", ""), ("Available", "integer", ""), ("Age", "date", "")
+        ]  # fmt: skip
+        assert (await api.call("GET", f"{self.RACKS}/a/scale", accept=PARTIAL))["kind"] == "PartialObjectMetadata"
+        deployments = "/apis/apps/v1/namespaces/default/deployments"
+        template = {"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [{"name": "c", "image": "i"}]}}
+        await api.create("d", deployments, spec={"selector": {"matchLabels": {"a": "b"}}, "template": template})
+        builtin = await api.call("GET", f"{deployments}/d/scale", accept=TABLE)
+        assert (builtin["columnDefinitions"][0]["format"], builtin["columnDefinitions"][3]["type"]) == ("", "string")
+        metadata = PARTIAL.replace("Metadata;", "MetadataList;")
+        single = await api.call("GET", f"{self.RACKS}/a", accept=metadata, expect=500)
+        assert single["message"] == "content is not a list"
+        assert "not a list (*" in (await api.call("GET", f"{deployments}/d", accept=metadata, expect=406))["message"]
+
+    @pytest.mark.spec("S-31")
+    async def test_to_zero(self, api: Api) -> None:
+        await self._racks(api)
+        await api.patch(f"{self.RACKS}/a/scale", {"spec": {"replicas": 0}})
+        assert (await api.call("GET", f"{self.RACKS}/a"))["spec"] == {"replicas": 0}
+        await api.patch(f"{self.RACKS}/a/scale", {"spec": {"replicas": 3}})
+        assert (await api.patch(f"{self.RACKS}/a/scale", {"spec": {"replicas": None}}))["spec"] == {}
+        assert (await api.call("GET", f"{self.RACKS}/a"))["spec"] == {"replicas": 0}
+
+    @pytest.mark.spec("S-31")
+    async def test_what_cannot_be_read_or_applied(self, api: Api) -> None:
+        """The scheme of custom resources knows no Scale, and no way to convert one."""
+        await self._racks(api)
+        path, head = (
+            f"{self.RACKS}/a/scale",
+            {"apiVersion": "autoscaling/v1", "kind": "Scale", "metadata": {"name": "a"}},
+        )
+        refused = await api.call("PUT", path, {**head, "spec": {"replicas": "3"}}, expect=400)
+        why = 'no kind is registered for the type v1.Scale in scheme "pkg/runtime/scheme.go:111"'
+        assert refused["message"] == why
+        await api.call("PUT", path, {**head, "spec": {"replicas": 3}}, query={"dryRun": "x"}, expect=422)
+        query = {"fieldManager": "me", "force": "true"}
+        refused = await api.call(
+            "PATCH", path, {**head, "spec": {"replicas": 3}}, content_type=APPLY, query=query, expect=500
+        )
+        assert refused["message"] == (
+            "failed to create manager for existing fields: failed to convert live object "
+            "(/; autoscaling/v1, Kind=Scale) to proper version: "
+            "request to convert CR to an invalid group/version: autoscaling/v1"
+        )
+        await api.call("PATCH", path, {**head, "kind": "X"}, content_type=APPLY, query=query, expect=400)
+
+
+@pytest.mark.spec("S-31")
+async def test_bindings_without_a_name_or_a_namespace(api: Api) -> None:
+    binding = {"metadata": {}, "target": {"name": "n"}}
+    refused = await api.call("POST", "/api/v1/namespaces/default/bindings", binding, expect=400)
+    assert refused["message"] == "Name parameter required."
+    refused = await api.call("POST", "/api/v1/bindings", binding, expect=404)
+    assert refused["message"] == "the server could not find the requested resource"
+
+
+@pytest.mark.spec("S-31")
+async def test_an_eviction_has_no_table(api: Api) -> None:
+    path = "/api/v1/namespaces/default/pods"
+    await api.create("default", "/api/v1/namespaces/default/serviceaccounts")
+    await api.create("p", path, spec={"containers": [{"name": "c", "image": "i"}]})
+    eviction = {"metadata": {"name": "p"}}
+    await api.call("POST", f"{path}/p/eviction", eviction, accept=TABLE, expect=406)
+    assert (await api.call("POST", f"{path}/p/eviction", eviction, accept=PARTIAL))["status"] == "Success"
+
+
+@pytest.mark.spec("S-31")
+async def test_a_review_names_audiences_in_the_order_of_the_question(api: Api) -> None:
+    path = "/api/v1/namespaces/default/serviceaccounts/default/token"
+    await api.send("POST", "/api/v1/namespaces/default/serviceaccounts", {"metadata": {"name": "default"}})
+    token = (await api.call("POST", path, {"spec": {"audiences": ["a", "b"]}}))["status"]["token"]
+    review = {"spec": {"token": token, "audiences": ["c", "b", "a"]}}
+    answer = await api.call("POST", "/apis/authentication.k8s.io/v1/tokenreviews", review)
+    assert answer["status"]["audiences"] == ["b", "a"]
+
+
+@pytest.mark.spec("S-31")
+async def test_entries_of_the_other_group_of_events_are_forgotten(api: Api) -> None:
+    """No group knows the versions of another, so nobody can say what they own."""
+    core, events = (f"/{root}/namespaces/default/events" for root in ("api/v1", "apis/events.k8s.io/v1"))
+    about = {"kind": "Pod", "namespace": "default", "name": "p"}
+    await api.create("e", core, involvedObject=about, reason="R", message="m", type="Normal")
+    changed = await api.patch(f"{events}/e", {"metadata": {"labels": {"a": "b"}}})
+    assert [entry["apiVersion"] for entry in changed["metadata"]["managedFields"]] == ["events.k8s.io/v1"]
 
 
 class TestAlwaysAllow:

@@ -41,7 +41,9 @@ async def test_a_full_disk_refuses_writes_until_there_is_room(tmp_path: Path) ->
             assert answer.status == 500
             assert "[-]etcd failed: reason withheld\n" in answer.body.decode()
             assert f"{path[1:]} check failed" in answer.body.decode()
-            assert (await api.send("GET", f"{path}?exclude=etcd")).status == 200
+            assert (await api.send("GET", f"{path}?exclude=etcd&exclude=etcd-readiness")).status == 200
+        assert (await api.send("GET", "/readyz?exclude=etcd")).status == 500
+        assert (await api.send("GET", "/readyz/etcd-readiness")).status == 500
         assert (await api.send("GET", "/livez")).status == 200, "a restart would make no room"
         assert b"[-]etcd failed" in (await api.send("GET", "/livez?verbose")).body
         for path in HEALTH:

@@ -105,7 +105,7 @@ class Accounts:
             return None
         self._check_signature(token, claims)
         _check_times(claims)
-        shared = [audience for audience in _audiences(claims) if audience in set(audiences)]
+        shared = [audience for audience in audiences if audience in _audiences(claims)]
         if not shared:
             raise Refused(
                 f"token audiences {quoted(_audiences(claims))} is invalid for the target audiences {quoted(audiences)}"

@@ -87,7 +87,7 @@ def _version(call: Call, group: str, version: str) -> Response:
 
 async def root(call: Call) -> Response:
     """Every path of the server, always indented. Upstream: apiserver/pkg/server/routes/index.go."""
-    others = [path for path in PATHS if path != "/" and not path.endswith("/")]
+    others = [path for path in PATHS if path not in ("/", "/index.html") and not path.endswith("/")]
     document = all_paths(call.server.registry, [*others, *_UNLISTED], call.server.aggregation)
     body = msgspec.json.format(msgspec.json.encode(document), indent=2)
     return respond.whole(call, 200, body)

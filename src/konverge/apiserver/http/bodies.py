@@ -27,7 +27,8 @@ BODY_LIMIT = 3 * 1024 * 1024  # upstream: MaxRequestBodyBytes (apiserver/pkg/ser
 
 
 def media_type(call: Call) -> str:
-    return call.request.headers.get("content-type").partition(";")[0].strip().lower() or negotiate.JSON
+    header = call.request.headers.get("content-type")
+    return header.partition(";")[0].strip().lower() if header else negotiate.JSON
 
 
 def checked_body(call: Call) -> bytes:
@@ -87,6 +88,8 @@ def read(call: Call, served: Served, body: bytes, validation: Validation) -> Obj
     if media == negotiate.JSON:
         return decode(call, served, body, validation)
     try:
+        if media == negotiate.YAML:
+            return _read_yaml(call, served, body, validation)
         return decode(call, served, to_json(call, media, body, served.resource), validation)
     except UnreadableError as error:
         if not error.kind:
@@ -95,6 +98,30 @@ def read(call: Call, served: Served, body: bytes, validation: Validation) -> Obj
             f"{error.kind} in version {quote(error.version)} cannot be handled as a {served.resource.kind}: {error}"
         )
         raise status.bad_request(message) from None
+
+
+def _read_yaml(call: Call, served: Served, body: bytes, validation: Validation) -> Obj:
+    """Keys that are repeated in YAML come first among what is warned of, or refused."""
+    data, repeated = _yaml_as_json(body)
+    if not repeated or validation == "Ignore":
+        return decode(call, served, data, validation)
+    if validation == "Warn":
+        obj, others = decode(call, served, data, validation), list(call.warnings)
+        call.warnings, call.warned = [], 0
+        call.warn_all([*repeated, *others])
+        return obj
+    problem = "\n".join(["yaml: unmarshal errors:", *(f"  {line}" for line in repeated)])
+    try:
+        decode(call, served, data, validation)
+    except status.ApiError as error:
+        if _STRICT not in error.message:
+            raise
+        head, _, unknown = error.message.partition(_STRICT)
+        raise status.bad_request(f"{head}{_STRICT}{problem}, {unknown}") from None
+    raise schema.refused(served.resource.kind, served.resource.version, f"{_STRICT}{problem}")
+
+
+_STRICT = "strict decoding error: "
 
 
 class UnreadableError(Exception):
@@ -114,18 +141,24 @@ def _unrecognized(served: Served, why: str, body: bytes) -> status.ApiError:  # 
 def to_json(call: Call, media: str, body: bytes, expected: Resource) -> bytes:
     """A YAML or protobuf body as JSON; `expected` is its kind where the body does not name one."""
     if media == negotiate.YAML:
-        from konverge.apiserver.go import yaml  # most servers never see YAML
-
-        try:
-            return msgspec.json.encode(yaml.parse(body).value)
-        except (yaml.YamlError, OverflowError, TypeError) as error:
-            raise UnreadableError(str(error)) from None
+        return _yaml_as_json(body)[0]
     from konverge.apiserver import protobuf  # most servers never see protobuf
 
     try:
         return msgspec.json.encode(protobuf.decode(body, expected))
     except protobuf.ProtobufError as error:
         raise UnreadableError(str(error), error.kind, error.version) from None
+
+
+def _yaml_as_json(body: bytes) -> tuple[bytes, list[str]]:
+    """YAML as JSON, its keys in order as upstream has them, and the keys that are repeated."""
+    from konverge.apiserver.go import yaml  # most servers never see YAML
+
+    try:
+        value, repeated = yaml.parse(body)
+        return msgspec.json.encode(value, order="sorted"), repeated
+    except (yaml.YamlError, OverflowError, TypeError) as error:
+        raise UnreadableError(str(error)) from None
 
 
 async def yaml_parsed_in_thread(body: bytes) -> bytes:

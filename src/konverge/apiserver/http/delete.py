@@ -12,12 +12,12 @@ from typing import NamedTuple
 from msgspec.structs import replace
 
 from konverge import clock
-from konverge.apiserver import aside, status
+from konverge.apiserver import aside, field_errors, status
 from konverge.apiserver.go import json
 from konverge.apiserver.go.strconv import quote
-from konverge.apiserver.http import bodies, listing, reads, render, respond, writes
+from konverge.apiserver.http import bodies, listing, negotiate, reads, render, respond, stored_size, writes
 from konverge.apiserver.http.listing import selected
-from konverge.apiserver.http.options import DeleteOptions, delete_options, list_options
+from konverge.apiserver.http.options import UNSAFE, DeleteOptions, delete_options, list_options
 from konverge.apiserver.registry import Served
 from konverge.apiserver.request.call import Call
 from konverge.apiserver.schema import lookup
@@ -75,6 +75,8 @@ async def delete(call: Call) -> Response:
     respond.settle_form(call, custom=served.custom)
     options = await aside.run(len(call.request.body), read_options, call)
     record = reads.find_for_write(call)
+    if options.unsafe:
+        raise _readable(call, served)
     if served.strategy.orphan_warning and options.orphan is None and options.propagation is None:
         call.warn(served.strategy.orphan_warning)
     result = await remove(call, served, record.key, options)
@@ -82,6 +84,18 @@ async def delete(call: Call) -> Response:
         return respond.answer(call, 200, success(served, result.record))
     code = 202 if options.orphan is False and not result.gone else 200
     return await reads.answer(call, code, served, result.record)
+
+
+def _readable(call: Call, served: Served) -> status.ApiError:  # upstream: corruptObjectDeleter.Delete
+    """What is stored here can always be read: nothing is ever deleted unsafely."""
+    why = "unsafe deletion is not allowed because the object is decodable from storage"
+    return status.conflict(
+        served.resource.group,
+        served.resource.plural,
+        call.info.name,
+        f"StorageError: invalid object, Code: 4, Key: /registry/{stored_size.place(served)}/{call.key}, "
+        f"ResourceVersion: 0, AdditionalErrorMsg: {why}",
+    )
 
 
 def success(served: Served, record: Record) -> Obj:
@@ -311,16 +325,20 @@ _AT_ONCE = 64
 
 async def delete_collection(call: Call) -> Response:  # upstream: Store.DeleteCollection
     served = call.resource
-    respond.settle_form(call, custom=served.custom)
+    accepted = respond.settle_form(call, custom=served.custom)
+    negotiate.check_form(accepted, f"{served.go_type}List", listed=True)
     asked = list_options(call.query, watch=False, sharded=call.server.config.sharded)
     namespace = call.info.namespace if served.resource.namespaced else ""
     selection = await selected(served, namespace, asked)
     options = await aside.run(len(call.request.body), read_options, call)
+    if options.unsafe:
+        detail = "is not allowed with DELETECOLLECTION, try again after removing the option"
+        raise status.invalid("meta.k8s.io", "DeleteOptions", "", [field_errors.invalid(UNSAFE, True, detail)])
     store = call.server.store
     page = await listing.page(store, store.table(served.table), selection, asked)
     for start in range(0, len(page.records), _AT_ONCE):
         await _remove_some(call, served, page.records[start : start + _AT_ONCE], options)
-    return await reads.plain_list(call, served, page.records, page.metadata(selection))
+    return await reads.listed(call, served, page.records, page.metadata(selection))
 
 
 async def _remove_some(call: Call, served: Served, records: list[Record], options: DeleteOptions) -> None:

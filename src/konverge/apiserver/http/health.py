@@ -14,6 +14,7 @@ from konverge.apiserver.request.call import Call
 from konverge.apiserver.storage.failures import Lost
 from konverge.wire.message import Headers, Response
 
+_OF_THE_STORE = ("etcd", "etcd-readiness")
 _JSON = (negotiate.JSON, "application/*", "*/*")
 VERSION = {
     "major": MAJOR,
@@ -50,13 +51,13 @@ async def all_checks(call: Call) -> Response:
     for a full disk, and memory still answers reads, so /livez only shows it.
     """
     name = call.info.path.strip("/")
-    left_out = call.query.get("exclude", [])
-    failed = [check for check in CHECKS if check not in left_out and _fails(call, check)]
+    checks, left_out = CHECKS[name], call.query.get("exclude", [])
+    failed = [check for check in checks if check not in left_out and _fails(call, check)]
     passes = not failed or (name == "livez" and not isinstance(call.server.store.failure, Lost))
     if "verbose" not in call.query and passes:
         return respond.answer_text(call, 200, "ok")
-    lines = [_line(check, left_out, failed) for check in CHECKS]
-    unknown = [check for check in left_out if check not in CHECKS]
+    lines = [_line(check, left_out, failed) for check in checks]
+    unknown = [check for check in left_out if check not in checks]
     if unknown:
         quoted = ",".join(f'"{check}"' for check in unknown)
         lines.append(f"warn: some health checks cannot be excluded: no matches for {quoted}")
@@ -73,7 +74,7 @@ async def single_check(call: Call) -> Response:
 
 def _fails(call: Call, check: str) -> bool:
     """The store is what clients know as etcd."""
-    return check == "etcd" and call.server.store.failure is not None
+    return check in _OF_THE_STORE and call.server.store.failure is not None
 
 
 def _line(check: str, left_out: list[str], failed: list[str]) -> str:

@@ -16,6 +16,8 @@ JSON = "application/json"
 YAML = "application/yaml"
 PROTOBUF = "application/vnd.kubernetes.protobuf"
 BUILTIN_TYPES = (JSON, YAML, PROTOBUF)
+CUSTOM_TYPE = "unstructured.Unstructured"
+"""The Go type of every custom resource."""
 STREAM_TYPES = (f"{JSON};stream=watch", f"{PROTOBUF};stream=watch")
 
 
@@ -82,6 +84,8 @@ def check_form(accepted: Accepted, kind: str, *, listed: bool) -> None:
     """A list cannot be shown as one object's metadata, nor an object as a list of metadata."""
     wrong, what = ("PartialObjectMetadata", "a list") if listed else ("PartialObjectMetadataList", "not a list")
     if accepted.form == wrong:
+        if not listed and kind == CUSTOM_TYPE:
+            raise status.plain_500("content is not a list")
         raise status.not_acceptable(f"you requested {wrong}, but the requested object is {what} (*{kind})")
 
 

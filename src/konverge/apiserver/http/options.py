@@ -206,6 +206,8 @@ class DeleteOptions(msgspec.Struct, frozen=True, kw_only=True):
     orphan: bool | None = None
     uid: str | None = None
     resource_version: str | None = None
+    unsafe: bool = False
+    """Of an object that cannot be read any more: `ignoreStoreReadErrorWithClusterBreakingPotential`."""
 
     def body(self) -> dict[str, Any]:
         options: dict[str, Any] = {"kind": "DeleteOptions", "apiVersion": "meta.k8s.io/v1"}
@@ -220,9 +222,12 @@ class DeleteOptions(msgspec.Struct, frozen=True, kw_only=True):
             options["propagationPolicy"] = self.propagation
         if self.dry_run:
             options["dryRun"] = ["All"]
+        if self.unsafe:
+            options[UNSAFE] = True
         return options
 
 
+UNSAFE = "ignoreStoreReadErrorWithClusterBreakingPotential"
 _POLICIES = ["Foreground", "Background", "Orphan", "nil"]
 
 
@@ -235,6 +240,7 @@ def delete_options(query: Query, body: dict[str, Any] | None) -> DeleteOptions:
             grace_period=number(query, "gracePeriodSeconds"),
             propagation=query["propagationPolicy"][0] if "propagationPolicy" in query else None,
             orphan=optional_flag(query, "orphanDependents"),
+            unsafe=flag(query, UNSAFE),
         )
     else:
         conditions = body.get("preconditions") or {}
@@ -246,6 +252,7 @@ def delete_options(query: Query, body: dict[str, Any] | None) -> DeleteOptions:
             orphan=body.get("orphanDependents"),
             uid=conditions.get("uid"),
             resource_version=conditions.get("resourceVersion"),
+            unsafe=body.get(UNSAFE) is True,
         )
     errors = _delete_errors(options, dry_run)
     if errors:
@@ -261,4 +268,18 @@ def _delete_errors(options: DeleteOptions, dry_run: list[str]) -> list[FieldErro
         errors.append(field_errors.invalid("propagationPolicy", policy, detail))
     if policy is not None and policy not in _POLICIES[:3]:
         errors.append(field_errors.not_supported("propagationPolicy", policy, _POLICIES))
-    return errors + dry_run_errors(dry_run)
+    return errors + dry_run_errors(dry_run) + _unsafe_errors(options)
+
+
+def _unsafe_errors(options: DeleteOptions) -> list[FieldError]:  # upstream: ValidateIgnoreStoreReadError
+    if not options.unsafe:
+        return []
+    others = {
+        "dryRun": options.dry_run,
+        "propagationPolicy": options.propagation is not None,
+        "orphanDependents": options.orphan is not None,
+        "gracePeriodSeconds": options.grace_period is not None,
+        "preconditions": options.uid is not None or options.resource_version is not None,
+    }
+    given = [name for name, is_set in others.items() if is_set]
+    return [field_errors.invalid(UNSAFE, True, f"cannot be set together with .{name}") for name in given]

@@ -77,7 +77,8 @@ class _BuiltIn:
         if api_version not in self._versions:
             group, _, version = api_version.rpartition("/")
             other = aside.on_loop(self._registry.by_kind, group, version, self._served.resource.kind)
-            known = other is not None and other.table == self._served.table
+            # An Event has two groups, and no group knows the kinds of another.
+            known = other is not None and other.table == self._served.table and group == self._served.resource.group
             self._versions[api_version] = other if known else None
         return self._versions[api_version]
 

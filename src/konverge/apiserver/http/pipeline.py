@@ -48,7 +48,7 @@ async def handle(server: Backend, request: Request) -> Response:
     except PageNotFound:
         return respond.answer_text(call, 404, "404 page not found\n")
     except TimeoutError:
-        return respond.answer_error(call, _timed_out())
+        return _timed_out(call)
     except RecursionError:
         return respond.answer_error(call, status.bad_request(f"the object is nested too deeply: {nesting.TOO_DEEP}"))
     except Failed as error:  # logged when it happened; a reader of the log needs no traceback of every write
@@ -130,9 +130,11 @@ def _time_limit(call: Call) -> float:
     return min(seconds, limit) if seconds > 0 else limit
 
 
-def _timed_out() -> status.ApiError:
-    message = "Timeout: request did not complete within the allotted timeout"
-    return status.ApiError(504, "Timeout", message, {})
+def _timed_out(call: Call) -> Response:  # upstream: timeoutWriter.timeout (apiserver/pkg/server/filters/timeout.go)
+    """A Status without a kind, called a text: the real server ends the request outside of what knows such things."""
+    error = status.ApiError(504, "Timeout", "Timeout: request did not complete within the allotted timeout", {})
+    body = {name: value for name, value in error.status().items() if name not in ("kind", "apiVersion")}
+    return respond.answer_text(call, error.code, msgspec.json.encode(body).decode() + "\n")
 
 
 # --- the time limit

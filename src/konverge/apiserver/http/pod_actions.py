@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from konverge.apiserver import aside, field_errors, status
 from konverge.apiserver.go.strconv import quote
-from konverge.apiserver.http import bodies, respond, writes
+from konverge.apiserver.http import bodies, reads, respond, writes
 from konverge.apiserver.http.delete import check_preconditions, remove
 from konverge.apiserver.http.managed_fields import track_own_status
 from konverge.apiserver.http.options import DeleteOptions, delete_options
@@ -63,7 +63,7 @@ async def _assign(call: Call, name: str, binding: Obj) -> None:
     while True:
         record = table.records.get(f"{call.info.namespace}/{name}")
         if record is None:
-            raise status.not_found("", "pods", name)
+            raise reads.missing("", "pods", name)
         size = len(record.data)
         pod = await aside.run(size, _assigned, record, name, binding)
         if call.dry_run:
@@ -136,7 +136,8 @@ def set_condition(pod_status: Obj, condition: Obj) -> None:
 async def evict(call: Call) -> Response:
     # policy/v1beta1 is no longer served as an API, but still accepted here
     version = "v1beta1" if b"policy/v1beta1" in call.request.body else "v1"
-    eviction, options = await bodies.received(call, kind_alone("policy", version, "Eviction"), "CreateOptions")
+    kind = kind_alone("policy", version, "Eviction")
+    eviction, options = await bodies.received(call, kind, "CreateOptions", tables=False)
     if (eviction["metadata"].get("name") or "") != call.info.name:
         raise status.bad_request("name in URL does not match name in Eviction object")
     deletion = delete_options({}, eviction.get("deleteOptions") or {})

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Sequence
 
 from konverge.apiserver import aside, status
+from konverge.apiserver.go.strconv import quote
 from konverge.apiserver.http import listing, negotiate, render, respond
 from konverge.apiserver.http.listing import selected
 from konverge.apiserver.http.options import list_options
@@ -29,8 +30,19 @@ def find_for_write(call: Call) -> Record:
 def _present(call: Call, record: Record | None) -> Record:
     if record is None:
         resource = call.resource.resource
-        raise status.not_found(resource.group, resource.plural, call.info.name)
+        raise missing(resource.group, resource.plural, call.info.name)
     return record
+
+
+def missing(
+    group: str, plural: str, name: str
+) -> status.ApiError:  # upstream: NamespaceKeyFunc (generic/registry/store.go)
+    """404, or 400 for a name that no object can have."""
+    if not name:
+        return status.bad_request("Name parameter required.")
+    if name in (".", ".."):
+        return status.bad_request(f"Name parameter invalid: {quote(name)}: may not be '{name}'")
+    return status.not_found(group, plural, name)
 
 
 async def get(call: Call) -> Response:
@@ -107,12 +119,18 @@ async def list_(call: Call) -> Response:
     metadata = page.metadata(selection)
     if served.custom and not accepted.form:
         metadata.setdefault("continue", "")  # lists of custom resources always have it
+    return await listed(call, served, page.records, metadata)
+
+
+async def listed(call: Call, served: Served, records: list[Record], metadata: Obj) -> Response:
+    """A list in the negotiated form."""
+    accepted = call.accepted
     if not accepted.form:
-        return await plain_list(call, served, page.records, metadata)
-    size = sum(len(record.data) for record in page.records)
-    if any(len(record.data) >= aside.FROM for record in page.records):
-        return await aside.run(size, _all_in_form, call, served, page.records, metadata)
-    objects = await listing.map_in_batches(lambda record: render.internal(served, record), page.records)
+        return await plain_list(call, served, records, metadata)
+    size = sum(len(record.data) for record in records)
+    if any(len(record.data) >= aside.FROM for record in records):
+        return await aside.run(size, _all_in_form, call, served, records, metadata)
+    objects = await listing.map_in_batches(lambda record: render.internal(served, record), records)
     step = _rows_at_once(len(objects), size)
     if accepted.form == "Table":
         in_form = await _table(call, served, call.server.tables.ordered(served, objects), metadata, step)

@@ -78,13 +78,7 @@ def reformat(data: bytes, accepted: Accepted) -> bytes:
 
 
 def _yaml(obj: Any) -> bytes:
-    import yaml  # few clients ask for YAML, and the import is not cheap
-
-    dumper = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
-
-    def dump(part: Any) -> str:
-        text: str = yaml.dump(part, Dumper=dumper, default_flow_style=False, allow_unicode=True)
-        return text
+    from konverge.apiserver.go.yaml_text import dump  # few clients ask for YAML, and the import is not cheap
 
     def key_line(key: str) -> str:
         return dump({key: None}).removesuffix(" null\n") + "\n"

@@ -63,8 +63,49 @@ CONNECTS = {
 }
 """Of those, the ones that go through to a pod or a node, and the kind of their options."""
 
-CHECKS = ("ping", "log", "etcd", "poststarthook/bootstrap-controller", "poststarthook/crd-informer-synced")
-"""The names of the health checks."""
+_HOOKS = (
+    "start-apiserver-admission-initializer",
+    "generic-apiserver-start-informers",
+    "priority-and-fairness-config-consumer",
+    "priority-and-fairness-filter",
+    "storage-object-count-tracker-hook",
+    "start-apiextensions-informers",
+    "start-apiextensions-controllers",
+    "crd-informer-synced",
+    "start-system-namespaces-controller",
+    "peer-endpoint-reconciler-controller",
+    "start-cluster-authentication-info-controller",
+    "start-kube-apiserver-identity-lease-controller",
+    "start-kube-apiserver-identity-lease-garbage-collector",
+    "storage-readiness",
+    "start-legacy-token-tracking-controller",
+    "start-service-ip-repair-controllers",
+    "rbac/bootstrap-roles",
+    "scheduling/bootstrap-system-priority-classes",
+    "priority-and-fairness-config-producer",
+    "bootstrap-controller",
+    "start-kubernetes-service-cidr-controller",
+    "start-kube-aggregator-informers",
+    "apiservice-status-local-available-controller",
+    "apiservice-status-remote-available-controller",
+    "apiservice-registration-controller",
+    "apiservice-discovery-controller",
+    "kube-apiserver-autoregistration",
+)
+_STARTED = (
+    *(f"poststarthook/{hook}" for hook in _HOOKS),
+    "autoregister-completion",
+    "poststarthook/apiservice-openapi-controller",
+    "poststarthook/apiservice-openapiv3-controller",
+)
+"""Steps of the real server's start. Here everything has started before the first request is answered."""
+_LIVE = ("ping", "log", "loopback-serving-certificate", "etcd", *_STARTED)
+CHECKS = {
+    "healthz": _LIVE,
+    "livez": _LIVE,
+    "readyz": ("ping", "log", "etcd", "etcd-readiness", "informer-sync", *_STARTED, "shutdown"),
+}
+"""The names of the health checks, in the order of the real server: scripts wait for one of them, or exclude it."""
 
 BACKUP = "/konverge/v1/backup"
 """Not a path of Kubernetes; `konverge store backup` asks for it."""
@@ -75,10 +116,10 @@ PATHS = {
     BACKUP: "http.backup:backup",
     **{
         path: handler
-        for root in ("/healthz", "/livez", "/readyz")
+        for root, checks in CHECKS.items()
         for path, handler in (
-            (root, "http.health:all_checks"),
-            *((f"{root}/{check}", "http.health:single_check") for check in CHECKS),
+            (f"/{root}", "http.health:all_checks"),
+            *((f"/{root}/{check}", "http.health:single_check") for check in checks),
         )
     },
     "/": "discovery.handlers:root",
@@ -94,6 +135,10 @@ PATHS = {
     "/openid/v1/jwks": "auth.token_handlers:public_keys",
 }
 """What is not about a resource. A path that ends in a slash stands for everything below it."""
+
+_SLASHED = ("/", "/version", "/api", "/apis", "/.well-known/openid-configuration", "/openid/v1/jwks")
+SLASHED = {path: PATHS[path] for path in _SLASHED}
+"""Of these, what is found with a slash at its end, too."""
 
 
 @cache

@@ -10,7 +10,7 @@ from functools import partial
 
 from konverge.apiserver import status
 from konverge.apiserver.aggregation.registered import Remote
-from konverge.apiserver.http.routes import CONNECTS, PARTS, PATHS, SCALE, SPECIALS, VERBS, load
+from konverge.apiserver.http.routes import CONNECTS, PARTS, PATHS, SCALE, SLASHED, SPECIALS, VERBS, load
 from konverge.apiserver.registry import Served, Subresource
 from konverge.apiserver.request.call import Call
 from konverge.apiserver.request.info import RequestInfo
@@ -78,7 +78,7 @@ def require_served(call: Call, served: Served) -> None:
 
 def _nonresource(call: Call) -> Handler:
     path = call.info.path
-    target = PATHS.get(path.rstrip("/") or "/") or PATHS.get(path)
+    target = SLASHED.get(path.rstrip("/") or "/") or PATHS.get(path)
     prefix = path.rpartition("/")[0]
     while target is None and prefix:
         target = PATHS.get(f"{prefix}/")
@@ -138,8 +138,8 @@ def _builtin(call: Call, served: Served) -> Handler:
     verb = info.verb
     if verb not in methods.get(info.method, ()) or verb not in served.verbs:
         raise status.method_not_allowed()
-    if across and verb not in _ACROSS_NAMESPACES and served.resource.plural != "bindings":
-        raise status.method_not_allowed()
+    if across and verb not in _ACROSS_NAMESPACES:
+        raise status.no_such_resource() if served.resource.plural == "bindings" else status.method_not_allowed()
     return _special(call) or load(VERBS[verb])
 
 

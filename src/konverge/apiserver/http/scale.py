@@ -11,6 +11,7 @@ from __future__ import annotations
 import msgspec
 
 from konverge.apiserver import aside, field_errors, status
+from konverge.apiserver.go.strconv import quote
 from konverge.apiserver.http import bodies, managed_fields, negotiate, patch, reads, render, respond, writes
 from konverge.apiserver.http.options import WriteOptions
 from konverge.apiserver.merge import apply as applying
@@ -75,7 +76,7 @@ class _Lens:
         return self._view.read(obj)[0]
 
     def take(self, obj: Obj, shown: Obj) -> Obj:
-        self._view.write(obj, (shown.get("spec") or {}).get("replicas"))
+        self._view.write(obj, (shown.get("spec") or {}).get("replicas") or 0)
         return obj
 
 
@@ -93,12 +94,12 @@ async def get(call: Call) -> Response:
     respond.settle_form(call, custom=served.custom)
     view, record = view_of(call, served), reads.find(call)
     scale = view.get(render.restored(served, record))
-    if not call.accepted.form or served.custom:
+    if not call.accepted.form:
         return respond.answer(call, 200, scale)
-    return respond.answer(call, 200, _in_form(call, scale))
+    return respond.answer(call, 200, _in_form(call, served, scale))
 
 
-def _in_form(call: Call, scale: Obj) -> Obj:
+def _in_form(call: Call, served: Served, scale: Obj) -> Obj:
     """A Scale as a table, or its metadata alone."""
     accepted, kind = call.accepted, kind_alone("autoscaling", "v1", "Scale")
     negotiate.check_form(accepted, kind.go_type, listed=False)
@@ -106,12 +107,19 @@ def _in_form(call: Call, scale: Obj) -> Obj:
         return render.partial(scale, accepted.version)
     metadata = {"resourceVersion": scale["metadata"]["resourceVersion"]}
     include = render.include_object(call)
-    return render.table(call.server.tables, kind, [scale], metadata, accepted.version, include)
+    table = render.table(call.server.tables, kind, [scale], metadata, accepted.version, include)
+    if served.custom:
+        name, *others, age = table["columnDefinitions"]
+        table["columnDefinitions"] = [{**name, "format": "name"}, *others, {**age, "type": "date"}]
+    return table
 
 
 async def update(call: Call) -> Response:
     served, scale_kind = call.resource, kind_alone("autoscaling", "v1", "Scale")
-    body, options = await bodies.received(call, served, "UpdateOptions", sent=scale_kind)
+    try:
+        body, options = await bodies.received(call, served, "UpdateOptions", sent=scale_kind)
+    except status.ApiError as error:
+        raise _untyped() if served.custom and error.code == 400 else error from None
     system.match_namespace(body["metadata"], call.info.namespace)
     system.match_name(body["metadata"], call.info.name)
     sent = msgspec.json.encode(body)
@@ -122,6 +130,11 @@ async def update(call: Call) -> Response:
         return new
 
     return await _write(call, served, change, options)
+
+
+def _untyped() -> status.ApiError:
+    """The scheme of custom resources has no Scale, so the real server cannot say what is wrong with one."""
+    return status.bad_request(f"no kind is registered for the type v1.Scale in scheme {quote(bodies.SCHEME)}")
 
 
 async def patch_scale(call: Call) -> Response:
@@ -147,12 +160,25 @@ async def _apply(call: Call, served: Served, scale_kind: Served, body: bytes, op
 
     def change(old: Obj) -> Obj:
         applied = configuration.as_sent()
+        if served.custom:
+            applying.check_kind(applied.obj, owner)
+            raise _unappliable()
         new = applying.apply(old, applied.obj, owner, force=bool(options.force))
         call.warn_all(applying.warnings(applied, options.field_validation))
         patch.check_identity(call, served, new, old)
         return new
 
     return await _write(call, served, change, options)
+
+
+def _unappliable() -> status.ApiError:
+    """The Scale of a custom resource cannot be applied to: the real server converts by the definition alone."""
+    live, version = (
+        "(/; autoscaling/v1, Kind=Scale)",
+        "request to convert CR to an invalid group/version: autoscaling/v1",
+    )
+    why = f"failed to convert live object {live} to proper version: {version}"
+    return status.plain_500(f"failed to create manager for existing fields: {why}")
 
 
 async def _write(call: Call, served: Served, change: patch.ChangeObject, options: WriteOptions) -> Response:
@@ -168,7 +194,7 @@ async def _write(call: Call, served: Served, change: patch.ChangeObject, options
             old["metadata"]["managedFields"] = own
         new = change(old)
         _check(call, served, new, live)
-        view.write(live, (new.get("spec") or {}).get("replicas", 0))
+        view.write(live, (new.get("spec") or {}).get("replicas") or 0)
         version = new["metadata"].get("resourceVersion", "")
         if version or not served.custom:  # custom resources know no unconditional update, but their scale does
             live["metadata"]["resourceVersion"] = version

@@ -81,7 +81,7 @@ def warnings(configuration: Decoded, validation: str) -> list[str]:
 
 def apply(live: Obj | None, applied: Obj, owner: Owner, *, force: bool = False) -> Obj:
     """The object after an apply, with its managedFields; not defaulted yet. Raises 400, 409 and 500."""
-    _check_kind(applied, owner)
+    check_kind(applied, owner)
     stored = blank(owner) if live is None else live
     try:
         managers = decode(stored.get("metadata", {}).get("managedFields"))
@@ -104,7 +104,7 @@ def apply(live: Obj | None, applied: Obj, owner: Owner, *, force: bool = False) 
     return {**merged, "metadata": metadata}
 
 
-def _check_kind(applied: Obj, owner: Owner) -> None:
+def check_kind(applied: Obj, owner: Owner) -> None:
     group, _, version = str(applied.get("apiVersion") or "").rpartition("/")
     given = f"{group}/{version}, Kind={applied.get('kind') or ''}"
     if given != owner.gvk:
