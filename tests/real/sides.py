@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import http.client
 import json
 import ssl
@@ -13,6 +14,7 @@ from urllib.parse import urlencode, urlsplit
 
 from hypothesis import HealthCheck, Phase, settings
 
+from konverge.wire.tls import TlsOptions
 from tests.real.embedded import embedded_server
 from tools.control_plane import ControlPlane
 
@@ -23,17 +25,17 @@ NAMESPACE = "side-by-side"
 class Side:
     """One of the two servers."""
 
-    def __init__(self, url: str, token: str, ca_file: str | None = None) -> None:
+    def __init__(self, url: str, token: str = "", tls: ssl.SSLContext | None = None) -> None:
         parts = urlsplit(url)
         assert parts.hostname
+        self.host, self.port, self.tls = parts.hostname, parts.port, tls
         if parts.scheme == "https":
-            context = ssl.create_default_context(cafile=ca_file)
             self.connection: http.client.HTTPConnection = http.client.HTTPSConnection(
-                parts.hostname, parts.port, context=context
+                parts.hostname, parts.port, context=tls
             )
         else:
             self.connection = http.client.HTTPConnection(parts.hostname, parts.port)
-        self.headers = {"Authorization": f"Bearer {token}", "User-Agent": "differ/1"}
+        self.headers = {"User-Agent": "differ/1"} | ({"Authorization": f"Bearer {token}"} if token else {})
 
     def send(self, method: str, path: str, body: Any = None, media: str = "application/json", **query: str) -> Any:
         headers = {**self.headers, "Content-Type": media}
@@ -49,7 +51,19 @@ class Side:
 
 
 def real_side_of(plane: ControlPlane) -> Side:
-    return Side(plane.url, plane.token, str(plane.ca_file))
+    return Side(plane.url, plane.token, ssl.create_default_context(cafile=str(plane.ca_file)))
+
+
+def side_of(kubeconfig: Path) -> Side:
+    """A server by the client certificate of a kubeconfig in JSON."""
+    config = json.loads(kubeconfig.read_text())
+    cluster, user = config["clusters"][0]["cluster"], config["users"][0]["user"]
+    tls = TlsOptions(
+        ca_data=base64.b64decode(cluster["certificate-authority-data"]),
+        certificate_data=base64.b64decode(user["client-certificate-data"]),
+        key_data=base64.b64decode(user["client-key-data"]),
+    )
+    return Side(cluster["server"], tls=tls.context())
 
 
 @contextmanager

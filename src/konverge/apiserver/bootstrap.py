@@ -83,7 +83,8 @@ def _ip_address(address: str) -> dict[str, Any]:
 
 
 def _authentication() -> dict[str, Any]:
-    """What aggregated servers read to verify the proxy in front of them. Here no proxy is trusted."""
+    """What aggregated servers read to verify the proxy in front of them. Empty before the server listens with TLS, or
+    has an APIService: then it is published (`aggregation/connections.py`)."""
     return {
         "metadata": {"name": "extension-apiserver-authentication", "namespace": "kube-system"},
         "data": {

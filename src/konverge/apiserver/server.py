@@ -67,6 +67,11 @@ def _opened(data_dir: Path | None, token: str, disk: Disk | None) -> tuple[Sqlit
         raise
 
 
+def _authorities(tls: ssl.SSLContext) -> str:
+    """In PEM: those that sign the certificates of clients."""
+    return "".join(map(ssl.DER_cert_to_PEM_cert, tls.get_ca_certs(binary_form=True)))
+
+
 class ApiServer:
     """One API server. `async with` starts and stops it; `transport` reaches it without sockets."""
 
@@ -178,6 +183,8 @@ class ApiServer:
         bound = self._listener.addresses[-1]
         try:
             bootstrap.publish_endpoints(self.objects, *bound[:2])
+            if tls is not None:
+                self.aggregation.publish(_authorities(tls))
             await self.store.settled(self.store.revision)
         except Failed as error:
             raise FolderError(str(error)) from error

@@ -53,12 +53,20 @@ class Extension:
         self.seen: list[Request] = []
         self.discovery = 200
         self.resources = RESOURCES
+        self.groups: Any = None
+        """The document of aggregated discovery; a server may have none."""
+        self.groups_type = AGGREGATED
+        self.index: Any = {"paths": {f"apis/{GROUP}/v1": {"serverRelativeURL": f"/openapi/v3/apis/{GROUP}/v1?hash=A1"}}}
 
     async def handle(self, request: Request) -> Response:
         path = request.target.partition("?")[0]
         if path == f"/apis/{GROUP}/v1":
             document = {"kind": "APIResourceList", "groupVersion": f"{GROUP}/v1", "resources": self.resources}
             return _json(self.discovery, document)
+        if path == "/apis":
+            return _json(404 if self.groups is None else 200, self.groups or {}, self.groups_type)
+        if path == "/openapi/v3":
+            return _json(404 if self.index is None else 200, self.index or {})
         self.seen.append(request)
         if path.endswith("/brush"):
 
@@ -67,6 +75,10 @@ class Extension:
                     await socket.send(data.upper())
 
             return websocket.accept(request, "", talk)
+        if path.endswith("/moved"):
+            return Response(302, Headers.of({"location": "/elsewhere"}), b"")
+        if path.endswith("/unchanged"):
+            return Response(304, Headers.of({"etag": "1"}), b"")
         if "watch=true" in request.target:
 
             async def produce(sink: Sink) -> None:
@@ -83,8 +95,8 @@ class Extension:
         return {name: last.get_all(name) for name, _ in last}
 
 
-def _json(status: int, document: dict[str, Any]) -> Response:
-    return Response(status, Headers.of({"content-type": "application/json"}), json.dumps(document).encode())
+def _json(status: int, document: Any, media: str = "application/json") -> Response:
+    return Response(status, Headers.of({"content-type": media}), json.dumps(document).encode())
 
 
 @asynccontextmanager
@@ -165,6 +177,16 @@ async def test_requests_reach_the_server_under_the_name_of_their_user(api: Api) 
         assert "authorization" not in sent
 
 
+@pytest.mark.spec("S-30")
+async def test_nobody_is_sent_elsewhere(api: Api) -> None:
+    """A client would follow with its credentials."""
+    async with available(api):
+        response = await api.send("GET", f"/apis/{GROUP}/v1/namespaces/a/coats/moved")
+        assert (response.status, response.headers.get("location")) == (502, "")
+        assert response.body == b"the backend attempted to redirect this request, which is not permitted"
+        assert (await api.send("GET", f"/apis/{GROUP}/v1/namespaces/a/coats/unchanged")).status == 304
+
+
 async def test_an_impersonated_user_is_who_asks(api: Api) -> None:
     async with available(api) as made:
         rules = [{"apiGroups": [GROUP], "resources": ["coats"], "verbs": ["get"]}]
@@ -233,7 +255,7 @@ async def test_discovery_shows_what_the_server_serves(api: Api) -> None:
                 "resources": [
                     {
                         "resource": "coats",
-                        "responseKind": {"group": GROUP, "version": "v1", "kind": "Coat"},
+                        "responseKind": {"group": "", "version": "", "kind": "Coat"},
                         "scope": "Namespaced",
                         "singularResource": "coat",
                         "verbs": ["get", "list"],
@@ -241,7 +263,7 @@ async def test_discovery_shows_what_the_server_serves(api: Api) -> None:
                         "subresources": [
                             {
                                 "subresource": "brush",
-                                "responseKind": {"group": GROUP, "version": "v1", "kind": "Brush"},
+                                "responseKind": {"group": "", "version": "", "kind": "Brush"},
                                 "verbs": ["create"],
                             }
                         ],
@@ -266,12 +288,159 @@ async def test_the_order_of_groups_is_that_of_their_priorities(api: Api) -> None
         assert [group["name"] for group in (await api.call("GET", "/apis"))["groups"]][-2:] == [GROUP, spec["group"]]
 
 
+async def _documents(api: Api) -> dict[str, str]:
+    paths = json.loads((await api.send("GET", "/openapi/v3")).body)["paths"]
+    return {name: place["serverRelativeURL"] for name, place in paths.items() if GROUP in name}
+
+
+@pytest.mark.spec("S-30")
 async def test_the_openapi_of_the_server_is_passed_on(api: Api) -> None:
     async with available(api) as made:
-        paths = json.loads((await api.send("GET", "/openapi/v3")).body)["paths"]
-        url = paths[f"apis/{GROUP}/v1"]["serverRelativeURL"]
+        url = f"/openapi/v3/apis/{GROUP}/v1?hash=A1"
+        assert await _documents(api) == {f"apis/{GROUP}/v1": url}
         assert (await api.send("GET", url)).status == 202
         assert made.seen[-1].target == url
+        assert (await api.send("GET", f"/openapi/v3/apis/{GROUP}/v2")).status == 404
+        assert len(made.seen) == 1
+
+
+@pytest.mark.parametrize(
+    ("index", "shown"),
+    [
+        (None, {}),
+        ([], {}),
+        ({"paths": None}, {}),
+        ({"paths": {"apis/apps/v1": {"serverRelativeURL": "/theirs"}, f"apis/{GROUP}x/v1": {}, "version": {}}}, {}),
+        ({"paths": {f"apis/{GROUP}": {"serverRelativeURL": "/g"}}}, {f"apis/{GROUP}": "/g"}),
+    ],
+)
+@pytest.mark.spec("S-30")
+async def test_a_server_speaks_for_its_own_group_alone(api: Api, index: Any, shown: dict[str, str]) -> None:
+    async with extension(api.server) as (made, port):
+        made.index = index
+        await publish(api, port)
+        before = json.loads((await api.send("GET", "/openapi/v3")).body)["paths"]
+        await api.call("POST", SERVICES, api_service())
+        await reason(api, "Passed")
+        assert await _documents(api) == shown
+        after = json.loads((await api.send("GET", "/openapi/v3")).body)["paths"]
+        assert after["apis/apps/v1"] == before["apis/apps/v1"]
+
+
+async def _shown(api: Api) -> Any:
+    """The versions of the group in aggregated discovery."""
+    documents = await api.call("GET", "/apis", accept=AGGREGATED)
+    (group,) = [item for item in documents["items"] if item["metadata"]["name"] == GROUP]
+    return group["versions"]
+
+
+def _groups(*resources: Any, group: str = GROUP, version: str = "v1") -> Any:
+    versions = [{"version": version, "resources": list(resources), "freshness": "Current"}]
+    return {"kind": "APIGroupDiscoveryList", "items": [{"metadata": {"name": group}, "versions": versions}]}
+
+
+COATS = {
+    "resource": "coats",
+    "responseKind": {"group": GROUP, "version": "v1", "kind": "Coat"},
+    "scope": "Namespaced",
+    "singularResource": "coat",
+    "verbs": ["get", "list"],
+    "shortNames": ["ct"],
+    "categories": ["all"],
+    "subresources": [
+        {
+            "subresource": "brush",
+            "responseKind": {"group": GROUP, "version": "v1", "kind": "Brush"},
+            "acceptedTypes": [{"group": GROUP, "version": "v1", "kind": "Hand"}],
+            "verbs": ["create"],
+        }
+    ],
+}
+BARE = {"resource": "hats", "responseKind": None, "scope": "Cluster", "subresources": [{"subresource": "feather"}]}
+NO_KIND = {"group": "", "version": "", "kind": ""}
+
+
+@pytest.mark.parametrize(
+    ("groups", "resources"),
+    [
+        (_groups(COATS), [COATS]),
+        (
+            _groups(BARE),
+            [
+                {
+                    **BARE,
+                    "responseKind": NO_KIND,
+                    "singularResource": "",
+                    "verbs": None,
+                    "subresources": [{"subresource": "feather", "responseKind": NO_KIND, "verbs": None}],
+                }
+            ],
+        ),
+        (_groups(COATS, version="v2"), []),
+        (_groups(COATS, group="other.example.com"), []),
+        ({"items": None}, []),
+    ],
+)
+@pytest.mark.spec("S-30")
+async def test_discovery_shows_what_the_server_says_itself(api: Api, groups: Any, resources: Any) -> None:
+    """The newer document of a server has more in it than its list, and is asked for first."""
+    async with extension(api.server) as (made, port):
+        made.groups = groups
+        await publish(api, port)
+        await api.call("POST", SERVICES, api_service())
+        await reason(api, "Passed")
+        (version,) = await _shown(api)
+        assert (version.get("resources", []), version["freshness"]) == (resources, "Current")
+
+
+@pytest.mark.parametrize(
+    ("groups", "media"),
+    [
+        (_groups(COATS), "application/json"),
+        (_groups(COATS), AGGREGATED.replace("v2", "v2beta1")),
+        (_groups({"resource": 5}), AGGREGATED),
+    ],
+)
+@pytest.mark.spec("S-30")
+async def test_without_the_newer_document_the_list_is_shown(api: Api, groups: Any, media: str) -> None:
+    async with extension(api.server) as (made, port):
+        made.groups, made.groups_type = groups, media
+        made.resources = [{"name": "socks/wash", "kind": "Wash", "namespaced": True, "verbs": ["create"]}]
+        await publish(api, port)
+        await api.call("POST", SERVICES, api_service())
+        await reason(api, "Passed")
+        (version,) = await _shown(api)
+        part = {"subresource": "wash", "responseKind": {**NO_KIND, "kind": "Wash"}, "verbs": ["create"]}
+        parent = {"resource": "socks", "responseKind": NO_KIND, "scope": "Namespaced", "singularResource": ""}
+        assert version["resources"] == [{**parent, "verbs": None, "subresources": [part]}]
+
+
+@pytest.mark.spec("S-30")
+async def test_what_a_server_serves_is_not_shown_while_it_is_away(api: Api) -> None:
+    async with available(api):
+        path = f"/apis/discovery.k8s.io/v1/namespaces/{NAMESPACE}/endpointslices/{NAME}"
+        await api.call("DELETE", path)
+        await reason(api, "EndpointsNotFound")
+        assert await _shown(api) == [{"version": "v1", "freshness": "Stale"}]
+        assert await _documents(api) == {}
+
+
+@pytest.mark.spec("S-30")
+async def test_servers_can_read_whom_to_believe_before_there_is_an_apiservice(api: Api) -> None:
+    """A real one ends when it is not there. Without TLS there is no authority to speak of."""
+    path = "/api/v1/namespaces/kube-system/configmaps/extension-apiserver-authentication"
+    await api.server.listen()
+    assert (await api.call("GET", path))["data"]["requestheader-client-ca-file"] == ""
+    made = api.server.certificates("127.0.0.1")
+    await api.server.listen(tls=made.context())
+    data = (await api.call("GET", path))["data"]
+    assert data["client-ca-file"].encode() == made.authority
+    assert data["requestheader-client-ca-file"].encode() == api.server.aggregation.connections.identity()[0]
+    assert json.loads(data["requestheader-allowed-names"]) == ["front-proxy-client"]
+    assert json.loads(data["requestheader-extra-headers-prefix"]) == ["X-Remote-Extra-"]
+    api.server.aggregation.publish("")
+    assert (await api.call("GET", path))["data"] == data
+    assert not [task for task in asyncio.all_tasks() if task.get_name().startswith("availability")]
 
 
 @pytest.mark.parametrize(

@@ -9,11 +9,11 @@ import asyncio
 import contextlib
 import logging
 import ssl
+from functools import partial
 from typing import TYPE_CHECKING
 
-import msgspec
-
 from konverge.apiserver.aggregation.connections import Connections, identified
+from konverge.apiserver.aggregation.offers import Offer, offer
 from konverge.apiserver.aggregation.registered import GROUP, PLURAL, Remote
 from konverge.apiserver.conditions import set_condition
 from konverge.apiserver.go.http import transport_failure
@@ -24,7 +24,7 @@ from konverge.apiserver.storage import Event, Store
 from konverge.apiserver.storage.failures import Failed
 from konverge.apiserver.strategy import Obj
 from konverge.wire.errors import WireError
-from konverge.wire.message import Request
+from konverge.wire.message import Request, Response
 from konverge.wire.reverse_proxy import of_fields
 
 if TYPE_CHECKING:
@@ -35,7 +35,6 @@ log = logging.getLogger("konverge.apiserver")
 EVERY = 30.0
 FIRST_RETRY = 0.5
 ANSWER_TIME = 5.0
-_DISCOVERY_LIMIT = 4 * 1024 * 1024
 _ASKER = User("system:kube-aggregator", groups=("system:masters",))
 _OWNER = {"manager": "kube-apiserver", "operation": "Update", "apiVersion": f"{GROUP}/v1"}
 
@@ -57,8 +56,8 @@ class Availability:
         self._aggregation = aggregation
         self._connections = connections
         self._tasks: dict[str, tuple[asyncio.Task[None], asyncio.Event]] = {}
-        self.resources: dict[str, list[Obj]] = {}
-        """What each server serves, in the form of an APIResourceList, by the name of its APIService."""
+        self.offers: dict[str, Offer] = {}
+        """What each server serves, by the name of its APIService."""
 
     def start(self) -> None:
         self._store.subscribe("/services", self._somewhere_else)
@@ -96,20 +95,20 @@ class Availability:
         while (remote := self._present(name)) is not None:
             changed.clear()
             try:
-                resources = await self._ask(remote)
+                offered = await self._ask(remote)
             except Unavailable as error:
                 self._say(name, "False", error.reason, str(error))
                 pause = min(pause * 2, EVERY)
             else:
-                if self.resources.get(name) != resources:
-                    self.resources[name] = resources
+                if self.offers.get(name) != offered:
+                    self.offers[name] = offered
                     self._aggregation.generation += 1
                 self._say(name, "True", "Passed", "all checks passed")
                 pause = FIRST_RETRY
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(EVERY if pause == FIRST_RETRY else pause):
                     await changed.wait()
-        self.resources.pop(name, None)
+        self.offers.pop(name, None)
         self._tasks.pop(name, None)
 
     def _present(self, name: str) -> Remote | None:
@@ -124,17 +123,14 @@ class Availability:
         with contextlib.suppress(Failed):  # `_everything` comes when the disk works again
             self._objects.update(GROUP, PLURAL, "", name, change)
 
-    async def _ask(self, remote: Remote) -> list[Obj]:
+    async def _ask(self, remote: Remote) -> Offer:
         """What the server serves. Raises Unavailable."""
         self._check_service(remote)
         url = f"https://{remote.server_name}:{remote.port}{remote.path}"
-        request = Request("GET", remote.path, of_fields([("accept", "application/json"), *identified(_ASKER)]))
         try:
             address = self._connections.address(remote)
             url = f"https://{address}{remote.path}"
-            pool = await self._connections.pool(remote)
-            async with asyncio.timeout(ANSWER_TIME):
-                response = await pool.send(request)
+            response = await self._get(remote, remote.path, "application/json")
         except LookupError as error:
             raise Unavailable("FailedDiscoveryCheck", str(error.args[0])) from None
         except TimeoutError:
@@ -146,7 +142,20 @@ class Availability:
         if not 200 <= response.status < 300:
             text = f"failing or missing response from {url}: bad status from {url}: {response.status}"
             raise Unavailable("FailedDiscoveryCheck", text)
-        return _resources(response.body)
+        return await offer(partial(self._get_if_there, remote), remote, response.body)
+
+    async def _get(self, remote: Remote, path: str, accept: str) -> Response:
+        request = Request("GET", path, of_fields([("accept", accept), *identified(_ASKER)]))
+        pool = await self._connections.pool(remote)
+        async with asyncio.timeout(ANSWER_TIME):
+            return await pool.send(request)
+
+    async def _get_if_there(self, remote: Remote, path: str, accept: str) -> Response | None:
+        """What a server need not have: without it the server is available none the less."""
+        try:
+            return await self._get(remote, path, accept)
+        except (LookupError, TimeoutError, WireError, OSError, ssl.SSLError):
+            return None
 
     def _check_service(self, remote: Remote) -> None:
         name, where = remote.service, quote(remote.namespace)
@@ -174,34 +183,3 @@ class Availability:
 def _serves(part: Obj, port: str) -> bool:  # upstream: hasAvailableEndpoint
     ready = any((entry.get("conditions") or {}).get("ready") is not False for entry in part.get("endpoints") or ())
     return ready and any(entry.get("name") == port and "port" in entry for entry in part.get("ports") or ())
-
-
-class _Resource(msgspec.Struct, omit_defaults=True):
-    """One line of an APIResourceList, as far as discovery shows it."""
-
-    name: str
-    kind: str = ""
-    namespaced: bool = False
-    verbs: list[str] = []
-    singularName: str = ""  # noqa: N815 - as on the wire
-    group: str = ""
-    version: str = ""
-    shortNames: list[str] = []  # noqa: N815
-    categories: list[str] = []
-
-
-class _ResourceList(msgspec.Struct):
-    resources: list[_Resource] = []
-
-
-_decode = msgspec.json.Decoder(_ResourceList).decode
-
-
-def _resources(body: bytes) -> list[Obj]:
-    """A server whose answer cannot be read serves nothing that could be shown; requests still go to it."""
-    if len(body) > _DISCOVERY_LIMIT:
-        return []
-    try:
-        return [msgspec.to_builtins(entry) for entry in _decode(body).resources]
-    except msgspec.MsgspecError:
-        return []

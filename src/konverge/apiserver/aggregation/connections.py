@@ -69,13 +69,24 @@ class Connections:
         """The authority's certificate, ours, and our key; made once, and published for the servers behind."""
         if self._identity is None:
             self._identity = _kept(self._data_dir)
-            self._objects.update("", "configmaps", "kube-system", AUTHENTICATION, self._publish)
+            self.publish()
         return self._identity
 
-    def _publish(self, config: Obj) -> None:
-        authority, _, _ = self.identity()
-        config.setdefault("data", {})["requestheader-client-ca-file"] = authority.decode()
-        config["data"]["requestheader-allowed-names"] = json.dumps([CLIENT])
+    def publish(self, client_authority: str = "") -> None:
+        """Write what servers behind read when they start.
+
+        `client_authority` signs the certificates of users; without it what is written stays. Upstream:
+        pkg/controlplane/controller/clusterauthenticationtrust.
+        """
+        authority = self.identity()[0].decode()
+        published = {"requestheader-client-ca-file": authority, "requestheader-allowed-names": json.dumps([CLIENT])}
+        if client_authority:
+            published["client-ca-file"] = client_authority
+
+        def change(config: Obj) -> None:
+            config["data"] = {**(config.get("data") or {}), **published}
+
+        self._objects.update("", "configmaps", "kube-system", AUTHENTICATION, change)
 
     async def aclose(self) -> None:
         pools = list(self._pools.values())

@@ -52,36 +52,8 @@ def aggregated_group(aggregation: Aggregation, group: str, remotes: list[Remote]
 
 
 def _version(aggregation: Aggregation, remote: Remote) -> Obj:
-    known = aggregation.resources(remote)
+    known = aggregation.offer(remote)
     version: Obj = {"version": remote.version}
-    if known:
-        version["resources"] = _nested(remote, known)
-    version["freshness"] = "Current" if remote.available and known is not None else "Stale"
-    return version
-
-
-def _nested(remote: Remote, entries: list[Obj]) -> list[Obj]:  # upstream: ConvertAPIResourceToDiscovery (apiserver)
-    """Resources with their subresources inside."""
-    main: dict[str, Obj] = {}
-    for entry in sorted(entries, key=lambda entry: "/" in entry["name"]):
-        name, _, part = entry["name"].partition("/")
-        kind = {
-            "group": entry.get("group") or remote.group,
-            "version": entry.get("version") or remote.version,
-            "kind": entry.get("kind", ""),
-        }
-        verbs = entry.get("verbs", [])
-        if part:
-            if name in main:
-                inner = {"subresource": part, "responseKind": kind, "verbs": verbs}
-                main[name].setdefault("subresources", []).append(inner)
-            continue
-        main[name] = {
-            "resource": name,
-            "responseKind": kind,
-            "scope": "Namespaced" if entry.get("namespaced") else "Cluster",
-            "singularResource": entry.get("singularName", ""),
-            "verbs": verbs,
-            **{key: entry[key] for key in ("shortNames", "categories") if key in entry},
-        }
-    return list(main.values())
+    if known is not None and known.resources:
+        version["resources"] = known.resources
+    return {**version, "freshness": "Stale" if known is None else "Current"}

@@ -20,6 +20,10 @@ _OURS = ("authorization", "impersonate-", "x-remote-", "accept-encoding")
 """Fields that are for this server, by their beginnings: nobody says for themselves who they are."""
 
 
+_REDIRECT = "the backend attempted to redirect this request, which is not permitted"
+"""A client would follow with its credentials. Upstream: UpgradeAwareHandler.RejectForwardingRedirects."""
+
+
 async def pass_on(connections: Connections, remote: Remote, call: Call) -> Response:
     """The answer of the server behind, as it comes."""
     if not remote.available:
@@ -42,6 +46,9 @@ async def pass_on(connections: Connections, remote: Remote, call: Call) -> Respo
     except (WireError, OSError, ssl.SSLError) as error:
         why = transport_failure(error, address, remote.server_name)
         return _unavailable(call, f"error trying to reach service: {why}")
+    if 300 <= stream.status < 400 and stream.headers.get("location"):
+        await stream.aclose()
+        return respond.answer_text(call, 502, _REDIRECT)
     headers = of_fields(end_to_end(stream.headers))
     return await without_body(request, stream, headers) or streamed(stream, headers, _kept_open)
 

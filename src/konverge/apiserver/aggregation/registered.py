@@ -9,6 +9,7 @@ import base64
 import binascii
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
     from konverge.apiserver.aggregation.availability import Availability
     from konverge.apiserver.aggregation.connections import Connections
+    from konverge.apiserver.aggregation.offers import Offer
 
 GROUP, PLURAL = "apiregistration.k8s.io", "apiservices"
 
@@ -88,7 +90,7 @@ class Aggregation:
         self._data_dir = data_dir
         self._remotes: dict[tuple[str, str], Remote] = {}
         self._keys: dict[str, tuple[str, str]] = {}
-        self._running: tuple[Connections, Availability] | None = None
+        self._availability: Availability | None = None
         self.generation = 0
         """Changes with whatever discovery shows."""
 
@@ -98,10 +100,10 @@ class Aggregation:
             self._take(record.name, record.decode())
 
     async def stop(self) -> None:
-        if self._running is not None:
-            connections, availability = self._running
-            await availability.stop()
-            await connections.aclose()
+        if self._availability is not None:
+            await self._availability.stop()
+        if "connections" in self.__dict__:
+            await self.connections.aclose()
 
     def find(self, group: str, version: str) -> Remote | None:
         return self._remotes.get((group, version))
@@ -109,13 +111,22 @@ class Aggregation:
     def all(self) -> Iterable[Remote]:
         return self._remotes.values()
 
-    @property
+    @cached_property
     def connections(self) -> Connections:
-        return self._run()[0]
+        from konverge.apiserver.aggregation.connections import Connections
 
-    def resources(self, remote: Remote) -> list[Obj] | None:
-        """What a server said that it serves when it was last asked; None before its first answer."""
-        return self._run()[1].resources.get(remote.name)
+        return Connections(self._objects, self._resolve, self._data_dir)
+
+    def publish(self, client_authority: str) -> None:
+        """Tell servers to come whom they may believe, and which authority signs the certificates of users.
+
+        They read it when they start, which may be before there is an APIService, and end if it is not there.
+        """
+        self.connections.publish(client_authority)
+
+    def offer(self, remote: Remote) -> Offer | None:
+        """What a server said that it serves when it was last asked; None before that, and while it is away."""
+        return self._run().offers.get(remote.name) if remote.available else None
 
     def _changed(self, event: Event) -> None:
         self._take(event.key, event.record.decode() if event.record is not None else None)
@@ -130,15 +141,12 @@ class Aggregation:
             self._remotes[new.group, new.version] = new
         if old is not None or new is not None:
             self.generation += 1
-            self._run()[1].look_at(name)
+            self._run().look_at(name)
 
-    def _run(self) -> tuple[Connections, Availability]:
-        if self._running is None:
+    def _run(self) -> Availability:
+        if self._availability is None:
             from konverge.apiserver.aggregation.availability import Availability
-            from konverge.apiserver.aggregation.connections import Connections
 
-            connections = Connections(self._objects, self._resolve, self._data_dir)
-            availability = Availability(self._store, self._objects, self, connections)
-            availability.start()
-            self._running = connections, availability
-        return self._running
+            self._availability = Availability(self._store, self._objects, self, self.connections)
+            self._availability.start()
+        return self._availability

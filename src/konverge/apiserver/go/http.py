@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import socket
 import ssl
 
@@ -32,7 +33,7 @@ def transport_failure(error: BaseException, address: str, server_name: str) -> s
         if isinstance(cause, socket.gaierror):
             return f"dial tcp: lookup {address.rpartition(':')[0]}: no such host"
         if isinstance(cause, ConnectionRefusedError):
-            return f"dial tcp {address}: connect: connection refused"
+            return f"dial tcp {_dialled(cause, address)}: connect: connection refused"
     if any(isinstance(cause, TimeoutError) for cause in causes):
         return "context deadline exceeded"
     if any(isinstance(cause, ConnectionLost) for cause in causes):
@@ -40,6 +41,18 @@ def transport_failure(error: BaseException, address: str, server_name: str) -> s
     if any(isinstance(cause, ProtocolError) for cause in causes):
         return f"net/http: HTTP/1.x transport connection broken: {error}"
     return str(error)
+
+
+_DIALLED = re.compile(r"Connect call failed \('([^']+)', (\d+)")
+
+
+def _dialled(error: OSError, address: str) -> str:
+    """The address behind a name, as Go shows it."""
+    found = _DIALLED.findall(str(error))
+    if not found:
+        return address
+    host, port = found[-1]
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
 def _causes(error: BaseException | None) -> list[BaseException]:

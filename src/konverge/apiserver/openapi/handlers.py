@@ -8,6 +8,7 @@ Upstream: kube-openapi/pkg/handler3, pkg/handler.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from datetime import timedelta
 from email.utils import format_datetime
 from typing import TYPE_CHECKING
@@ -23,6 +24,7 @@ from konverge.apiserver.openapi.documents import Document, Documents, index
 from konverge.wire.message import Headers, Response
 
 if TYPE_CHECKING:
+    from konverge.apiserver.aggregation.registered import Remote
     from konverge.apiserver.request.call import Call
     from konverge.apiserver.request.protocols import Backend
 
@@ -68,24 +70,31 @@ async def v2(call: Call) -> Response:
     return respond.answer_cacheable(call, body, content_type, etag, fields)
 
 
+def _passed_on(call: Call) -> Iterator[tuple[Remote, str, str]]:
+    """The documents of aggregated servers: whose it is, its name, and where it is."""
+    aggregation = call.server.aggregation
+    for remote in aggregation.all():
+        known = aggregation.offer(remote)
+        for name, url in known.documents.items() if known is not None else ():
+            yield remote, name, url
+
+
 async def v3_index(call: Call) -> Response:
     """Any method, any Accept: this part of the real server looks at neither."""
     if call.info.path.endswith("/"):  # the document without a name
         return _nothing(call, 404)
     hashes = index(await _documents(call).custom())
     paths = {name: {"serverRelativeURL": f"/openapi/v3/{name}?hash={etag}"} for name, etag in hashes.items()}
-    for remote in call.server.aggregation.all():
-        name = remote.path.removeprefix("/")
-        paths[name] = {"serverRelativeURL": f"/openapi/v3/{name}"}
+    for _, name, url in _passed_on(call):
+        paths[name] = {"serverRelativeURL": url}
     return respond.answer_text(call, 200, msgspec.json.encode({"paths": paths}).decode())
 
 
 async def v3_document(call: Call) -> Response:
     name = call.info.path.removeprefix("/openapi/v3/")
-    _, _, group_version = name.partition("apis/")
-    remote = call.server.aggregation.find(*group_version.rpartition("/")[::2])
-    if remote is not None:
-        return await aggregated(call, remote)(call)
+    for remote, other, _ in _passed_on(call):
+        if other == name:
+            return await aggregated(call, remote)(call)
     document = await _document(call, name)
     if document is None:
         return _nothing(call, 404)

@@ -1,0 +1,192 @@
+"""Groups of another API server: the same extension server behind kube-apiserver and behind ours."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import json
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from konverge.wire import x509
+from tests.real.embedded import Tool
+from tests.real.extension_server import GROUP, REGISTERED, Extended, extended, front_proxy
+from tests.wire.websocket_client import Talker, handshake
+from tools.control_plane import ControlPlane
+
+pytestmark = [pytest.mark.real, pytest.mark.spec("S-27", "S-30")]
+
+Sides = tuple[Extended, Extended]
+API = f"/apis/{GROUP}"
+COATS = f"{API}/v1/namespaces/default/coats"
+AGGREGATED = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
+
+
+@pytest.fixture(scope="module")
+def both(binaries: Path, embedded_server: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sides]:
+    """kube-apiserver and ours, each with an extension server that is available."""
+    folder = tmp_path_factory.mktemp("extension")
+    with ExitStack() as stack:
+        plane = stack.enter_context(ControlPlane(binaries, extra_args=front_proxy(folder)))
+        real = stack.enter_context(extended(plane.kubeconfig, folder / "real"))
+        ours = stack.enter_context(extended(embedded_server, folder / "ours"))
+        for side in (real, ours):
+            side.is_available()
+        yield real, ours
+
+
+def same(both: Sides, method: str, path: str, body: Any = None, **headers: str) -> Any:
+    """The answer of both."""
+    real, ours = (side.ask(method, path, body, **headers) for side in both)
+    assert ours == real, (method, path)
+    return real
+
+
+def test_requests_go_through(both: Sides) -> None:
+    assert same(both, "GET", COATS)[2]["kind"] == "CoatList"
+    assert same(both, "GET", f"{COATS}/odd")[:2] == (
+        418, {"Content-Type": "application/x-odd+json", "Warning": '299 - "tea"', "X-Odd": "1", "Retry-After": "7"}
+    )  # fmt: skip
+    assert same(both, "GET", f"{COATS}/redirect")[0] == 502
+    assert same(both, "GET", f"{COATS}/nothing")[0] == 204
+    assert same(both, "GET", f"{API}/v1/nothing")[0] == 404
+    for method in ("POST", "PUT", "PATCH", "DELETE"):
+        seen = same(both, method, f"{COATS}/me?a=%2F&b=2&dryRun=All", {"a": "ä"})[2]
+        assert json.loads(seen["body"]) == {"a": "ä"}
+    same(both, "GET", f"{API}/v2/coats")
+    same(both, "GET", f"{COATS}/slow?timeout=1s")
+
+
+def test_the_server_behind_knows_who_asks(both: Sides) -> None:
+    about = {"X_Mine": "1", "X_Remote_User": "root", "X_Remote_Group": "system:masters", "X_Remote_Extra_A": "b"}
+    seen = same(both, "GET", f"{COATS}/me", **about)[2]
+    assert seen["user"]["user"] == "kubernetes-admin"
+    assert seen["sent"] == {"X-Mine": ["1"], "Authorization": None, "Impersonate-User": None}
+    role = {
+        "metadata": {"name": "coats"},
+        "rules": [{"apiGroups": [GROUP], "resources": ["*"], "verbs": ["get", "list"]}],
+    }
+    subject = {"kind": "User", "name": "jane", "apiGroup": "rbac.authorization.k8s.io"}
+    reference = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "coats"}
+    binding = {"metadata": {"name": "coats"}, "subjects": [subject], "roleRef": reference}
+    for side in both:
+        for plural, body in (("clusterroles", role), ("clusterrolebindings", binding)):
+            assert side.ask("POST", f"/apis/rbac.authorization.k8s.io/v1/{plural}", body)[0] == 201
+    jane = {"Impersonate_User": "jane", "Impersonate_Extra_Acme.com%2Fteam": "a b"}
+    while any(side.ask("GET", COATS, **jane)[0] == 403 for side in both):  # the real server learns of roles by and by
+        time.sleep(0.05)
+    assert same(both, "GET", f"{COATS}/me", **jane)[2]["user"]["user"] == "jane"
+    assert same(both, "DELETE", f"{COATS}/me", **jane)[0] == 403
+    assert same(both, "GET", COATS, Impersonate_User="joe")[0] == 403
+    same(both, "GET", f"{API}/v1", Impersonate_User="joe")
+
+
+def test_discovery_and_openapi_are_merged(both: Sides) -> None:
+    end = time.monotonic() + 30
+    for accept in (AGGREGATED, "application/json"):
+        while True:  # the real server asks for these once in a while
+            groups = []
+            for side in both:
+                document = side.ask("GET", "/apis", Accept=accept)[2]
+                entries = document.get("items") or document["groups"]
+                groups.append(
+                    [one for one in entries if GROUP in (one.get("name"), one.get("metadata", {}).get("name"))]
+                )
+            if groups[0] == groups[1] or time.monotonic() > end:
+                break
+            time.sleep(0.1)
+        assert groups[1] == groups[0]
+    same(both, "GET", API)
+    same(both, "GET", f"{API}/")
+    same(both, "GET", f"{API}/v1")
+    assert [path for path in both[1].ask("GET", "/")[2]["paths"] if GROUP in path] == [API, f"{API}/v1"]
+    while True:
+        paths = [json.loads(side.ask("GET", "/openapi/v3")[2])["paths"] for side in both]
+        shown = [{name: place for name, place in one.items() if GROUP in name} for one in paths]
+        if shown[0] == shown[1] or time.monotonic() > end:
+            break
+        time.sleep(0.1)
+    assert shown[1] == shown[0]
+    same(both, "GET", shown[0][f"apis/{GROUP}/v1"]["serverRelativeURL"])
+
+
+async def test_events_stream_and_connections_are_upgraded(both: Sides) -> None:
+    for side in both:
+        side.side.connection.request("GET", f"{COATS}?watch=1", None, side.side.headers)
+        response = side.side.connection.getresponse()
+        arrived = [(json.loads(line)["object"]["sent"], time.time()) for line in response]
+        assert len(arrived) == 3
+        assert all(came < sent + 0.25 for (_, came), (sent, _) in pairwise(arrived))
+
+    async def talk(side: Extended) -> Any:
+        place = side.side
+        reader, writer = await asyncio.open_connection(place.host, place.port, ssl=place.tls)
+        writer.write(handshake(f"{COATS}/brush"))
+        talker = Talker(reader, writer, (await reader.readuntil(b"\r\n\r\n")).decode())
+        first = await talker.receive()
+        talker.send(b"soft")
+        second = await talker.receive()
+        writer.close()
+        return talker.status, first, second
+
+    async with asyncio.timeout(30):
+        real, ours = [await talk(side) for side in both]
+    assert ours == real
+    assert (real[0], real[1][1], real[2][1]) == (101, b"hello", b"soft")
+
+
+def test_kubectl_shows_what_is_behind(both: Sides, kubectl: Path, tmp_path: Path) -> None:
+    tools = [Tool(kubectl, side.kubeconfig, tmp_path / str(number)) for number, side in enumerate(both)]
+    for arguments in (("api-resources", f"--api-group={GROUP}"), ("get", "--raw", f"{COATS}/odd"), ("get", "coats")):
+        real, ours = (tool.run(*arguments) for tool in tools)
+        assert (ours.returncode, ours.stdout, ours.stderr) == (real.returncode, real.stdout, real.stderr)
+
+
+def test_an_apiservice_without_a_service_is_local(both: Sides) -> None:
+    for side in both:
+        side.register(group="nobody.example.com", service=None, caBundle=None)
+    real, ours = (side.condition("v1.nobody.example.com", lambda entry: "type" in entry) for side in both)
+    assert ours == real
+    for path in ("/apis/nobody.example.com/v1", "/apis/nobody.example.com/v1/things"):
+        same(both, "GET", path)
+
+
+def test_another_authority_is_not_believed(both: Sides) -> None:
+    """And the right one is, again."""
+    right = [side.ask("GET", f"/apis/apiregistration.k8s.io/v1/apiservices/{REGISTERED}")[2]["spec"] for side in both]
+    for side in both:
+        side.change(caBundle=base64.b64encode(x509.authority("other").pem[0]).decode())
+    real, ours = (side.is_available(False) for side in both)
+    assert ours == real
+    assert same(both, "GET", COATS)[0] == 503
+    for side in both:
+        side.change(caBundle=None, insecureSkipTLSVerify=True)
+        side.is_available()
+    assert same(both, "GET", COATS)[0] == 200
+    for side, spec in zip(both, right, strict=True):
+        side.change(caBundle=spec["caBundle"], insecureSkipTLSVerify=None)
+        side.is_available()
+
+
+def test_a_server_that_goes_away_and_comes_back(both: Sides) -> None:
+    assert same(both, "GET", f"{COATS}/gone")[0] == 503
+    for side in both:
+        side.stop()
+    assert same(both, "GET", COATS)[0] == 503
+    for side in both:
+        side.change()
+    real, ours = (side.is_available(False) for side in both)
+    assert ours == real
+    for path in (COATS, f"{API}/v1", API):
+        same(both, "GET", path)
+    for side in both:
+        side.start()
+    for side in both:
+        side.is_available()
+    assert same(both, "GET", COATS)[0] == 200
