@@ -14,7 +14,6 @@ from konverge.apiserver import certificates
 from konverge.operators.nacos.backup import scripts
 from konverge.operators.nacos.backup.jobs import database_variables
 from konverge.operators.nacos.children.mysql_tls import FOLDER, STORE_KEY, driver_parameters, java_trust_store
-from konverge.operators.nacos.database import mysql_script
 from tests.operators.nacos.test_children import desired_of
 from tests.operators.nacos.world import MYSQL
 from tests.real.clients import programs
@@ -53,7 +52,8 @@ def server() -> Iterator[Server]:
 
 def parameters(tls: dict[str, Any], folder: Path) -> str:
     desired = desired_of({**MYSQL, "database": {**MYSQL["database"], "tls": tls}})
-    return driver_parameters(desired).replace(f"{FOLDER}/{STORE_KEY}", str(folder / STORE_KEY))
+    given = driver_parameters(desired).replace(f"{FOLDER}/{STORE_KEY}", str(folder / STORE_KEY))
+    return given.replace("autoReconnect=true", "autoReconnect=false")  # it tries again for seconds where it is refused
 
 
 def test_the_driver_of_nacos_does_what_each_mode_says(server: Server, tmp_path: Path) -> None:
@@ -85,7 +85,16 @@ def test_the_driver_of_nacos_does_what_each_mode_says(server: Server, tmp_path: 
     hosts.write_text("127.0.0.1 another.example\n")
     login = [place.target.username, place.target.password]
     done = subprocess.run(
-        ["java", f"-Djdk.net.hosts.file={hosts}", "-cp", str(driver), str(source), *login, *urls],
+        [
+            "java",
+            "-XX:TieredStopAtLevel=1",
+            f"-Djdk.net.hosts.file={hosts}",
+            "-cp",
+            str(driver),
+            str(source),
+            *login,
+            *urls,
+        ],
         capture_output=True,
         text=True,
         check=False,
@@ -93,39 +102,34 @@ def test_the_driver_of_nacos_does_what_each_mode_says(server: Server, tmp_path: 
     assert done.stdout.split() == [expected for *_, expected in cases], done.stderr[-2000:]
 
 
-@pytest.mark.parametrize(
-    ("tls", "authority", "host", "good"),
-    [
-        ({"mode": "disable"}, "right", "127.0.0.1", True),
-        ({}, "right", "127.0.0.1", True),
-        ({"mode": "require"}, "wrong", "127.0.0.1", True),
-        (CA, "right", "127.0.0.1", True),
-        (CA, "wrong", "127.0.0.1", False),
-    ],
-)
-def test_dumps_do_what_each_mode_says(
-    server: Server, tmp_path: Path, tls: dict[str, Any], authority: str, host: str, good: bool
-) -> None:
-    place = MariadbPlace(server)
-    place.run_script(mysql_script("2.4"))
-    if tls.get("mode") != "disable":
-        server.sql(f"ALTER USER '{place.target.username}'@'%' REQUIRE SSL")
-    database = {**MYSQL["database"], "mysqlHost": host, "mysqlPort": str(server.port), "tls": tls}
+def dump(place: MariadbPlace, tls: dict[str, Any], authority: bytes, folder: Path) -> subprocess.CompletedProcess[str]:
+    """As the Job of a backup does it."""
+    database = {**MYSQL["database"], "mysqlHost": "127.0.0.1", "mysqlPort": str(place.server.port), "tls": tls}
     desired = desired_of({**MYSQL, "database": database})
     given = {variable.name: variable.value or "" for variable in database_variables(desired)}
-    keys = server.keys if authority == "right" else certificates.make((host,))
-    (tmp_path / "ca.crt").write_bytes(keys.authority)
-    login = {"MYSQL_DB": place.name, "MYSQL_USER": place.target.username, "MYSQL_PASS": place.target.password}
-    paths = {name: str(tmp_path / name.lower()) for name in ("FILE", "PREFIX", "RESULT")}
+    (folder / "ca.crt").write_bytes(authority)
     if "MYSQL_CA" in given:
-        given["MYSQL_CA"] = str(tmp_path / "ca.crt")
-    done = subprocess.run(
+        given["MYSQL_CA"] = str(folder / "ca.crt")
+    login = {"MYSQL_DB": place.name, "MYSQL_USER": place.target.username, "MYSQL_PASS": place.target.password}
+    paths = {name: str(folder / name.lower()) for name in ("FILE", "PREFIX", "RESULT")}
+    return subprocess.run(
         ["/bin/sh", "-c", scripts.MYSQL_BACKUP],
         env={"PATH": os.environ["PATH"], **given, **login, **paths},
         capture_output=True,
         text=True,
         check=False,
     )
-    assert (done.returncode == 0) == good, done.stderr
-    if not good:
-        assert "ertificate" in done.stderr
+
+
+def test_dumps_do_what_each_mode_says(server: Server, tmp_path: Path) -> None:
+    place = MariadbPlace(server)
+    right, wrong = server.keys.authority, certificates.make(("127.0.0.1",)).authority
+    assert dump(place, {"mode": "disable"}, right, tmp_path).returncode == 0
+    server.sql(f"ALTER USER '{place.target.username}'@'%' REQUIRE SSL")
+    assert "Access denied" in dump(place, {"mode": "disable"}, right, tmp_path).stderr
+    for tls, authority in (({"mode": "require"}, wrong), (CA, right)):
+        done = dump(place, tls, authority, tmp_path)
+        assert (done.returncode, done.stderr) == (0, "")
+    refused = dump(place, CA, wrong, tmp_path)
+    assert refused.returncode != 0
+    assert "ertificate" in refused.stderr
