@@ -16,10 +16,12 @@ from konverge.operators.nacos.children.server_tls import CERTIFICATE, KEY
 from konverge.operators.nacos.desired import MYSQL_PARAMETERS, Desired
 
 TOKEN, IDENTITY_KEY, IDENTITY_VALUE = "token", "identity_key", "identity_value"
+ADMIN_PASSWORD, NEXT_ADMIN_PASSWORD = "admin_password", "next_admin_password"
+"""The administrator's password that the operator last set by the servers' API, and the one that it is about to set."""
 
 
 def auth_secret(desired: Desired) -> Secret:
-    """With new values. It is created once and never updated: a new token would end every session."""
+    """With new values, which are never changed: a new token would end every session."""
     values = {
         TOKEN: base64.b64encode(secrets.token_bytes(48)).decode(),
         IDENTITY_KEY: "nacos-operator-identity",

@@ -16,18 +16,15 @@ from konverge.objects import times
 from konverge.objects.kinds.core_v1 import Pod
 from konverge.operators.nacos.resource import NodeCondition, RaftGroupStatus
 from konverge.operators.nacos.server import PORT, Identity, NacosError, RaftGroup, Verdict, View, judge
-from konverge.operators.nacos.steps.database import ROTATED
+from konverge.operators.nacos.steps.admin import ensure_admin
 from konverge.operators.nacos.steps.outcome import CLUSTER, CONTINUE, UNKNOWN, Outcome, failed, wait
 from konverge.operators.nacos.steps.peers import remove_departed
 from konverge.operators.nacos.steps.pods import Workload, is_ready, read_workload, why_not_ready
 from konverge.operators.nacos.steps.restarts import heal_pods, heal_split, readmit, replace_next, replace_useless
-from konverge.operators.nacos.steps.secrets import identity_of, optional_value, read_secret
+from konverge.operators.nacos.steps.secrets import identity_of
 from konverge.operators.nacos.steps.state import MEMBERS_VERIFIED, PODS_READY, ReconcileState
 from konverge.operators.nacos.steps.upgrade.progress import observe
-from konverge.operators.nacos.versions import FIRST_WITHOUT_DEFAULT_USER
 
-_ADMIN = "nacos"
-"""The name of the first administrator is Nacos' own choice."""
 _MOST_PROBLEMS = 6
 """In one message."""
 MOST_GROUPS = 100
@@ -63,7 +60,7 @@ async def check_and_make_heal(state: ReconcileState) -> Outcome:
         await heal_split(state, workload, views, verdict)
         await heal_pods(state, workload, verdict, outcome)
         return outcome
-    await _bootstrap_admin(state, workload)
+    await ensure_admin(state, workload)
     return CONTINUE
 
 
@@ -191,42 +188,3 @@ def _raft_group(group: RaftGroup) -> RaftGroupStatus:
         agreed=not group.problem,
         message=group.problem[:LONGEST_TEXT],
     )
-
-
-# ------------------------------------------------------------------ the first administrator
-
-
-async def _bootstrap_admin(state: ReconcileState, workload: Workload) -> None:
-    """The servers' own API creates the first administrator where they keep their users themselves, or in MySQL.
-
-    From 2.4 on there is no default user. It is done once, with the plain password of `adminCredentialsSecretRef`; no
-    other step waits for it, and users change the password later by themselves. Skipped with PostgreSQL, where
-    RotateAdmin does it.
-    """
-    ref = state.desired.spec.admin_credentials_secret_ref
-    if ref is None or not ref.name or state.desired.engine == "postgresql" or state.is_true(ROTATED):
-        return
-    if state.desired.version < FIRST_WITHOUT_DEFAULT_USER:
-        return
-    password = optional_value(await read_secret(state, ref.name), ref.password_key)
-    if not password:
-        state.condition(ROTATED, False, "PasswordMissing", f"secret {ref.name} missing key {ref.password_key}")
-        return
-    address, timeout = workload.ready[0].status.pod_ip or "", state.options.call_timeout
-    servers = state.tools.servers
-    try:
-        created = await servers.bootstrap_admin(address, password=password, timeout=timeout)
-        accepted = created or await servers.login(address, username=_ADMIN, password=password, timeout=timeout)
-    except NacosError as error:
-        state.condition(ROTATED, False, error.reason, error.message)
-        return
-    if not accepted:
-        message = f"there is an administrator with another password than the one in Secret {ref.name}"
-        state.condition(ROTATED, False, "PasswordDiffers", message)
-        return
-    admin = state.status.admin
-    admin.username, admin.last_result, admin.last_rotate_time = _ADMIN, "Success", times.now()
-    admin.last_message = "created by the servers" if created else "existed already"
-    state.condition(ROTATED, True, "Bootstrapped", f"{_ADMIN} has the password of Secret {ref.name}")
-    if created:
-        state.ctx.event("AdminCreated", f"{_ADMIN} was created with the password of Secret {ref.name}")

@@ -115,8 +115,8 @@ def fingerprint(target: Target, *more: str) -> str:
 async def rotate_admin(state: ReconcileState) -> Outcome:
     """Skipped without PostgreSQL or without `adminCredentialsSecretRef`.
 
-    Without PostgreSQL the servers create the administrator, once, at the end of CheckAndMakeHeal; but a missing Secret
-    is better reported before anything is created.
+    Without PostgreSQL the administrator is looked after at the end of CheckAndMakeHeal (`admin.py`); but a missing
+    Secret is better reported before anything is created.
     """
     ref = state.desired.spec.admin_credentials_secret_ref
     if ref is None or not ref.name:
@@ -127,7 +127,7 @@ async def rotate_admin(state: ReconcileState) -> Outcome:
         return CONTINUE
     secret = await read_secret(state, ref.name)
     username, hashed, plain = _credentials(secret, ref)
-    checksum = state.desired.spec.admin_secret_checksum or _checksum(secret, username, hashed)
+    checksum = state.desired.spec.admin_secret_checksum or checksum_of(secret, username, hashed)
     if not _is_due(state, secret, checksum):
         return CONTINUE
     admin = state.status.admin
@@ -179,7 +179,7 @@ def _is_due(state: ReconcileState, secret: Secret, checksum: str) -> bool:
     return not same_version and checksum != admin.last_secret_checksum
 
 
-def _checksum(secret: Secret, username: str, hashed: str) -> str:
+def checksum_of(secret: Secret, username: str, hashed: str) -> str:
     """Of the hash. For a plain password it is that of the Secret's version: no password can be guessed from it."""
     content = f"{username}:{hashed}" if hashed else f"{secret.metadata.uid}:{secret.metadata.resource_version}"
     return hashlib.sha256(content.encode()).hexdigest()[:16]
