@@ -24,15 +24,23 @@ class Bug:
     """In this release it is repaired: the group must be absent."""
 
     def position(self, findings: list[dict[str, Any]]) -> int:
-        """From 1, among the findings; 0 if it is not there. What never showed again counts for nothing."""
+        """From 1, among the findings; 0 if it is not there. What never showed again counts for nothing; of a release in
+        which it is repaired, nor do details, which follow from something else."""
         for number, finding in enumerate(findings, 1):
             shown, tried = finding["confirmed"]
             if tried and not shown:
                 continue
-            for item in (finding, *finding["details"]):
-                if re.search(self.pattern, f"{item['oracle']} {item['object']} {item['field']}"):
+            for item in (finding, *(() if self.fixed else finding["details"])):
+                if not _is_left_over(item) and re.search(
+                    self.pattern, f"{item['oracle']} {item['object']} {item['field']}"
+                ):
                     return number
         return 0
+
+
+def _is_left_over(alarm: dict[str, Any]) -> bool:
+    """An object too many: none of these bugs shows so."""
+    return alarm["oracle"] == "state" and not alarm["field"] and bool(alarm["actual"])
 
 
 _SET_DELETED = r"^deletion apps/statefulsets "

@@ -17,6 +17,9 @@ from konverge.check.reference import Reference
 
 FAULTS, INPUTS = 0.6, 0.4
 """Shares of the time."""
+SLOW = 20.0
+"""Seconds of a step: a run of several changes would not end within the budget. Where runs begin at a rest of the
+reference, one for each change costs little more."""
 OF_INPUT = frozenset(("input", "recovery"))
 
 
@@ -47,7 +50,8 @@ def planner_for(samples: Sequence[Obj], objects: Iterable[Obj], namespace: str) 
         faults = faults_only(reference, only, seed)
         inputs: list[Plan] = []
         if not only or OF_INPUT.intersection(only):
-            made = changes_of_input(samples, definitions, seed, namespace=namespace)
+            apart = bool(reference.run.snapshots) and _a_step(reference) > SLOW
+            made = changes_of_input(samples, definitions, seed, namespace=namespace, apart=apart)
             inputs = [_estimated(plan, reference) for plan in made if not only or plan.pattern in only]
         return Planned(list(_shared(faults.plans, inputs)), faults.left_out)
 
@@ -55,8 +59,12 @@ def planner_for(samples: Sequence[Obj], objects: Iterable[Obj], namespace: str) 
 
 
 def _estimated(plan: Plan, reference: Reference) -> Plan:
-    a_step = reference.run.seconds / max(1, len(reference.run.steps))
-    return msgspec.structs.replace(plan, seconds=a_step * len(plan.steps or ()))
+    return msgspec.structs.replace(plan, seconds=_a_step(reference) * len(plan.steps or ()))
+
+
+def _a_step(reference: Reference) -> float:
+    """Seconds that a step of the reference took."""
+    return reference.run.seconds / max(1, len(reference.run.steps))
 
 
 def _shared(faults: Sequence[Plan], inputs: Sequence[Plan]) -> Iterator[Plan]:

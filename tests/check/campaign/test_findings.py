@@ -24,6 +24,7 @@ from konverge.check.model import (
 from konverge.check.names import Names
 from konverge.check.planning import planner_for
 from konverge.check.reference import Reference
+from konverge.check.snapshot import Counted, Snapshot
 
 NAMES = ("create", "a: up", "a: up, back", "b: up", "b: up, back")
 STEPS = tuple(Step(name, (), about=name.partition(":")[0] if ":" in name else "") for name in NAMES)
@@ -237,3 +238,24 @@ def test_what_a_run_without_a_fault_shows_beside_the_reference_is_chance() -> No
 def test_of_a_run_without_a_fault_only_what_is_compared_with_the_reference_is_chance() -> None:
     every = [alarm("a", oracle=name) for name in ("state", "deletion", "secrets", "path-dependence", "crash", "effect")]
     assert by_chance(every) == (every[3:], every[:3])
+
+
+@pytest.mark.spec("K-23")
+def test_changes_of_a_slow_program_have_runs_of_their_own() -> None:
+    from konverge.check.subjects import from_target
+
+    checked = from_target("webapp")
+    planner = planner_for(checked.samples, checked.setup.objects, "default")
+
+    def longest(seconds: float, *snapshots: Snapshot) -> tuple[int, int]:
+        run = run_of(Plan("reference"))
+        run.seconds, run.snapshots = seconds * len(STEPS), list(snapshots)
+        plans = planner(Reference(run=run, masks=Masks()), ("input", "recovery"), 0).plans
+        turns = [[step for step in plan.steps or () if step.name.endswith(", back")] for plan in plans]
+        return max(map(len, turns)), sum(map(len, turns))
+
+    counted = Counted(first=0, time=0.0, incarnation=1, requests=0)
+    snapshot = Snapshot(step=0, revision=0, records={}, counted=counted)
+    assert longest(21.0, snapshot)[0] == 1
+    assert longest(20.0, snapshot)[0] == longest(21.0)[0] == 3
+    assert longest(21.0, snapshot)[1] == longest(21.0)[1], "the same changes"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from konverge.check.oracles.rest import needless, no_rest
+from konverge.check.oracles.rest import LAST, needless, no_rest
 from tests.check.oracles.histories import KEY, History, reference
 
 CONFIG = "configmaps default/a"
@@ -21,6 +21,33 @@ def test_a_step_that_never_comes_to_rest_is_shown_with_its_cycle() -> None:
     assert alarm.severity == "high"
     assert "operator changes configmaps default/a (data.a) → operator changes example.dev/things" in alarm.sentence
     assert list(no_rest(sane.run, sane)) == []
+
+
+@pytest.mark.spec("K-33")
+def test_unrest_is_as_bad_as_what_the_operator_does_in_it() -> None:
+    def severity(*changes: tuple[str, str, str], times: int = 5) -> str:
+        history = History().change("ADDED", CONFIG)
+        for number in range(times):
+            for by, key, path in changes:
+                history.change("MODIFIED", key, (path, number, number + 1), by=by)
+        (alarm,) = no_rest(history.rest(rested=False).run, reference(History().change("ADDED", CONFIG).rest()))
+        return alarm.severity
+
+    pod = ("cluster", "pods default/a", "status.phase")
+    assert severity(("operator", CONFIG, "data.a")) == "high"
+    assert severity(("operator", KEY, "status.count")) == "medium"
+    assert severity(pod) == "low", "the cluster tries again by itself"
+    assert severity(pod, ("operator", CONFIG, "data.a")) == "high"
+    assert severity(*[("operator", CONFIG, f"data.{number}") for number in range(9)], times=1) == "medium", "slow"
+    long_ago = [("operator", CONFIG, "data.a"), *[("cluster", CONFIG, f"data.{number}") for number in range(LAST)]]
+    assert severity(*long_ago, times=1) == "low"
+    assert severity(*long_ago[:-1], times=1) == "medium"
+
+
+@pytest.mark.spec("K-33")
+def test_reads_alone_are_high() -> None:
+    (alarm,) = no_rest(History().rest(rested=False).run, reference(History().rest()))
+    assert (alarm.severity, alarm.object) == ("high", "operator")
 
 
 @pytest.mark.spec("K-33")

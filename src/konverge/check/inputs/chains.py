@@ -24,7 +24,7 @@ from konverge.check.inputs.references import references
 from konverge.check.inputs.samples import deletion, placed, subjects, version_of
 from konverge.check.model import Action, Apply, Obj, Pattern, Plan, Step
 
-LENGTH = {"input": 3, "recovery": 2}
+LENGTH: dict[Pattern, int] = {"input": 3, "recovery": 2}
 """Turns of a chain, by pattern: what is behind the first alarm of a run says nothing, and mistakes often raise one."""
 TOGETHER = 8
 """Changes that are made one on top of the other before the custom resource is deleted and created as it then is."""
@@ -50,12 +50,19 @@ class Turn(msgspec.Struct, frozen=True):
 
 
 def campaign(
-    samples: Sequence[Obj], definitions: Sequence[Obj], seed: int = 0, *, namespace: str = "default"
+    samples: Sequence[Obj],
+    definitions: Sequence[Obj],
+    seed: int = 0,
+    *,
+    namespace: str = "default",
+    apart: bool = False,
 ) -> Iterator[Plan]:
     """Plans of the patterns "input" and "recovery", the most valuable first; every field is changed once, then again.
 
     for plan in campaign(samples, definitions):
         print([step.name for step in plan.steps])
+
+    `apart`: each change has a run of its own, for operators that need long for one.
 
     After an alarm that leaves the run in a bad state, `remainder` gives what was behind it.
     """
@@ -69,8 +76,9 @@ def campaign(
         made = [_turn(change, sample) for field in every for change in changes(field, sample, admission)]
         made += [_turn_of_reference(*item) for item in references(objects, sample)]
         turns = _ranked(made, chance if seed else None)
-        chains += _chained("input", [turn for turn in turns if not turn.bad], create, objects, sample)
-        chains += _chained("recovery", [turn for turn in turns if turn.bad], create, objects, sample)
+        for pattern, length in LENGTH.items():
+            chosen = [turn for turn in turns if turn.bad == (pattern == "recovery")]
+            chains += _chained(pattern, chosen, create, objects, sample, 1 if apart else length)
         chains += _together(turns, create, sample, admission)
     yield from (plan for _, plan in sorted(chains, key=lambda item: -item[0]))
 
@@ -134,12 +142,11 @@ def _remote(turn: Turn) -> int:
 
 
 def _chained(
-    pattern: Pattern, turns: Sequence[Turn], create: Step, objects: Sequence[Obj], sample: Obj
+    pattern: Pattern, turns: Sequence[Turn], create: Step, objects: Sequence[Obj], sample: Obj, size: int
 ) -> Iterator[tuple[float, Plan]]:
     """Chains of turns that can be undone, each with at most one at its end that cannot."""
     lasting = [turn for turn in turns if turn.lasting]
     others = [turn for turn in turns if not turn.lasting]
-    size = LENGTH[pattern]
     while others or lasting:
         chosen, others = others[:size], others[size:]
         last = lasting[:1] if not chosen or not others or (lasting and lasting[0].worth >= chosen[-1].worth) else []

@@ -33,17 +33,31 @@ def no_rest(run: Run, reference: Reference) -> Iterator[Alarm]:
         if shared and reference.beside(run, checkpoint) is None:
             continue  # nor did the reference
         changes = [change for change in run.changes if change.step == step]
-        cycle = _cycle(changes) or _frequent(changes)
+        known = _cycle(changes)
+        cycle = known or _frequent(changes)
         shown = " → ".join(_shown(change) for change in cycle[:6]) or "reads alone"
-        status = bool(cycle) and all(change.moment.change.startswith("status") for change in cycle)
         yield Alarm(
             oracle="no rest",
-            severity="medium" if status else "high",
+            severity=_unrest(known, changes),
             object=key(cycle[0]) if cycle else "operator",
             sentence=f"the cluster never comes to rest; for ever: {shown}",
             step=checkpoint.step,
             actual=len(changes),
         )
+
+
+def _unrest(cycle: list[Change], changes: list[Change]) -> Severity:
+    """What goes round for ever is high, unless it is only said in a status, or the cluster does it by itself: pods that
+    cannot start are tried again and again. Where nothing goes round it may just be slow."""
+    if changes and all(change.writer == "cluster" for change in cycle or changes[-LAST:]):
+        return "low"
+    if changes and (not cycle or all(change.moment.change.startswith("status") for change in cycle)):
+        return "medium"
+    return "high"
+
+
+LAST = 100
+"""So many last changes of a step tell who keeps it from rest."""
 
 
 def _cycle(changes: list[Change]) -> list[Change]:
