@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from konverge.wire.message import Response
+from konverge.wire.message import Headers, Response
 from tests.apiserver.admission.hooks import MUTATING, VALIDATING, WebhookServer, patch, webhook_server
-from tests.apiserver.api import CONFIG_MAPS, Api
+from tests.apiserver.api import APPLY, CONFIG_MAPS, Api
 
 
 @pytest.fixture
@@ -272,3 +272,69 @@ async def test_a_webhook_sees_and_changes_a_scale_as_a_scale(api: Api, hooks: We
     assert (seen["oldObject"]["spec"]["replicas"], seen["object"]["spec"]["replicas"]) == (1, 9)
     assert patched["spec"]["replicas"] == 2
     assert (await api.call("GET", f"{path}/d"))["spec"]["replicas"] == 2
+
+
+# --- what kube-apiserver says of an apply whose webhook fails, recorded side by side
+
+
+@pytest.mark.parametrize(
+    ("media", "shown"),
+    [("text/plain", "boom"), ("", "boom"), ("application/json", "unknown"), ("application/text/", "unknown")],
+)
+@pytest.mark.spec("S-32")
+async def test_only_a_text_is_shown_of_an_answer_that_fails(
+    api: Api, hooks: WebhookServer, media: str, shown: str
+) -> None:
+    headers = Headers.of({"content-type": media} if media else {})
+    await _configure(api, MUTATING, hooks.hook("broken", lambda request: Response(500, headers, b"boom")))
+    body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "one"}}
+    query = {"fieldManager": "me"}
+    answer = await api.call("PATCH", f"{CONFIG_MAPS}/one", body, content_type=APPLY, query=query, expect=500)
+    why = f'an error on the server ("{shown}") has prevented the request from succeeding'
+    assert answer["message"].endswith(f'failed calling webhook "broken.test.io": failed to call webhook: {why}')
+
+
+@pytest.mark.spec("S-32")
+async def test_a_webhook_that_renames_is_refused_under_the_new_name(api: Api, hooks: WebhookServer) -> None:
+    await api.create("one")
+    renamed = patch({"op": "replace", "path": "/metadata/name", "value": "other"})
+    await _configure(api, MUTATING, hooks.hook("rename", lambda request: renamed))
+    answer = await api.call("PATCH", f"{CONFIG_MAPS}/one", {}, content_type="application/merge-patch+json", expect=422)
+    assert answer["details"]["name"] == "other"
+    assert answer["message"].startswith('ConfigMap "other" is invalid: metadata.name: Invalid value: "other"')
+
+
+@pytest.mark.parametrize("exists", [True, False])
+@pytest.mark.spec("S-32")
+async def test_managed_fields_that_a_webhook_breaks_are_as_before(api: Api, hooks: WebhookServer, exists: bool) -> None:
+    if exists:
+        await api.create("one", data={"a": "1"})
+    entry = {"manager": "x", "operation": "Nope", "apiVersion": "v1", "fieldsType": "FieldsV1", "fieldsV1": {}}
+    broken = patch({"op": "add", "path": "/metadata/managedFields", "value": [entry]})
+    await _configure(api, MUTATING, hooks.hook("old", lambda request: broken))
+    body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "one"}, "data": {"b": "2"}}
+    query = {"fieldManager": "me"}
+    response = await api.send("PATCH", f"{CONFIG_MAPS}/one", body, content_type=APPLY, query=query)
+    assert response.headers.get_all("warning") == [
+        '299 - ".metadata.managedFields was in an invalid state after admission; this could be caused by an outdated '
+        'mutating admission controller; please fix your requests: operation must be `Apply` or `Update`"'
+    ]
+    stored = await api.call("GET", f"{CONFIG_MAPS}/one")
+    managers = [entry["manager"] for entry in stored["metadata"]["managedFields"]]
+    assert managers == (["me", "test"] if exists else ["me"])
+
+
+@pytest.mark.spec("S-32")
+async def test_managed_fields_that_a_webhook_changes_or_drops_stay_so(api: Api, hooks: WebhookServer) -> None:
+    fields = {"f:data": {"f:b": {}}}
+    entry = {"manager": "x", "operation": "Update", "apiVersion": "v1", "fieldsType": "FieldsV1", "fieldsV1": fields}
+    changed = patch({"op": "add", "path": "/metadata/managedFields", "value": [entry]})
+    await _configure(api, MUTATING, hooks.hook("other", lambda request: changed))
+    made = await api.create("one", data={"b": "2"})
+    assert [entry["manager"] for entry in made["metadata"]["managedFields"]] == ["x"]
+    await api.call("DELETE", f"{MUTATING}/w")
+    dropped = patch({"op": "remove", "path": "/metadata/managedFields"})
+    await _configure(api, MUTATING, hooks.hook("none", lambda request: dropped))
+    response = await api.send("POST", CONFIG_MAPS, {"metadata": {"name": "two"}, "data": {"b": "2"}})
+    assert (response.status, response.headers.get("warning")) == (201, "")
+    assert b"managedFields" not in response.body

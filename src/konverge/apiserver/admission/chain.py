@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from konverge.apiserver import aside
 from konverge.apiserver.admission import cluster_plugins as cluster
@@ -24,7 +24,9 @@ from konverge.apiserver.admission.pod_security import PodSecurity
 from konverge.apiserver.admission.quota import ResourceQuota
 from konverge.apiserver.admission.service_account import ServiceAccount
 from konverge.apiserver.auth.authorization import Authorization
+from konverge.apiserver.merge.managed_entries import EntryError, decode
 from konverge.apiserver.request.admission import AdmissionRequest
+from konverge.apiserver.strategy import Obj
 
 if TYPE_CHECKING:
     from konverge.apiserver.admission.webhooks.client import WebhookClient
@@ -52,9 +54,12 @@ class Chain:
         steps = self._admit.get(key)
         if steps is None:
             steps = self._learn(key, request)[0]
+        before = _managed_fields(request.obj)
         await _run(steps, request)
         if request.start_reinvocation():
             await _run(steps, request)
+        if (after := _managed_fields(request.obj)) is not before:
+            _check_managed_fields(request, before, after)
 
     async def validate(self, request: AdmissionRequest) -> None:
         resource = request.served.resource
@@ -71,6 +76,29 @@ class Chain:
         validate = tuple(step for plugin in self._plugins if (step := plugin.validate(kind)) is not None)
         self._admit[key], self._validate[key] = admit, validate
         return admit, validate
+
+
+def _managed_fields(obj: Obj | None) -> Any:
+    return obj["metadata"].get("managedFields") if obj is not None and isinstance(obj.get("metadata"), dict) else None
+
+
+# upstream: managedFieldsValidatingAdmissionController.Admit (endpoints/handlers/fieldmanager/admission.go)
+def _check_managed_fields(request: AdmissionRequest, before: Any, after: Any) -> None:
+    """What a webhook has made unreadable is as it was before."""
+    try:
+        decode(after)
+    except EntryError as error:
+        metadata = request.new["metadata"]
+        metadata.pop("managedFields")
+        if before:
+            metadata["managedFields"] = before
+        request.call.warn(f"{_UNREADABLE}: {error}")
+
+
+_UNREADABLE = (
+    ".metadata.managedFields was in an invalid state after admission; "
+    "this could be caused by an outdated mutating admission controller; please fix your requests"
+)
 
 
 async def _run(steps: tuple[Step, ...], request: AdmissionRequest) -> None:

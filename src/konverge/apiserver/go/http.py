@@ -82,7 +82,9 @@ def http_failure(response: Response) -> str:
         answer = None
     if isinstance(answer, dict) and answer.get("kind") == "Status" and answer.get("message"):
         return str(answer["message"])
-    body = response.body.decode("utf-8", "replace").strip()
+    media = response.headers.get("content-type")
+    is_text = not media or media.startswith("text/")  # upstream: isTextResponse
+    body = response.body.decode("utf-8", "replace").strip() if is_text else "unknown"
     if response.status in _REASONS:
         return _REASONS[response.status].format(body=body)
     if response.status >= 500:

@@ -400,7 +400,7 @@ def _check_changed(call: Call, served: Served, obj: Obj, old: Obj, rules: Status
     except TooManyErrors as given_up:
         errors += given_up.errors
     if errors:
-        raise _invalid(served, call.info.name, errors)
+        raise _invalid(served, metadata["name"], errors)  # admission may have changed it
     if rules is None:
         call.warn_all(strategy.warnings(obj, old, call))
 
