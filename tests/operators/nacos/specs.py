@@ -34,6 +34,7 @@ GOOD: dict[str, dict[str, Any]] = {
     },
     "small on purpose": {**CLUSTER, "replicas": 1, "allowSmallClusters": True},
     "nothing but defaults": {},
+    "scaled without restarts": {**CLUSTER, "scaleWithoutRestarts": True, "podSecurity": "Baseline"},
     "the fork's": {
         "type": "cluster",
         "image": "nacos-server:v2.4.3-pg",
@@ -64,6 +65,11 @@ GOOD: dict[str, dict[str, Any]] = {
 }
 
 BAD: list[tuple[dict[str, Any], str, str]] = [
+    (
+        {**CLUSTER, "scaleWithoutRestarts": True, "podSecurity": "Restricted"},
+        "spec.scaleWithoutRestarts",
+        "cannot write their list of members",
+    ),
     ({"type": "other"}, "spec.type", "supported values"),
     ({"type": "cluster", "replicas": 2}, "spec.replicas", "a cluster needs at least 3 replicas"),
     ({"type": "standalone", "replicas": 3}, "spec.replicas", "a standalone has 1 replica"),

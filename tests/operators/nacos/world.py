@@ -97,8 +97,7 @@ class ScriptedServers(HttpNacosServers):
         return self._answer(pod)
 
     def _answer(self, pod: Pod) -> tuple[Member, ...]:
-        env = {variable.name: variable.value or "" for variable in pod.spec.containers[0].env}
-        listed = env.get("NACOS_SERVERS", f"{pod.metadata.name}:{PORT}").split()
+        listed = self._listed(pod)
         app = pod.metadata.labels["app"]
         version = self.version or str(version_of_image(pod.spec.containers[0].image or ""))
         truth = Leader(f"{listed[min(self.leading, len(listed) - 1)].partition(':')[0]}:7848", 3)
@@ -119,6 +118,22 @@ class ScriptedServers(HttpNacosServers):
                 )
             )
         return tuple(members)
+
+    def _listed(self, pod: Pod) -> list[str]:
+        """Of the template, or of a file that is updated at once."""
+        variables = {variable.name: variable for variable in pod.spec.containers[0].env}
+        servers = variables.get("NACOS_SERVERS")
+        if servers is None:
+            return [f"{pod.metadata.name}:{PORT}"]
+        if servers.value_from is None or servers.value_from.config_map_key_ref is None:
+            return (servers.value or "").split()
+        ref, name = servers.value_from.config_map_key_ref, pod.metadata.name
+        config = self._cluster.server.objects.get("", "configmaps", pod.metadata.namespace, ref.name or "")
+        assert config is not None
+        listed = config["data"][ref.key].split()
+        if not any(address.startswith(f"{name}.") for address in listed):  # a server keeps itself in its list
+            listed.append(f"{name}.{listed[0].partition('.')[2]}")
+        return listed
 
     async def login(
         self, address: str, *, port: int = PORT, username: str, password: str, timeout: float = 5.0

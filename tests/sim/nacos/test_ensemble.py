@@ -416,3 +416,51 @@ def test_an_older_leader_steps_down_when_one_comes_back_that_has_seen_a_later_te
     last = play.after(120)
     assert last.healthy, last.problems
     assert last.leaders[LEADING_GROUP].term >= second.leaders[LEADING_GROUP].term
+
+
+def address(number: int) -> str:
+    return f"nacos-{number}.nacos-headless.default.svc.cluster.local:8848"
+
+
+@pytest.mark.spec("N-47")
+def test_a_server_follows_its_list_when_the_kubelet_updates_it() -> None:
+    play = Play(size=4)
+    play.up()
+    file = [address(number) for number in range(4)]
+    for member in play.members.values():
+        play.ensemble.follow(member, lambda: file)
+    del file[3]
+    play.after(29)
+    assert {len(member.listed) for member in play.members.values()} == {4}, "not at once"
+    play.after(61)
+    first = [play.members[f"nacos-{number}"] for number in range(3)]
+    assert [member.listed for member in first] == [tuple(file)] * 3
+    assert [member.peers for member in first] == [set(file)] * 3, "the one that left was removed"
+    assert all(address(3) not in member.contacts for member in first)
+    assert play.members["nacos-3"].listed == (*file, address(3)), "a server keeps itself in its list"
+    file.append(address(3))
+    play.after(90)
+    assert {len(member.listed) for member in play.members.values()} == {4}
+    assert address(3) not in play.members["nacos-0"].peers, "it joins when it starts"
+
+
+@pytest.mark.spec("N-47")
+def test_which_lists_are_not_followed() -> None:
+    play = Play(size=3)
+    play.up()
+    file: list[str] = []
+    member, frozen = play.members["nacos-0"], play.members["nacos-1"]
+    for follower in (member, frozen):
+        play.ensemble.follow(follower, lambda: file)
+    play.after(100)
+    assert len(member.listed) == 3, "an empty file is none"
+    play.ensemble.freeze(frozen, play.now)
+    file += [address(number) for number in range(5)]
+    play.kill("nacos-0")
+    play.after(100)
+    assert len(member.listed) == 3, "an ended process reads nothing"
+    assert len(frozen.listed) == 3
+    play.ensemble.freeze(frozen, play.now, frozen=False)
+    play.after(90)
+    assert len(frozen.listed) == 5, "later"
+    assert frozen.peers == {address(number) for number in range(3)}, "new members join by themselves"

@@ -54,6 +54,10 @@ class Desired:
     """How many servers are in the servers' own lists: fewer than `replicas` while a cluster shrinks."""
     engine: Engine
     version: NacosVersion
+    listed_since: str = ""
+    """Since when, where the servers read their list from a file."""
+    keeps_list: bool = False
+    """Whether pods of an earlier template still read that file."""
     restricted: bool = False
     """Whether the pods meet Pod Security's standard "restricted"; chosen by PreCheck where the spec leaves it open."""
 
@@ -110,6 +114,14 @@ class Desired:
         return self.engine == "mysql" and bool(self.spec.mysql_init_image)
 
     @property
+    def lists_by_file(self) -> bool:
+        """Whether the servers' list of members is a file that changes under them, and no part of the pods' template.
+
+        Restricted servers cannot write the list for Nacos.
+        """
+        return self.cluster and self.spec.scale_without_restarts and not self.restricted
+
+    @property
     def members(self) -> list[str]:
         return [names.member(self.name, i, self.namespace, self.domain) for i in range(self.listed)]
 
@@ -147,6 +159,11 @@ def read_desired(nacos: AnyNacos) -> Desired:
         restricted=spec.pod_security == RESTRICTED,
     )
     _check_name(desired)
+    if spec.scale_without_restarts and desired.restricted:
+        raise InvalidSpec(
+            "spec.scaleWithoutRestarts: servers of podSecurity: Restricted cannot write their list of members; leave "
+            "one of the two out"
+        )
     _check_storage(spec, engine)
     for problem in wrong_amounts(spec):
         raise InvalidSpec(problem)

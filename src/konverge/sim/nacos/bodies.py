@@ -14,7 +14,7 @@ from konverge.sim.nacos.settings import Settings, raft
 
 def members(ensemble: Ensemble, member: Member) -> list[dict[str, Any]]:
     """The members as this one sees them. Their order is not stable on real servers; here it is that of the list."""
-    return [entry(ensemble, member, address) for address in member.settings.members]
+    return [entry(ensemble, member, address) for address in member.listed]
 
 
 def entry(ensemble: Ensemble, member: Member, address: str) -> dict[str, Any]:

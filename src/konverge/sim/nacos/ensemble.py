@@ -5,10 +5,11 @@ reports about a peer is computed on request, from the time since which that peer
 
 A candidate needs the votes of a majority of its raft peers, from members that it reaches, that know it and that follow
 no active leader: so splits and one-sided lists fail as they do on real servers. The list of members that a server shows
-is static, and at first also the list of its raft peers. But the peers are kept on disk like the terms: a new server
-that finds their leader is admitted, and one that left counts until it is removed, as seen on real servers. A server
-that is removed while it runs stays out until it restarts. So is the embedded database: a server whose disk was lost
-joins as an empty one and receives the data of its leader; where most disks were lost at once, the data is lost too.
+is that of its start, or of a file that it follows; at first it is also the list of its raft peers. But the peers are
+kept on disk like the terms: a new server that finds their leader is admitted, and one that left counts until it is
+removed, as seen on real servers. A server that is removed while it runs stays out until it restarts. So is the embedded
+database: a server whose disk was lost joins as an empty one and receives the data of its leader; where most disks were
+lost at once, the data is lost too.
 """
 
 from __future__ import annotations
@@ -104,6 +105,11 @@ class Ensemble:
         It looks for the leaders among its peers, so a member that was itself removed can do it as well.
         """
         self.advance(now)
+        removed = self._remove_peer(member, address)
+        self._reconsider()
+        return removed
+
+    def _remove_peer(self, member: Member, address: str) -> bool:
         leaders = {group: self._active_leader(member, group) for group in member.settings.groups}
         for leader in leaders.values():
             if leader is not None and address in leader.peers:
@@ -111,8 +117,34 @@ class Ensemble:
         for group, leader in leaders.items():
             if leader is not None and leader.address == address:
                 self._hand_over(leader, group)
-        self._reconsider()
         return None not in leaders.values()
+
+    def follow(self, member: Member, read: Callable[[], Iterable[str]]) -> None:
+        """Its list of members is a file that its kubelet updates now and then: `read` has the present content."""
+
+        def look() -> None:
+            if member.phase is Phase.ENDED:
+                return
+            if member.open and not member.frozen:
+                self._relist(member, read())
+            self._after(self._draw(self.timings.mounts), look)
+
+        self._after(self._draw(self.timings.mounts), look)
+
+    def _relist(self, member: Member, addresses: Iterable[str]) -> None:
+        """FileConfigMemberLookup and JRaftServer.peerChange: a server keeps itself in the list, adds no peer to its
+        raft groups (a new one does that itself), and removes those that left the list. An empty file is none.
+        """
+        addresses = list(addresses)
+        listed = tuple(dict.fromkeys([*addresses, member.address]))
+        if not addresses or set(listed) == set(member.listed):
+            return
+        gone = [address for address in member.listed if address not in listed]
+        member.listed = listed
+        for address in gone:
+            member.contacts.pop(address, None)
+            self._remove_peer(member, address)
+        self._reconsider()
 
     def _hand_over(self, leader: Member, group: str) -> None:
         """A leader that is removed asks another member to stand at once; no election timeout has to pass."""
@@ -321,7 +353,7 @@ class Ensemble:
         """Note which peers begin or cease to answer."""
         if not member.connected or member.frozen:
             return
-        for address in member.settings.members:
+        for address in member.listed:
             if address == member.address:
                 continue
             peer = self.members.get(address)

@@ -48,9 +48,13 @@ class Timings:
     """nacos.core.member.fail-access-cnt."""
     user_cache: float = 15.0
     """How often users are read from the database."""
+    mounts: Span = (30.0, 90.0)
+    """Between two updates of a mounted ConfigMap by the kubelet: it looks at its pods every minute or so."""
 
 
-QUICK = Timings(boot=(2.0, 3.0), election=(0.5, 0.8), news=(0.1, 0.2), report=(0.2, 0.4), early_exit=1.5)
+QUICK = Timings(
+    boot=(2.0, 3.0), election=(0.5, 0.8), news=(0.1, 0.2), report=(0.2, 0.4), early_exit=1.5, mounts=(1.0, 3.0)
+)
 """For tests on real time, and for demonstrations."""
 
 
@@ -102,9 +106,12 @@ class Member:
     """Its own raft metadata by group; never cleared."""
     history: list[tuple[float, dict[str, Leader]]] = field(default_factory=list)
     contacts: dict[str, Contact] = field(default_factory=dict)
+    listed: tuple[str, ...] = ()
+    """Its list of members: that of its settings, until its file has another one."""
 
     def __post_init__(self) -> None:
         """What a server writes when it starts on an empty disk."""
+        self.listed = self.settings.members
         if self.disk.peers is None:
             self.disk.peers = set(self.settings.members)
         if self.disk.data is None:

@@ -163,7 +163,12 @@ def read_settings(namespace: str, pod: str, uid: str, ip: str, image: str, env: 
 
 def _members(env: Mapping[str, str], port: int) -> list[str]:
     """NACOS_SERVERS (by spaces) or MEMBER_LIST (by commas), with ports."""
-    items = re.split(r"[\s,]+", env.get("NACOS_SERVERS", "") or env.get("MEMBER_LIST", ""))
+    return listed_in(env.get("NACOS_SERVERS", "") or env.get("MEMBER_LIST", ""), port)
+
+
+def listed_in(text: str, port: int) -> list[str]:
+    """The addresses in a list of members, separated by spaces, lines or commas."""
+    items = re.split(r"[\s,]+", text)
     return [_with_port(item.partition("?")[0].lower(), port) for item in items if item]
 
 
@@ -219,6 +224,26 @@ def _database_tls(env: Mapping[str, str]) -> Literal["never", "prefer", "always"
 
 def _number(text: str | None, default: int) -> int:
     return int(text) if text and text.isdecimal() else default
+
+
+# ------------------------------------------------------------------ the list of members as a file
+
+
+def followed_list(pod: Pod, container: Container) -> tuple[str, str] | None:
+    """The ConfigMap and the key of a file that the container's `postStart` hook names: what the loop that it begins
+    writes to cluster.conf. The kubelet never updates what is mounted by `subPath`.
+    """
+    hook = container.lifecycle.post_start if container.lifecycle is not None else None
+    command = " ".join(hook.exec.command) if hook is not None and hook.exec is not None else ""
+    sources = {volume.name: volume.config_map for volume in pod.spec.volumes if volume.config_map is not None}
+    for mount in container.volume_mounts:
+        source = sources.get(mount.name)
+        if source is None or mount.sub_path:
+            continue
+        for item in source.items:
+            if f"{mount.mount_path}/{item.path}" in command:
+                return source.name or "", item.key
+    return None
 
 
 # ------------------------------------------------------------------ the environment of a container

@@ -31,7 +31,14 @@ from konverge.sim.nacos.faults import AnswerFaults, Fault
 from konverge.sim.nacos.handler import NacosHandler
 from konverge.sim.nacos.jobs import SimulatedJobs
 from konverge.sim.nacos.member import Member, Timings
-from konverge.sim.nacos.settings import Settings, environment, is_nacos, read_settings
+from konverge.sim.nacos.settings import (
+    Settings,
+    environment,
+    followed_list,
+    is_nacos,
+    listed_in,
+    read_settings,
+)
 from konverge.sim.nacos.sockets import Sockets
 from konverge.sim.nacos.users import Users
 from konverge.wire.errors import ConnectFailed
@@ -263,10 +270,24 @@ class SimulatedNacos:
             meta = pod.metadata
             settings = read_settings(meta.namespace, meta.name, meta.uid, address, container.image or "", env)
             member = self.ensemble.start(settings, self._now(), self.disks.of(pod, container, state.runs))
+            self._follow_list(pod, container, member)
             configs = Configs(self.ensemble, member, self._external)
             handler = NacosHandler(self.ensemble, member, self.users, configs, _matches)
             self._runs[meta.uid] = _Run(state.runs, handler, _reported(handler))
             self.refresh()
+
+    def _follow_list(self, pod: Pod, container: Container, member: Member) -> None:
+        """A mounted list that changes under the server. A ConfigMap that is gone leaves the file as it was."""
+        source = followed_list(pod, container)
+        if source is None or member.settings.standalone:
+            return
+        (name, key), namespace = source, pod.metadata.namespace
+
+        def read() -> list[str]:
+            data = (self._read("configmaps", namespace, name) or {}).get("data") or {}
+            return listed_in(data.get(key, ""), member.settings.port)
+
+        self.ensemble.follow(member, read)
 
     def _server_in(self, pod: Pod) -> Container | None:
         """The container with a server, unless it runs as a real process."""

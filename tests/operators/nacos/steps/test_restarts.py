@@ -15,9 +15,16 @@ from konverge.operators.nacos import names
 from konverge.operators.nacos.resource import NacosStatus, UpgradeStatus
 from konverge.operators.nacos.server import LEADING_GROUP, Leader, Member, Verdict, View
 from konverge.operators.nacos.steps.outcome import CLUSTER, CONTINUE, Outcome, failed
-from konverge.operators.nacos.steps.restarts import heal_pods, heal_split, readmit, replace_next, replace_useless
+from konverge.operators.nacos.steps.restarts import (
+    heal_pods,
+    heal_split,
+    readmit,
+    relist,
+    replace_next,
+    replace_useless,
+)
 from tests.operators.nacos.steps.bench import Bench, ago, server_pod
-from tests.operators.nacos.steps.servers import host, verdict
+from tests.operators.nacos.steps.servers import host, list_of, verdict
 from tests.operators.nacos.world import EMBEDDED, MYSQL
 
 pytestmark = [pytest.mark.virtual, pytest.mark.spec("N-14", "N-15")]
@@ -380,3 +387,85 @@ async def test_a_halt_does_not_keep_a_cluster_without_its_majority_from_healing(
     bench.pods(3, ready=[2], outdated=[0, 1])
     await heal_pods(bench.state, bench.workload(), None, FAILURE)
     assert bench.sent == ["delete Pod nacos-1"]
+
+
+# ------------------------------------------------------------------ servers that do not follow their list
+
+
+def scaled(since: float = 151.0, **spec: Any) -> Bench:
+    """Four servers since a while, of which some may still list three."""
+    bench = Bench({**EMBEDDED, "replicas": 4, "scaleWithoutRestarts": True, **spec})
+    bench.stateful_set()
+    bench.pods(4)
+    bench.state.at_size(4, 4, ago(since))
+    return bench
+
+
+def lists(*counts: int) -> list[View]:
+    """What each server lists; a negative number: it gives no answer."""
+    return [
+        View(pod=f"nacos-{number}", address=f"10.0.0.{number}", members=list_of(max(count, 0)))
+        for number, count in enumerate(counts)
+    ]
+
+
+async def relisted(bench: Bench, views: Sequence[View], given: Verdict | None = None, last: str = "") -> Outcome:
+    return await relist(bench.state, bench.workload(), views, given or verdict(4), last)
+
+
+@pytest.mark.spec("N-47")
+async def test_a_server_that_does_not_follow_is_restarted_the_leader_last() -> None:
+    bench = scaled()
+    outcome = await relisted(bench, lists(3, 3, 4, 3))
+    assert bench.sent == ["delete Pod nacos-3"]
+    assert (outcome.kind, outcome.reason, outcome.progress) == ("wait", "Relisting", True)
+    assert bench.reasons == ["Normal Relisting"]
+    message = "nacos-3 is restarted with its list of members: it has 3 of 4, and did not follow"
+    assert outcome.message == message == bench.context.events[0][2]
+    assert bench.condition("Progressing") == "True Relisting"
+    bench = scaled()
+    await relisted(bench, lists(3, 5, 4, 4))
+    assert bench.sent == ["delete Pod nacos-1"]
+    bench = scaled()
+    await relisted(bench, lists(3, 4, 4, 4))
+    assert bench.sent == ["delete Pod nacos-0"], "the leader when no other is left"
+    bench = scaled()
+    await relisted(bench, lists(4, 4, 3, 3), verdict(4, leader=""), "nacos-3")
+    assert bench.sent == ["delete Pod nacos-2"]
+
+
+@pytest.mark.spec("N-47")
+@pytest.mark.parametrize(
+    "why", ["all follow", "no time yet", "just started", "one is not up", "split", "leaving", "in the template"]
+)
+async def test_no_server_is_restarted_with_its_list(why: str) -> None:
+    bench = scaled(149.0 if why == "no time yet" else 151.0)
+    views, given = lists(4, 4, 3, 4), verdict(4)
+    if why == "all follow":
+        views = lists(4, 4, 4, 4)
+    if why == "just started":
+        bench.objects.put(server_pod(2, since=149))
+    if why == "one is not up":
+        given = verdict(4, up=[0, 1, 2])
+    if why == "split":
+        given = verdict(4, split=True)
+    if why == "leaving":
+        bench.state.at_size(4, 3, ago(151))
+        views = lists(3, 3, 3, 4)
+    if why == "in the template":
+        bench = scaled(scaleWithoutRestarts=False)
+    assert await relisted(bench, views, given) is CONTINUE
+    assert bench.sent == []
+
+
+@pytest.mark.spec("N-46", "N-47")
+@pytest.mark.parametrize("may_roll", [True, False])
+async def test_nor_one_that_an_upgrade_must_not_replace(may_roll: bool) -> None:
+    bench = scaled()
+    bench.pods(4, outdated=[2])
+    image = str(EMBEDDED["image"])
+    done = ["nacos-0", "nacos-1", "nacos-3"]
+    bench.status.upgrade = UpgradeStatus(to="2.4.3", image=image, step="Rolling", members_done=done)
+    bench.state.image_in_force, bench.state.may_roll = image, may_roll
+    await relisted(bench, lists(4, 4, 3, 4))
+    assert bench.sent == (["delete Pod nacos-2"] if may_roll else [])

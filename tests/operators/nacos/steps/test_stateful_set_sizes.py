@@ -6,13 +6,15 @@ from typing import Any
 
 import pytest
 
+from konverge.objects import times
 from konverge.objects.kinds.core_v1 import EnvVar
+from konverge.operators.nacos import names
 from konverge.operators.nacos.resource import NodeCondition
 from konverge.operators.nacos.server import NacosError
 from konverge.operators.nacos.steps.state import MEMBERS_VERIFIED
-from konverge.operators.nacos.steps.stateful_set import next_size, size_of
+from konverge.operators.nacos.steps.stateful_set import listed_since, next_size, size_of
 from tests.operators.nacos.steps.bench import Bench, ago
-from tests.operators.nacos.steps.servers import Servers
+from tests.operators.nacos.steps.servers import Servers, list_of
 from tests.operators.nacos.world import EMBEDDED, STANDALONE
 
 pytestmark = [pytest.mark.virtual, pytest.mark.spec("N-08")]
@@ -146,3 +148,66 @@ async def test_the_list_is_read_from_the_servers_own_container() -> None:
     assert size_of(live, bench.state.desired) == (5, 5)
     live.spec.replicas = None
     assert size_of(live, bench.state.desired) == (4, 4)
+
+
+# ------------------------------------------------------------------ a list that running servers follow
+
+
+def following(present: int, listed: int, desired: int, lists: dict[int, int]) -> tuple[Bench, Servers]:
+    """The same with servers that read their list from a file; `lists` says how many members each answers."""
+    bench, servers = shrinking(present, listed, desired)
+    bench.context.obj.spec["scaleWithoutRestarts"] = True
+    bench.state.desired = bench.state.now = bench.read()
+    bench.stateful_set({**of_size(listed), "scaleWithoutRestarts": True}, replicas=present)
+    servers.members = {f"10.0.0.{number}": list_of(count) for number, count in lists.items()}
+    return bench, servers
+
+
+@pytest.mark.spec("N-47")
+@pytest.mark.parametrize(
+    ("lists", "leaves"),
+    [
+        ({0: 4, 1: 4, 2: 4, 3: 4, 4: 5}, True),
+        ({0: 4, 1: 4, 2: 4, 3: 4}, True),  # the last one is not asked
+        ({0: 4, 1: 4, 2: 5, 3: 4, 4: 5}, False),
+        ({0: 4, 1: 4, 2: 3, 3: 4, 4: 5}, False),
+        ({0: 4, 1: 4, 2: 4}, False),  # one gives no answer
+    ],
+)
+async def test_a_server_leaves_when_all_others_have_taken_up_the_list(lists: dict[int, int], leaves: bool) -> None:
+    bench, servers = following(5, 4, 3, lists)
+    assert await next_size(bench.state) == ((4, 4) if leaves else (5, 4))
+    assert len(servers.removed) == leaves
+    assert "10.0.0.4" not in {address for address, *_ in servers.asked}
+
+
+@pytest.mark.spec("N-47")
+async def test_servers_with_the_list_in_their_template_are_not_asked() -> None:
+    bench, servers = shrinking(5, 4, 3)
+    assert await next_size(bench.state) == (4, 4)
+    assert servers.asked == []
+
+
+@pytest.mark.spec("N-47")
+def test_the_list_in_the_file_is_read_from_the_annotation() -> None:
+    bench, _ = following(5, 4, 3, {})
+    live = bench.stateful_set(replicas=5)
+    for text, expected in (("4", 4), ("0", 5), ("", 5), ("x", 5)):
+        live.metadata.annotations[names.LISTED] = text
+        assert size_of(live, bench.state.desired) == (5, expected)
+    del live.metadata.annotations[names.LISTED]
+    assert size_of(live, bench.state.desired) == (5, 5)
+
+
+@pytest.mark.spec("N-47")
+def test_since_when_a_list_is_there() -> None:
+    bench, _ = following(5, 4, 3, {})
+    live = bench.stateful_set()
+    before = ago(500)
+    live.metadata.annotations = {names.LISTED: "4", names.LISTED_SINCE: before}
+    assert listed_since(live, 4) == before
+    assert listed_since(live, 5) == times.now()
+    live.metadata.annotations[names.LISTED_SINCE] = ""
+    assert listed_since(live, 4) == times.now()
+    live.metadata.annotations = {}
+    assert listed_since(live, 4) == times.now() == listed_since(None, 4)

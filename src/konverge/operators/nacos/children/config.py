@@ -107,17 +107,21 @@ def _lines(platform: str, url: str, user: str, password: str) -> str:
 
 CUSTOM_KEY = "custom.properties"
 MEMBERS_KEY = "cluster.conf"
+LIST_KEY = "servers"
+"""The members as NACOS_SERVERS has them: in one line."""
 FINAL_KEY = "application.properties"
 SCRIPT_KEY = "SQL_SCRIPT"
 
 
 def config_map(desired: Desired) -> ConfigMap:
     """`<name>`: the user's `config`, which images up to 2.1.0 read from init.d; the members of a restricted cluster,
-    whose servers cannot write the list themselves.
+    whose servers cannot write the list themselves; the list that running servers follow, where they do.
     """
     data = {CUSTOM_KEY: desired.spec.config}
     if desired.restricted and desired.cluster:
         data[MEMBERS_KEY] = "".join(f"{member}\n" for member in desired.members)
+    if desired.lists_by_file or desired.keeps_list:
+        data[LIST_KEY] = " ".join(desired.members)
     return ConfigMap(metadata=desired.metadata(desired.name), data=data)
 
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 import base64
 import secrets
 
-from konverge.objects.kinds.core_v1 import EnvVar, EnvVarSource, Secret, SecretKeySelector
+from konverge.objects.kinds.core_v1 import ConfigMapKeySelector, EnvVar, EnvVarSource, Secret, SecretKeySelector
 from konverge.operators.nacos import names
-from konverge.operators.nacos.children.config import DB_PASSWORD, DB_USER
+from konverge.operators.nacos.children.config import DB_PASSWORD, DB_USER, LIST_KEY
 from konverge.operators.nacos.children.mysql_tls import driver_parameters
 from konverge.operators.nacos.children.server_tls import CERTIFICATE, KEY
 from konverge.operators.nacos.desired import MYSQL_PARAMETERS, Desired
@@ -73,6 +73,9 @@ def from_secrets(desired: Desired) -> list[tuple[str, str]]:
 def _mode(desired: Desired) -> list[EnvVar]:
     if not desired.cluster:
         return [_plain("MODE", "standalone")]
+    if desired.lists_by_file:  # what a server starts with; it is no part of the template, so it restarts no server
+        source = EnvVarSource(config_map_key_ref=ConfigMapKeySelector(name=desired.name, key=LIST_KEY))
+        return [_plain("MODE", "cluster"), EnvVar(name="NACOS_SERVERS", value_from=source)]
     return [
         _plain("MODE", "cluster"),
         _plain("NACOS_REPLICAS", str(desired.listed)),

@@ -25,6 +25,7 @@ from konverge.objects.kinds.core_v1 import (
 from konverge.operators.nacos import names
 from konverge.operators.nacos.children.config import CUSTOM_KEY, FINAL_KEY, POSTGRES_CA
 from konverge.operators.nacos.children.environment import environment
+from konverge.operators.nacos.children.member_list import follow_list, list_volumes
 from konverge.operators.nacos.children.mysql_job import check_container
 from konverge.operators.nacos.children.mysql_tls import trust_mounts, trust_volumes
 from konverge.operators.nacos.children.overlay import overlaid
@@ -44,7 +45,7 @@ def pod_template(desired: Desired, config_digest: str, secrets_digest: str) -> P
     pod = PodSpec(
         containers=[_container(desired)],
         init_containers=[check_container(desired)] if desired.mysql_init else [],
-        volumes=_volumes(desired),
+        volumes=[*_volumes(desired), *list_volumes(desired)[0]],
         image_pull_secrets=spec.image_pull_secrets,
         affinity=spec.affinity or (_spread(desired) if desired.cluster else None),
         tolerations=spec.tolerations,
@@ -73,7 +74,8 @@ def _container(desired: Desired) -> Container:
         env=environment(desired),
         ports=[ContainerPort(name=name, container_port=port, protocol="TCP") for name, port in _ports(desired).items()],
         resources=desired.spec.resources,
-        volume_mounts=_mounts(desired),
+        volume_mounts=[*_mounts(desired), *list_volumes(desired)[1]],
+        lifecycle=follow_list(desired),
         security_context=server_context(desired),
     )
     add_probes(container, desired)

@@ -21,8 +21,9 @@ from konverge.operators.nacos.desired import Desired
 
 
 def stateful_set(desired: Desired, config_digest: str = "", secrets_digest: str = "") -> StatefulSet:
+    listed = {names.LISTED: str(desired.listed), names.LISTED_SINCE: desired.listed_since}
     return StatefulSet(
-        metadata=desired.metadata(desired.name),
+        metadata=desired.metadata(desired.name, extra=listed if desired.lists_by_file else None),
         spec=StatefulSetSpec(
             replicas=desired.replicas,
             service_name=names.headless(desired.name) if desired.cluster else None,

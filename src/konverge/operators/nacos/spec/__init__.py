@@ -118,6 +118,11 @@ class SharedSpec(
             message="the database is either mysql or postgres: leave postgres.host out, or database.type",
             field_path=".postgres.host",
         ),
+        Rule(
+            "!self.scaleWithoutRestarts || !has(self.podSecurity) || self.podSecurity != 'Restricted'",
+            message="servers of podSecurity: Restricted cannot write their list of members; leave one of the two out",
+            field_path=".scaleWithoutRestarts",
+        ),
         Rule(_POSTGRES, message="type postgresql needs the server's host", field_path=".postgres.host"),
     ],
 ):
@@ -133,6 +138,9 @@ class SharedSpec(
     """The number of servers: 1 for a standalone; at least 3, and 3 by default, for a cluster."""
     allow_small_clusters: bool = False
     """Permits a cluster of fewer than 3 servers."""
+    scale_without_restarts: bool = False
+    """Whether running servers of a cluster read another list of members when it grows or shrinks; else they are
+    restarted one by one with it. Not with podSecurity: Restricted."""
     hibernate: bool = False
     """Whether the servers are ended, while volumes, Secrets, Services and everything else stay; false wakes them."""
     upgrade: UpgradeOptions = field(default_factory=UpgradeOptions)

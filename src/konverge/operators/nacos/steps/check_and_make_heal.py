@@ -10,18 +10,23 @@ UpdateStatus then acts on the verdict of the reconcile before, if that is fresh,
 
 from __future__ import annotations
 
-import asyncio
-
 from konverge.objects import times
 from konverge.objects.kinds.core_v1 import Pod
 from konverge.operators.nacos.resource import NodeCondition, RaftGroupStatus
-from konverge.operators.nacos.server import PORT, Identity, NacosError, RaftGroup, Verdict, View, judge
+from konverge.operators.nacos.server import RaftGroup, Verdict, View, judge
 from konverge.operators.nacos.steps.admin import ensure_admin
+from konverge.operators.nacos.steps.asking import ask_servers
 from konverge.operators.nacos.steps.outcome import CLUSTER, CONTINUE, UNKNOWN, Outcome, failed, wait
 from konverge.operators.nacos.steps.peers import remove_departed
 from konverge.operators.nacos.steps.pods import Workload, is_ready, read_workload, why_not_ready
-from konverge.operators.nacos.steps.restarts import heal_pods, heal_split, readmit, replace_next, replace_useless
-from konverge.operators.nacos.steps.secrets import identity_of
+from konverge.operators.nacos.steps.restarts import (
+    heal_pods,
+    heal_split,
+    readmit,
+    relist,
+    replace_next,
+    replace_useless,
+)
 from konverge.operators.nacos.steps.state import MEMBERS_VERIFIED, PODS_READY, ReconcileState
 from konverge.operators.nacos.steps.upgrade.progress import observe
 
@@ -47,7 +52,7 @@ async def check_and_make_heal(state: ReconcileState) -> Outcome:
         await heal_pods(state, workload, None, outcome)
         return outcome
     last_leader = state.status.leader
-    views, verdict = await _ask_servers(state, workload)
+    views, verdict = await _look_at_servers(state, workload)
     observe(state, workload, verdict)
     if (outcome := await remove_departed(state, workload, verdict)).ends:
         return outcome
@@ -55,6 +60,8 @@ async def check_and_make_heal(state: ReconcileState) -> Outcome:
         return outcome
     may_roll = may_roll and state.may_roll and not state.cannot_leave
     if may_roll and (outcome := await replace_next(state, workload, views, verdict, last_leader)).ends:
+        return outcome
+    if may_roll and (outcome := await relist(state, workload, views, verdict, last_leader)).ends:
         return outcome
     if (outcome := _check_nacos(state, verdict)).ends:
         await heal_split(state, workload, views, verdict)
@@ -105,17 +112,9 @@ def _unavailable(state: ReconcileState, reason: str, message: str) -> Outcome:
 # ------------------------------------------------------------------ CheckNacos
 
 
-async def _ask_servers(state: ReconcileState, workload: Workload) -> tuple[list[View], Verdict]:
-    """The servers' answers and the verdict on them, which goes into the status.
-
-    All ready pods are asked at the same time; the others are views with the reason why they were not.
-    """
-    identity = await identity_of(state)
-    async with asyncio.TaskGroup() as group:
-        asking = [
-            group.create_task(_ask(state, pod, identity), name=f"ask {pod.metadata.name}") for pod in workload.pods
-        ]
-    views = [task.result() for task in asking]
+async def _look_at_servers(state: ReconcileState, workload: Workload) -> tuple[list[View], Verdict]:
+    """The servers' answers and the verdict on them, which goes into the status."""
+    views = await ask_servers(state, workload.pods)
     verdict = judge(views, state.now.replicas)
     status = state.status
     status.version = verdict.version or status.version
@@ -125,21 +124,6 @@ async def _ask_servers(state: ReconcileState, workload: Workload) -> tuple[list[
     message = f"{verdict.verified} of {state.now.replicas} servers are up"
     state.condition("Available", verdict.quorum, "Quorum" if verdict.quorum else "NoQuorum", message)
     return views, verdict
-
-
-async def _ask(state: ReconcileState, pod: Pod, identity: Identity | None) -> View:
-    name, address = pod.metadata.name, pod.status.pod_ip or ""
-    if not is_ready(pod) or not address:
-        reason = why_not_ready(pod).removeprefix(name).lstrip(": ").removeprefix("is ")
-        return View(pod=name, address=address, error=reason or "has no address yet")
-    try:
-        async with state.tools.slots:
-            members = await state.tools.servers.nodes(
-                address, port=PORT, identity=identity, timeout=state.options.call_timeout
-            )
-    except NacosError as error:
-        return View(pod=name, address=address, error=str(error), forbidden=error.reason == "Forbidden")
-    return View(pod=name, address=address, members=members)
 
 
 def _check_nacos(state: ReconcileState, verdict: Verdict) -> Outcome:

@@ -9,6 +9,7 @@ result.
 from __future__ import annotations
 
 import hashlib
+from dataclasses import replace
 
 import msgspec
 
@@ -22,6 +23,7 @@ from konverge.objects.kinds.policy_v1 import PodDisruptionBudget
 from konverge.operators.nacos import names
 from konverge.operators.nacos.children.config import config_map, digest, final_config_map, merged_properties
 from konverge.operators.nacos.children.environment import auth_secret
+from konverge.operators.nacos.children.member_list import reads_list
 from konverge.operators.nacos.children.monitoring import dashboard, wants_dashboard
 from konverge.operators.nacos.children.mysql_tls import has_store
 from konverge.operators.nacos.children.network_policy import network_policy, wants_network_policy
@@ -36,7 +38,13 @@ from konverge.operators.nacos.steps.pods import pods_of
 from konverge.operators.nacos.steps.secrets import secrets_digest
 from konverge.operators.nacos.steps.server_tls import check_server_tls
 from konverge.operators.nacos.steps.state import ReconcileState
-from konverge.operators.nacos.steps.stateful_set import ensure_stateful_set, is_hibernated, next_size, size_of
+from konverge.operators.nacos.steps.stateful_set import (
+    ensure_stateful_set,
+    is_hibernated,
+    listed_since,
+    next_size,
+    size_of,
+)
 from konverge.runtime.owners import is_controlled_by
 
 
@@ -52,11 +60,12 @@ async def make_ensure(state: ReconcileState) -> Outcome:
         return await _keep_running(state, outcome)
     if desired.mysql_init and (outcome := await ensure_mysql_job(state)).ends:
         return await _keep_running(state, outcome)
-    state.at_size(*await next_size(state))
+    size, listed = await next_size(state)
+    state.at_size(size, listed, listed_since(await state.ctx.get(StatefulSet, desired.name), listed))
     final = await _final_config(state)
     if (outcome := await _ensure_auth_secret(state)).ends:
         return outcome
-    await state.ensure(config_map(state.now))
+    await state.ensure(config_map(replace(state.now, keeps_list=any(map(reads_list, pods_of(state))))))
     if final is not None:
         await state.ensure(final_config_map(desired, final))
     workload = _desired_stateful_set(state, final, await secrets_digest(state))
@@ -87,8 +96,13 @@ async def _keep_running(state: ReconcileState, outcome: Outcome) -> Outcome:
     if live is None or state.wrote or is_hibernated(live):
         return outcome
     state.unapplied = outcome
-    state.at_size(*size_of(live, state.desired))
+    _keep_size(state, live)
     return CONTINUE
+
+
+def _keep_size(state: ReconcileState, live: StatefulSet) -> None:
+    size, listed = size_of(live, state.desired)
+    state.at_size(size, listed, listed_since(live, listed))
 
 
 async def _restore_missing(state: ReconcileState) -> Outcome:
@@ -96,7 +110,7 @@ async def _restore_missing(state: ReconcileState) -> Outcome:
     live = await state.ctx.get(StatefulSet, state.desired.name)
     if live is None:  # deleted a moment ago, after PreCheck
         return wait("Recreating", f"StatefulSet {state.desired.name} is missing")
-    state.at_size(*size_of(live, state.desired))
+    _keep_size(state, live)
     children: list[Object] = [config_map(state.now), *services(state.desired)]
     final = await _final_config(state)
     if final is not None:

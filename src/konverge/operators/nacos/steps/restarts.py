@@ -97,6 +97,34 @@ def _named_leader(verdict: Verdict) -> str:
     return leader.address.partition(".")[0] if leader is not None else ""
 
 
+# ------------------------------------------------------------------ lists of members
+
+
+async def relist(
+    state: ReconcileState, workload: Workload, views: Sequence[View], verdict: Verdict, last_leader: str
+) -> Outcome:
+    """Where servers follow their list of members as a file: the next one that did not, though it had the time.
+
+    It may be that its image has no shell, or that the user's PodSpec has another hook.
+    """
+    now, patience = state.now, state.options.list_patience
+    if not now.lists_by_file or seconds_since(now.listed_since) < patience or not _all_up(workload, verdict, now, 0):
+        return CONTINUE
+    behind = {view.pod: len(view.members) for view in views if len(view.members) != now.listed}
+    late = [pod for pod in workload.ready if pod.metadata.name in behind and ready_for(pod) >= patience]
+    staying = [pod for pod in late if ordinal(pod) < now.listed]
+    chosen = _next_to_replace(
+        choose(state, workload, verdict, staying, last_resort=False), verdict.leader or last_leader
+    )
+    if chosen is None:
+        return CONTINUE
+    name = chosen.metadata.name
+    message = f"{name} is restarted with its list of members: it has {behind[name]} of {now.listed}, and did not follow"
+    await state.restart(chosen, "Relisting", message)
+    state.begin_again("Relisting", message)
+    return wait("Relisting", message, progress=True)
+
+
 # ------------------------------------------------------------------ readmission
 
 

@@ -56,6 +56,9 @@ class Options:
     """Questions to servers in flight, of all clusters together."""
     verdict_lasts: float = 12.0
     """How old a verdict may be when UpdateStatus acts on it: two requeues and a little."""
+    list_patience: float = 150.0
+    """How long a running server may take to follow another list of members before it is restarted with it: kubelets
+    update a mounted ConfigMap within a minute or so."""
     admission: float = 30.0
     """How long a ready server may be outside the raft groups before it is restarted; new servers need seconds."""
     stuck_after: float = 300.0
@@ -263,6 +266,6 @@ class ReconcileState:
         self.tools.metrics.of(self.key).restarts += 1
         self.ctx.event(reason, message, type="Warning" if warning else "Normal")
 
-    def at_size(self, replicas: int, listed: int) -> None:
-        """Work towards this number of servers for now, with `listed` of them in the servers' lists."""
-        self.now = replace(self.desired, replicas=replicas, listed=listed)
+    def at_size(self, replicas: int, listed: int, since: str = "") -> None:
+        """Work towards this number of servers for now, with `listed` of them in the servers' lists `since` then."""
+        self.now = replace(self.desired, replicas=replicas, listed=listed, listed_since=since)

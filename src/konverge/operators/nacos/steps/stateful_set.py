@@ -7,12 +7,13 @@ it again: the pods keep running, and the new set adopts them.
 from __future__ import annotations
 
 from konverge.client import Forbidden, Invalid, MergePatch
-from konverge.objects import Quantity
+from konverge.objects import Quantity, times
 from konverge.objects.kinds.apps_v1 import StatefulSet
 from konverge.objects.kinds.core_v1 import PersistentVolumeClaim
 from konverge.operators.nacos import names
 from konverge.operators.nacos.children.stateful_set import storage_of
 from konverge.operators.nacos.desired import Desired
+from konverge.operators.nacos.steps.asking import ask_servers
 from konverge.operators.nacos.steps.outcome import CONTINUE, PARAMETER, Outcome, failed, wait
 from konverge.operators.nacos.steps.ownership import claims_of
 from konverge.operators.nacos.steps.peers import retire
@@ -23,8 +24,9 @@ from konverge.operators.nacos.steps.state import MEMBERS_VERIFIED, ReconcileStat
 async def next_size(state: ReconcileState) -> tuple[int, int]:
     """The number of servers for this moment, and how many of them the servers' lists contain.
 
-    A cluster grows at once. It shrinks one server at a time: first the others are restarted with a list without it, one
-    by one, while it still serves; when all of them are up, it is removed from the raft groups, and its pod is deleted.
+    A cluster grows at once. It shrinks one server at a time: first the others get a list without it, while it still
+    serves (by restarts, one by one, or in a file that they follow); when all of them are up with it, it is removed from
+    the raft groups, and its pod is deleted.
     So two consecutive majorities always have a member in common, and at any moment the cluster can lose any one server.
     From a cluster that has failed, a useless server is taken away at once.
 
@@ -46,7 +48,8 @@ async def next_size(state: ReconcileState) -> tuple[int, int]:
         return size - 1, size - 1
     if listed == size:
         return (size, size - 1) if state.is_true(MEMBERS_VERIFIED) else (size, size)
-    retired = _up_without_last(state, workload, size - 1) and await retire(state, workload, size - 1)
+    ready = _up_without_last(state, workload, size - 1) and await _list_without_last(state, workload, size - 1)
+    retired = ready and await retire(state, workload, size - 1)
     return (size - 1, size - 1) if retired else (size, size - 1)
 
 
@@ -82,13 +85,21 @@ def _hibernated_size(live: StatefulSet, name: str, default: int) -> int:
     return int(noted) if noted.isdecimal() and int(noted) else _listed(live, name, default)
 
 
+def listed_since(live: StatefulSet | None, listed: int) -> str:
+    """Since when the servers' file has so many members: now, where the StatefulSet says another number, or none."""
+    annotations = live.metadata.annotations if live is not None else {}
+    same = annotations.get(names.LISTED) == str(listed)
+    return (annotations.get(names.LISTED_SINCE, "") if same else "") or times.now()
+
+
 def _listed(live: StatefulSet, name: str, size: int) -> int:
-    """The number of servers in the template's list."""
+    """The number of servers in the list of the template, else in that of the servers' file."""
     for container in live.spec.template.spec.containers:
         for variable in container.env:
             if container.name == name and variable.name == "NACOS_REPLICAS" and variable.value:
                 return int(variable.value)
-    return size
+    noted = live.metadata.annotations.get(names.LISTED, "")
+    return int(noted) if noted.isdecimal() and int(noted) else size
 
 
 def _up_without_last(state: ReconcileState, workload: Workload, count: int) -> bool:
@@ -99,6 +110,14 @@ def _up_without_last(state: ReconcileState, workload: Workload, count: int) -> b
     return workload.observed and all(
         pod is not None and is_ready(pod) and pod.metadata.name in up - outdated for pod in staying
     )
+
+
+async def _list_without_last(state: ReconcileState, workload: Workload, count: int) -> bool:
+    """The first `count` servers have taken the list without the last one from their file; asked now."""
+    if not state.desired.lists_by_file:
+        return True  # it is in their template
+    views = await ask_servers(state, [pod for pod in workload.pods if ordinal(pod) < count])
+    return all(len(view.members) == count for view in views)
 
 
 async def ensure_stateful_set(state: ReconcileState, desired: StatefulSet) -> Outcome:
