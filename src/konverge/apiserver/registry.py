@@ -14,6 +14,7 @@ from konverge.apiserver import kinds, schema
 from konverge.apiserver.kinds.framework.conversion import Conversion, conversion
 from konverge.apiserver.schema.decode import Decoded
 from konverge.apiserver.schema.node import TypeNode
+from konverge.apiserver.storage import Record
 from konverge.apiserver.strategy import Obj, Strategy
 from konverge.objects.resource import Resource
 
@@ -77,6 +78,8 @@ class Served:
     """The type of any version of a custom kind, also of one that is not served."""
     prepare: Callable[[str], Awaitable[None]] | None = None
     """Awaited before the object under a key, or all of them (an empty key), can be shown in this version."""
+    prepare_past: Callable[[list[Record]], Awaitable[None]] | None = None
+    """The same for earlier states of objects, which a watch from an earlier revision shows."""
     is_stale: Callable[[Obj], bool] | None = None
     """Whether a stored object is in another form than a write would store it in: then the same again is written."""
     definition: Obj | None = None

@@ -138,6 +138,7 @@ class _Watching:
         self._selection, self._options, self._since, self._framer = selection, options, since, framer
         self._limits = call.server.config.watch
         self._watchers = call.resource.watchers
+        self._prepare_past = call.resource.prepare_past
 
     @property
     def _wants_state(self) -> bool:
@@ -148,12 +149,14 @@ class _Watching:
         if not self._wants_state and 0 < self._since < self._store.compacted:
             sink.write(self._too_old())
             return
+        try:
+            await self._produce(sink)
+        except status.ApiError as error:  # a revision that does not come, a conversion webhook that does not answer
+            sink.write(line("ERROR", error.status()))
+
+    async def _produce(self, sink: Sink) -> None:
         if self._options.send_initial_events and self._since > self._store.durable:
-            try:
-                await listing.wait_for(self._store, self._since)
-            except status.ApiError as error:
-                sink.write(line("ERROR", error.status()))
-                return
+            await listing.wait_for(self._store, self._since)
         stream = WatchStream(self._framer, self._selection.test, self._limits, sink, self._since)
         stop = self._table.watch(self._selection.scope, stream)
         self._server.streams.add(stream)
@@ -174,7 +177,10 @@ class _Watching:
         if self._wants_state:
             await self._initial(stream, sink)
         else:
-            await _in_batches((stream.frame(event) for event in self._missed()), sink)
+            missed = self._missed()
+            if self._prepare_past is not None:
+                await self._prepare_past([record for event in missed for record in _states(event)])
+            await _in_batches((stream.frame(event) for event in missed), sink)
         stream.go_live()
         await self._until(stream, sink, deadline)
 
@@ -220,6 +226,10 @@ class _Watching:
     def _too_old(self) -> bytes:
         error = status.expired(f"too old resource version: {self._since} ({self._store.compacted})")
         return line("ERROR", error.status())
+
+
+def _states(event: Event) -> list[Record]:
+    return [record for record in (event.record, event.final, event.old) if record is not None]
 
 
 async def _in_batches(frames: Iterable[bytes], sink: Sink) -> None:

@@ -110,6 +110,46 @@ async def test_a_watch_shows_the_requested_version(api: Api) -> None:
 
 
 @pytest.mark.spec("S-08")
+async def test_a_watch_converts_what_happened_while_the_webhook_was_away(api: Api) -> None:
+    async with webhook_server() as hooks:
+        hooks.replies["convert"] = answering()
+        await define(api, definition(hooks))
+        since = (await api.call("GET", V2))["metadata"]["resourceVersion"]
+        hooks.replies["convert"] = answering(result={"status": "Failure", "message": "not now"})
+        await api.call("POST", V1, box("v1", size="1x1"))
+        await api.call("PATCH", f"{V1}/a", {"spec": {"size": "2x2"}}, content_type=MERGE)
+        await api.call("DELETE", f"{V1}/a")
+        await api.call("POST", V1, box("v1", size="3x3"))
+        hooks.replies["convert"] = answering()
+        async with api.watch(V2, resourceVersion=since) as watch:
+            events = [await watch.next() for _ in range(4)]
+    assert [(event["type"], event["object"]["spec"]["width"]) for event in events] == [
+        ("ADDED", 1),
+        ("MODIFIED", 2),
+        ("DELETED", 2),
+        ("ADDED", 3),
+    ]
+
+
+@pytest.mark.spec("S-08")
+async def test_a_watch_ends_with_an_error_event_where_the_past_cannot_be_converted(
+    api: Api, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with webhook_server() as hooks:
+        hooks.replies["convert"] = answering()
+        await define(api, definition(hooks))
+        since = (await api.call("GET", V2))["metadata"]["resourceVersion"]
+        hooks.replies["convert"] = answering(result={"status": "Failure", "message": "not now"})
+        await api.call("POST", V1, box("v1", size="1x1"))
+        await api.call("DELETE", f"{V1}/a")  # so that the present can be shown
+        async with api.watch(V2, resourceVersion=since) as watch:
+            (event,) = await watch.rest()
+    assert (event["type"], event["object"]["code"]) == ("ERROR", 500)
+    assert "not now" in event["object"]["message"]
+    assert not [record for record in caplog.records if record.exc_info]
+
+
+@pytest.mark.spec("S-08")
 async def test_an_object_stored_before_is_converted_when_it_is_read(api: Api) -> None:
     async with webhook_server() as hooks:
         hooks.replies["convert"] = answering()

@@ -126,15 +126,23 @@ class WebhookConversion:
         async with self._busy:
             records = self._table.records
             wanted = [record for record in ([records.get(key)] if key else records.values()) if record is not None]
-            missing: dict[str, list[tuple[Record, Obj]]] = {}
-            for record in wanted:
-                version, obj = self._present(record.decode())
-                if version != kind.version and (kind.version, _digest(obj, version)) not in self._forms:
-                    missing.setdefault(version, []).append((record, obj))
-            for version, objects in missing.items():
-                await self._convert_all(version, objects, kind, listed=not key)
+            await self._prepare(kind, wanted, listed=not key)
             if not key:
                 self._ready.add(kind.version)
+
+    async def prepare_past(self, kind: CustomKind, records: list[Record]) -> None:
+        """Convert earlier states of objects, of which the forms may have been forgotten, or never have been known."""
+        async with self._busy:
+            await self._prepare(kind, records, listed=True)
+
+    async def _prepare(self, kind: CustomKind, records: list[Record], *, listed: bool) -> None:
+        missing: dict[str, list[tuple[Record, Obj]]] = {}
+        for record in records:
+            version, obj = self._present(record.decode())
+            if version != kind.version and (kind.version, _digest(obj, version)) not in self._forms:
+                missing.setdefault(version, []).append((record, obj))
+        for version, objects in missing.items():
+            await self._convert_all(version, objects, kind, listed=listed)
 
     async def _convert_all(
         self, version: str, objects: list[tuple[Record, Obj]], kind: CustomKind, *, listed: bool

@@ -125,6 +125,7 @@ def _convert_by(conversion: WebhookConversion, made: list[CustomServed]) -> None
         served.settle = partial(conversion.settle, kind)
         served.convert = conversion.convert
         served.prepare = partial(conversion.prepare, kind)
+        served.prepare_past = partial(conversion.prepare_past, kind)
         served.is_stale = conversion.is_stale
 
 
