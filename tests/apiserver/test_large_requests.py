@@ -318,7 +318,9 @@ async def test_what_a_large_request_has_decoded_is_never_walked_over_by_the_coll
         gc.set_threshold(*USUAL)
     assert len(seen) > 20, "young objects are collected"
     assert {generation for generation, _ in seen} <= {0, 1}
-    assert max(young for _, young in seen) < lists / 4
+    # Since Python 3.12 the collector waits for the end of a call into C: what the two that decode made is young once.
+    many = sum(young >= lists / 4 for _, young in seen)
+    assert many <= (2 if sys.version_info >= (3, 12) else 0)
 
 
 def test_work_for_a_loop_that_ended_does_not_hold_up_others() -> None:
