@@ -18,6 +18,7 @@ from statistics import median_high
 
 from konverge.check.differences import Masks
 from konverge.check.gate.recorder import RESTLESS, Recorder
+from konverge.check.host_time import longest, stolen
 from konverge.check.model import Change, Exchange, Run
 from konverge.check.under_way import is_under_way
 from konverge.sim.cluster import Cluster, Unsettled
@@ -164,13 +165,13 @@ class RealRest:
         began = recorder.now()
         activity = Activity(began)
         watch = _Watch(cluster, recorder, activity)
-        lost, before, worked = 0.0, began, recorder.at_work()
+        lost, before, worked, taken = 0.0, began, recorder.at_work(), stolen()
         with watch:
             while True:
                 await asyncio.sleep(TICK)
-                now, work = recorder.now(), recorder.at_work()
-                lost += max(now - before - 2 * TICK, min(work - worked, now - before), 0.0)
-                before, worked = now, work
+                now, work, taken_now = recorder.now(), recorder.at_work(), stolen()
+                lost += lost_in(now - before, work - worked, longest(taken, taken_now))
+                before, worked, taken = now, work, taken_now
                 if watch.busy(now):
                     activity.happened(now)
                 if activity.last > watch.seen:
@@ -194,6 +195,11 @@ class RealRest:
         if step in self._pauses:
             return self._pauses[step], step in self._always_busy
         return median_high(self._pauses.values()), bool(self._always_busy)
+
+
+def lost_in(elapsed: float, work: float, taken: float) -> float:
+    """Seconds of a tick that are no rest: the program had something to do, or its machine stood still, or ours did."""
+    return max(elapsed - 2 * TICK, min(work + taken, elapsed), 0.0)
 
 
 class _Watch:

@@ -17,12 +17,12 @@ DELETE = Step("delete", (Delete("v1", "ConfigMap", "default", "first"),))
 
 def task(
     setting: str = "", plan: Plan = REFERENCE, *, setup: Setup | None = None, steps: tuple[Step, ...] = (CREATE,),
-    in_cluster: bool = False, limit: float = 60.0, **environment: str,
+    in_cluster: bool = False, quiet: float = 0.3, limit: float = 60.0, **environment: str,
 ) -> Task:  # fmt: skip
     subject = Subject(
         command=(sys.executable, str(PROGRAM)), environment={"SETTING": setting, **environment}, in_cluster=in_cluster
     )
-    return Task(subject=subject, setup=setup or Setup(nodes=0), steps=steps, plan=plan, quiet=0.3, limit=limit)
+    return Task(subject=subject, setup=setup or Setup(nodes=0), steps=steps, plan=plan, quiet=quiet, limit=limit)
 
 
 def written(run: Run) -> list[tuple[int, str, str]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -10,17 +11,20 @@ import pytest
 
 from konverge.check import real_rest
 from konverge.check.child_log import ChildLog
+from konverge.check.host_time import longest, stolen
 from konverge.check.model import Change, Checkpoint, Exchange, Moment, Plan, Ref, Run
 from konverge.check.real_rest import (
     CYCLE,
     LEAST,
     LEAST_LIMIT,
     LIMIT,
+    TICK,
     Activity,
     RealRest,
     always_busy_in,
     is_given_up,
     limit_after,
+    lost_in,
     pauses_after,
     quiet_after,
 )
@@ -84,6 +88,37 @@ def test_a_write_without_effect_counts_once_for_each_incarnation_and_answer() ->
     assert activity.last == 4.0
     activity.requested(write(200, incarnation=2), 5.0)
     assert activity.noise(4.0) == {"update services default/web": 1}
+
+
+@pytest.mark.spec("K-06")
+@pytest.mark.parametrize(
+    ("elapsed", "work", "taken", "lost"),
+    [
+        (TICK, 0.0, 0.0, 0.0),
+        (TICK, 0.03, 0.0, 0.03),
+        (TICK, 0.03, 0.05, 0.08),
+        (TICK, 0.09, 0.09, TICK),  # several threads, or what both count
+        (TICK, -5.0, 0.0, 0.0),  # another program since
+        (5 * TICK, 0.0, 0.0, 3 * TICK),  # we were late ourselves
+        (5 * TICK, 0.0, 4 * TICK, 4 * TICK),
+    ],
+)
+def test_time_in_which_the_machine_was_busy_or_stood_still_is_no_rest(
+    elapsed: float, work: float, taken: float, lost: float
+) -> None:
+    assert lost_in(elapsed, work, taken) == pytest.approx(lost)
+
+
+@pytest.mark.spec("K-06")
+def test_what_the_host_has_taken_from_the_processor_that_lost_most(tmp_path: Path) -> None:
+    stat = tmp_path / "stat"
+    stat.write_text("cpu  9 9 9 9 9 9 9 300 0 0\ncpu0 1 1 1 1 1 1 1 100 0 0\ncpu1 1 1 1 1 1 1 1 200 7 7\nintr 5 5\n")
+    assert stolen(stat) == [1.0, 2.0]
+    assert longest([1.0, 2.0], [1.5, 2.25]) == 0.5
+    assert longest([], [1.0]) == 0.0
+    stat.write_text("cpu 1 1 1 1\ncpu0 1 1 1 1\n")  # of a kernel that does not tell
+    assert stolen(stat) == []
+    assert stolen(tmp_path / "absent") == []
 
 
 @pytest.mark.spec("K-06")
