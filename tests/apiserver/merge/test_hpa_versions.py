@@ -74,6 +74,15 @@ async def test_an_apply_in_v1_that_changes_nothing_leaves_what_v1_would_put_in_a
     assert (changed["metadata"]["generation"], changed["spec"]["metrics"]) == (2, [PODS, CPU])
 
 
+async def test_any_other_write_in_v1_goes_through_v1(api: Api) -> None:
+    """Even one that changes nothing: it counts a generation, as with kube-apiserver."""
+    await api.call("POST", *_scaler("v2", maxReplicas=3, metrics=[CPU, PODS]))
+    path, _ = _scaler("v1")
+    await api.patch(f"{path}/a", {})
+    stored = await api.call("GET", f"{path.replace('v1', 'v2')}/a")
+    assert (stored["metadata"]["generation"], stored["spec"]["metrics"]) == (2, [PODS, CPU])
+
+
 async def test_an_apply_in_v1_that_owns_nothing_any_more(api: Api) -> None:
     """The last entry of a manager goes, and the stored metrics stay in their order."""
     await api.call("POST", *_scaler("v2", maxReplicas=3, metrics=[CPU, PODS]))
