@@ -290,7 +290,7 @@ class Campaign:
                     running[pool.submit(self._run, task)] = task
                 if not running:
                     return
-                ended, _ = wait(running, max(budget.left, 0.0) + GRACE, FIRST_COMPLETED)
+                ended, _ = wait(running, max(budget.left + GRACE, 0.0), FIRST_COMPLETED)
                 if not ended:
                     return
                 for future in ended:

@@ -53,7 +53,7 @@ class Conclusion:
         try:
             waiting: dict[Future[Known], Group] = {pool.submit(work, group): group for group in groups}
             while waiting:
-                ended, _ = wait(waiting, max(self._budget.left, 0.0) + GRACE, FIRST_COMPLETED)
+                ended, _ = wait(waiting, max(self._budget.left + GRACE, 0.0), FIRST_COMPLETED)
                 if not ended:
                     return
                 for future in ended:
