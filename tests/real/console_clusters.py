@@ -1,11 +1,12 @@
 """Simulated clusters with a console in front of them: the six broken samples of docs/why.md, what tells a
-story, and an operator that has had work."""
+story, an operator that has had work, and a Nacos whose upgrade is halted."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from typing import Any
 
 import yaml
@@ -13,13 +14,18 @@ import yaml
 from konverge.cli.console_load import load_of
 from konverge.cli.console_simulation import UpSimulation
 from konverge.cli.console_sources import StoreHistory
+from konverge.cli.install_objects import install_definitions
+from konverge.client import MergePatch
 from konverge.console.load.watching import Load
 from konverge.console.operators import PAGES
 from konverge.console.story.telling import Teller
 from konverge.objects.meta import ObjectMeta
+from konverge.operators.catalog import find
 from konverge.operators.webapp import WebApp, WebAppSpec, controllers
 from konverge.operators.webapp.operator import OPERATOR
+from konverge.runtime import Manager
 from konverge.sim.cluster import Cluster
+from konverge.sim.outside import with_simulators
 from konverge.testing.operators import RunOperator
 from tests.console.office import Office, in_front_of
 from tests.explain.samples import create
@@ -91,3 +97,32 @@ async def busy(rounds: int = 1, every: float = 0.0) -> AsyncIterator[tuple[Offic
                 await load.take()
                 await asyncio.sleep(every)
             yield office, url
+
+
+@asynccontextmanager
+async def a_halted_nacos() -> AsyncIterator[tuple[Office, str]]:
+    """Simulated servers with their raft groups, and an upgrade that waits for a backup."""
+    operator = find("nacos")
+    async with Cluster(nodes=3) as cluster, with_simulators(cluster, [operator]) as made:
+        await install_definitions(cluster.client, [operator])
+        manager = Manager(cluster.client, name="nacos-operator", check_permissions=False)
+        for controller in made:
+            manager.add(controller)
+        manager.take_webhooks(operator.webhooks())
+        manager.webhooks = manager.webhooks and replace(manager.webhooks, place=cluster.webhook_place())
+        async with manager.running(), storied(cluster) as (office, url):
+            spec = {"type": "cluster", "replicas": 3, "image": "nacos/nacos-server:v2.4.3"}
+            await create(cluster.client, {**_NACOS, "spec": {**spec, "upgrade": {"requireBackupWithin": "24h"}}})
+            await _in_status(cluster, lambda status: status.get("phase") == "Running")
+            image = MergePatch({"spec": {"image": "nacos/nacos-server:v3.0.3"}})
+            await cluster.client.patch("nacos", "mq", image, "default")
+            await _in_status(cluster, lambda status: bool(status.get("upgrade", {}).get("halted")))
+            yield office, url
+
+
+_NACOS = {"apiVersion": "nacos.io/v1beta1", "kind": "Nacos", "metadata": {"name": "mq", "namespace": "default"}}
+
+
+async def _in_status(cluster: Cluster, holds: Callable[[dict[str, Any]], bool]) -> None:
+    while not holds((await cluster.client.get("nacos", "mq", "default")).get("status", {})):
+        await asyncio.sleep(0.5)

@@ -1,6 +1,8 @@
-"""Pictures of the console for the documents: a browser looks at the six broken samples and at a healthy Deployment.
+"""Pictures of the console for the documents: a browser looks at the six broken samples, at a healthy Deployment, at an
+operator with work, and at a Nacos on a Chinese page.
 
-python -m tests.real.console_pictures docs/console
+python -m tests.real.console_pictures docs/console          # all of them
+python -m tests.real.console_pictures docs/console chinese  # those of one function
 """
 
 from __future__ import annotations
@@ -14,7 +16,7 @@ from pathlib import Path
 from konverge.sim.cluster import Cluster
 from tests.explain.samples import create, deployment
 from tests.real.browser import Page, a_browser
-from tests.real.console_clusters import CAUSES, busy, six_broken_samples, storied
+from tests.real.console_clusters import CAUSES, a_halted_nacos, busy, six_broken_samples, storied
 from tests.real.console_pages import shows, signed_in, visit
 
 ADDRESSES = {
@@ -25,6 +27,9 @@ ADDRESSES = {
     "pod train": "#/o/-/v1/pods/default/train",
     "WebApp shop": "#/o/apps.konverge.dev/v1/webapps/default/shop",
 }
+
+
+NACOS = "#/o/nacos.io/v1beta1/nacos/default/mq"
 
 
 async def take(page: Page, path: Path) -> None:
@@ -63,12 +68,26 @@ async def loaded(folder: Path, profile: Path) -> None:
         await take(page, folder / "load.webp")
 
 
-async def main(folder: Path) -> None:
+async def chinese(folder: Path, profile: Path) -> None:
+    """A Nacos whose upgrade is halted, on its Chinese page. Needs a Chinese font, such as fonts-wqy-microhei."""
+    async with a_halted_nacos() as (office, url), a_browser(profile) as browser:
+        page = await signed_in(browser, url, office.server.token)
+        await page.run("[...document.querySelectorAll('button')].find((b) => b.innerText === '中文').click()")
+        await visit(page, NACOS, shows("BackupMissing", "section[aria-label='升级']"))
+        await page.do("Emulation.setDeviceMetricsOverride", width=1280, height=1060, deviceScaleFactor=1, mobile=False)
+        await page.until(shows("停在步骤 Preflight"))
+        await take(page, folder / "nacos.zh.webp")
+
+
+async def main(folder: Path, names: list[str]) -> None:
+    """All pictures, or those of these functions."""
     folder.mkdir(parents=True, exist_ok=True)
-    for pictures in (broken, healthy, loaded):
+    for pictures in (broken, healthy, loaded, chinese):
+        if names and pictures.__name__ not in names:
+            continue
         with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as profile:
             await pictures(folder, Path(profile))
 
 
 if __name__ == "__main__":
-    asyncio.run(main(Path(sys.argv[1])))
+    asyncio.run(main(Path(sys.argv[1]), sys.argv[2:]))

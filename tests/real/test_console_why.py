@@ -126,13 +126,17 @@ async def test_the_story_shows_a_write_as_it_comes_and_the_past_of_the_tree(tmp_
         assert console_errors(browser) == []
 
 
-@pytest.mark.spec("C-12")
+@pytest.mark.spec("C-12", "C-41")
 async def test_a_node_is_lost_and_a_recording_becomes_a_test(tmp_path: Path) -> None:
     async with Cluster(nodes=2) as cluster, storied(cluster) as (office, url), a_browser(tmp_path) as browser:
         page = await signed_in(browser, url, office.server.token)
         await visit(page, "#/simulation", "document.querySelectorAll('.faults form').length > 3")
         assert await violations(page) == []
         await page.run("document.querySelector('main').focus()")
+        await browser.do("Browser.grantPermissions", permissions=["clipboardReadWrite", "clipboardSanitizedWrite"])
+        await press_button(page, "Copy")
+        await page.until(shows("Copied: 0", ".notice"))
+        assert await page.run("navigator.clipboard.readText()") == "0"
         await press_button(page, "Start recording")
         await page.until(shows("Stop recording"))
         lose = "document.querySelector('form[aria-label=\"Lose a node\"] button')"
@@ -153,4 +157,5 @@ async def test_a_node_is_lost_and_a_recording_becomes_a_test(tmp_path: Path) -> 
         )
         await page.until(shows("def test_", "dialog pre"))
         assert "node-1" in await page.text("dialog pre")
+        assert "seed=0" in await page.text("dialog pre")
         assert console_errors(browser) == []

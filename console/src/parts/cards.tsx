@@ -8,8 +8,9 @@ import { Conditions, conditionsOf } from "../tabs/summary";
 import { t } from "../texts";
 import { Age, Pairs, Status } from "./basics";
 
-/** Characters of a cell that stay on one line. */
+/** Characters of a value that stay on one line. */
 const ON_ONE_LINE = 60;
+const isLong = (value: unknown): boolean => textOf(value).length > ON_ONE_LINE;
 
 export function Value({ value, type = "" }: { value: unknown; type?: string }) {
   const text = textOf(value);
@@ -63,7 +64,7 @@ function TableCard({ card, items }: { card: PageCard; items: unknown[] }) {
 }
 
 function Cell({ value, type }: { value: unknown; type?: string }) {
-  return <td class={textOf(value).length > ON_ONE_LINE ? "wrap" : undefined}><Value value={value} type={type} /></td>;
+  return <td class={isLong(value) ? "wrap" : undefined}><Value value={value} type={type} /></td>;
 }
 
 /** One thing with some of its fields, such as an upgrade; those that it does not have are left out. */
@@ -71,7 +72,7 @@ function RecordCard({ card, value }: { card: PageCard; value: unknown }) {
   const given = (card.columns ?? []).map((column) => ({ ...column, value: fieldAt(value, column.path) })).filter((field) => !isEmpty(field.value));
   return (
     <section aria-label={card.title}><h2>{card.title}</h2>
-      {given.length ? <Pairs items={given.map((field) => [field.title, <Value value={field.value} type={field.type} />])} /> : <Nothing card={card} />}
+      {given.length ? <Pairs items={given.map((field) => [field.title, <span class={isLong(field.value) ? "long" : undefined}><Value value={field.value} type={field.type} /></span>])} /> : <Nothing card={card} />}
     </section>
   );
 }

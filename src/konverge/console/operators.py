@@ -53,7 +53,7 @@ _CHINESE = {
     "No raft group is known: no server answers, or it is a standalone one.": "没有已知的 Raft 组：没有应答，或为单机。",
     "Node": "节点",
     "Pause": "暂停",
-    "Peers": "节点数",
+    "Peers": "成员数",
     "Phase": "阶段",
     "Pod": "Pod",
     "Power": "电源",
