@@ -211,6 +211,7 @@ def entries(store: bytes) -> list[tuple[str, bytes]]:
         assert struct.unpack_from(">I", body, position) == (2,), "a trusted certificate"
         position += 4
         alias = text()
+        assert body[position : position + 8] == bytes(8), "a time would be another file each time"
         position += 8
         assert text() == "X.509"
         (size,) = struct.unpack_from(">I", body, position)

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from konverge.objects.kinds.core_v1 import ConfigMap, ConfigMapVolumeSource, Volume
-from konverge.operators.nacos.database import DatabaseError, Target, Tls
+from konverge.operators.nacos.database import DatabaseError, Tls
 from konverge.operators.nacos.steps.make_ensure import make_ensure
 from konverge.operators.nacos.steps.mysql_tls import ensure_mysql_tls
-from konverge.operators.nacos.steps.outcome import CONTINUE, PARAMETER, SYSTEM
+from konverge.operators.nacos.steps.outcome import CONTINUE, PARAMETER, SYSTEM, held
 from konverge.wire import x509
 from tests.operators.nacos.steps.bench import NAME, Bench
 from tests.operators.nacos.steps.test_database import Asked
@@ -228,6 +228,12 @@ async def test_one_that_is_used_is_not_removed() -> None:
     assert bench.objects.find(ConfigMap, NAME) is not None
 
 
-def test_the_target_is_printed_without_its_password() -> None:
-    target = Target(engine="mysql", host="h", port=1, database="d", username="u", password="word")
-    assert "word" not in repr(target)
+async def test_while_an_edit_is_held_an_authority_that_was_deleted_comes_back() -> None:
+    bench, _ = bench_of(VERIFIED, runs=VERIFIED)
+    bench.state.held = held("ChangeHeld", "an edit")
+    await make_ensure(bench.state)
+    assert bench.objects.find(ConfigMap, STORE) is not None
+    bench.secret("ca", **{"ca.crt": ANOTHER})
+    bench.sent.clear()
+    await make_ensure(bench.state)
+    assert bench.sent == [], "what exists stays as it is"
