@@ -7,8 +7,13 @@ from typing import Any
 import pytest
 
 from konverge.objects.codec import to_json
-from konverge.operators.nacos.server import Identity, Leader, Member, NacosError
-from konverge.operators.nacos.steps.check_and_make_heal import LONGEST_TEXT, MOST_GROUPS, check_and_make_heal
+from konverge.operators.nacos.server import Identity, Leader, Member, NacosError, RaftGroup
+from konverge.operators.nacos.steps.check_and_make_heal import (
+    LONGEST_TEXT,
+    MOST_GROUPS,
+    _raft_group,
+    check_and_make_heal,
+)
 from konverge.operators.nacos.steps.outcome import CLUSTER, CONTINUE, UNKNOWN, Outcome, failed
 from tests.operators.nacos.steps.bench import Bench, ago, server_pod
 from tests.operators.nacos.steps.servers import Servers, host, list_of
@@ -142,6 +147,13 @@ async def test_hostile_raft_groups_make_a_status_that_can_be_kept() -> None:
     assert (len(groups[2].name), groups[2].name[:11]) == (LONGEST_TEXT, "000<script>")
     assert LONGEST_TEXT == 512
     assert len(to_json(groups)) < 200_000
+
+
+@pytest.mark.spec("N-63")
+def test_the_name_of_a_leader_is_cut_too() -> None:
+    """That of a pod is short, but a server without a known pod is named by its own address."""
+    group = _raft_group(RaftGroup(name="g", leader="x" * 600, term=1, peers=3, problem=""))
+    assert (group.leader, group.agreed) == ("x" * LONGEST_TEXT, True)
 
 
 @pytest.mark.spec("N-63")

@@ -67,12 +67,12 @@ def judge(views: Sequence[View], replicas: int) -> Verdict:
         groups=tuple(
             RaftGroup(
                 name=group,
-                leader=evidence.leading_pod(leaders[group]) if quorum else "",
-                term=leaders[group].term,
+                leader=evidence.leading_pod(best) if quorum else "",
+                term=best.term,
                 peers=len(counted.get(group, ())),
                 problem=no_majority or disagreements.get(group, ""),
             )
-            for group in sorted(leaders)
+            for group, best in leaders.items()
         ),
         members=tuple(_member_status(evidence, address, leaders, leader) for address in sorted(evidence.addresses)),
         surplus=_surplus(evidence, counted),
@@ -161,7 +161,7 @@ def _counts(member: Member, standalone: bool) -> bool:
 
 
 def _elect(evidence: _Evidence) -> tuple[dict[str, Leader], bool, dict[str, str]]:
-    """The leader of each group, whether any group has several, and by group the problem with them."""
+    """The leader of each group, by name; whether any group has several, and by group the problem with them."""
     leaders: dict[str, Leader] = {}
     problems: dict[str, str] = {}
     split = False
