@@ -98,6 +98,22 @@ class RealCluster:
             with (folder / "out.log").open("ab") as log:
                 self._running[pod] = subprocess.Popen(line, stdout=log, stderr=log, cwd=folder)
 
+    def join(self, pod: str) -> None:
+        """A new server, which lists all; the others have their lists."""
+        first = next(iter(self.addresses.values()))
+        self.addresses[pod] = f"{first.rpartition('.')[0]}.{len(self.addresses) + 1}"
+        self.start(pod)
+
+    def list_members(self, pods: Sequence[str], *members: str) -> None:
+        """Another list for servers that run, in one piece: as the loop in a container writes it."""
+        for pod in pods:
+            conf = self._folder / pod / "conf"
+            (conf / "members.new").write_text("".join(f"{self.addresses[member]}:8848\n" for member in members))
+            (conf / "members.new").replace(conf / "cluster.conf")
+
+    def processes(self) -> dict[str, int]:
+        return {pod: process.pid for pod, process in self._running.items()}
+
     def kill(self, *pods: str) -> None:
         """Kill servers at once, as on a machine that loses its power."""
         for pod in pods:
@@ -139,6 +155,14 @@ class RealCluster:
             return next(len(member.peers) for member in members if member.host == self.addresses[pod])
 
         await self._poll(own, lambda peers: peers == count)
+
+    async def until_listed(self, pod: str, count: int) -> None:
+        """Wait until a server lists so many members."""
+
+        async def listed() -> int:
+            return len(await self.servers.nodes(self.addresses[pod], timeout=10))
+
+        await self._poll(listed, lambda members: members == count)
 
     async def _poll(self, look: Callable[[], Awaitable[T]], holds: Callable[[T], bool]) -> T:
         loop = asyncio.get_running_loop()

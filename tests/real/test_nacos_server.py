@@ -135,3 +135,25 @@ async def _take_out_while_it_runs(cluster: RealCluster, leader: str) -> None:
     assert standing is not None
     assert standing.verified, "it goes on calling itself UP"
     await cluster.servers.remove_peer(cluster.addresses[asked], peer=peer, timeout=60)  # again: no harm in asking
+
+
+@pytest.mark.spec("N-47")
+async def test_running_servers_follow_another_list_of_members(nacos: Path, tmp_path: Path) -> None:
+    """Scaling without restarts and the simulation rely on it. New servers join their raft groups, those that left are
+    removed by the others."""
+    three, four = ("nacos-0", "nacos-1", "nacos-2"), ("nacos-0", "nacos-1", "nacos-2", "nacos-3")
+    with real_cluster(nacos, tmp_path, 3) as cluster:
+        await cluster.until(lambda verdict: verdict.healthy)
+        running = cluster.processes()
+        cluster.join("nacos-3")
+        cluster.list_members(three, *four)
+        grown = await cluster.until(lambda verdict: verdict.healthy and verdict.verified == 4)
+        await cluster.until_peers(grown.leader, 4)
+        assert {pod: cluster.processes()[pod] for pod in three} == running
+
+        cluster.list_members(three, *three)
+        for pod in three:
+            await cluster.until_listed(pod, 3)
+        led = await cluster.until(lambda verdict: verdict.leader in three)
+        await cluster.until_peers(led.leader, 3)
+        assert {pod: cluster.processes()[pod] for pod in three} == running
