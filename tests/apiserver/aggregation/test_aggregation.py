@@ -288,6 +288,18 @@ async def test_the_order_of_groups_is_that_of_their_priorities(api: Api) -> None
         assert [group["name"] for group in (await api.call("GET", "/apis"))["groups"]][-2:] == [GROUP, spec["group"]]
 
 
+@pytest.mark.spec("S-30")
+async def test_the_version_that_is_preferred(api: Api) -> None:
+    """By priority, then the most stable one, then the newest: as kube-aggregator ranks them."""
+    for version, priority in (("v1alpha1", 15), ("v1beta1", 15), ("v2", 15), ("v10", 15), ("v1beta2", 15), ("odd", 20)):
+        spec = api_service(version=version, versionPriority=priority)["spec"]
+        await api.call("POST", SERVICES, {"metadata": {"name": f"{version}.{GROUP}"}, "spec": spec})
+    group = await api.call("GET", f"/apis/{GROUP}")
+    versions = [version["version"] for version in group["versions"]]
+    assert versions == ["odd", "v10", "v2", "v1beta2", "v1beta1", "v1alpha1"]
+    assert group["preferredVersion"]["version"] == "odd"
+
+
 async def _documents(api: Api) -> dict[str, str]:
     paths = json.loads((await api.send("GET", "/openapi/v3")).body)["paths"]
     return {name: place["serverRelativeURL"] for name, place in paths.items() if GROUP in name}

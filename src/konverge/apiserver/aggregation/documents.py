@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
+from konverge.apiserver.crd.definition.naming import version_rank
 from konverge.apiserver.strategy import Obj
 
 if TYPE_CHECKING:
@@ -20,7 +21,7 @@ CUSTOM_PRIORITY = 1000
 def by_group(aggregation: Aggregation) -> dict[str, list[Remote]]:
     """The APIServices of each group, the version that is preferred first."""
     groups: dict[str, list[Remote]] = {}
-    for remote in sorted(aggregation.all(), key=lambda one: (-one.version_priority, one.version)):
+    for remote in sorted(aggregation.all(), key=lambda one: (-one.version_priority, version_rank(one.version))):
         groups.setdefault(remote.group, []).append(remote)
     return groups
 
