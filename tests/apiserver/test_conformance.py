@@ -30,7 +30,7 @@ def kubeconfig(tmp_path: Path) -> Iterator[Path]:
         assert server.wait(60) == 0
 
 
-@pytest.mark.limit(240)
+@pytest.mark.limit(600)
 @pytest.mark.spec("S-02", "S-03", "S-04", "S-05", "S-06", "S-07", "S-08", "S-09", "S-10", "S-11")
 def test_the_recorded_corpus_is_answered_alike(kubeconfig: Path, tmp_path: Path) -> None:
     report = tmp_path / "report.json"

@@ -18,8 +18,11 @@ CORE = f"/api/v1/namespaces/{NAMESPACE}"
 APPS = f"/apis/apps/v1/namespaces/{NAMESPACE}"
 BATCH = f"/apis/batch/v1/namespaces/{NAMESPACE}"
 NETWORK = f"/apis/networking.k8s.io/v1/namespaces/{NAMESPACE}"
-GIVEN = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}|10\.96\.\d+\.\d+|:3\d{4}/|\b\d+[smhdy](\d+[smhdy])?\b")
 OLD = "2020-01-01T00:00:00Z"
+GIVEN = re.compile(
+    r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}|10\.96\.\d+\.\d+|:3\d{4}/|\b\d+[smhdy](\d+[smhdy])?\b"
+    r"|\b(?!2020)20\d\d-\d\d-\d\dT\d\d:\d\d:\d\dZ"
+)
 
 CONTAINERS = [{"name": "a", "image": "x"}, {"name": "b", "image": "y"}]
 TEMPLATE = {"metadata": {"labels": {"app": "t"}}, "spec": {"containers": CONTAINERS}}
@@ -269,7 +272,7 @@ def both(real_side: Side, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
 
 
 def plain(cell: Any) -> Any:
-    """Ages depend on the moment; identities, addresses and node ports on the server."""
+    """Ages and times depend on the moment; identities, addresses and node ports on the server."""
     return GIVEN.sub("<given>", cell) if isinstance(cell, str) else cell
 
 
