@@ -28,9 +28,6 @@ FIRST = 0.75
 """Seconds, before the first step: nothing is there yet that the operator could be at work on."""
 GENEROUS = 12.0
 """Seconds, for a first reference run: operators sleep up to ten seconds between two writes of one step."""
-PATIENCE = 3
-"""So many times as long, undisturbed, while objects say that something is under way: some look again every half minute,
-and what they do then must not be taken for something that goes on at rest."""
 LEAST = 1.5
 FACTOR = 1.5
 LIMIT, LEAST_LIMIT = 120.0, 40.0
@@ -159,7 +156,7 @@ class RealRest:
         """There is something that the operator could be at work on."""
 
     async def wait(self, cluster: Cluster, recorder: Recorder) -> None:
-        quiet = self.quiet * (1 if self._pauses else PATIENCE) if self.began else min(self.quiet, FIRST)
+        quiet = self.quiet if self.began else min(self.quiet, FIRST)
         self.began = True
         short, says_nothing = (LEAST, True) if recorder.away else self._short(recorder.step_name)
         began = recorder.now()
@@ -191,7 +188,7 @@ class RealRest:
         Of a step that the reference did not have: what most of its steps need, and what any of them says.
         """
         if not self._pauses:
-            return self.quiet, False
+            return self.quiet, True
         if step in self._pauses:
             return self._pauses[step], step in self._always_busy
         return median_high(self._pauses.values()), bool(self._always_busy)

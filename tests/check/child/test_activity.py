@@ -288,14 +288,14 @@ async def waited(rest: RealRest) -> int:
 
 @pytest.mark.virtual
 @pytest.mark.spec("K-76")
-async def test_undisturbed_a_wait_is_longer_while_objects_say_that_something_is_under_way(
+async def test_a_wait_is_longer_while_objects_say_what_they_did_not_say_undisturbed(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     def rests() -> tuple[RealRest, ...]:
         learned = {"create": 2.0}
         return RealRest(12.0), RealRest(12.0, pauses=learned), RealRest(12.0, pauses=learned, always_busy=("create",))
 
-    for under_way, seconds in ((False, [12, 2, 2]), (True, [36, 12, 2])):
+    for under_way, seconds in ((False, [12, 2, 2]), (True, [12, 12, 2])):
         monkeypatch.setattr(real_rest, "is_under_way", lambda store, since, said=under_way: said)
         made = rests()
         assert [await waited(rest) for rest in made] == seconds
