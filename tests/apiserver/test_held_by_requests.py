@@ -12,8 +12,8 @@ from collections.abc import Awaitable, Callable
 from typing import Any, NamedTuple
 
 import pytest
-import yaml
 
+from konverge.apiserver.go.yaml_text import dump
 from tests.apiserver.api import CONFIG_MAPS, MERGE, Api
 from tests.apiserver.held import Held, held, measured
 from tests.apiserver.test_large_requests import JSON_PATCH, PODS, TABLE, pod
@@ -310,8 +310,7 @@ async def test_a_list_as_yaml_is_made_in_parts(api: Api) -> None:
         probe = await held(api, "GET", CONFIG_MAPS, query=query, accept=YAML)
         probe.check()
         listed = await api.call("GET", CONFIG_MAPS, query=query)
-        text = yaml.dump(listed, Dumper=yaml.CSafeDumper, default_flow_style=False, allow_unicode=True)
-        assert probe.response.body.decode() == text
+        assert probe.response.body.decode() == dump(listed)
 
 
 async def test_several_lists_of_yaml_leave_room_for_a_large_write(api: Api) -> None:
