@@ -54,7 +54,27 @@ def test_what_is_made_for_an_owner_whose_deletion_comes_late_may_be_collected(la
     assert list(deletions(history(late).rest().run, sane)) == []
     (alarm,) = deletions(history(late, by="operator").change("DELETED", config).rest().run, sane)
     assert (alarm.object, alarm.actual) == (config, 2)
-    assert len(list(deletions(history(TimePasses(0, 3600.0)).rest().run, sane))) == 1  # nothing was away
+
+
+@pytest.mark.spec("K-32")
+def test_what_goes_with_its_owner_may_be_made_once_more_before_the_owner_is_seen_to_be_gone() -> None:
+    config = "configmaps default/db"
+
+    def gone(*writers: str) -> History:
+        history = History(pattern="crash").change("ADDED", config).rest()
+        for number, by in enumerate(writers):
+            history = (history.change("ADDED", config) if number else history).change("DELETED", config, by=by)
+        return history.rest()
+
+    sane = reference(gone("cluster"))
+    assert list(deletions(gone("cluster", "cluster").run, sane)) == []
+    for writers in (("cluster", "operator"), ("operator", "cluster")):
+        (alarm,) = deletions(gone(*writers).run, sane)
+        assert (alarm.expected, alarm.actual) == (1, 2)
+    (alarm,) = deletions(gone("cluster", "cluster").run, reference(gone("operator")))
+    assert alarm.object == config
+    (alarm,) = deletions(gone("cluster", "cluster").run, reference(gone()))  # it stays in the reference
+    assert (alarm.expected, alarm.actual) == (0, 2)
 
 
 @pytest.mark.spec("K-32")

@@ -36,11 +36,21 @@ def deletions(run: Run, reference: Reference) -> Iterator[Alarm]:
     normal, known = _counted(reference.run, steps), {key(change) for change in reference.run.changes}
     said: set[str] = set()
     for (step, name), changes in _counted(run, steps).items():
-        usual = len(normal.get((step, name), ()))
-        if len(changes) > usual and name in known and name not in said:
-            said.add(name)
-            yield _alarm(run, step, changes, usual)
+        usual = normal.get((step, name), [])
+        if len(changes) <= len(usual) or name not in known or name in said or _is_collected(usual, changes):
+            continue
+        said.add(name)
+        yield _alarm(run, step, changes, len(usual))
     yield from (alarm for alarm in _recreated(run, reference, steps) if alarm.object not in said)
+
+
+def _is_collected(usual: list[Change], changes: list[Change]) -> bool:
+    """An object that goes with its owner, as in the reference.
+
+    The watches of two kinds are not in step: an operator may see that it is gone before it sees why, and make it again;
+    then it is collected once more.
+    """
+    return bool(usual) and all(change.writer == "cluster" for change in (*usual, *changes))
 
 
 def _passes_unseen(item: Perturbation) -> bool:
