@@ -234,3 +234,27 @@ def test_no_test_begins_after_the_time_of_the_run(tmp_path: Path, monkeypatch: p
     monkeypatch.setenv("KONVERGE_UNTIL", str(time.time()))
     _, output = run(tmp_path, TWO_OF_WHICH_THE_FIRST_TAKES_ALL_THE_TIME)
     assert "2 skipped" in output
+
+
+ONE_THAT_TAKES_LONG_AND_ONE_THAT_DOES_NOT = """
+import pytest
+
+
+@pytest.mark.takes(600)
+def test_takes_long() -> None:
+    pass
+
+
+@pytest.mark.takes(60)
+def test_is_short() -> None:
+    pass
+"""
+
+
+def test_no_test_begins_that_takes_longer_than_what_is_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KONVERGE_UNTIL", str(time.time() + 500))
+    _, output = run(tmp_path, ONE_THAT_TAKES_LONG_AND_ONE_THAT_DOES_NOT)
+    assert "1 passed, 1 skipped" in output
+    monkeypatch.delenv("KONVERGE_UNTIL")
+    _, output = run(tmp_path, ONE_THAT_TAKES_LONG_AND_ONE_THAT_DOES_NOT)
+    assert "2 passed" in output

@@ -79,7 +79,7 @@ class Served:
     prepare: Callable[[str], Awaitable[None]] | None = None
     """Awaited before the object under a key, or all of them (an empty key), can be shown in this version."""
     prepare_past: Callable[[list[Record]], Awaitable[None]] | None = None
-    """The same for earlier states of objects, which a watch from an earlier revision shows."""
+    """The same for earlier states of objects, which lists and watches of an earlier revision show."""
     is_stale: Callable[[Obj], bool] | None = None
     """Whether a stored object is in another form than a write would store it in: then the same again is written."""
     definition: Obj | None = None

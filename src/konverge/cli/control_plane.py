@@ -17,9 +17,12 @@ from konverge.cli.arguments import (
     count,
     refuse_unless_writable,
 )
+from konverge.cli.exit import UsageError
 
 if TYPE_CHECKING:
     import asyncio
+
+    from konverge.kube.csrsigning import Authority
 
 PODS = "10.244.0.1"
 """Where the addresses of simulated pods begin: other API servers refuse endpoints on loopback."""
@@ -39,6 +42,10 @@ def add(commands: Any) -> None:
         "--nodes", type=count(0, MAX_NODES), default=0, help="simulate so many nodes, with scheduler and kubelets"
     )
     parser.add_argument("--root-ca-file", type=Path, help="the CA that pods trust (the kubeconfig's CA by default)")
+    parser.add_argument(
+        "--cluster-signing-cert-file", type=Path, help="sign approved CertificateSigningRequests with this CA (PEM)"
+    )
+    parser.add_argument("--cluster-signing-key-file", type=Path, help="the key of that CA (PEM)")
     parser.set_defaults(run=run_controllers)
 
     about = "put executables named kube-apiserver and etcd into a folder, for KUBEBUILDER_ASSETS"
@@ -73,11 +80,12 @@ async def _serve(arguments: argparse.Namespace, stopping: asyncio.Event) -> None
 def run_controllers(arguments: argparse.Namespace) -> int:
     from konverge.apiserver.signals import run_until_signal
 
-    run_until_signal(lambda stopping: _control(arguments, stopping))
+    authority = signing_authority(arguments)
+    run_until_signal(lambda stopping: _control(arguments, authority, stopping))
     return 0
 
 
-async def _control(arguments: argparse.Namespace, stopping: asyncio.Event) -> None:
+async def _control(arguments: argparse.Namespace, authority: Authority | None, stopping: asyncio.Event) -> None:
     from konverge.client import Client
     from konverge.sim.kubelet.agent import Kubelet
     from konverge.sim.network import Addresses
@@ -89,11 +97,25 @@ async def _control(arguments: argparse.Namespace, stopping: asyncio.Event) -> No
         trusted = Path(arguments.root_ca_file or config.tls.ca_file).read_text(encoding="utf-8")
     kubelet = Kubelet(addresses=Addresses(PODS)) if arguments.nodes else None
     parts = Parts(kubelet, scheduler=kubelet is not None, root_ca=trusted)
+    parts.authority = authority
     client = Client.connect(config, user_agent=MANAGER, on_warning=unheard)
     # Elected by the same Lease as kube-controller-manager: never do both work on one cluster.
     async with client, parts.at_work(client, nodes=arguments.nodes, elected=True):
         print(f"ready {config.server}", flush=True)
         await stopping.wait()
+
+
+def signing_authority(arguments: argparse.Namespace) -> Authority | None:
+    """Who signs certificates: nobody, unless both files are named. They are read when there is something to sign."""
+    certificate, key = arguments.cluster_signing_cert_file, arguments.cluster_signing_key_file
+    if certificate is None and key is None:
+        return None
+    if certificate is None or key is None:
+        raise UsageError("--cluster-signing-cert-file and --cluster-signing-key-file belong together: name both")
+    for file in (certificate, key):
+        if not file.is_file():
+            raise UsageError(f"the file {file} does not exist")
+    return lambda: (certificate.read_bytes(), key.read_bytes())
 
 
 def install_assets(arguments: argparse.Namespace) -> int:

@@ -407,3 +407,110 @@ class TestAlwaysAllow:
         response = await allowing.server.transport.send(request)
         assert (response.status, json.loads(response.body)["reason"]) == (401, "Unauthorized")
         await allowing.call("GET", "/api/v1/namespaces")
+
+
+DEPLOYMENTS = "/apis/apps/v1/namespaces/default/deployments"
+
+
+@pytest.mark.parametrize(
+    ("path", "api_version", "kind", "message"),
+    [
+        (DEPLOYMENTS, "apps/v1beta1", "Deployment", "{0} does not match the expected API version (apps/v1)"),
+        (DEPLOYMENTS, "extensions/v1beta1", "Deployment", "{0} does not match the expected API version (apps/v1)"),
+        (DEPLOYMENTS, "extensions/v1beta1", "Ingress", "converting (v1beta1.Ingress) to (apps.Deployment)"),
+        (DEPLOYMENTS, "apps/v1beta1", "StatefulSet", "converting (v1beta1.StatefulSet) to (apps.Deployment)"),
+        (DEPLOYMENTS, "apps/v1beta1", "Nothing", 'no kind "Nothing" is registered for version "apps/v1beta1"'),
+        (CONFIG_MAPS, "v1beta1", "Deployment", 'no kind "Deployment" is registered for version "v1beta1"'),
+        (CONFIG_MAPS, "events.k8s.io/v1", "Event", "converting (v1.Event) to (core.ConfigMap)"),
+        (CONFIG_MAPS, "apiextensions.k8s.io/v1", "CustomResourceDefinition", 'no kind "CustomResourceDefinition"'),
+        (CONFIG_MAPS, "apidiscovery.k8s.io/v2", "APIGroupDiscovery", 'no kind "APIGroupDiscovery"'),
+        ("/api/v1/namespaces/default/events", "events.k8s.io/v1", "Event", "{0} does not match the expected"),
+        ("/apis/events.k8s.io/v1/namespaces/default/events", "v1", "Event", "{0} does not match the expected"),
+        (DEFINITIONS, "v1", "ConfigMap", 'no kind "ConfigMap" is registered for version "v1"'),
+        (DEFINITIONS, "apiextensions.k8s.io/v1beta1", "CustomResourceDefinition", "{0} does not match the expected"),
+    ],
+)
+@pytest.mark.spec("S-35")
+async def test_bodies_of_versions_that_are_not_served(
+    api: Api, path: str, api_version: str, kind: str, message: str
+) -> None:
+    body = {"apiVersion": api_version, "kind": kind, "metadata": {"name": "x"}}
+    answer = await api.call("POST", path, body, expect=400)
+    assert message.format(f"the API version in the data ({api_version})") in answer["message"]
+
+
+OLDER = "/api/v1/watch/namespaces/default/configmaps"
+INITIAL = {"sendInitialEvents": "true", "resourceVersionMatch": "NotOlderThan", "allowWatchBookmarks": "true"}
+
+
+@pytest.mark.spec("S-35")
+async def test_the_options_of_older_watch_paths_are_those_of_lists(api: Api) -> None:
+    refused = await api.call("GET", OLDER, query={**INITIAL, "resourceVersion": "1"}, expect=422)
+    assert refused["message"].endswith("sendInitialEvents: Forbidden: sendInitialEvents is forbidden for list")
+    refused = await api.call("GET", OLDER, query={"watch": "true", "resourceVersionMatch": "NotOlderThan"}, expect=422)
+    assert "is forbidden for watch unless sendInitialEvents is provided" in refused["message"]
+    await api.create("a")
+    assert [event["type"] for event in await _events(api, allowWatchBookmarks="true")] == ["ADDED"]
+    assert [event["type"] for event in await _events(api, watch="true", **INITIAL)] == ["ADDED", "BOOKMARK"]
+
+
+async def _events(api: Api, **query: str) -> list[Any]:
+    request = api.request("GET", OLDER, query={**query, "timeoutSeconds": "1"})
+    stream = await api.server.transport.stream(request)
+    return [json.loads(line) for line in b"".join([chunk async for chunk in stream]).splitlines()]
+
+
+@pytest.mark.spec("S-35")
+async def test_a_custom_resource_names_the_media_types_in_its_own_words(api: Api) -> None:
+    await define(api, wide(1))
+    answer = await api.call("GET", STACKS, accept="text/plain", expect=406)
+    assert answer["message"].startswith("only the following media types are accepted: application/json,")
+    builtin = await api.call("GET", CONFIG_MAPS, accept="text/plain", expect=406)
+    assert builtin["message"].startswith("406: Not Acceptable")
+
+
+METADATA_LIST = PARTIAL.replace("Metadata;", "MetadataList;")
+
+
+@pytest.mark.parametrize("custom", [False, True])
+@pytest.mark.spec("S-35")
+async def test_a_written_scale_comes_in_the_form_that_was_asked_for(api: Api, custom: bool) -> None:
+    if custom:
+        paths = {"specReplicasPath": ".spec.replicas", "statusReplicasPath": ".status.replicas"}
+        await define(api, definition("fleets", "Fleet", subresources={"scale": paths}))
+        path = "/apis/example.com/v1/namespaces/default/fleets"
+        await api.call("POST", path, {"apiVersion": "example.com/v1", "kind": "Fleet", **_fleet("a")})
+    else:
+        path = DEPLOYMENTS
+        await api.call("POST", path, {**_fleet("a"), "spec": {"replicas": 1, **_pods()}})
+    change = {"spec": {"replicas": 2}}
+    scale = f"{path}/a/scale"
+    table = await api.patch(scale, change, accept=TABLE)
+    assert (table["kind"], table["rows"][0]["cells"][:2]) == ("Table", ["a", 2])
+    partial = await api.patch(scale, change, accept=PARTIAL)
+    assert (partial["kind"], "spec" in partial) == ("PartialObjectMetadata", False)
+    assert (await api.patch(scale, change))["kind"] == "Scale"
+    go_type = "v1.Scale" if custom else "autoscaling.Scale"
+    for method, body in (("PATCH", change), ("GET", None)):
+        refused = await api.call(method, scale, body, accept=METADATA_LIST, content_type=MERGE, expect=406)
+        assert refused["message"].endswith(f"but the requested object is not a list (*{go_type})")
+
+
+def _fleet(name: str) -> Any:
+    return {"metadata": {"name": name}, "spec": {"replicas": 1}}
+
+
+def _pods() -> Any:
+    labels = {"app": "a"}
+    template = {"metadata": {"labels": labels}, "spec": {"containers": [{"name": "c", "image": "i"}]}}
+    return {"selector": {"matchLabels": labels}, "template": template}
+
+
+@pytest.mark.parametrize(("versions", "shown"), [(None, "null"), ([], "[]")])
+@pytest.mark.spec("S-35")
+async def test_versions_that_are_taken_away_are_not_an_empty_list(api: Api, versions: Any, shown: str) -> None:
+    made = wide(1)
+    await define(api, made)
+    path = f"{DEFINITIONS}/{made['metadata']['name']}"
+    refused = await api.patch(path, {"spec": {"versions": versions}}, expect=422)
+    assert f"spec.versions: Invalid value: {shown}: must have exactly one version" in refused["message"]

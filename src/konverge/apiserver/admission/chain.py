@@ -34,7 +34,8 @@ if TYPE_CHECKING:
     from konverge.apiserver.storage import Store
 
 
-_Key = tuple[str, str, str, str]
+_Key = tuple[str, str, str, str, bool]
+"""The fields of a Kind. With the scope: a definition may come back with another."""
 _GROUP = "admissionregistration.k8s.io"
 _REMEMBERED = 10_000
 """Custom resources come and go; what is remembered of them must not grow for ever."""
@@ -50,10 +51,10 @@ class Chain:
 
     async def admit(self, request: AdmissionRequest) -> None:
         resource = request.served.resource
-        key = (resource.group, resource.plural, request.subresource, request.operation)
+        key = (resource.group, resource.plural, request.subresource, request.operation, resource.namespaced)
         steps = self._admit.get(key)
         if steps is None:
-            steps = self._learn(key, request)[0]
+            steps = self._learn(key)[0]
         before = _managed_fields(request.obj)
         await _run(steps, request)
         if request.start_reinvocation():
@@ -63,12 +64,12 @@ class Chain:
 
     async def validate(self, request: AdmissionRequest) -> None:
         resource = request.served.resource
-        key = (resource.group, resource.plural, request.subresource, request.operation)
+        key = (resource.group, resource.plural, request.subresource, request.operation, resource.namespaced)
         steps = self._validate.get(key)
-        await _run(self._learn(key, request)[1] if steps is None else steps, request)
+        await _run(self._learn(key)[1] if steps is None else steps, request)
 
-    def _learn(self, key: _Key, request: AdmissionRequest) -> tuple[tuple[Step, ...], tuple[Step, ...]]:
-        kind = Kind(*key, namespaced=request.served.resource.namespaced)
+    def _learn(self, key: _Key) -> tuple[tuple[Step, ...], tuple[Step, ...]]:
+        kind = Kind(*key)
         if len(self._admit) >= _REMEMBERED:
             self._admit.clear()
             self._validate.clear()

@@ -255,11 +255,11 @@ def same_kind(call: Call, served: Served, obj: Obj) -> None:
     if (kind, api_version) == (resource.kind, resource.api_version):
         return
     group, _, version = api_version.rpartition("/")
-    if not _is_registered(call, group, version, kind):
+    if _scheme(group) != _scheme(resource.group) or not _is_registered(call, group, version, kind):
         raise WrongKind(
             f"no kind {quote(kind)} is registered for version {quote(api_version)} in scheme {quote(SCHEME)}"
         )
-    if kind != resource.kind or group != resource.group:
+    if kind != resource.kind or not _are_one(kind, group, resource.group):
         package = INTERNAL_PACKAGES.get(resource.group, resource.group.partition(".")[0])
         raise WrongKind(f"converting ({version}.{kind}) to ({package}.{resource.kind}): unknown conversion")
 
@@ -276,11 +276,32 @@ _CORE_KINDS |= {"PodExecOptions", "PodAttachOptions", "PodPortForwardOptions", "
 _CORE_KINDS |= {"ServiceProxyOptions", "PodStatusResult", "RangeAllocation", "SerializedReference"}
 
 
+_OTHER_SCHEMES = frozenset({"apiextensions.k8s.io", "apiregistration.k8s.io", "apidiscovery.k8s.io"})
+
+
+def _scheme(group: str) -> str:
+    """The parts of the real server that serve these groups know no kinds but their own."""
+    return group if group in _OTHER_SCHEMES else ""
+
+
+def _are_one(kind: str, group: str, other: str) -> bool:
+    """Whether a kind of two groups is one kind to the real server: `extensions` is where some groups began."""
+    return group in (other, "extensions") or (kind == "Event" and {group, other} == {"", "events.k8s.io"})
+
+
 def _is_registered(call: Call, group: str, version: str, kind: str) -> bool:
-    """Whether the real server's scheme knows a kind, served or not."""
+    """Whether the real server's scheme knows a kind, served or not, also in versions that are long gone."""
     if lookup(group, version, kind) is not None:
         return True
-    return aside.on_loop(_is_served, call.server.registry, group, version, kind)
+    if aside.on_loop(_is_served, call.server.registry, group, version, kind):
+        return True
+    return _was_served(f"{group}/{version}", kind)
+
+
+def _was_served(api_version: str, kind: str) -> bool:
+    from konverge.apiserver import protobuf  # its tables have the kinds of all versions, and few requests ask
+
+    return protobuf.is_known(api_version, kind)
 
 
 def _is_served(registry: Registry, group: str, version: str, kind: str) -> bool:

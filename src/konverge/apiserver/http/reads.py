@@ -116,6 +116,8 @@ async def list_(call: Call) -> Response:
     selection = await selected(served, namespace, options)
     store = call.server.store
     page = await listing.page(store, store.table(served.table), selection, options)
+    if served.prepare_past is not None and page.revision < store.durable:
+        await served.prepare_past(page.records)
     metadata = page.metadata(selection)
     if served.custom and not accepted.form:
         metadata.setdefault("continue", "")  # lists of custom resources always have it

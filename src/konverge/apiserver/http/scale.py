@@ -93,16 +93,18 @@ async def get(call: Call) -> Response:
     served = call.resource
     respond.settle_form(call, custom=served.custom)
     view, record = view_of(call, served), reads.find(call)
-    scale = view.get(render.restored(served, record))
-    if not call.accepted.form:
-        return respond.answer(call, 200, scale)
-    return respond.answer(call, 200, _in_form(call, served, scale))
+    return _answered(call, served, view.get(render.restored(served, record)))
+
+
+def _answered(call: Call, served: Served, scale: Obj) -> Response:
+    return respond.answer(call, 200, _in_form(call, served, scale) if call.accepted.form else scale)
 
 
 def _in_form(call: Call, served: Served, scale: Obj) -> Obj:
     """A Scale as a table, or its metadata alone."""
     accepted, kind = call.accepted, kind_alone("autoscaling", "v1", "Scale")
-    negotiate.check_form(accepted, kind.go_type, listed=False)
+    # That of a custom resource is of the served version, that of a workload is the internal one.
+    negotiate.check_form(accepted, "v1.Scale" if served.custom else kind.go_type, listed=False)
     if accepted.form != "Table":
         return render.partial(scale, accepted.version)
     metadata = {"resourceVersion": scale["metadata"]["resourceVersion"]}
@@ -205,7 +207,7 @@ async def _write(call: Call, served: Served, change: patch.ChangeObject, options
         return live
 
     written = await writes.update(call, served, through, options, lens=_Lens(view))
-    return respond.answer(call, 200, view.read(render.restored(served, written.record))[0])
+    return _answered(call, served, view.read(render.restored(served, written.record))[0])
 
 
 def _check(call: Call, served: Served, scale: Obj, live: Obj) -> None:

@@ -19,7 +19,7 @@ from konverge.apiserver import status
 from konverge.apiserver.config import WatchLimits
 from konverge.apiserver.http import listing, negotiate, render, respond
 from konverge.apiserver.http.listing import Selection, Test, selected
-from konverge.apiserver.http.options import ListOptions, list_options
+from konverge.apiserver.http.options import ListOptions, flag, list_options
 from konverge.apiserver.registry import Served
 from konverge.apiserver.request.call import Accepted, Call
 from konverge.apiserver.request.protocols import TableMaker
@@ -111,7 +111,9 @@ async def watch(call: Call) -> Response:
     served = call.resource
     accepted = respond.settle_form(call, custom=served.custom, streams=True)
     negotiate.for_stream(accepted)
-    options = list_options(call.query, watch=True, sharded=call.server.config.sharded)
+    # The real server reads the options of the older paths as those of a list, unless they ask for a watch as well.
+    asked = not call.info.legacy_watch or flag(call.query, "watch")
+    options = list_options(call.query, watch=asked, sharded=call.server.config.sharded)
     namespace = call.info.namespace if served.resource.namespaced else ""
     selection = await selected(served, namespace, options)
     if call.info.legacy_watch and call.info.name:

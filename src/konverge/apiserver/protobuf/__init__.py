@@ -10,7 +10,7 @@ package knows of protobuf. Answers are JSON, which all these clients read.
 Upstream: apimachinery/pkg/runtime/serializer/protobuf, generated.pb.go of each API group.
 """
 
-from konverge.apiserver.protobuf.messages import decode
+from konverge.apiserver.protobuf.messages import decode, is_known
 from konverge.apiserver.protobuf.wire import ProtobufError
 
-__all__ = ["ProtobufError", "decode"]
+__all__ = ["ProtobufError", "decode", "is_known"]

@@ -46,6 +46,11 @@ def find(api_version: str, kind: str) -> Read | None:
     return None if number is None else reader(number)
 
 
+def is_known(api_version: str, kind: str) -> bool:
+    """Whether a group has such a kind, also in a version that is not served any more."""
+    return f"{api_version}/{kind}" in tables().kinds
+
+
 # --- values
 
 

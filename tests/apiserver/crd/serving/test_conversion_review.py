@@ -149,6 +149,42 @@ async def test_a_watch_ends_with_an_error_event_where_the_past_cannot_be_convert
     assert not [record for record in caplog.records if record.exc_info]
 
 
+@pytest.mark.spec("S-34")
+async def test_a_list_of_the_past_converts_states_that_no_webhook_has_seen(api: Api) -> None:
+    async with webhook_server() as hooks:
+        hooks.replies["convert"] = answering(result={"status": "Failure", "message": "not now"})
+        await define(api, definition(hooks))
+        for name in ("a", "b"):
+            await api.call("POST", V1, {**box("v1", size="1x1"), "metadata": {"name": name}})
+        then = (await api.call("GET", V1))["metadata"]["resourceVersion"]
+        first = await api.call("GET", V1, query={"limit": "1"})
+        for name in ("a", "b"):
+            await api.call("PATCH", f"{V1}/{name}", {"spec": {"size": "2x2"}}, content_type=MERGE)
+        hooks.replies["convert"] = answering()
+        assert await _widths(api) == [2, 2]
+        assert await _widths(api, resourceVersion=then, resourceVersionMatch="Exact") == [1, 1]
+        token = first["metadata"]["continue"]
+        assert await _widths(api, **{"continue": token}) == [1]
+
+
+async def _widths(api: Api, **query: str) -> list[int]:
+    return [item["spec"]["width"] for item in (await api.call("GET", V2, query=query))["items"]]
+
+
+@pytest.mark.spec("S-34")
+async def test_a_list_of_the_past_that_cannot_be_converted_is_unreadable(api: Api) -> None:
+    async with webhook_server() as hooks:
+        hooks.replies["convert"] = answering(result={"status": "Failure", "message": "not now"})
+        await define(api, definition(hooks))
+        await api.call("POST", V1, box("v1", size="1x1"))
+        then = (await api.call("GET", V1))["metadata"]["resourceVersion"]
+        await api.call("DELETE", f"{V1}/a")  # so that the present can be shown
+        query = {"resourceVersion": then, "resourceVersionMatch": "Exact"}
+        failed = await api.call("GET", V2, query=query, expect=500)
+    assert failed["reason"] == "StorageReadError"
+    assert failed["message"].endswith("failed: not now")
+
+
 @pytest.mark.spec("S-08")
 async def test_an_object_stored_before_is_converted_when_it_is_read(api: Api) -> None:
     async with webhook_server() as hooks:

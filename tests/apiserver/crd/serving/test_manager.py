@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -96,6 +97,32 @@ async def test_the_objects_of_a_definition_are_deleted_with_it(api: Api) -> None
         while (await watch.next())["type"] != "DELETED":
             continue
     assert (await api.send("GET", CRABS)).status == 404
+
+
+@pytest.mark.spec("S-08", "S-42")
+@pytest.mark.parametrize("scopes", [("Namespaced", "Cluster"), ("Cluster", "Namespaced")])
+async def test_a_definition_comes_back_with_another_scope(api: Api, scopes: tuple[str, str]) -> None:
+    """Admission goes by the scope of now: a cluster-wide object has no namespace that must exist."""
+    cluster_wide = "/apis/sea.example.com/v1/crabs"
+    for scope in scopes:
+        definition = crd()
+        definition["spec"]["scope"] = scope
+        await define(api, definition)
+        if scope == "Cluster":
+            await api.call("POST", cluster_wide, crab())
+        else:
+            await api.call("POST", CRABS, crab())
+            missing = await api.send("POST", CRABS.replace("default", "none"), crab())
+            assert (missing.status, json.loads(missing.body)["message"]) == (404, 'namespaces "none" not found')
+        await delete(api)
+
+
+async def delete(api: Api) -> None:
+    """Delete the definition of crabs and wait until it is gone."""
+    async with api.watch(DEFINITIONS, fieldSelector="metadata.name=crabs.sea.example.com") as watch:
+        await api.call("DELETE", f"{DEFINITIONS}/crabs.sea.example.com")
+        while (await watch.next())["type"] != "DELETED":
+            continue
 
 
 @pytest.mark.spec("S-08")

@@ -46,6 +46,8 @@ class Hub:
 
     shared: dict[str, Any]
     versions: list[Obj] = field(default_factory=list)
+    absent: bool = False
+    """There is no list of versions, which is shown otherwise than an empty one."""
 
 
 def lift(spec: Mapping[str, Any]) -> Hub:
@@ -57,7 +59,7 @@ def lift(spec: Mapping[str, Any]) -> Hub:
             shared[part] = first
             for version in versions:
                 version.pop(part, None)
-    return Hub(shared, versions)
+    return Hub(shared, versions, absent=spec.get("versions") is None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,7 +190,7 @@ def _versions(hub: Hub) -> Iterator[FieldError]:
     if sum(bool(version.get("storage")) for version in hub.versions) != 1:
         details.append("must have exactly one version marked as storage version")
     for detail in details:
-        yield invalid("spec.versions", internal(_VERSIONS, hub.versions), detail)
+        yield invalid("spec.versions", None if hub.absent else internal(_VERSIONS, hub.versions), detail)
     if names and names[0]:  # the internal form repeats the first version's name at the top, where it is validated too
         yield from _label(names[0], "spec.version")
 
