@@ -224,7 +224,13 @@ class _Life:
 
 
 def run(
-    make: Callable[[], Small], steps: Sequence[Step], plan: Plan | None = None, *, seed: int = 0, nodes: int = 0
+    make: Callable[[], Small],
+    steps: Sequence[Step],
+    plan: Plan | None = None,
+    *,
+    seed: int = 0,
+    nodes: int = 0,
+    patience: float = 0.0,
 ) -> Run:
     """One run of a small operator."""
     task = Task(
@@ -233,6 +239,7 @@ def run(
         steps=tuple(steps),
         plan=plan or Plan("reference"),
         seed=seed,
+        patience=patience,
     )
     factory: Any = functools.partial(VirtualLoop, seed)
     with asyncio.Runner(loop_factory=factory) as runner:

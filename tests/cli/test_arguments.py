@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import asyncio
+import json
 import os
 import socket
-from contextlib import closing
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, closing
 from pathlib import Path
 
 import pytest
 
 from konverge.apiserver.storage.folder import DataFolder
+from konverge.cli import control_plane
+from konverge.cli.control_plane import signing_authority
 from konverge.cli.databases import database, in_samples
 from konverge.cli.main import main, parser
 from konverge.operators.catalog import find
+from konverge.sim.parts import Parts
 from konverge.sim.sample_databases import DEFAULTS, Database, given
 
 pytestmark = pytest.mark.spec("S-25")
@@ -208,3 +214,57 @@ def test_the_samples_name_the_given_databases() -> None:
     assert changed["Secret", "nacos-pg-database"]["stringData"] == {"username": "bob", "password": "y"}
     assert changed["Secret", "nacos-pg-admin"]["stringData"]["password"] == "change-me-too"
     assert in_samples(samples, []) == samples
+
+
+@pytest.mark.parametrize("given", ["--cluster-signing-cert-file", "--cluster-signing-key-file"])
+def test_an_authority_needs_both_files(capsys: pytest.CaptureFixture[str], tmp_path: Path, given: str) -> None:
+    message = refused(capsys, "controllers", given, str(tmp_path))
+    assert "--cluster-signing-cert-file and --cluster-signing-key-file belong together: name both" in message
+
+
+@pytest.mark.parametrize("missing", ["ca.crt", "ca.key"])
+def test_the_files_of_an_authority_exist(capsys: pytest.CaptureFixture[str], tmp_path: Path, missing: str) -> None:
+    files = [tmp_path / "ca.crt", tmp_path / "ca.key"]
+    next(file for file in files if file.name != missing).touch()
+    options = ("--cluster-signing-cert-file", str(files[0]), "--cluster-signing-key-file", str(files[1]))
+    assert f"the file {tmp_path / missing} does not exist" in refused(capsys, "controllers", *options)
+
+
+@pytest.mark.spec("S-41")
+def test_the_files_of_an_authority_are_read_when_something_is_signed(tmp_path: Path) -> None:
+    files = {name: tmp_path / f"ca.{name}" for name in ("cert", "key")}
+    options = [f"--cluster-signing-{name}-file={file}" for name, file in files.items()]
+    for file in files.values():
+        file.touch()
+    authority = signing_authority(parser().parse_args(["controllers", *options]))
+    files["cert"].write_bytes(b"a certificate")
+    files["key"].write_bytes(b"a key")
+    assert authority is not None
+    assert authority() == (b"a certificate", b"a key")
+    assert signing_authority(parser().parse_args(["controllers"])) is None
+
+
+@pytest.mark.spec("S-41")
+async def test_the_controllers_sign_with_that_authority(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    begun: list[tuple[object, dict[str, object]]] = []
+
+    @asynccontextmanager
+    async def at_work(self: Parts, client: object, **options: object) -> AsyncIterator[None]:
+        begun.append((self.authority, options))
+        yield
+
+    monkeypatch.setattr(Parts, "at_work", at_work)
+    kubeconfig = tmp_path / "kubeconfig"
+    user, cluster = {"name": "u", "user": {"token": "t"}}, {"name": "c", "cluster": {"server": "http://127.0.0.1:1"}}
+    context = {"name": "x", "context": {"user": "u", "cluster": "c"}}
+    known = {"users": [user], "clusters": [cluster], "contexts": [context], "current-context": "x"}
+    kubeconfig.write_text(json.dumps({"apiVersion": "v1", "kind": "Config", **known}))
+    stopping = asyncio.Event()
+    stopping.set()
+
+    def authority() -> tuple[bytes, bytes]:
+        return b"", b""
+
+    arguments = parser().parse_args(["controllers", "--kubeconfig", str(kubeconfig)])
+    await control_plane._control(arguments, authority, stopping)
+    assert begun == [(authority, {"nodes": 0, "elected": True})]

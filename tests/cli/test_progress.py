@@ -8,6 +8,7 @@ import pytest
 
 from konverge import clock
 from konverge.cli import progress as module
+from konverge.cli.check_listener import Shown
 from konverge.cli.main import main
 from konverge.cli.progress import Progress
 from konverge.sim import scenario
@@ -70,3 +71,28 @@ def test_sim_says_how_far_it_is_and_prints_its_result_alone(
     printed = capsys.readouterr()
     assert printed.out == "3 of 3 seeds came through\n"
     assert printed.err.splitlines() == ["1 of 3 seeds, now 1, about 20 s left", "2 of 3 seeds, now 2, about 10 s left"]
+
+
+@pytest.mark.spec("K-86")
+def test_no_more_time_is_promised_than_there_is() -> None:
+    assert module.remaining(30.0, 10, 30, 45.0) == ", about 45 s left"
+    assert module.remaining(30.0, 10, 30, 60.1) == ", about 1 min left"
+    assert module.remaining(30.0, 10, 30, -5.0) == ", about 0 s left"
+
+
+@pytest.mark.spec("K-86")
+def test_plans_that_are_added_do_not_change_the_pace_of_a_check(
+    now: list[float], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stream = io.StringIO()
+    monkeypatch.setattr("sys.stderr", stream)
+    shown = Shown()
+    for done, total in ((1, 41), (10, 41), (20, 42), (1, 4), (3, 4)):
+        now[0] += 10.0
+        shown.progress("crash", done, total, most=1000.0)
+    assert stream.getvalue().splitlines() == [
+        "1 of 41 runs, crash, about 7 min left",
+        "10 of 41 runs, crash, about 1 min left",
+        "20 of 42 runs, crash, about 33 s left",
+        "3 of 4 runs, crash, about 3 s left",
+    ]

@@ -43,6 +43,9 @@ async def test_the_samples_converge(name: str) -> None:
             for sample in ours:
                 where = (sample["metadata"]["name"], sample["metadata"]["namespace"])
                 obj = await cluster.client.get(f"{sample['kind']}.{sample['apiVersion'].partition('/')[0]}", *where)
+                if sample["kind"] == "WukongTemplate":
+                    assert "status" not in obj, "it is read by machines, and nothing becomes of it"
+                    continue
                 well = {"WukongSnapshot": "Succeeded"}.get(sample["kind"], "Running")
                 ready = [entry["status"] for entry in obj["status"]["conditions"] if entry["type"] == "Ready"]
                 assert (where, obj["status"].get("phase", well)) == (where, well)

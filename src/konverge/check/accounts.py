@@ -7,16 +7,19 @@ operator is the administrator, and its permissions are not tested.
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from konverge.check.manifests import CannotCheck
 from konverge.check.model import Obj
 from konverge.runtime.rbac import Permission, permissions, rules_for
+from konverge.runtime.webhooks.admission import MutatingHook, ValidatingHook
+from konverge.runtime.webhooks.configurations import MUTATING, PLURALS, VALIDATING
 
 if TYPE_CHECKING:
     from konverge.client import Client
     from konverge.runtime import Controller
+    from konverge.runtime.webhooks import Webhook
 
 KINDS = ("ServiceAccount", "Role", "RoleBinding", "ClusterRole", "ClusterRoleBinding")
 _RBAC = "rbac.authorization.k8s.io/v1"
@@ -102,13 +105,26 @@ def _namespaces(objects: Iterable[Obj]) -> list[Obj]:
 # ------------------------------------------------------------------ of a declaration
 
 
-def declared(controllers: Iterable[Controller[Any]], namespace: str, name: str) -> tuple[list[Obj], str]:
+def declared(
+    controllers: Iterable[Controller[Any]], namespace: str, name: str, webhooks: Iterable[Webhook] = ()
+) -> tuple[list[Obj], str]:
     """As `granted`, of an operator in Python: what its declarations ask for, as `konverge rbac` prints it."""
-    needed = permissions(controllers, lease_namespace=namespace)
+    needed = [*permissions(controllers, lease_namespace=namespace), *_for_webhooks(list(webhooks))]
     objects = [_account(namespace, name)]
     for place in sorted({permission.namespace for permission in needed}):
         objects += _role(name, namespace, place, [item for item in needed if item.namespace == place])
     return [*_namespaces(objects), *objects], f"{namespace}/{name}"
+
+
+def _for_webhooks(webhooks: Sequence[Webhook]) -> Iterator[Permission]:
+    """In a run nobody has installed the operator: it makes its webhooks known to the API server by itself."""
+    for definition in sorted({hook.definition for hook in webhooks} - {""}):
+        for verb in ("get", "patch"):
+            yield Permission("apiextensions.k8s.io", "customresourcedefinitions", verb, "", definition)
+    for kind, cls in ((VALIDATING, ValidatingHook), (MUTATING, MutatingHook)):
+        if any(isinstance(hook, cls) for hook in webhooks):
+            for verb in ("get", "create", "patch", "delete"):
+                yield Permission("admissionregistration.k8s.io", PLURALS[kind], verb)
 
 
 def _role(name: str, home: str, namespace: str, needed: list[Permission]) -> list[Obj]:

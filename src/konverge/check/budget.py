@@ -7,7 +7,7 @@ import re
 from konverge import clock
 
 GRACE = 60.0
-"""Seconds that runs under way have when the budget has ended."""
+"""Seconds that what is repeated has when the budget has ended."""
 
 _UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0, "": 1.0}
 _PART = re.compile(r"(\d+(?:\.\d+)?)([smh]?)")
@@ -40,6 +40,8 @@ class Budget:
     """Wall time, from now on. A part of it is kept for what comes after the search: confirming and shrinking."""
 
     KEPT = 0.25
+    UNDER_WAY, LEAST_UNDER_WAY = 0.1, 30.0
+    """The part of the whole, and the seconds at least, that runs under way have when the search ends."""
 
     def __init__(self, seconds: float) -> None:
         self.seconds = seconds
@@ -54,9 +56,19 @@ class Budget:
         return self.seconds - self.used
 
     @property
+    def left_to_search(self) -> float:
+        """What the findings need in the end is kept."""
+        return self.seconds * (1 - self.KEPT) - self.used
+
+    @property
+    def left_to_runs(self) -> float:
+        """What runs under way still have. It is taken from what is kept: else long ones would leave nothing of that."""
+        return self.left_to_search + max(self.seconds * self.UNDER_WAY, self.LEAST_UNDER_WAY)
+
+    @property
     def searching(self) -> bool:
-        """There is time for another plan. What the findings so far need is kept."""
-        return self.used < self.seconds * (1 - self.KEPT)
+        """There is time for another plan."""
+        return self.left_to_search > 0
 
     @property
     def over(self) -> bool:

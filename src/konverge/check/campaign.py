@@ -6,6 +6,7 @@ counted. Ctrl-C ends it as well; what is known by then is reported.
 
 from __future__ import annotations
 
+import math
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
@@ -14,7 +15,7 @@ from typing import Protocol
 import msgspec
 
 from konverge.check.beginnings import Beginnings
-from konverge.check.budget import GRACE, Budget
+from konverge.check.budget import Budget
 from konverge.check.conclusion import Conclusion
 from konverge.check.differences import Masks
 from konverge.check.findings import Evidence, Findings, Group, by_cause, by_chance, first_turn, group_of
@@ -29,8 +30,7 @@ from konverge.check.reference import Reference, reference_of
 from konverge.check.shrink import Shrinker
 
 LAST_LINES = 20
-
-
+MOST_AT_ONCE = 1024
 MOST_LEFT_OUT = 2
 """Changes of the workload without which the reference is taken again, since it ends with them."""
 
@@ -50,12 +50,15 @@ class Runner(Protocol):
 
     def run(self, task: Task) -> Run: ...
 
+    def cancel(self) -> None:
+        """End the runs that other threads have under way; each of them gets a failed one."""
+
 
 class Listener:
     """Hears how a check goes on. The default says nothing."""
 
-    def progress(self, text: str, done: int = 0, total: int = 0) -> None:
-        """What is under way."""
+    def progress(self, text: str, done: int = 0, total: int = 0, most: float = math.inf) -> None:
+        """What is under way, and the seconds that the budget leaves for it."""
 
     def found(self, finding: Finding) -> None:
         """A group has its first alarm. It is not confirmed yet."""
@@ -238,7 +241,7 @@ class Campaign:
                 more = self._judged(task, run, outcome, findings, budget)
                 waiting.extendleft(reversed(more))  # what it is worth has not changed
                 total += len(more)
-                self._listener.progress(task.plan.pattern, done, total)
+                self._listener.progress(task.plan.pattern, done, total, budget.left_to_search)
         finally:
             outcome.left_out = dict(Counter(plan.pattern for plan in waiting))
             outcome.searched = budget.used
@@ -281,7 +284,7 @@ class Campaign:
                 task = self._task(plans.popleft())
                 yield task, self._run(task)
             return
-        pool = ThreadPoolExecutor(self._runner.jobs, "check")
+        pool = ThreadPoolExecutor(MOST_AT_ONCE, "check")  # as many of them as there are runs: jobs may become more
         running: dict[Future[Run], Task] = {}
         try:
             while True:
@@ -290,8 +293,9 @@ class Campaign:
                     running[pool.submit(self._run, task)] = task
                 if not running:
                     return
-                ended, _ = wait(running, max(budget.left + GRACE, 0.0), FIRST_COMPLETED)
+                ended, _ = wait(running, max(budget.left_to_runs, 0.0), FIRST_COMPLETED)
                 if not ended:
+                    self._runner.cancel()
                     return
                 for future in ended:
                     yield running.pop(future), future.result()
@@ -314,11 +318,14 @@ class Campaign:
         shrinker = Shrinker(self._runner, self._judge, names, budget, repeats=self._options.repeats)
         conclusion = Conclusion(shrinker, findings, budget, self._runner.jobs, shrink=self._options.shrink)
         try:
-            conclusion.draw(lambda done, total: self._listener.progress("confirming findings", done, total))
+            conclusion.draw(self._confirming(budget))
         finally:
             for finding, evidence in conclusion.ranked():
                 outcome.findings.append(finding)
                 outcome.evidence.append(evidence)
+
+    def _confirming(self, budget: Budget) -> Callable[[int, int], None]:
+        return lambda done, total: self._listener.progress("confirming findings", done, total, budget.left)
 
 
 def without_last(steps: tuple[Step, ...], run: Run) -> tuple[Step, ...]:

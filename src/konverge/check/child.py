@@ -36,6 +36,8 @@ HOST = "127.0.0.1"
 PASSED_ON = ("PATH", "LANG", "LC_ALL", "TZ", "LD_LIBRARY_PATH", "SYSTEMROOT")
 KUBECONFIG = "{kubeconfig}"
 """In the command or its environment: the path of the kubeconfig, for programs that take it another way."""
+NO_ACCOUNT = "none"
+"""The token of an operator without an account: the gate replaces it, and some clients refuse to start with no token."""
 ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 
 
@@ -103,7 +105,7 @@ class Child:
             "kind": "Config",
             "current-context": "check",
             "clusters": [{"name": "check", "cluster": {"server": url}}],
-            "users": [{"name": "operator", "user": {"token": self._token or "none"}}],
+            "users": [{"name": "operator", "user": {"token": self._token or NO_ACCOUNT}}],
             "contexts": [
                 {
                     "name": "check",
@@ -122,7 +124,8 @@ class Child:
                 "`in_cluster` mounts a token, for which the worker needs a mount namespace of its own, and has none; "
                 f"leave it out, and name the kubeconfig as {KUBECONFIG} where the program wants it"
             )
-        files = {"token": self._token.encode(), "ca.crt": authority, "namespace": home_namespace(self._setup).encode()}
+        token = self._token or NO_ACCOUNT
+        files = {"token": token.encode(), "ca.crt": authority, "namespace": home_namespace(self._setup).encode()}
         ACCOUNT.mkdir(parents=True, exist_ok=True)
         for name, content in files.items():
             (ACCOUNT / name).write_bytes(content)

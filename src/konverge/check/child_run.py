@@ -39,6 +39,7 @@ async def _run(task: Task) -> Run:
         await cluster.settle(quiet=0.1)
         child = Child(task.subject, setup, token)
         rest = RealRest(task.quiet or GENEROUS, task.limit or LIMIT, task.pauses, task.always_busy)
+        rest.patience = task.patience
         rest.began = restored is not None
         return await perform(task, child, rest, cluster, token or cluster.server.token)
 

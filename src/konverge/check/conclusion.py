@@ -1,7 +1,8 @@
 """What is known in the end: findings are repeated, made smaller, and put in order.
 
-All are repeated before any is made smaller: that a finding is true matters more than that it is small. On real time
-what never showed again comes last, whatever it would mean.
+All are repeated before any is made smaller, the worst first: that a finding is true matters more than that it is
+small. On real time what never showed again is a note, whatever it would mean, and comes last; what was gone when the
+operator had tried again is none.
 """
 
 from __future__ import annotations
@@ -9,6 +10,8 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+
+import msgspec
 
 from konverge.check.budget import GRACE, Budget
 from konverge.check.findings import Evidence, Findings, Group
@@ -31,10 +34,11 @@ class Conclusion:
     def draw(self, progress: Callable[[int, int], None]) -> None:
         """Repeat all, then make smaller what showed again, as long as there is time."""
         disturbed = [group for group, (_, evidence) in self._known.items() if _is_disturbed(evidence)]
+        disturbed.sort(key=lambda group: rank(*self._known[group]))
         total = len(disturbed) * (2 if self._shrinks else 1)
         self._each(disturbed, self._confirm, lambda done: progress(done, total))
         if self._shrinks:
-            again = [group for group in disturbed if self._known[group][0].confirmed[0]]
+            again = [group for group in disturbed if group in self._known and self._known[group][0].confirmed[0]]
             again.sort(key=lambda group: rank(*self._known[group]))
             self._each(again, self._shrink, lambda done: progress(len(disturbed) + done, total))
 
@@ -42,29 +46,43 @@ class Conclusion:
         """The worst first."""
         return sorted(self._known.values(), key=lambda item: rank(*item))
 
-    def _each(self, groups: Sequence[Group], work: Callable[[Group], Known], progress: Callable[[int], None]) -> None:
+    def _each(
+        self, groups: Sequence[Group], work: Callable[[Group], Known | None], progress: Callable[[int], None]
+    ) -> None:
         """Several at once, if there are several jobs. What does not end in time stays as it was."""
         if self._jobs <= 1:
             for number, group in enumerate(groups, 1):
-                self._known[group] = work(group)
+                self._take(group, work(group))
                 progress(number)
             return
         pool = ThreadPoolExecutor(self._jobs, "conclude")
         try:
-            waiting: dict[Future[Known], Group] = {pool.submit(work, group): group for group in groups}
+            waiting: dict[Future[Known | None], Group] = {pool.submit(work, group): group for group in groups}
             while waiting:
                 ended, _ = wait(waiting, max(self._budget.left + GRACE, 0.0), FIRST_COMPLETED)
                 if not ended:
                     return
                 for future in ended:
-                    self._known[waiting.pop(future)] = future.result()
+                    self._take(waiting.pop(future), future.result())
                 progress(len(groups) - len(waiting))
         finally:
             pool.shutdown(wait=False, cancel_futures=True)
 
-    def _confirm(self, group: Group) -> Known:
+    def _take(self, group: Group, known: Known | None) -> None:
+        if known is None:
+            del self._known[group]
+        else:
+            self._known[group] = known
+
+    def _confirm(self, group: Group) -> Known | None:
         finding = copy.copy(self._known[group][0])
-        return finding, self._shrinker.confirm(finding, self._every[group])
+        evidence = self._shrinker.confirm(finding, self._every[group])
+        if evidence is None:
+            return None
+        shown, tried = finding.confirmed
+        if tried and not shown:
+            finding.alarm = msgspec.structs.replace(finding.alarm, severity="low")
+        return finding, evidence
 
     def _shrink(self, group: Group) -> Known:
         known, evidence = self._known[group]

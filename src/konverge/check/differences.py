@@ -32,6 +32,18 @@ ALWAYS = (
 """Never compared: what no two runs share, or what the cluster and not the operator decides."""
 
 
+_DIGEST = re.compile(r"(annotations|labels)\..*(digest|checksum|hash)", re.IGNORECASE)
+
+
+def is_digest(path: str) -> bool:
+    """An annotation or label that sums up something else: when it differs, so does what it is made from.
+
+    >>> is_digest("spec.template.metadata.annotations.nacos.io/secrets-digest"), is_digest("data.hash")
+    (True, False)
+    """
+    return _DIGEST.search(path) is not None
+
+
 class Masks(msgspec.Struct, frozen=True):
     """Which paths are not compared: regular expressions over `resource:path`, and exact ones."""
 

@@ -267,6 +267,9 @@ class Task(msgspec.Struct, frozen=True, kw_only=True):
     """Steps at whose rest objects say so in the reference as well: there it means nothing."""
     limit: float = 0.0
     """Seconds after which a step that has not come to rest is given up; 0: what is usual."""
+    patience: float = 0.0
+    """Seconds, on real time, that the last step has beyond its rest, or what goes wrong after it: some operators look
+    at their objects again only every half minute."""
     snapshots: bool = False
     """The run has the state of every rest, for others to begin with."""
     restored: Snapshot | None = None
@@ -294,6 +297,8 @@ class Exchange(msgspec.Struct, kw_only=True):
     """The write was guarded by a resourceVersion or uid precondition."""
     error: str = ""
     """The message of a refusal, or the perturbation that hit it."""
+    perturbed: bool = False
+    """It was answered by a perturbation, as often as the plan says."""
     served: bool = True
     """Of a forbidden one: the API server has such a resource, so that a permission for it would be of use."""
 

@@ -92,17 +92,7 @@ def make(given: Given, folder: Path) -> Profile:
     if bool(given.command) == bool(given.target):
         raise CannotCheck("name the operator: either `command` (a program) or `target` (Python, in this process)")
     notes: list[str] = []
-    crds = read_objects(_paths(given.crds, folder), ["CustomResourceDefinition"])
-    others = read_objects(_paths(given.objects, folder))
-    roles, account = _roles(given, folder, notes)
-    setup = Setup(
-        objects=tuple(_modern([*crds, *roles, *others], given, notes)),
-        account=account,
-        simulate=(folder / given.simulate).read_text() if given.simulate else "",
-        namespace=given.namespace,
-        nodes=given.nodes,
-        old_apis=given.old_apis,
-    )
+    setup = setup_of(given, folder, notes)
     wanted = (given.sample,) if isinstance(given.sample, str) else given.sample
     samples = read_objects(_paths(wanted, folder))
     if not samples:
@@ -114,6 +104,28 @@ def make(given: Given, folder: Path) -> Profile:
         samples=tuple(samples),
         notes=tuple(notes),
     )
+
+
+def setup_of(given: Given, folder: Path, notes: list[str]) -> Setup:
+    """What has to be there before the operator starts; `notes` get what the report has to say of it."""
+    crds = read_objects(_paths(given.crds, folder), ["CustomResourceDefinition"])
+    others = read_objects(_paths(given.objects, folder))
+    roles, account = _roles(given, folder, notes)
+    return Setup(
+        objects=tuple(_modern([*crds, *roles, *others], given, notes)),
+        account=account,
+        simulate=_text(folder / given.simulate) if given.simulate else "",
+        namespace=given.namespace,
+        nodes=given.nodes,
+        old_apis=given.old_apis,
+    )
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text()
+    except (OSError, UnicodeDecodeError) as error:
+        raise CannotCheck(f"{path} cannot be read: {error}") from error
 
 
 def _subject(given: Given, folder: Path) -> Subject:

@@ -185,13 +185,14 @@ class RealRest:
     def _short(self, step: str) -> tuple[float, bool]:
         """The pause that is usually enough, and whether objects say the same then as always.
 
-        Of a step that the reference did not have: what most of its steps need, and what any of them says.
+        Of a step that the reference did not have: what most of its steps need, if objects say when that is not enough,
+        and otherwise what any of them needs.
         """
         if not self._pauses:
             return self.quiet, True
         if step in self._pauses:
             return self._pauses[step], step in self._always_busy
-        return median_high(self._pauses.values()), bool(self._always_busy)
+        return (self.quiet, True) if self._always_busy else (median_high(self._pauses.values()), False)
 
 
 def lost_in(elapsed: float, work: float, taken: float) -> float:
@@ -238,7 +239,9 @@ class _Watch:
         self._latest.append(str(change.moment))
 
     def _requested(self, exchange: Exchange) -> None:
-        if exchange.place is None and exchange.verb != "get" and exchange.resource not in RESTLESS:
+        if exchange.perturbed:  # a client that repeats it by itself, as Retry-After asks for, is at work
+            self._activity.happened(self._recorder.now())
+        elif exchange.place is None and exchange.verb != "get" and exchange.resource not in RESTLESS:
             self._activity.requested(exchange, self._recorder.now())
 
     def latest(self) -> str:

@@ -308,7 +308,11 @@ async def _play(task: Task, run: Run, user: User, scene: Scene) -> None:
             await scene.settle(number)
             scene.start()
         scene.revive()
-        rested = await scene.settle(number, last=number == len(run.steps) - 1)
+        last = number == len(run.steps) - 1
+        rested = await scene.settle(number, last=last)
+        if rested and last and task.patience and not _due(run, number):
+            await asyncio.sleep(task.patience)
+            rested = await scene.settle(number)
         run.checkpoints.append(scene.checkpoint(step.name, rested=rested, refused=refused))
         if not rested or (scene.gave_up and (not number or not scene.may_be_revived)):
             return
@@ -333,7 +337,7 @@ async def _begun(run: Run, user: User, scene: Scene, begin: int) -> bool:
 async def _disturbed(run: Run, user: User, scene: Scene, number: int) -> bool:
     """What goes wrong at rest after a step. Whether the cluster came to rest after it."""
     if not await _between(run, user, scene, number):
-        return True
+        return not run.problem
     rested = await scene.settle(number)
     run.checkpoints.append(scene.checkpoint(f"{run.steps[number].name}, then", rested=rested, refused=""))
     return rested
@@ -349,14 +353,23 @@ async def _act(user: User, step: Step) -> str:
     return ""
 
 
+def _due(run: Run, step: int) -> list[Edit | TimePasses]:
+    """What happens at rest after a step."""
+    due = [item for item in run.plan.perturbations if isinstance(item, Edit | TimePasses)]
+    return [item for item in due if item.step == step and not (isinstance(item, TimePasses) and item.away)]
+
+
 async def _between(run: Run, user: User, scene: Scene, step: int) -> bool:
     """What happens at rest after a step. Whether anything did."""
-    due: list[Any] = [item for item in run.plan.perturbations if isinstance(item, Edit | TimePasses)]
-    mine = [item for item in due if item.step == step and not (isinstance(item, TimePasses) and item.away)]
+    mine = _due(run, step)
     for item in mine:
         if isinstance(item, Edit):
-            with writing("user"):
-                run.hit.append(await user.edit(item))
+            try:
+                with writing("user"):
+                    run.hit.append(await user.edit(item))
+            except ClientError as error:
+                run.problem = f"what somebody else was to change is refused by the API server: {error}"
+                return False
         else:
             run.hit.append(f"{item.seconds:g} s pass")
             await asyncio.sleep(item.seconds)

@@ -133,7 +133,9 @@ def _moment(moment: Moment, names: Names) -> str:
 
 
 def doing(place: Place, names: Names, run: Run) -> str:
-    """A write of the operator, as a noun: "deleting StatefulSet rabbit"."""
+    """A request of the operator, as a noun: "deleting StatefulSet rabbit"."""
+    if place.verb in ("get", "list"):  # errors hit the first read of a resource, whatever object it is of
+        return f"{'reading' if place.verb == 'get' else 'listing'} {names.kind(place.resource)} objects"
     what = names.spoken(place.resource, place.name)
     subresource = "/".join(place.resource.split("/")[2:])
     if place.verb == "deletecollection":

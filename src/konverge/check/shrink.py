@@ -14,15 +14,14 @@ from konverge.check.budget import Budget
 from konverge.check.findings import Evidence, described, group_of, with_steps
 from konverge.check.model import (
     Alarm,
+    ApplicationFault,
     Apply,
-    Edit,
     Finding,
     Obj,
-    OperatorAway,
     Plan,
+    Refuse,
     Run,
     Task,
-    TimePasses,
     encode,
 )
 from konverge.check.names import Names
@@ -30,6 +29,11 @@ from konverge.check.reference import Reference
 
 MOST_TRIALS, MOST_REAL_TRIALS = 24, 4
 """On virtual time, and on real time, where each takes its seconds."""
+RESYNC = 35.0
+"""Seconds in which a program looks at its objects again, if it does so every half minute as many do."""
+RETRY = 65.0
+"""Seconds in which a program tries again what failed: kopf waits for 60, controllers on kube-rs often for 30. No
+undisturbed run has such a pause, so it cannot be learned from one."""
 
 
 class _Runner(Protocol):
@@ -47,24 +51,39 @@ class Shrinker:
         self._budget, self._repeats = budget, repeats
         self._references: dict[bytes, Reference] = {}
 
-    def confirm(self, finding: Finding, every: Sequence[Evidence]) -> Evidence:
+    def confirm(self, finding: Finding, every: Sequence[Evidence]) -> Evidence | None:
         """Notes how often the finding showed again; the result is the evidence that did, or the first.
 
         What several plans have shown needs one repetition, and what one plan alone has shown two that show it again;
-        where a plan does not show it, the next one is tried. A note is repeated once.
+        where a plan does not show it, the next one is tried. A note is repeated once. On real time the first is tried
+        with the steps that probably matter alone: if that shows it, it is shorter to repeat and to read; if not, it
+        says nothing. The operator has time to repair it, and after a failed request more of it, to try again: what
+        lasts then is shown by one such run, and None says that nothing did, whatever of it failed.
         """
-        enough = 1 if len(every) > 1 else 2
-        most = 1 if finding.alarm.severity == "low" else self._repeats
-        shown: list[Evidence] = []
-        tried = 0
-        while tried < most and len(shown) < enough and not self._budget.over:
-            evidence = every[tried % len(every)]
+        shorter = self._shorter(every[0])
+        surely = len(every) > 1 or (shorter is not None and may_retry(shorter.task))
+        enough, most = 1 if surely else 2, 1 if finding.alarm.severity == "low" else self._repeats
+        shown: list[Evidence] = [] if shorter is None else [shorter]
+        tried, healed = len(shown), 0
+        while tried - healed < most and len(shown) < enough and healed < len(every) and not self._budget.over:
+            evidence = shorter or every[tried % len(every)]
             tried += 1
-            again = self._again(evidence.task, evidence)
+            made, again = self._repeated(patient(evidence.task), evidence)
+            healed += may_retry(evidence.task) and made and again is None
             if again is not None:
                 shown.append(again)
+                enough = 1 if may_retry(evidence.task) else enough
         finding.confirmed = (len(shown), tried)
-        return self._taken(finding, shown[0]) if shown else every[0]
+        if shown:
+            return self._taken(finding, shown[0])
+        return None if healed == len(every) else every[0]
+
+    def _shorter(self, evidence: Evidence) -> Evidence | None:
+        """The finding with the first step and those of the changed field alone, if that is enough to show it."""
+        steps = None if not evidence.task.subject.command or self._budget.over else _of_field(evidence)
+        for task in () if steps is None else _with(evidence, steps):
+            return self._again(patient(task), evidence)
+        return None
 
     def shrink(self, finding: Finding, evidence: Evidence) -> Evidence:
         """The smallest evidence that still shows the finding, which is changed to it."""
@@ -93,15 +112,19 @@ class Shrinker:
 
     def _again(self, task: Task, like: Evidence) -> Evidence | None:
         """The evidence of another run, if it shows an alarm of the same group."""
+        return self._repeated(task, like)[1]
+
+    def _repeated(self, task: Task, like: Evidence) -> tuple[bool, Evidence | None]:
+        """Whether the task could be done again, and what shows the same."""
         reference = self._reference(task, like)
         if reference is None:
-            return None
+            return False, None
         run = self._runner.run(task)
         if run.missed or run.problem:
-            return None
+            return False, None
         alarms = list(self._judge(run, reference))
         same = [alarm for alarm in alarms if group_of(alarm) == group_of(like.first)]
-        return Evidence(task, run, reference, [same[0]]) if same else None
+        return True, Evidence(task, run, reference, [same[0]]) if same else None
 
     def _reference(self, task: Task, like: Evidence) -> Reference | None:
         """What a run of these steps is compared with. A workload that only ends earlier needs no other."""
@@ -110,12 +133,25 @@ class Shrinker:
             return like.reference
         key = encode(steps)
         if key not in self._references:
-            undisturbed = msgspec.structs.replace(task, plan=Plan("reference"))
+            undisturbed = msgspec.structs.replace(task, plan=Plan("reference"), patience=0.0)
             run = self._runner.run(undisturbed)
             if run.problem or not all(checkpoint.rested for checkpoint in run.checkpoints):
                 return None
             self._references[key] = Reference(run=run, masks=like.reference.masks, varying=like.reference.varying)
         return self._references[key]
+
+
+def may_retry(task: Task) -> bool:
+    """Something fails that a program tries again after a while. On virtual time there is no rest before it does."""
+    fails = any(isinstance(item, Refuse | ApplicationFault) for item in task.plan.perturbations)
+    return fails and bool(task.subject.command)
+
+
+def patient(task: Task) -> Task:
+    """The task with time for the operator to repair what its last step leaves behind, on real time."""
+    if not task.subject.command:
+        return task
+    return msgspec.structs.replace(task, patience=RETRY if may_retry(task) else RESYNC)
 
 
 def candidates(evidence: Evidence) -> Iterator[Task]:
@@ -131,21 +167,44 @@ def candidates(evidence: Evidence) -> Iterator[Task]:
 
 
 def _fewer_steps(evidence: Evidence) -> Iterator[Task]:
-    task, steps = evidence.task, evidence.run.steps
-    names = [step.name for step in steps]
-    last = evidence.first.step.removesuffix(", then")
-    needed = names.index(last) + 1 if last in names else len(steps)
-    if needed < len(steps):
-        yield with_steps(task, steps[:needed])
+    last = _last(evidence)
+    if last < len(evidence.run.steps) - 1:
+        yield from _with(evidence, range(last + 1))
         return
-    if any(isinstance(item, Edit | TimePasses | OperatorAway) for item in task.plan.perturbations):
-        return  # they name steps by number
-    about = steps[needed - 1].about
-    of_field = tuple(step for number, step in enumerate(steps) if number == 0 or step.about == about)
-    if about and len(of_field) < len(steps):
-        yield with_steps(task, of_field)
-    for index in range(len(steps) - 1):
-        yield with_steps(task, steps[:index] + steps[index + 1 :])
+    of_field = _of_field(evidence)
+    if of_field is not None:
+        yield from _with(evidence, of_field)
+    for index in range(last):
+        yield from _with(evidence, [number for number in range(last + 1) if number != index])
+
+
+def _last(evidence: Evidence) -> int:
+    """The number of the alarm's step; where it has none, of the last."""
+    names = [step.name for step in evidence.run.steps]
+    name = evidence.first.step.removesuffix(", then")
+    return names.index(name) if name in names else len(names) - 1
+
+
+def _of_field(evidence: Evidence) -> list[int] | None:
+    """The first step, and those up to the alarm's that change the same field; None if these are all."""
+    steps, last = evidence.run.steps, _last(evidence)
+    about = steps[last].about
+    numbers = [number for number in range(last + 1) if number == 0 or steps[number].about == about]
+    return numbers if about and len(numbers) < len(steps) else None
+
+
+def _with(evidence: Evidence, numbers: Sequence[int]) -> Iterator[Task]:
+    """The task with these steps alone; nothing if something goes wrong in one of the others."""
+    places = {old: new for new, old in enumerate(numbers)}
+    perturbations: list[Any] = []
+    for item in evidence.task.plan.perturbations:
+        named = {name: getattr(item, name) for name in ("step", "last") if hasattr(item, name)}
+        if any(number not in places for number in named.values()):
+            return
+        perturbations.append(msgspec.structs.replace(item, **{name: places[number] for name, number in named.items()}))
+    plan = msgspec.structs.replace(evidence.task.plan, perturbations=tuple(perturbations))
+    task = msgspec.structs.replace(evidence.task, plan=plan)
+    yield with_steps(task, tuple(evidence.run.steps[number] for number in numbers))
 
 
 def _plainer_objects(task: Task) -> Iterator[Task]:

@@ -26,6 +26,10 @@ CONFIRMATIONS = 3
 FOR_PYTHON, FOR_PROGRAMS = 90.0, 480.0
 
 
+_NOTHING_GIVEN = profile.Given()
+_HERE = Path()
+
+
 class InThisProcess:
     """One run after the other, on virtual time."""
 
@@ -39,6 +43,9 @@ class InThisProcess:
             return run_in_process(task, self._declaration)
         except Exception:  # as in a worker: a run that fails says so, and the next begins
             return failed(task, f"the checker itself failed: {traceback.format_exc(limit=-8)}")
+
+    def cancel(self) -> None:
+        """There is never a run under way in another thread."""
 
 
 class Checked(msgspec.Struct, kw_only=True):
@@ -123,15 +130,26 @@ def _of_profile(made: profile.Profile) -> Checked:
     )
 
 
-def from_target(reference: str, samples: Sequence[str] = ()) -> Checked:
-    """An operator in Python, with samples of its own unless others are given. Raises CannotCheck."""
+def from_target(
+    reference: str, samples: Sequence[str] = (), given: profile.Given = _NOTHING_GIVEN, folder: Path = _HERE
+) -> Checked:
+    """An operator in Python, with samples of its own unless others are given; of `given` counts what has to be there
+    before it starts. Raises CannotCheck."""
     operator = _loaded(reference)
     objects = read_objects(map(Path, samples)) if samples else operator.sample_objects()
     if not objects:
         raise CannotCheck(f"{reference} has no samples: give one with --sample, or put a sample.yaml beside its file")
-    setup = _with_definitions(operator, Setup())
+    notes: list[str] = []
+    setup = profile.setup_of(given, folder, notes)
     target = str(Path(reference).resolve()) if reference.endswith(".py") else reference
-    return Checked(subject=Subject(target=target), setup=setup, samples=tuple(objects), operator=operator)
+    return Checked(
+        subject=Subject(target=target),
+        setup=_with_definitions(operator, setup),
+        samples=tuple(objects),
+        notes=notes,
+        roles_given=bool(setup.account),
+        operator=operator,
+    )
 
 
 def of_task(task: Task) -> Checked:
@@ -158,5 +176,5 @@ def _with_definitions(operator: Operator, setup: Setup) -> Setup:
     roles: list[Obj] = []
     account = setup.account
     if not account:
-        roles, account = accounts.declared(operator.controllers(), HOME, operator.identity)
+        roles, account = accounts.declared(operator.controllers(), HOME, operator.identity, operator.webhooks())
     return msgspec.structs.replace(setup, objects=(*own, *roles, *setup.objects), account=account)

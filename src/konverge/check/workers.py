@@ -18,15 +18,18 @@ from konverge.check import isolation
 from konverge.check.model import Run, Task, decode_run, encode
 from konverge.check.performing import failed
 from konverge.check.real_rest import BUSY, LIMIT
+from konverge.check.spare_time import SpareTime
 from konverge.check.worker import READY
 
-PER_PROCESSOR, MOST_PER_PROCESSOR = 6, 16
+PER_PROCESSOR, MOST_PER_PROCESSOR = 6, 24
 """Runs at once: of the seconds of one, six in seven are waits for rest. Of an operator that looks at its objects every
 half minute it is many more, and as many runs as fill the processors are better than the same few for longer."""
 FILLED = 0.4
 """The part of the processors that undisturbed runs may fill: those with a fault wait less."""
-MEMORY = 400 << 20
-"""Bytes that a worker and its operator may need."""
+ROOM = 0.3
+"""The part of the processors that is idle when more runs at once are begun, a quarter of those that there are."""
+MEMORY = 256 << 20
+"""Bytes that a worker and its operator may need: those of redis, rabbitmq and cass have 130 MB."""
 START_TIME = 120.0
 SPARE = 60.0
 """Seconds for a run beyond the limits of its steps; then its worker is killed."""
@@ -78,8 +81,10 @@ class Workers:
         self.jobs = (jobs or usual_jobs()) if self.isolated else 1
         self._grows = self.isolated and not jobs
         self._growing = threading.Lock()
+        self._spare = SpareTime()
         self._workers = [_Worker(self.isolated) for _ in range(self.jobs)]
         self._ended = False
+        self._busy: set[_Worker] = set()
         self._idle: queue.SimpleQueue[_Worker] = queue.SimpleQueue()
         for worker in self._workers:
             self._idle.put(worker)
@@ -87,22 +92,44 @@ class Workers:
     def run(self, task: Task) -> Run:
         """Carry out a task; a worker that dies or hangs gives a Run with that problem."""
         worker = self._idle.get()
+        self._busy.add(worker)
         try:
             run = failed(task, "the check has ended") if self._ended else worker.run(task)
+            all_busy = self._idle.empty()
         finally:
+            self._busy.discard(worker)
             self._idle.put(worker)
         if self._grows and task.snapshots and run.seconds and not run.problem:  # an undisturbed run of a program
             self._grow(fitting_jobs(run.cpu / run.seconds))
+        elif self._grows:
+            self._fill(all_busy)
         return run
+
+    def cancel(self) -> None:
+        """End the runs that other threads have under way; each of them gets a failed one."""
+        for worker in tuple(self._busy):
+            worker.kill()
 
     def _grow(self, jobs: int) -> None:
         """To so many at once, if that is more."""
         with self._growing:
-            for _ in range(jobs - self.jobs):
-                worker = _Worker(self.isolated)
-                self._workers.append(worker)
-                self._idle.put(worker)
-                self.jobs += 1
+            self._add(jobs - self.jobs)
+
+    def _fill(self, all_busy: bool) -> None:
+        """More at once, if all of them are at work and leave processors idle."""
+        with self._growing:
+            if not all_busy:
+                self._spare.restart()  # it says nothing of a time with fewer runs
+            elif (self._spare.share() or 0.0) > ROOM:
+                most = MOST_PER_PROCESSOR * _processors() - self.jobs
+                self._add(min(max(1, self.jobs // 4), most, _free_memory() // MEMORY))
+
+    def _add(self, workers: int) -> None:
+        for _ in range(workers):
+            worker = _Worker(self.isolated)
+            self._workers.append(worker)
+            self._idle.put(worker)
+            self.jobs += 1
 
     def __enter__(self) -> Self:
         return self
@@ -130,7 +157,7 @@ class _Worker:
 
     def run(self, task: Task) -> Run:
         steps = len(task.plan.steps or task.steps) + len(task.plan.perturbations)
-        limit = (task.limit or LIMIT) * (steps + BUSY) + SPARE
+        limit = (task.limit or LIMIT) * (steps + BUSY) + task.patience + SPARE
         try:
             self._start()
             self._write(encode(task) + b"\n")
@@ -185,6 +212,12 @@ class _Worker:
             return f"exit code {code}"
         self._errors.seek(max(self._errors.seek(0, os.SEEK_END) - _SHOWN, 0))
         return f"exit code {code}: {self._errors.read().decode(errors='replace').strip()}"
+
+    def kill(self) -> None:
+        """From another thread: the one that waits for it hears that it died."""
+        process = self._process
+        if process is not None:
+            process.kill()
 
     def end(self) -> None:
         process, self._process, self._rest = self._process, None, b""

@@ -137,8 +137,6 @@ def checked_of(arguments: argparse.Namespace) -> Checked:
         raise UsageError(f"{several}: module:attribute, a file, a program after --, or --operator FILE")
     if arguments.operator is not None:
         return from_file(arguments.operator)
-    if targets:
-        return from_target(targets[0], arguments.sample)
     given = Given(
         command=program,
         crds=tuple(arguments.crds),
@@ -147,6 +145,8 @@ def checked_of(arguments: argparse.Namespace) -> Checked:
         sample=tuple(arguments.sample),
         simulate=arguments.simulate,
     )
+    if targets:
+        return from_target(targets[0], arguments.sample, given)
     return from_given(given, Path())
 
 

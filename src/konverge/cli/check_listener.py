@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -25,7 +26,7 @@ class Shown(Listener):
         self._progress = Progress()
         self._paint = Paint.on()
         self._announced = False
-        self._level = self._total = 0
+        self._level = self._done = 0
 
     def __enter__(self) -> Self:
         self._level = logging.root.manager.disable
@@ -38,10 +39,11 @@ class Shown(Listener):
         self._progress.clear()
         logging.disable(self._level)
 
-    def progress(self, text: str, done: int = 0, total: int = 0) -> None:
-        if total != self._total:
-            self._total, self._progress = total, Progress()  # the pace of another phase says nothing
-        self._progress.show(text, done=done, total=total, unit="runs")
+    def progress(self, text: str, done: int = 0, total: int = 0, most: float = math.inf) -> None:
+        if done < self._done:
+            self._progress = Progress()  # the pace of another phase says nothing
+        self._done = done
+        self._progress.show(text, done=done, total=total, unit="runs", most=most)
 
     def found(self, finding: Finding) -> None:
         """The first is printed at once: the rest of the run makes it smaller and surer."""

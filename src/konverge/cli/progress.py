@@ -5,6 +5,7 @@ On a terminal it is one line that is drawn over itself and disappears at the end
 
 from __future__ import annotations
 
+import math
 import shutil
 import sys
 from types import TracebackType
@@ -40,8 +41,9 @@ class Progress:
     ) -> None:
         self.clear()
 
-    def show(self, text: str, *, done: int = 0, total: int = 0, unit: str = "") -> None:
-        """What is under way. With `total`, how much of it is done and how long the rest takes at this pace."""
+    def show(self, text: str, *, done: int = 0, total: int = 0, unit: str = "", most: float = math.inf) -> None:
+        """What is under way. With `total`, how much of it is done and how long the rest takes at this pace, but no
+        longer than `most` seconds."""
         now = clock.monotonic()
         if now < self._next or not has_room(self._stream):
             return
@@ -49,7 +51,7 @@ class Progress:
         self._shown = True
         if total:
             counted = f"{done} of {total} {unit}".rstrip()
-            text = f"{counted}, {text}{remaining(now - self._began, done, total)}"
+            text = f"{counted}, {text}{remaining(now - self._began, done, total, most)}"
         if self._drawn:
             self._stream.write(f"\r\x1b[K{text[: shutil.get_terminal_size().columns - 1]}")
         else:
@@ -64,14 +66,16 @@ class Progress:
             self._shown = False
 
 
-def remaining(elapsed: float, done: int, total: int) -> str:
+def remaining(elapsed: float, done: int, total: int, most: float = math.inf) -> str:
     """
     >>> remaining(30.0, 10, 30)
     ', about 1 min left'
+    >>> remaining(30.0, 10, 30, 45.0)
+    ', about 45 s left'
     >>> remaining(1.0, 0, 30)
     ''
     """
     if not done:
         return ""
-    left = elapsed / done * (total - done)
+    left = max(min(elapsed / done * (total - done), most), 0.0)
     return f", about {left / 60:.0f} min left" if left >= 60 else f", about {left:.0f} s left"

@@ -40,6 +40,9 @@ class Counting:
             raise KeyboardInterrupt
         return self._inner.run(task)
 
+    def cancel(self) -> None:
+        raise AssertionError("there is one run at a time")
+
 
 class Heard(Listener):
     def __init__(self) -> None:
@@ -187,6 +190,9 @@ class Stopping:
                 run.checkpoints[-1].rested = False
                 break
         return run
+
+    def cancel(self) -> None:
+        raise AssertionError("there is one run at a time")
 
 
 def changed(text: str) -> Step:

@@ -85,6 +85,20 @@ def test_what_never_showed_again_is_listed_after_all_that_did() -> None:
     findings = concluded(runner, {"lost": "high", "mild": "medium", "rare": "high"})
     assert names(findings) == ["rare", "mild", "lost"]
     assert [finding.confirmed for finding in findings] == [(1, 3), (2, 2), (0, 3)]
+    assert [finding.alarm.severity for finding in findings] == ["high", "medium", "low"]
+
+
+@pytest.mark.spec("K-89")
+def test_the_worst_is_repeated_first() -> None:
+    runner = Scripted(mild=(True, True), note=(True,), bad=(True, True))
+    concluded(runner, {"mild": "medium", "note": "low", "bad": "high"})
+    assert runner.runs == ["bad", "bad", "mild", "mild", "note"]
+
+
+@pytest.mark.spec("K-89")
+def test_what_there_was_no_time_to_repeat_keeps_its_severity() -> None:
+    findings = concluded(Scripted(a=()), {"a": "high"}, budget=-1.0)
+    assert [(finding.confirmed, finding.alarm.severity) for finding in findings] == [((0, 0), "high")]
 
 
 @pytest.mark.spec("K-46")

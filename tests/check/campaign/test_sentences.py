@@ -88,6 +88,11 @@ STATEFUL = Ref("apps/statefulsets", "default", "rabbit-server")
         ),
         (Crash(CREATE, "before"), "after a crash right before creating StatefulSet rabbit-server"),
         (Refuse(RESIZE, "conflict"), "when resizing claim data-0 is answered by a conflict"),
+        (
+            Refuse(Place("get", "/secrets", "", ""), "error"),
+            "when reading Secret objects is answered by an internal error",
+        ),
+        (Refuse(Place("list", "/pods", "", ""), "error"), "when listing pod objects is answered by an internal error"),
         (Edit(STATEFUL, None, 0), "after somebody else deletes StatefulSet rabbit-server"),
         (
             Edit(STATEFUL, {"metadata": {"labels": None}, "spec": {"replicas": 0}}, 0),

@@ -7,6 +7,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import msgspec
 import pytest
 
 from konverge.check import real_rest
@@ -278,11 +279,12 @@ class Still:
         return 0.0
 
 
-async def waited(rest: RealRest) -> int:
+async def waited(rest: RealRest, still: Still | None = None) -> int:
     """Seconds, on virtual time, until nothing that happens is rest."""
     rest.began = True
     began = asyncio.get_running_loop().time()
-    await rest.wait(SimpleNamespace(scheduler=None, server=SimpleNamespace(store=None)), Still())  # type: ignore[arg-type]
+    cluster: Any = SimpleNamespace(scheduler=None, server=SimpleNamespace(store=SimpleNamespace(tables={})))
+    await rest.wait(cluster, still or Still())  # type: ignore[arg-type]
     return int(asyncio.get_running_loop().time() - began)
 
 
@@ -300,3 +302,36 @@ async def test_a_wait_is_longer_while_objects_say_what_they_did_not_say_undistur
         made = rests()
         assert [await waited(rest) for rest in made] == seconds
         assert [rest.under_way for rest in made] == [under_way] * 3
+
+
+@pytest.mark.virtual
+@pytest.mark.spec("K-87")
+@pytest.mark.parametrize(("perturbed", "seconds"), [(True, 4 + 3), (False, 1 + 3)])
+async def test_a_client_that_repeats_what_the_check_has_refused_is_at_work(perturbed: bool, seconds: int) -> None:
+    still = Still()
+    repeated = msgspec.structs.replace(write(429), perturbed=perturbed)
+
+    async def client() -> None:
+        for _ in range(4):
+            await asyncio.sleep(1.01)
+            for callback in still.on_request:
+                callback(repeated)
+
+    async with asyncio.TaskGroup() as group:
+        group.create_task(client())
+        assert await waited(RealRest(3.0), still) == seconds
+
+
+@pytest.mark.virtual
+@pytest.mark.spec("K-89")
+async def test_a_step_that_the_reference_did_not_have_waits_as_long_as_any_where_objects_say_nothing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(real_rest, "is_under_way", lambda store, since: False)
+    learned = {"a": 2.0, "b": 2.0, "c": 3.0, "d": 9.0}
+    still = Still()
+    still.step_name = "another"
+    assert await waited(RealRest(9.0, pauses=learned), still) == 3
+    assert await waited(RealRest(9.0, pauses=learned, always_busy=("c",)), still) == 9
+    still.step_name = "a"
+    assert await waited(RealRest(9.0, pauses=learned, always_busy=("c",)), still) == 2

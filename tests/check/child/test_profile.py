@@ -13,7 +13,7 @@ from konverge.check.in_process import run_in_process
 from konverge.check.manifests import CannotCheck
 from konverge.check.model import Plan, Setup, Task
 from konverge.check.old_apis import modern
-from konverge.check.profile import load
+from konverge.check.profile import Given, load
 from konverge.check.subjects import from_target
 from konverge.check.workload import basic
 from konverge.operators.catalog import find
@@ -207,3 +207,26 @@ def test_an_operator_in_python_has_the_roles_that_its_declarations_ask_for() -> 
     setup = Setup(objects=tuple(fewer), account="operators/webapp-operator", nodes=1)
     run = run_in_process(msgspec.structs.replace(task, setup=setup), find("webapp"))
     assert not any(exchange.place is not None for exchange in run.exchanges)
+
+
+@pytest.mark.spec("K-92")
+def test_an_operator_in_python_takes_the_options_of_programs_too(tmp_path: Path) -> None:
+    (tmp_path / "objects.yaml").write_text(
+        "{apiVersion: v1, kind: ConfigMap, metadata: {name: before, namespace: default}}"
+    )
+    (tmp_path / "stand-ins.yaml").write_text("pods: []")
+    given = Given(objects=("objects.yaml",), simulate="stand-ins.yaml")
+    plain, checked = from_target("webapp"), from_target("webapp", (), given, tmp_path)
+    assert checked.setup.objects[:-1] == plain.setup.objects, "definitions and roles come first"
+    assert checked.setup.objects[-1]["metadata"]["name"] == "before"
+    assert checked.setup.simulate == "pods: []"
+    assert (checked.samples, checked.roles_given) == (plain.samples, False)
+
+
+@pytest.mark.spec("K-92")
+def test_roles_that_are_given_replace_those_of_the_declarations(tmp_path: Path) -> None:
+    account = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "shop", "namespace": "mine"}}
+    (tmp_path / "rbac.json").write_bytes(msgspec.json.encode(account))
+    checked = from_target("webapp", (), Given(rbac=("rbac.json",), account="mine/shop"), tmp_path)
+    assert (checked.setup.account, checked.roles_given) == ("mine/shop", True)
+    assert not [obj for obj in checked.setup.objects if obj["kind"] == "ClusterRole"]

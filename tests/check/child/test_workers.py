@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Iterator
+import threading
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 import pytest
@@ -62,6 +63,15 @@ def test_a_program_in_cluster_finds_the_files_of_its_account(workers: Workers) -
     assert run.problem == ""
     assert written(run) == [(1, "create", "second"), (1, "create", "third")]
     assert data(run, "second")["namespace"] == "shop"
+    assert data(run, "second")["token"] not in ("", "none")
+
+
+@needs_isolation
+@pytest.mark.spec("K-84")
+def test_a_program_in_cluster_without_an_account_finds_a_token_all_the_same(workers: Workers) -> None:
+    run = workers.run(task(in_cluster=True))
+    assert run.problem == ""
+    assert data(run, "second")["token"] == "none", "clients refuse to start with an empty one"
 
 
 @pytest.mark.spec("K-08")
@@ -122,7 +132,7 @@ def test_when_the_check_has_ended_no_worker_starts() -> None:
 def test_more_runs_at_once_where_undisturbed_ones_mostly_wait(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "_processors", lambda: 2)
     monkeypatch.setattr(module, "_free_memory", lambda: 1 << 50)
-    assert [module.fitting_jobs(share) for share in (0.04, 0.1, 0.025, 0.001, 0.0)] == [20, 8, 32, 32, 32]
+    assert [module.fitting_jobs(share) for share in (0.04, 0.1, 0.025, 0.001, 0.0)] == [20, 8, 32, 48, 48]
     monkeypatch.setattr(module, "_free_memory", lambda: 15 * MEMORY)
     assert [module.fitting_jobs(share) for share in (0.04, 0.1, 0.0)] == [15, 8, 15]
 
@@ -153,3 +163,102 @@ def test_a_pool_grows_by_what_an_undisturbed_run_has_cost(
         for _ in range(2):
             made.run(msgspec.structs.replace(task(), snapshots=True))
         assert made.jobs == len(made._workers) == made._idle.qsize() == grown
+
+
+class _Spare:
+    """Says what it is told, and counts how often it begins anew."""
+
+    def __init__(self, *shares: float | None) -> None:
+        self.shares, self.restarts = list(shares), 0
+
+    def share(self) -> float | None:
+        return self.shares.pop(0)
+
+    def restart(self) -> None:
+        self.restarts += 1
+
+
+@pytest.fixture
+def busy(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Workers]:
+    """Pools whose workers are all at work but for one."""
+    monkeypatch.setattr(module, "_processors", lambda: 2)
+    monkeypatch.setattr(module, "_free_memory", lambda: 1 << 50)
+    done = Run(plan=Plan("crash"), seed=0, steps=(), seconds=10.0, cpu=1.0)
+    monkeypatch.setattr(module._Worker, "run", lambda self, given: done)
+
+    def made(*shares: float | None, jobs: int = 0) -> Workers:
+        workers = Workers(jobs, isolated=True)
+        for _ in range(workers.jobs - 1):
+            workers._idle.get()
+        workers._spare = cast("Any", _Spare(*shares))
+        return workers
+
+    return made
+
+
+@pytest.mark.spec("K-86")
+def test_a_pool_grows_while_all_are_at_work_and_processors_idle(busy: Callable[..., Workers]) -> None:
+    with busy(0.31) as workers:
+        workers.run(task())
+        assert workers.jobs == len(workers._workers) == 12 + 3
+        assert workers._idle.qsize() == 1 + 3
+
+
+@pytest.mark.spec("K-86")
+@pytest.mark.parametrize("share", [None, 0.0, 0.3])
+def test_a_pool_that_fills_the_processors_stays_as_it_is(busy: Callable[..., Workers], share: float | None) -> None:
+    with busy(share) as workers:
+        workers.run(task())
+        assert workers.jobs == 12
+
+
+@pytest.mark.spec("K-86")
+def test_a_pool_that_is_not_used_does_not_grow(busy: Callable[..., Workers]) -> None:
+    with busy() as workers:
+        workers._idle.put(workers._workers[0])
+        workers.run(task())
+        assert workers.jobs == 12
+        assert cast("_Spare", workers._spare).restarts == 1
+
+
+@pytest.mark.spec("K-86")
+def test_jobs_that_the_user_gave_stay(busy: Callable[..., Workers]) -> None:
+    with busy(1.0, jobs=3) as workers:
+        workers.run(task())
+        assert workers.jobs == 3
+
+
+@pytest.mark.spec("K-86")
+def test_a_pool_grows_to_its_bound_and_to_what_memory_allows(
+    busy: Callable[..., Workers], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with busy(*[0.9] * 8) as workers:
+        sizes = []
+        for _ in range(8):
+            workers.run(task())
+            sizes.append(workers.jobs)
+            while workers._idle.qsize() > 1:
+                workers._idle.get()
+    assert sizes == [15, 18, 22, 27, 33, 41, 48, 48]
+    with busy(0.9) as workers:
+        monkeypatch.setattr(module, "_free_memory", lambda: MEMORY * 2 - 1)
+        workers.run(task())
+        assert workers.jobs == 13
+
+
+@pytest.mark.spec("K-90")
+def test_runs_under_way_can_be_cancelled_and_their_workers_start_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    told, write = threading.Event(), module._Worker._write
+
+    def tells(self: module._Worker, data: bytes) -> None:
+        write(self, data)
+        told.set()
+
+    monkeypatch.setattr(module._Worker, "_write", tells)
+    with Workers(1) as workers, ThreadPoolExecutor(1) as thread:
+        workers.cancel()  # nothing is under way
+        waiting = thread.submit(workers.run, task(quiet=600.0, limit=6000.0))
+        told.wait()
+        workers.cancel()
+        assert "a worker died" in waiting.result().problem
+        assert not workers.run(task()).problem

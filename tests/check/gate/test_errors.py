@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from konverge.check.model import Exchange, Place, Plan, Refuse, Run
+from konverge.check.model import Edit, Exchange, Place, Plan, Ref, Refuse, Run
 from tests.check.small import CONFIGS, THINGS, Api, Caches, Obj, Small, create, run
 
 STEPS = (create("create", size=1), create("grow", size=2))
@@ -51,6 +51,7 @@ def test_a_refused_write_has_no_effect_and_is_tried_again(answer: str, status: i
         ("update", 200, 1),
     ]
     assert writes(refused)[1].error == f"{answer}, by the check"
+    assert [item.perturbed for item in writes(refused)] == [False, True, False]
     assert len(refused.hit) == 1
     assert config(refused)["data"] == {"size": "2"}
 
@@ -101,3 +102,26 @@ def test_a_read_may_fail_too() -> None:
 def test_an_error_whose_place_never_comes_is_said() -> None:
     other = Place("update", "/configmaps", "default", "b", "data.size")
     assert run(small, STEPS, Plan("errors", (Refuse(other, "error"),))).missed
+
+
+@pytest.mark.spec("K-87")
+def test_an_edit_that_the_api_server_refuses_is_no_defect_of_the_checker() -> None:
+    wrong = Edit(Ref("/configmaps", "default", "a"), {"data": {"no name": "x"}}, 0)
+    refused = run(small, STEPS, Plan("edits", (wrong,)))
+    assert refused.problem.startswith("what somebody else was to change is refused by the API server: ConfigMap ")
+    assert [checkpoint.step for checkpoint in refused.checkpoints] == ["create"], "nothing more is to be seen"
+
+
+@pytest.mark.spec("K-89")
+def test_the_last_step_alone_has_patience_beyond_its_rest() -> None:
+    plain, patient = (run(small, STEPS, patience=seconds) for seconds in (0.0, 5000.0))
+    first, last = ([checkpoint.time for checkpoint in each.checkpoints] for each in (plain, patient))
+    assert last[0] == first[0]
+    assert last[1] >= first[1] + 5000.0
+
+
+@pytest.mark.spec("K-89")
+def test_what_goes_wrong_after_the_last_step_is_not_waited_for_before() -> None:
+    edit = Plan("edits", (Edit(Ref("/configmaps", "default", "a"), {"data": {"size": "7"}}, 1),))
+    plain, patient = (run(small, STEPS, edit, patience=seconds) for seconds in (0.0, 5000.0))
+    assert [each.checkpoints[1].time for each in (plain, patient)] == [plain.checkpoints[1].time] * 2

@@ -186,6 +186,9 @@ class Shops:
         self.plans.append(task.plan)
         return shop.run(self._mistake, task.plan, task.seed)
 
+    def cancel(self) -> None:
+        raise AssertionError("there is one run at a time")
+
 
 def checked(mistake: str, *plans: Plan) -> tuple[Outcome, list[list[str]]]:
     """A check with these plans: what is found, and the steps of the runs beside the two references."""
@@ -265,3 +268,13 @@ def test_seeds_change_the_order_and_nothing_else() -> None:
     assert names(3) == names(3)
     assert sorted(set(names(3))) == sorted(set(names(0)))
     assert names(3) != names(0)
+
+
+@pytest.mark.spec("K-23")
+@pytest.mark.parametrize("field", ["hibernate", "hibernation", "sleeping", "suspend", "paused"])
+def test_nothing_is_put_on_top_of_what_stops_an_operator(field: str) -> None:
+    """A new custom resource that sleeps has nothing, one that was put to sleep has what it needs to wake."""
+    names = {step.name for plan in with_more({field: {"type": "boolean"}}) for step in plan.steps or ()}
+    assert f"spec.{field}: on" in names
+    assert "spec.greeting: another value too" in names
+    assert f"spec.{field}: on too" not in names

@@ -35,6 +35,7 @@ def test_a_mutant_is_found(operator: str, name: str, oracle: str) -> None:
 
 
 @pytest.mark.long
+@pytest.mark.limit(1200)
 @pytest.mark.spec("K-44")
 @pytest.mark.parametrize(("operator", "name"), CHOSEN)
 def test_other_mutants_are_found(operator: str, name: str) -> None:

@@ -139,3 +139,23 @@ def test_what_others_wrote_and_faults_do_not_count() -> None:
     run = run_of(MOUNTED, folder)
     run.checkpoints[1].refused = "no"
     assert said(run) == []
+
+
+@pytest.mark.spec("K-85")
+@pytest.mark.parametrize(
+    ("key", "replicas", "severity"),
+    [
+        ("apps/statefulsets default/a", 5, "low"),
+        ("apps/deployments default/a", 5, "low"),
+        ("apps/statefulsets default/a", 3, "medium"),
+        ("apps/replicasets default/a", 5, "medium"),  # those of a Deployment change in every roll-out
+    ],
+)
+def test_what_the_configuration_says_of_the_number_of_pods_is_for_those_that_join(
+    key: str, replicas: int, severity: str
+) -> None:
+    run = run_of(MOUNTED, {"volumeMounts": [MOUNT]})
+    for checkpoint, number in zip(run.checkpoints, (3, replicas), strict=True):
+        checkpoint.state[key] = obj("StatefulSet", spec={"replicas": number})
+    run.checkpoints[1].state["apps/statefulsets default/new"] = obj("StatefulSet", spec={"replicas": 1})
+    assert said(run) == [(severity, "configmaps default/a")]

@@ -205,3 +205,16 @@ def test_what_the_cluster_made_of_a_deleted_custom_resource_by_chance_is_not_mis
     assert [alarm.step for alarm in state(history({}, {key: fresh}).run, sane)] == missed
     surplus = list(state(history({key: left}, {key: left}).run, the_reference(history({}, {}))))
     assert [alarm.step for alarm in surplus] == ["delete"], "what only the run leaves over is said"
+
+
+@pytest.mark.spec("K-91")
+@pytest.mark.parametrize(
+    ("note", "severity"),
+    [("example.dev/resource-hash", "low"), ("example.dev/Checksum", "low"), ("example.dev/owner", "medium")],
+)
+def test_a_digest_that_differs_is_a_note(note: str, severity: str) -> None:
+    def states(value: str) -> dict[str, Any]:
+        return {KEY: stateful_set(3, annotations={"a": "1", note: value})}
+
+    alarms = list(state(run(states("2"), states("2"), seed=1), reference(states("1"), states("1"))))
+    assert [(alarm.field, alarm.severity) for alarm in alarms] == [(f"metadata.annotations.{note}", severity)]

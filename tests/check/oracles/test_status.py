@@ -30,6 +30,33 @@ def test_a_generation_that_was_not_observed_is_said() -> None:
     ]
 
 
+def _condition(**fields: str) -> dict[str, Any]:
+    return {"conditions": [{"type": "ReconcileSuccess", **fields}]}
+
+
+@pytest.mark.spec("K-85")
+@pytest.mark.parametrize(
+    ("shown", "severity"),
+    [
+        (_condition(status="False", reason="UnsupportedOperation"), "low"),
+        (_condition(type="Stalled", status="True", reason="Waiting"), "low"),
+        ({"phase": "Failed"}, "low"),
+        ({"state": "error"}, "low"),
+        (_condition(type="Degraded", status="False", reason="AsExpected"), "medium"),
+        (_condition(status="True", reason="NoErrors"), "medium"),
+        (_condition(type="Stalled", status="Unknown", reason="Failed"), "medium"),
+        ({"conditions": "none", "phase": "Running"}, "medium"),
+        ({}, "medium"),
+    ],
+)
+def test_a_generation_is_not_observed_where_the_change_is_said_to_be_refused(
+    shown: dict[str, Any], severity: str
+) -> None:
+    sane = reference(History().rest(state({"observedGeneration": 2}, generation=2)))
+    late = History().rest(state({"observedGeneration": 1, **shown}, generation=2)).run
+    assert [alarm.severity for alarm in status(late, sane)] == [severity]
+
+
 @pytest.mark.spec("K-35")
 @pytest.mark.parametrize("shown", [READY, {"phase": "Running"}])
 def test_ready_at_rest_while_its_pods_are_not(shown: dict[str, Any]) -> None:

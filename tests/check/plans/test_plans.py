@@ -11,6 +11,7 @@ from konverge.check.model import (
     Checkpoint,
     Crash,
     Delete,
+    Edit,
     Exchange,
     Moment,
     OperatorAway,
@@ -192,3 +193,13 @@ def test_old_views_of_different_changes_are_of_different_kinds() -> None:
     deletion = Moment("MODIFIED", "demo.dev/things", "default", "a", "metadata.deletionTimestamp")
     plans = [Plan("stale", (Stale("demo.dev/things", since, back),)) for since in (*sizes, deletion)]
     assert [(rank, plans.index(plan)) for rank, plan in ranked(plans)] == [(1, 0), (1, 2), (2, 1)]
+
+
+@pytest.mark.spec("K-93")
+def test_objects_of_others_come_before_edits_and_behind_crashes_around_a_deletion() -> None:
+    deletion = Plan("crash", (Crash(Place("delete", "apps/statefulsets", "default", "db")),))
+    edit = Plan("edits", (Edit(Ref("/secrets", "default", "a"), None, 0),))
+    notes = Plan("edits", steps=(Step("create", ()), Step("others put notes on what the operator made", ())))
+    others = Plan("edits", steps=(Step("others have Secret a", ()), Step("create", ())))
+    plans = [Plan("edits", steps=()), notes, edit, others, deletion]
+    assert [plan for _, plan in ranked(plans)] == [deletion, others, edit, plans[0], notes]

@@ -88,5 +88,5 @@ class Refusing(Perturber):
                 f"{self._refuse.place} is answered by {_CODES[self._refuse.answer]} ({self._refuse.answer})"
             )
         self.done = True
-        exchange.error = f"{self._refuse.answer}, by the check"
+        exchange.error, exchange.perturbed = f"{self._refuse.answer}, by the check", True
         return refusal(self._refuse.answer, exchange)

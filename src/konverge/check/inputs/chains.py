@@ -34,7 +34,7 @@ _AGAIN = 12
 
 _FIRST = 4
 """The first change of a kind counts as if it were so much nearer to the root: there may be no nearer one."""
-_STOPS = re.compile(r"paus|suspend|protect|manage|stop|skip|disable|maintenance|run(ning)?$")
+_STOPS = re.compile(r"paus|suspend|hibernat|sleep|protect|manage|stop|skip|disable|maintenance|run(ning)?$")
 """Fields after which an operator rightly does nothing with others."""
 
 

@@ -22,6 +22,7 @@ from konverge.check.reference import Reference
 _KINDS = {"configmaps": ("configMap", "name"), "secrets": ("secret", "secretName")}
 """The name of a volume's source, and of the name in it."""
 _DATA = ("data", "binaryData", "stringData")
+_SCALED = ("apps/statefulsets ", "apps/deployments ")
 _TALKS = ("/pods/exec", "/pods/proxy", "/pods/portforward", "/pods/attach")
 
 
@@ -39,7 +40,7 @@ def configuration(run: Run, reference: Reference) -> Iterator[Alarm]:
             how, pods = _left_behind(key, changed, before.checkpoint, now.checkpoint, run)
             if pods and folded(key) not in said:
                 said.add(folded(key))
-                yield _alarm(key, how, pods, now)
+                yield _alarm(key, how, pods, now, low=_is_scaled(before.checkpoint, now.checkpoint))
 
 
 def _rewritten(before: Rested, now: Rested, run: Run, reference: Reference) -> Iterator[tuple[str, set[str]]]:
@@ -163,11 +164,20 @@ _WHY = {
 }
 
 
-def _alarm(key: str, how: str, pods: list[str], now: Rested) -> Alarm:
+def _is_scaled(before: Checkpoint, now: Checkpoint) -> bool:
+    """A workload has more or fewer pods: what its configuration says of their number is for those that join."""
+    return any(
+        obj["spec"].get("replicas") != before.state[key]["spec"].get("replicas")
+        for key, obj in now.state.items()
+        if key.startswith(_SCALED) and key in before.state
+    )
+
+
+def _alarm(key: str, how: str, pods: list[str], now: Rested, *, low: bool) -> Alarm:
     others = f" and {len(pods) - 1} more" if len(pods) > 1 else ""
     return Alarm(
         oracle="configuration",
-        severity="medium",
+        severity="low" if low else "medium",
         object=folded(key),
         sentence=f"{now.step.about} was changed and with it {key}, but {pods[0]}{others} go on as they started: "
         f"{_WHY[how]}",

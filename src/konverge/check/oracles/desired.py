@@ -141,3 +141,15 @@ def is_refused(differences: Iterable[Difference], step: Step) -> bool:
         (str(item.actual) == "False" and not _HEALTH.search(item.path)) or _FAILED.search(str(item.actual))
         for item in telling
     )
+
+
+def says_refused(obj: Obj) -> bool:
+    """The same at one rest: a condition or phase that gives a failure as the reason."""
+    shown = obj.get("status") or {}
+    conditions = [item for item in shown.get("conditions") or () if isinstance(item, dict)]
+    failed = any(
+        _FAILED.search(str(item.get("reason" if item.get("status") == "False" else "type", "")))
+        for item in conditions
+        if item.get("status") in ("True", "False")
+    )
+    return failed or any(_FAILED.search(str(shown.get(field, ""))) for field in ("phase", "state"))

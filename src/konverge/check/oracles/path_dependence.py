@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from konverge.check.differences import ABSENT
+from konverge.check.differences import ABSENT, is_digest
 from konverge.check.inputs.core_types import snake
 from konverge.check.inputs.paths import ABSENT as NOTHING
 from konverge.check.inputs.paths import get
@@ -181,12 +181,18 @@ def _leaves(value: Any) -> Iterator[str]:
         yield str(value)
 
 
+_VOLUMES = frozenset(("persistentvolumeclaims", "persistentvolumes", "cdi.kubevirt.io/datavolumes"))
+"""A DataVolume is a claim with where its content came from: it goes with its claim, and nobody can change its spec."""
+
+
 def severity(difference: Difference, step: Step, *, asked: bool = False) -> Severity:
     """A field that an operator decides is high, and so is an annotation that the user asked for; pods that stay behind
-    are medium; volumes and texts of a status low."""
+    are medium; volumes, digests and texts of a status low."""
     key, path, _, _ = difference
     resource = key.partition(" ")[0]
-    if resource in ("persistentvolumeclaims", "persistentvolumes") or is_own(key, step):
+    if is_digest(path) and not asked:
+        return "low"
+    if resource in _VOLUMES or is_own(key, step):
         return "low"  # volumes outlive what used them; the custom resource's own status is judged by others
     if path.startswith("status.") and _is_foreign(resource):
         return "low"  # what another operator says of its own object

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import msgspec
 
-from konverge.check.differences import ABSENT
+from konverge.check.differences import ABSENT, is_digest
 from konverge.check.folding import folded
 from konverge.check.model import Alarm, Checkpoint, Edit, Obj, OperatorAway, Run, Severity
 from konverge.check.normal import compared, counted, made_by_others, normal
@@ -219,6 +219,8 @@ def _fields(
 
 def _severity(key: str, path: str) -> Severity:
     """By what it means for users: a field that the operator decides is wrong for ever, or it is only shown wrong."""
+    if is_digest(path):
+        return "low"
     if path.startswith("metadata.annotations"):
         return "medium"
     if not path.startswith("status."):

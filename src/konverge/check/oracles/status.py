@@ -8,6 +8,7 @@ from typing import Any
 from konverge.check.folding import folded
 from konverge.check.model import Alarm, Change, Checkpoint, Obj, Run
 from konverge.check.oracles.asked_for import is_paused
+from konverge.check.oracles.desired import says_refused
 from konverge.check.oracles.history import key, news, owned_by, resources_at, step_of
 from konverge.check.reference import Reference
 
@@ -32,10 +33,12 @@ def _lies(run: Run) -> Iterator[Alarm]:
     yield from _before_looking(run)
 
 
-def _lie(checkpoint: Checkpoint, name: str, field: str, sentence: str, expected: int, actual: int) -> Alarm:
+def _lie(
+    checkpoint: Checkpoint, name: str, field: str, sentence: str, expected: int, actual: int, *, low: bool = False
+) -> Alarm:
     return Alarm(
         oracle="status",
-        severity="medium",
+        severity="low" if low else "medium",
         object=folded(name),
         field=field,
         sentence=sentence,
@@ -52,7 +55,9 @@ def _behind(checkpoint: Checkpoint, name: str, obj: Obj) -> Iterator[Alarm]:
     observed = shown.get("observedGeneration")
     if isinstance(observed, int) and isinstance(generation, int) and 0 <= observed < generation:
         sentence = f"status.observedGeneration of {name} stays {observed} at generation {generation}"
-        yield _lie(checkpoint, name, "status.observedGeneration", sentence, generation, observed)
+        # Some count what they have carried out, and say in a condition that they do not carry out the last change.
+        told = says_refused(obj)
+        yield _lie(checkpoint, name, "status.observedGeneration", sentence, generation, observed, low=told)
 
 
 def says_ready(obj: Obj) -> str:

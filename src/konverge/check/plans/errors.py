@@ -11,14 +11,14 @@ from konverge.check.reference import Reference
 
 Answer = Literal["conflict", "error", "unavailable", "throttled", "timeout", "lost"]
 
-_OF_WRITES: dict[str, tuple[Answer, ...]] = {
+ANSWERS: dict[str, tuple[Answer, ...]] = {
     "create": ("lost", "error"),
     "update": ("conflict", "lost", "error"),
     "patch": ("conflict", "lost", "error"),
     "delete": ("error", "lost"),
     "deletecollection": ("error", "lost"),
 }
-"""Those that lead to different ends. A lost creation is asked for again; a lost update meets its own result."""
+"""By verb. They lead to different ends: a lost creation is asked for again, a lost update meets its own result."""
 
 LASTING = 4
 """How often in a row an API server that is in trouble refuses."""
@@ -28,7 +28,7 @@ def errors(reference: Reference) -> Iterator[Plan]:
     """One per kind of write and answer, at the first write of its kind that changed something."""
     seen: set[tuple[str, str, str]] = set()
     for exchange in distinct(reference):
-        for answer in _OF_WRITES.get(exchange.verb, ()):
+        for answer in ANSWERS.get(exchange.verb, ()):
             key = (exchange.verb, _kind(exchange), answer)
             if key not in seen:
                 seen.add(key)

@@ -19,6 +19,7 @@ from konverge.check.model import (
     Refuse,
     Stale,
 )
+from konverge.check.oracles.foreign import FOREIGN
 
 _PATTERNS = {
     "stale": 60, "gap": 55, "crash": 50, "edits": 45, "application": 40, "own-writes": 35, "input": 35, "recovery": 35,
@@ -76,8 +77,13 @@ def value(plan: Plan) -> int:
     """How likely it is that a plan finds something bad, roughly."""
     base = _PATTERNS.get(plan.pattern, 0)
     if not plan.perturbations:
-        return base
+        return base + 25 if is_foreign(plan) else base  # whoever takes what is not its own loses others' data
     return base + max(_value(item) for item in plan.perturbations) - 40 * (len(plan.perturbations) - 1)
+
+
+def is_foreign(plan: Plan) -> bool:
+    """Others have an object with a name that the operator will use."""
+    return any(step.name.startswith(FOREIGN.partition("{")[0]) for step in (plan.steps or ())[:1])
 
 
 def _value(item: Perturbation) -> int:

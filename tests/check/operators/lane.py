@@ -1,0 +1,97 @@
+"""What `make check-operators` checks of Nacos and Wukong: three kinds of faults at every write, generated operations.
+
+`operations` are what users do to a custom resource, made from its definition (`konverge.check.inputs`): each is one
+step of a run. The three kinds of faults are those that operators are known to break on: they end between two writes,
+a write fails or its answer is lost, and what they read is old.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+
+import msgspec
+
+from konverge.check.campaign import Campaign, Options, Outcome
+from konverge.check.inputs import campaign
+from konverge.check.inputs.samples import placed
+from konverge.check.model import Crash, Lag, Obj, Plan, Refuse
+from konverge.check.planning import Planned
+from konverge.check.plans import all_plans
+from konverge.check.plans.errors import ANSWERS
+from konverge.check.plans.length import Length
+from konverge.check.plans.writes import changes_of, effective, place_of
+from konverge.check.reference import Reference
+from konverge.check.subjects import Checked, InThisProcess, declaration_of, from_target
+from konverge.check.workload import basic
+
+NACOS: dict[str, tuple[str, ...]] = {
+    "single": ("nacos-single",),
+    "mysql": ("nacos-cluster-mysql", "nacos-cluster"),
+    "postgres": ("nacos-pg-database", "nacos-pg-admin", "nacos-pg"),
+}
+WUKONG: dict[str, tuple[str, ...]] = {
+    "smallest": ("smallest",),
+    "ubuntu": ("ubuntu-login", "ubuntu"),
+    "static": ("static",),
+    "windows": ("windows-answers", "windows"),
+    "precious": ("precious",),
+}
+SAMPLES = {"nacos": NACOS, "wukong": WUKONG}
+"""Names of objects among the samples of an operator, in the order in which a user creates them."""
+PlansOf = Callable[[Reference], Sequence[Plan]]
+ENDLESS = 1e9
+"""Seconds of a budget: a part is run to its end."""
+
+
+class Lane:
+    """One sample of one operator, checked as `konverge check` does: with the operator's own permissions."""
+
+    def __init__(self, operator: str, sample: str) -> None:
+        self._checked: Checked = from_target(operator)
+        by_name = {obj["metadata"]["name"]: obj for obj in self._checked.samples}
+        self.samples: list[Obj] = [placed(by_name[name], "default") for name in SAMPLES[operator][sample]]
+
+    def operations(self, seed: int = 0) -> list[Plan]:
+        """Runs of changes of the sample."""
+        return list(campaign(self.samples, self._checked.definitions, seed))
+
+    def faults(self, reference: Reference) -> list[Plan]:
+        """What is derived from the reference, and three kinds of faults at each write of it."""
+        plans = [*all_plans(reference), *at_every_write(reference)]
+        return list({msgspec.json.encode(msgspec.structs.replace(plan, seconds=0.0)): plan for plan in plans}.values())
+
+    def check_operations(self, part: int, parts: int) -> Outcome:
+        return self._check(lambda reference: self.operations()[part::parts])
+
+    def check_faults(self, part: int, parts: int) -> Outcome:
+        return self._check(lambda reference: self.faults(reference)[part::parts])
+
+    def _check(self, plans: PlansOf) -> Outcome:
+        operator = self._checked.operator
+        assert operator is not None
+        return Campaign(
+            self._checked.subject,
+            self._checked.setup,
+            basic(self.samples),
+            InThisProcess(declaration_of(operator)),
+            Options(budget=ENDLESS, shrink=False),
+            planner=lambda reference, only, seed: Planned(list(plans(reference))),
+        ).check()
+
+
+def number_of(plans: Sequence[Plan]) -> int:
+    """Operations in these plans: all steps but the creation at the beginning of each."""
+    return sum(len(plan.steps or ()) - 1 for plan in plans)
+
+
+def at_every_write(reference: Reference) -> Iterator[Plan]:
+    """The operator ends after it; it meets each error that there is for its verb; its watches do not show it, nor what
+    others do to the same kind of objects afterwards, before the next rest."""
+    length = Length(reference)
+    for exchange in effective(reference):
+        place = place_of(exchange)
+        yield length.shortened(Plan("crash", (Crash(place),)))
+        for answer in ANSWERS.get(exchange.verb, ()):
+            yield length.shortened(Plan("errors", (Refuse(place, answer),)))
+        for change in changes_of(reference, exchange)[:1]:
+            yield length.shortened(Plan("stale", (Lag(change.ref.resource, change.moment),)))
