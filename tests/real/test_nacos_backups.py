@@ -14,13 +14,15 @@ from typing import Any
 
 import pytest
 
-from konverge.operators.nacos.backup import scripts
+from konverge.operators.nacos.backup import carry, scripts
+from konverge.operators.nacos.backup.manifest import SUFFIX, read_manifest
 from konverge.operators.nacos.database import mysql_script, postgres_script
 from tests.real.database_places import MariadbPlace, PostgresPlace, RealPlace
 from tests.real.databases import Server, mariadb_server, postgres_server
 from tools import real_packages
 
 pytestmark = pytest.mark.spec("N-56")
+MANIFEST = '{"format":1,"backup":"default/it\'s","method":"Database","engine":"postgresql"}'
 ODD = "名字: a'b\"c\\d\n\t100% 🐟"
 
 
@@ -62,7 +64,8 @@ class Scripts:
 
     def environment(self, **more: str) -> dict[str, str]:
         target = self.place.target
-        paths = {"FILE": str(self.file), "PREFIX": str(self.prefix), "RESULT": str(self.result)}
+        files = "\n".join(f"{self.prefix}{number}{''.join(self.file.suffixes)}" for number in (0, 1))
+        paths = {"FILE": str(self.file), "FILES": files, "RESULT": str(self.result), "MANIFEST": MANIFEST}
         if self.postgres:
             names = ("PGHOST", "PGPORT", "PGDATABASE", "PGUSER", "PGPASSWORD")
         else:
@@ -123,7 +126,11 @@ def test_a_dump_has_its_size_and_digest(job: Scripts) -> None:
     assert (code, log) == (0, "")
     data = job.file.read_bytes()
     assert job.stored() == {"size": len(data), "sha256": hashlib.sha256(data).hexdigest()}
-    assert job.left() == [job.file.name]
+    assert job.left() == [job.file.name, job.file.name + SUFFIX]
+    manifest = read_manifest(Path(f"{job.file}{SUFFIX}").read_bytes(), "its manifest")
+    assert (manifest.size, manifest.sha256) == (len(data), hashlib.sha256(data).hexdigest())
+    assert manifest.backup == "default/it's"
+    assert carry.inspect_file(job.file)
     assert job.file.stat().st_mode & 0o077 == 0, "others on the volume do not read it"
     if not job.postgres:
         assert "名字: a\\'b\\\"c\\\\d\\n\t100% 🐟" in gzip.decompress(data).decode()
@@ -131,12 +138,14 @@ def test_a_dump_has_its_size_and_digest(job: Scripts) -> None:
 
 def test_parts_of_a_killed_attempt_are_removed_and_files_of_others_stay(job: Scripts) -> None:
     job.file.parent.mkdir(parents=True)
-    Path(f"{job.prefix}0.dump.part").write_text("half")
-    (job.file.parent / "first-9999-1.dump.part").write_text("another backup's")
+    Path(f"{job.prefix}0{''.join(job.file.suffixes)}.part").write_text("half")
+    others = ["first-1234-1-2.dump", "first-1234-1.dump.x-1.dump.part", "first-9999-1.dump.part"]
+    for name in others:
+        (job.file.parent / name).write_text("another backup's")
     assert job.run(job.backup)[0] == 0
-    assert job.left() == [job.file.name, "first-9999-1.dump.part"]
+    assert job.left() == sorted([job.file.name, job.file.name + SUFFIX, *others])
     assert job.run(scripts.DELETE)[0] == 0
-    assert job.left() == ["first-9999-1.dump.part"]
+    assert job.left() == others
     assert job.run(scripts.DELETE)[0] == 0, "there may be nothing to delete"
 
 

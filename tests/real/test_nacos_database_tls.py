@@ -111,7 +111,7 @@ def dump(place: MariadbPlace, tls: dict[str, Any], authority: bytes, folder: Pat
     if "MYSQL_CA" in given:
         given["MYSQL_CA"] = str(folder / "ca.crt")
     login = {"MYSQL_DB": place.name, "MYSQL_USER": place.target.username, "MYSQL_PASS": place.target.password}
-    paths = {name: str(folder / name.lower()) for name in ("FILE", "PREFIX", "RESULT")}
+    paths = {name: str(folder / name.lower()) for name in ("FILE", "FILES", "RESULT")} | {"MANIFEST": '{"format":1}'}
     return subprocess.run(
         ["/bin/sh", "-c", scripts.MYSQL_BACKUP],
         env={"PATH": os.environ["PATH"], **given, **login, **paths},

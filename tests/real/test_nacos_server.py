@@ -57,8 +57,8 @@ async def test_configurations_are_stored_and_restored(nacos: Path, tmp_path: Pat
         keys = [ConfigKey(PUBLIC, group, f"app-{number}") for group in ("a", "b") for number in range(60)]
         for key in keys:
             await api.publish(key, f"{key}: {ODD}", "yaml", "")
-        file, prefix = tmp_path / "a-1.jsonl.gz", str(tmp_path / "a-")
-        stored = read_result(await transfer.back_up(api, file, prefix))
+        file = tmp_path / "a-1.jsonl.gz"
+        stored = read_result(await transfer.back_up(api, file, [str(file)], "{}"))
         assert stored is not None
         for key in keys:
             await api.delete_config(key)

@@ -7,6 +7,7 @@ Failed and name it. One seed gives one scenario; `konverge.sim.run` runs it on v
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
 from random import Random
 from typing import Any
@@ -15,6 +16,7 @@ from konverge import clock
 from konverge.client import Client, MergePatch, Static
 from konverge.objects.kinds.apps_v1 import StatefulSet
 from konverge.objects.kinds.core_v1 import ConfigMap, Pod, Service
+from konverge.operators.nacos.backup.kinds import NacosBackup
 from konverge.operators.nacos.resource import ALLOW, Nacos
 from konverge.operators.nacos.server import HttpNacosServers
 from konverge.operators.nacos.steps.pods import is_ready as pod_is_ready
@@ -38,15 +40,16 @@ CONTROLLERS = (
     "taint-eviction",
 )
 """The controllers that matter to a Nacos: without the others a scenario takes three quarters of the time."""
+Action = Callable[[], Awaitable[None]]
 NEEDED = 3600.0
 """Simulated seconds until everything must be repaired: several rollouts, with healing in between."""
 
 
-def run_scenario(seed: int) -> list[str]:
-    """What happened; raises when the end was wrong."""
+def run_scenario(seed: int, *, day_2: bool = False) -> list[str]:
+    """What happened; raises when the end was wrong. `day_2`: with sleep, gated upgrades and backups as well."""
     happened: list[str] = []
     try:
-        run(Scenario(seed, happened).play(), seed=seed)
+        run((Day2Scenario if day_2 else Scenario)(seed, happened).play(), seed=seed)
     except AssertionError as error:
         raise AssertionError(f"seed {seed} after {'; '.join(happened)}: {error}") from error
     return happened
@@ -54,6 +57,8 @@ def run_scenario(seed: int) -> list[str]:
 
 class Scenario:
     """The scenario of one seed."""
+
+    controllers: tuple[str, ...] = CONTROLLERS
 
     def __init__(self, seed: int, happened: list[str]) -> None:
         self.rng: Random = clock.seeded(seed)
@@ -69,7 +74,7 @@ class Scenario:
 
     async def play(self) -> None:
         rules = [Rule(image="*:v3.0.9", behave="image-pull-error")]
-        async with a_world(nodes=5, rules=rules, events=False, controllers=CONTROLLERS) as self.world:
+        async with a_world(nodes=5, rules=rules, events=False, controllers=self.controllers) as self.world:
             nacos = SimulatedNacos(self.world.cluster, databases=self.world.databases, timings=QUICK, seed=self.seed)
             async with nacos as self.nacos:
                 self.world.asked = HttpNacosServers(nacos.connect)
@@ -90,8 +95,7 @@ class Scenario:
         await stack.enter_async_context(self.world.operating(client=client, check_permissions=False))
 
     async def _live(self, operator: AsyncExitStack) -> None:
-        base: dict[str, Any] = POSTGRES if self.postgres else CLUSTER
-        await self.world.create("nacos", {**base, "image": f"nacos/nacos-server:{self.tag}"})
+        await self.world.create("nacos", {**self._base(), "image": f"nacos/nacos-server:{self.tag}"})
         self.happened.append(f"created on {'postgres' if self.postgres else 'embedded storage'}, {self.tag}")
         for _ in range(self.rng.randrange(3, 9)):
             await self.world.advance(self.rng.choice((0.5, 3.0, 10.0, 40.0, 120.0)))
@@ -102,11 +106,18 @@ class Scenario:
                 continue
             await self._something()
 
+    def _base(self) -> dict[str, Any]:
+        return POSTGRES if self.postgres else CLUSTER
+
     async def _something(self) -> None:
-        actions = [self._scale, self._upgrade, self._configure, self._delete_a_child, self._break_a_server, self._cut]
+        await self.rng.choice(self._actions())()
+
+    def _actions(self) -> list[Action]:
+        actions: list[Action] = [self._scale, self._upgrade, self._configure]
+        actions += [self._delete_a_child, self._break_a_server, self._cut]
         if self.postgres:
             actions += [self._break_the_database, self._rotate]
-        await self.rng.choice(actions)()
+        return actions
 
     # -------------------------------------------------------------- actions of the user
 
@@ -248,3 +259,65 @@ class Scenario:
         assert expected in nacos.status.event[-1].message, await self._state()
         assert condition(nacos, "Ready")[0] == "False"
         assert asyncio.get_running_loop().time() > 0
+
+
+class Day2Scenario(Scenario):
+    """The same with what operations people do: put a Nacos to sleep, hold upgrades back, ask for backups and make them.
+
+    Embedded data is in volumes, or a Nacos would not be put to sleep.
+    """
+
+    controllers = (*CONTROLLERS, "job")
+
+    def __init__(self, seed: int, happened: list[str]) -> None:
+        super().__init__(seed, happened)
+        self.asleep = False
+        self.backups = 0
+
+    def _base(self) -> dict[str, Any]:
+        return {**super()._base(), "volume": {"enabled": True, "requests": {"storage": "1Gi"}}}
+
+    def _actions(self) -> list[Action]:
+        actions = [*super()._actions(), self._sleep_or_wake, self._sleep_or_wake, self._hold_upgrades]
+        return [*actions, self._back_up, self._back_up] if self.postgres else actions
+
+    async def _sleep_or_wake(self) -> None:
+        self.asleep = not self.asleep
+        self.happened.append("put to sleep" if self.asleep else "woken")
+        await self.world.change("nacos", hibernate=self.asleep)
+
+    async def _hold_upgrades(self) -> None:
+        paused = self.rng.random() < 0.5
+        within = "1h" if self.postgres and self.rng.random() < 0.5 else ""
+        self.happened.append(f"upgrades: paused {paused}, backup within {within or 'any time'}")
+        await self.world.change("nacos", upgrade={"paused": paused, "requireBackupWithin": within})
+
+    async def _back_up(self) -> None:
+        if not self.backups:
+            claim = {"accessModes": ["ReadWriteMany"], "resources": {"requests": {"storage": "1Gi"}}}
+            await self._made("v1", "PersistentVolumeClaim", "backups", claim)
+        self.backups += 1
+        self.happened.append(f"backup {self.backups}")
+        spec = {"nacosRef": {"name": "nacos"}, "storage": {"volume": {"claimName": "backups"}}}
+        await self._made("nacos.io/v1alpha1", "NacosBackup", f"backup-{self.backups}", spec)
+
+    async def _made(self, version: str, kind: str, name: str, spec: dict[str, Any]) -> None:
+        metadata = {"name": name, "namespace": SPACE}
+        body = {"apiVersion": version, "kind": kind, "metadata": metadata, "spec": spec}
+        await self.world.client.create(body, resource=NacosBackup.resource if kind == "NacosBackup" else None)
+
+    async def _repair(self) -> None:
+        await super()._repair()
+        self.asleep = False
+        await self.world.change("nacos", hibernate=False, upgrade={"paused": False, "requireBackupWithin": ""})
+
+    async def _end_well(self) -> None:
+        """And every backup came to an end, also those that were asked for while nothing could be stored."""
+        await super()._end_well()
+        if self.postgres:
+            await self._back_up()
+            await self.world.advance(300.0)
+            phases = [item.status.phase for item in await self.world.client.list(NacosBackup, SPACE)]
+            last = await self.world.client.get(NacosBackup, f"backup-{self.backups}", SPACE)
+            assert last.status.phase == "Completed", last.status
+            assert {"Completed", "Failed"}.issuperset(phases), phases

@@ -70,6 +70,11 @@ BAD: list[tuple[dict[str, Any], str, str]] = [
         "spec.scaleWithoutRestarts",
         "cannot write their list of members",
     ),
+    (
+        {**CLUSTER, "networkPolicy": {"egress": {"enabled": True}}},
+        "spec.networkPolicy.egress.enabled",
+        "there is no NetworkPolicy without networkPolicy.enabled: true",
+    ),
     ({"type": "other"}, "spec.type", "supported values"),
     ({"type": "cluster", "replicas": 2}, "spec.replicas", "a cluster needs at least 3 replicas"),
     ({"type": "standalone", "replicas": 3}, "spec.replicas", "a standalone has 1 replica"),

@@ -82,7 +82,11 @@ CASES: dict[str, dict[str, Any]] = {
         "podSecurityContext": {"runAsUser": 2000},
         "topologySpreadConstraints": [{"topologyKey": "zone", "maxSkew": 1, "whenUnsatisfiable": "ScheduleAnyway"}],
         "priorityClassName": "middleware",
-        "networkPolicy": {"enabled": True, "clients": [{"namespaceSelector": {"matchLabels": {"team": "shop"}}}]},
+        "networkPolicy": {
+            "enabled": True,
+            "clients": [{"namespaceSelector": {"matchLabels": {"team": "shop"}}}],
+            "egress": {"enabled": True, "allow": [{"ports": [{"port": 24224}]}]},
+        },
     },
     "standalone-overlaid": {
         "image": "nacos/nacos-server:latest",

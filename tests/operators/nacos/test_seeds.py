@@ -16,6 +16,7 @@ import pytest
 from tests.operators.nacos.scenario import run_scenario
 
 SEEDS = int(os.environ.get("KONVERGE_NACOS_SEEDS", "100"))
+DAY_2 = max(1, SEEDS // 4)
 FIRST = int(os.environ.get("KONVERGE_NACOS_FIRST_SEED", "0"))
 
 
@@ -43,3 +44,12 @@ def frozen() -> Iterator[None]:
 @pytest.mark.parametrize("seed", range(FIRST, FIRST + SEEDS))
 def test_a_scenario_ends_as_declared_or_with_the_true_reason(seed: int) -> None:
     assert run_scenario(seed)
+
+
+@pytest.mark.long
+@pytest.mark.limit(600)
+@pytest.mark.spec("N-44", "N-49", "N-56")
+@pytest.mark.usefixtures("no_logs")
+@pytest.mark.parametrize("seed", range(FIRST, FIRST + DAY_2))
+def test_a_scenario_with_sleep_held_upgrades_and_backups_ends_as_declared(seed: int) -> None:
+    assert run_scenario(seed, day_2=True)

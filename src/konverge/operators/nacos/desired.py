@@ -164,6 +164,10 @@ def read_desired(nacos: AnyNacos) -> Desired:
             "spec.scaleWithoutRestarts: servers of podSecurity: Restricted cannot write their list of members; leave "
             "one of the two out"
         )
+    if spec.network_policy.egress.enabled and not spec.network_policy.enabled:
+        raise InvalidSpec(
+            "spec.networkPolicy.egress.enabled: there is no NetworkPolicy without networkPolicy.enabled: true"
+        )
     _check_storage(spec, engine)
     for problem in wrong_amounts(spec):
         raise InvalidSpec(problem)

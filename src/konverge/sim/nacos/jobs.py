@@ -1,29 +1,31 @@
 """The Jobs of backups, on simulated databases: what their scripts do, without the programs that they call.
 
-A Job's pod does its work when its container runs, and ends with the message that the script would write. The data is in
-the pod's volume, and lives as long as that.
+A Job's pod does its work when its last container runs, and ends with the message that the program would write. The data
+is in the pod's volume, and lives as long as that, or in a bucket.
 """
 
 from __future__ import annotations
 
 import copy
-import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 import msgspec
 
 from konverge.objects.kinds.core_v1 import Container, Pod
+from konverge.operators.nacos.backup.failures import Failure
+from konverge.operators.nacos.backup.manifest import SUFFIX, check_data, read_manifest
 from konverge.sim.databases import Content, Kept, SimulatedDatabase, SimulatedDatabases
 from konverge.sim.kubelet.agent import Kubelet
 from konverge.sim.kubelet.behaviour import RUNS, SUCCEEDS, Behaviour
 from konverge.sim.kubelet.containers import Mode
 from konverge.sim.kubelet.machine import PodMachine
+from konverge.sim.nacos.buckets import SimulatedStorage, StoredFile
 from konverge.sim.nacos.configs import Configs
 from konverge.sim.nacos.disk import Disks, Place, Read
-from konverge.sim.nacos.settings import environment
+from konverge.sim.nacos.settings import environment, secret_texts
 
-COMPONENTS = ("nacos-backup", "nacos-restore", "nacos-delete")
+COMPONENTS = ("nacos-backup", "nacos-restore", "nacos-delete", "nacos-inspect")
 """Of the pods, by their label."""
 
 
@@ -36,24 +38,12 @@ class JobFailure(Exception):
 
 
 @dataclass(slots=True)
-class StoredFile:
-    """A file of a volume: the content of a database, and the bytes that stand for it."""
-
-    content: Content
-    data: bytes
-
-    @property
-    def sha256(self) -> str:
-        return hashlib.sha256(self.data).hexdigest()
-
-
-@dataclass(slots=True)
 class _Work:
     """Of one pod."""
 
     env: dict[str, str]
-    volume: dict[str, StoredFile]
-    component: str
+    files: dict[str, StoredFile]
+    """Of the volume, or of the bucket."""
 
 
 @dataclass(slots=True)
@@ -76,10 +66,14 @@ class SimulatedJobs:
     """Restores end with this exit code after they have dropped the tables."""
     restoring: Callable[[dict[str, str]], None] = lambda env: None
     """Called by each restore before it changes the database, with its environment."""
+    cut_off: int = 0
+    """So many backups end after the data, and before its manifest."""
     silent: bool = False
     """Jobs succeed, and their messages are lost."""
     volumes: dict[Place, dict[str, StoredFile]] = field(default_factory=dict)
     """Files by the volume that they are in, and by their path below its mount."""
+    storage: SimulatedStorage = field(default_factory=SimulatedStorage)
+    """What is stored in buckets."""
     done: list[str] = field(default_factory=list)
     """The components of the pods that have done their work, in order."""
     _ends: dict[str, Behaviour] = field(default_factory=dict)
@@ -116,29 +110,60 @@ class SimulatedJobs:
 
     def _work(self, pod: Pod, container: Container, address: str) -> str:
         """The termination message. Raises JobFailure."""
-        mounted = next(volume for volume in pod.spec.volumes if volume.persistent_volume_claim is not None)
-        volume = self.volumes.setdefault(self.disks.volume(pod, mounted), {})
-        work = _Work(environment(pod, container, address, self.read), volume, container.name)
+        env: dict[str, str] = {}
+        for each in (*pod.spec.init_containers, container):
+            env |= environment(pod, each, address, self.read)
         if self.failure:
             raise JobFailure(self.failure)
         actions: dict[str, Callable[[_Work], str]] = {
             "nacos-backup": self._back_up,
             "nacos-restore": self._restore,
             "nacos-delete": self._delete,
+            "nacos-inspect": self._inspect,
         }
-        message = actions[container.name](work)
+        try:
+            message = actions[container.name](self._placed(pod, env))
+        except Failure as failure:
+            raise JobFailure(failure.encode()) from None
         self.done.append(container.name)
         return message
+
+    def _placed(self, pod: Pod, env: dict[str, str]) -> _Work:
+        """With the files that the pod sees. Raises Failure."""
+        if "S3_BUCKET" in env:
+            secret = next(volume.secret for volume in pod.spec.volumes if volume.name == "s3-credentials")
+            texts = secret_texts(self.read, pod.metadata.namespace, secret.secret_name or "" if secret else "")
+            return _Work(env | {"FILE": env["KEY"], "FILES": env["KEYS"]}, self.storage.bucket(env, texts))
+        mounted = next(volume for volume in pod.spec.volumes if volume.persistent_volume_claim is not None)
+        return _Work(env, self.volumes.setdefault(self.disks.volume(pod, mounted), {}))
 
     def _back_up(self, work: _Work) -> str:
         content = self._held(work) if "NACOS_ADDRESS" in work.env else copy.deepcopy(self._database(work.env).content)
         stored = StoredFile(content, repr(content).encode())
-        work.volume[work.env["FILE"]] = stored
-        return msgspec.json.encode({"size": len(stored.data), "sha256": stored.sha256}).decode()
+        result = {"size": len(stored.data), "sha256": stored.sha256}
+        manifest = msgspec.json.decode(work.env["MANIFEST"], type=dict) | result
+        work.files.pop(work.env["FILE"] + SUFFIX, None)
+        work.files[work.env["FILE"]] = stored
+        if self.cut_off:
+            self.cut_off -= 1
+            raise JobFailure("Killed", 137)
+        work.files[work.env["FILE"] + SUFFIX] = StoredFile(Content(), msgspec.json.encode(manifest))
+        return msgspec.json.encode(result).decode()
+
+    def _inspect(self, work: _Work) -> str:
+        path = work.env["FILE"]
+        beside, data = work.files.get(path + SUFFIX), work.files.get(path)
+        if beside is None or data is None:
+            raise Failure(
+                "ManifestMissing" if beside is None else "DataNotFound", f"there is no {path} with a manifest"
+            )
+        manifest = read_manifest(beside.data, path + SUFFIX)
+        check_data(len(data.data), data.sha256, manifest, path)
+        return msgspec.json.encode(manifest).decode()
 
     def _restore(self, work: _Work) -> str:
         env = work.env
-        stored = work.volume.get(env["FILE"])
+        stored = work.files.get(env["FILE"])
         if stored is None:
             raise JobFailure(f"there is no file {env['FILE']} in the volume")
         if stored.sha256 != env["SHA256"]:
@@ -179,8 +204,9 @@ class SimulatedJobs:
         return ""
 
     def _delete(self, work: _Work) -> str:
-        for path in [path for path in work.volume if path.startswith(work.env["PREFIX"])]:
-            del work.volume[path]
+        for path in work.env["FILES"].split():
+            for name in (path, path + SUFFIX):
+                work.files.pop(name, None)
         return ""
 
     def _database(self, env: dict[str, str]) -> SimulatedDatabase:

@@ -323,6 +323,11 @@ def _texts(read: Read, plural: str, namespace: str, name: str) -> dict[str, str]
     return {key: _decoded(value) for key, value in data.items()}
 
 
+def secret_texts(read: Read, namespace: str, name: str) -> dict[str, str]:
+    """What a Secret holds, by its keys; nothing where there is none."""
+    return _texts(read, "secrets", namespace, name)
+
+
 def _decoded(value: str) -> str:
     try:
         return b64decode(value).decode("utf-8", "replace")

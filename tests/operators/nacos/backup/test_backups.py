@@ -418,7 +418,7 @@ class TestTheDefinition:
     @pytest.mark.parametrize(
         ("spec", "words"),
         [
-            ({"storage": {}}, "name the volume"),
+            ({"storage": {}}, "either volume or s3"),
             ({"storage": {"volume": {"claimName": CLAIM, "path": "../up"}}}, "should match"),
             ({"storage": {"volume": {"claimName": CLAIM, "path": "/root"}}}, "should match"),
             ({"storage": {"volume": {"claimName": CLAIM, "path": "a/../b"}}}, "should match"),

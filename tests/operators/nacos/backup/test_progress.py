@@ -8,7 +8,8 @@ import pytest
 
 from konverge.objects import from_dict
 from konverge.objects.kinds.batch_v1 import Job
-from konverge.objects.kinds.core_v1 import Pod
+from konverge.objects.kinds.core_v1 import ContainerStatus, Pod
+from konverge.operators.nacos.backup.failures import Failure
 from konverge.operators.nacos.backup.runs import LONGEST, Progress, pods_of, progress_of
 from konverge.runtime import Context
 
@@ -107,3 +108,46 @@ class TestRunning:
         creating = a_pod("a", 1, waiting={"reason": "ContainerCreating"})
         assert progress_of(indexed(creating), a_job()) == Progress("running", "")
         assert progress_of(indexed(), a_job()) == Progress("running", "")
+
+
+def preparing(name: str, created: int, code: int, message: str = "") -> Pod:
+    """Its first container has ended, and the last one waits."""
+    pod = a_pod(name, created, waiting={"reason": "PodInitializing"})
+    state = {"terminated": {"exitCode": code, "message": message}}
+    pod.status.init_container_statuses = [from_dict(ContainerStatus, {"name": "first", "state": state})]
+    return pod
+
+
+@pytest.mark.spec("N-70")
+class TestTwoContainers:
+    AWAY = Failure("EndpointUnreachable", "it is away").encode()
+
+    def test_the_failure_of_the_first_is_that_of_the_job(self) -> None:
+        job = a_job("Failed", message="m")
+        assert progress_of(indexed(preparing("a", 1, 137, "killed")), job) == Progress(
+            "failed", "m: killed", 137, prepared=False
+        )
+        said = progress_of(indexed(preparing("a", 1, 1, self.AWAY)), job)
+        assert said == Progress("failed", "it is away", 1, "EndpointUnreachable", prepared=False)
+
+    def test_the_failure_of_the_last(self) -> None:
+        pod = preparing("a", 1, 0)
+        pod.status.container_statuses = ended("a", 1, 1, self.AWAY).status.container_statuses
+        job = a_job("Failed", message="m")
+        assert progress_of(indexed(pod), job) == Progress("failed", "it is away", 1, "EndpointUnreachable")
+
+    def test_what_an_attempt_said_is_known_while_the_next_one_works(self) -> None:
+        pods = indexed(ended("a", 1, 1, self.AWAY), a_pod("b", 2))
+        assert progress_of(pods, a_job()) == Progress("running", "it is away", reason="EndpointUnreachable")
+        plain = indexed(ended("a", 1, 1, "pg_dump: error"), a_pod("b", 2))
+        assert progress_of(plain, a_job()) == Progress("running", "")
+        waiting = a_pod("b", 2, waiting={"reason": "ErrImagePull", "message": "no"})
+        assert progress_of(indexed(ended("a", 1, 1, self.AWAY), waiting), a_job()) == Progress(
+            "running", "ErrImagePull: no"
+        )
+
+    def test_an_image_of_the_first_that_is_missing(self) -> None:
+        pod = preparing("a", 1, 0)
+        state = {"waiting": {"reason": "ErrImagePull", "message": "no"}}
+        pod.status.init_container_statuses = [from_dict(ContainerStatus, {"name": "first", "state": state})]
+        assert progress_of(indexed(pod), a_job()).message == "ErrImagePull: no"

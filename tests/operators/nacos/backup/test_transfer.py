@@ -11,6 +11,7 @@ import msgspec
 import pytest
 
 from konverge.operators.nacos.backup import transfer
+from konverge.operators.nacos.backup.manifest import SUFFIX, read_manifest
 from konverge.operators.nacos.backup.runs import read_result
 from konverge.operators.nacos.backup.transfer import TransferError
 from konverge.operators.nacos.content.api import PUBLIC, ConfigKey, ContentApi, Tokens, digest
@@ -53,12 +54,17 @@ async def test_there_and_back(spec: dict[str, Any], tmp_path: Path) -> None:
         await fill(api)
         before = await held(api)
         assert len(before) == 7
-        file, prefix = tmp_path / "deep" / "a-1.jsonl.gz", str(tmp_path / "deep" / "a-")
-        stored = read_result(await transfer.back_up(api, file, prefix))
+        file = tmp_path / "deep" / "a-1.jsonl.gz"
+        given = '{"format": 1, "method": "Configuration", "engine": "mysql"}'
+        stored = read_result(await transfer.back_up(api, file, [str(file)], given))
         assert stored is not None
         assert (stored.size, stored.sha256) == (file.stat().st_size, transfer.sha256_of(file))
         assert file.stat().st_mode & 0o077 == 0
-        assert [path.name for path in file.parent.iterdir()] == ["a-1.jsonl.gz"]
+        beside = file.parent / f"a-1.jsonl.gz{SUFFIX}"
+        assert sorted(file.parent.iterdir()) == [file, beside]
+        assert beside.stat().st_mode & 0o077 == 0
+        manifest = read_manifest(beside.read_bytes(), "x")
+        assert (manifest.engine, manifest.size, manifest.sha256) == ("mysql", stored.size, stored.sha256)
         await clear(api)
         assert await held(api) == {}
         await transfer.restore(api, file, stored.sha256, overwrite=False)
@@ -107,7 +113,7 @@ async def test_the_lines(tmp_path: Path) -> None:
     async with a_nacos(SECOND) as content:
         await fill(content.servers, 1)
         file = tmp_path / "a-1.jsonl.gz"
-        await transfer.back_up(content.servers, file, str(tmp_path / "a-"))
+        await transfer.back_up(content.servers, file, [str(file)], "{}")
         lines = [msgspec.json.decode(line) for line in gzip.decompress(file.read_bytes()).splitlines()]
         assert lines[0] == {"line": "header", "format": 1}
         assert lines[1] == {"line": "namespace", "id": "dev", "title": "Development", "description": "of the team"}
@@ -121,7 +127,7 @@ async def stored(tmp_path: Path) -> Any:
     async with a_nacos(SECOND) as content:
         file = tmp_path / "a-1.jsonl.gz"
         await content.servers.publish(ConfigKey(PUBLIC, "g", "a"), "a: 1", "yaml", "")
-        await transfer.back_up(content.servers, file, str(tmp_path / "a-"))
+        await transfer.back_up(content.servers, file, [str(file)], "{}")
         yield content, file
 
 
@@ -177,18 +183,20 @@ async def test_a_server_that_fails_leaves_nothing(tmp_path: Path) -> None:
         (tmp_path / "a-0.jsonl.gz.part").write_text("of a killed attempt")
         (tmp_path / "b-0.jsonl.gz.part").write_text("of another backup")
         content.simulated.kill("nacos-0")
+        files = [str(tmp_path / f"a-{number}.jsonl.gz") for number in (0, 1)]
         with pytest.raises(NacosError):
-            await transfer.back_up(api, tmp_path / "a-1.jsonl.gz", str(tmp_path / "a-"))
+            await transfer.back_up(api, tmp_path / "a-1.jsonl.gz", files, "{}")
         assert [path.name for path in tmp_path.iterdir()] == ["b-0.jsonl.gz.part"]
 
 
 def test_the_program(tmp_path: Path) -> None:
-    for name in ("a-1.jsonl.gz", "a-2.jsonl.gz.part", "b-1.jsonl.gz"):
+    for name in ("a-1.jsonl.gz", "a-1.jsonl.gz.manifest.json", "a-2.jsonl.gz.part", "a-2-1.jsonl.gz", "b-1.jsonl.gz"):
         (tmp_path / name).write_text("x")
     log = io.StringIO()
-    env = {"PREFIX": str(tmp_path / "a-"), "RESULT": str(tmp_path / "result"), "FILE": str(tmp_path / "a-1.jsonl.gz")}
+    files = [str(tmp_path / f"a-{number}.jsonl.gz") for number in (1, 2)]
+    env = {"FILES": "\n".join(files), "RESULT": str(tmp_path / "result"), "FILE": files[0]}
     assert transfer.main(["delete"], env, log) == 0
-    assert [path.name for path in tmp_path.iterdir()] == ["b-1.jsonl.gz"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a-2-1.jsonl.gz", "b-1.jsonl.gz"]
     more = {"NACOS_ADDRESS": "127.0.0.1", "SHA256": "0" * 64, "OVERWRITE": "true"}
     assert transfer.main(["restore"], {**env, **more}, log) == 1
     assert log.getvalue() == f"there is no file {tmp_path / 'a-1.jsonl.gz'} in the volume\n"

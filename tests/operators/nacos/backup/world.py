@@ -10,10 +10,11 @@ from konverge.client import MergePatch, NotFound
 from konverge.objects import from_dict
 from konverge.objects.kinds.batch_v1 import Job
 from konverge.operators.nacos.backup.kinds import KINDS, NacosBackup
+from konverge.operators.nacos.backup.manifest import SUFFIX
 from konverge.runtime import find_condition
 from konverge.sim.databases import SimulatedDatabase
 from konverge.sim.nacos import SimulatedNacos
-from konverge.sim.nacos.jobs import StoredFile
+from konverge.sim.nacos.buckets import SimulatedEndpoint, StoredFile
 from tests.operators.nacos.world import MYSQL, POSTGRES, SPACE, STANDALONE, World, a_simulated_world
 
 PG: dict[str, Any] = {
@@ -24,6 +25,8 @@ PG: dict[str, Any] = {
 MY: dict[str, Any] = {**MYSQL, "type": "standalone", "replicas": 1}
 EMBEDDED: dict[str, Any] = {**STANDALONE, "image": "nacos/nacos-server:v2.4.3"}
 CLAIM = "backups"
+ENDPOINT, BUCKET = "https://s3.example", "backups"
+S3: dict[str, Any] = {"endpoint": ENDPOINT, "bucket": BUCKET, "credentialsSecret": {"name": "s3"}}
 KEY = ("public", "DEFAULT_GROUP", "app.yaml")
 _BY_KIND = {kind.resource.kind: kind for kind in KINDS}
 
@@ -102,12 +105,30 @@ class BackupWorld:
 
     # -------------------------------------------------------------- data
 
+    async def bucket(self, *, secret: bool = True) -> SimulatedEndpoint:
+        """A service with an empty bucket, and the Secret of its only user."""
+        self.simulated.jobs.storage.willing = False
+        endpoint = self.simulated.jobs.storage.endpoint(ENDPOINT, BUCKET)
+        endpoint.users = {"konverge": "open sesame"}
+        if secret:
+            await self.world.replace_secret("s3", accessKeyId="konverge", secretAccessKey="open sesame")
+        return endpoint
+
+    def objects(self) -> dict[str, StoredFile]:
+        """The data in the bucket, by key."""
+        objects = self.simulated.jobs.storage.endpoints[ENDPOINT].buckets.get(BUCKET, {})
+        return {key: stored for key, stored in objects.items() if not key.endswith(SUFFIX)}
+
     def database(self, host: str = "pg") -> SimulatedDatabase:
         servers = self.world.databases.servers
         return next(server for (name, _), server in servers.items() if name == host).databases["nacos"]
 
     def files(self) -> dict[str, StoredFile]:
-        """Of all volumes, by path."""
+        """The data in all volumes, by path."""
+        return {path: file for path, file in self.everything().items() if not path.endswith(SUFFIX)}
+
+    def everything(self) -> dict[str, StoredFile]:
+        """With the manifests."""
         volumes = self.simulated.jobs.volumes.values()
         return {path.removeprefix("/backup/"): file for volume in volumes for path, file in volume.items()}
 

@@ -180,7 +180,12 @@ def test_a_dump_uses_tls_where_it_is_asked_for(tmp_path: Path) -> None:
     program(tmp_path, "mysql", "echo --ssl-mode")
     program(tmp_path, "mysqldump", f'echo "$@" >>{tmp_path}/calls; echo "-- Dump completed"')
     env = dict.fromkeys(("MYSQL_HOST", "MYSQL_PORT", "MYSQL_DB", "MYSQL_USER", "MYSQL_PASS"), "x")
-    env |= {"FILE": f"{tmp_path}/f", "PREFIX": f"{tmp_path}/f", "RESULT": f"{tmp_path}/result"}
+    env |= {
+        "FILE": f"{tmp_path}/f",
+        "FILES": f"{tmp_path}/f",
+        "MANIFEST": '{"format":1}',
+        "RESULT": f"{tmp_path}/result",
+    }
     assert run(tmp_path, scripts.MYSQL_BACKUP, **env).returncode == 0
     assert run(tmp_path, scripts.MYSQL_BACKUP, **env, MYSQL_TLS="--ssl-mode=REQUIRED", MARIADB_TLS="").returncode == 0
     calls = [line for line in (tmp_path / "calls").read_text().splitlines() if line != "--help"]

@@ -127,6 +127,20 @@ async def test_which_pods_are_outdated() -> None:
     assert not Workload(None, pods).observed
 
 
+async def test_whether_all_pods_are_of_one_template() -> None:
+    bench = Bench(EMBEDDED)
+    live = bench.stateful_set()
+    pods = bench.pods(3, outdated=[0])
+    assert not Workload(live, pods).of_one_template
+    assert Workload(live, pods[1:]).of_one_template
+    assert Workload(live, []).of_one_template
+    terminating(pods[0])
+    assert not Workload(live, pods).of_one_template, "it serves until it is gone"
+    live.status.observed_generation = 2
+    assert not Workload(live, pods[1:]).of_one_template, "not before the controller has seen the current template"
+    assert not Workload(None, pods[1:]).of_one_template
+
+
 async def test_which_pods_have_older_secrets() -> None:
     bench = Bench(EMBEDDED)
     live = bench.stateful_set()

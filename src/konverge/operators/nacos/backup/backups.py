@@ -18,10 +18,10 @@ from konverge.operators.nacos.backup.jobs import (
     data_path,
     data_prefix,
     default_image,
-    job_name,
 )
 from konverge.operators.nacos.backup.jobs import delete_job as data_deletion
-from konverge.operators.nacos.backup.kinds import COMPLETED, FAILED, NacosBackup, NacosRestore, VolumeStorage
+from konverge.operators.nacos.backup.kinds import COMPLETED, FAILED, NacosBackup, NacosRestore
+from konverge.operators.nacos.backup.pods import job_name
 from konverge.operators.nacos.backup.runs import (
     Hopeless,
     Progress,
@@ -34,19 +34,22 @@ from konverge.operators.nacos.backup.runs import (
     progress_of,
     read_job,
     read_result,
-    require_claim,
+    require_place,
+    require_secrets,
     require_servers,
     runs_pods,
 )
+from konverge.operators.nacos.backup.storage import location_of, same_data
 from konverge.operators.nacos.database.scripts import family_of
 from konverge.operators.nacos.desired import Desired
 from konverge.operators.nacos.resource import AnyNacos
-from konverge.runtime import Context, Reconciler, Result
+from konverge.runtime import Context, Reconciler, Result, find_condition
 
 ATTEMPTS = 3
 """Jobs for one backup, when they are lost. A Job that fails is not made again: it has tried several times itself."""
 LOOK = 15.0
 """Seconds between two looks at what is not watched: a claim, a pod that does not start."""
+_AGAIN = "tries again: "
 _RETRY_DELETION = 300.0
 """Seconds for which a failed Job is kept for users to look at."""
 
@@ -93,7 +96,7 @@ async def _advance(ctx: Context[NacosBackup]) -> float | None:
         await _next_attempt(ctx, f"Job {status.job_name} was deleted before its result was known")
     if live is None:
         _, desired = await _source(ctx)
-        live = await create_job(ctx, backup_job(ctx.obj, status.attempt, desired, ctx.obj.spec, _prefix(ctx)))
+        live = await create_job(ctx, backup_job(ctx.obj, status.attempt, desired, _prefix(ctx)))
     status.job_uid = live.metadata.uid
     return await _result(ctx, live, progress_of(ctx, live))
 
@@ -101,7 +104,7 @@ async def _advance(ctx: Context[NacosBackup]) -> float | None:
 async def _begin(ctx: Context[NacosBackup]) -> None:
     status, spec = ctx.obj.status, ctx.obj.spec
     nacos, desired = await _source(ctx)
-    await require_claim(ctx, _volume(ctx).claim_name)
+    await require_place(ctx, spec.storage)
     status.phase, status.start_time = "Running", times.now()
     status.nacos_uid, status.engine = nacos.metadata.uid, desired.engine
     status.nacos_version = nacos.status.version or (str(desired.version) if desired.version.known else "")
@@ -146,19 +149,22 @@ def _number(ctx: Context[NacosBackup], number: int) -> None:
     status.attempt, status.job_uid = number, ""
     status.job_name = job_name(ctx.obj, "backup", number)
     status.path = data_path(_prefix(ctx), number, ctx.obj.spec.method, status.engine)
-    status.location = f"pvc://{_volume(ctx).claim_name}/{status.path}"
+    status.location = location_of(ctx.obj.spec.storage, status.path)
 
 
 async def _result(ctx: Context[NacosBackup], job: Job, progress: Progress) -> float | None:
     status, name = ctx.obj.status, job.metadata.name
     if progress.state == "running":
-        if progress.message:
+        if progress.reason:
+            conditions.pending(ctx, progress.reason, f"Job {name} {_AGAIN}{progress.message}")
+        elif progress.message:
             conditions.pending(ctx, "PodWaiting", f"the pod of Job {name} does not run: {progress.message}")
         else:
+            await require_secrets(ctx, job, ctx.obj.spec.storage.s3)
             conditions.pending(ctx, "Running", f"Job {name} is at work", fault=False)
         return LOOK
     if progress.state == "failed":
-        raise Hopeless("JobFailed", f"Job {name} failed: {progress.message}")
+        raise Hopeless(*_failure(ctx, name, progress))
     stored = read_result(progress.message)
     if stored is None:
         await _next_attempt(ctx, f"the result of Job {name} cannot be read: its pod is gone")
@@ -170,6 +176,15 @@ async def _result(ctx: Context[NacosBackup], job: Job, progress: Progress) -> fl
     return None
 
 
+def _failure(ctx: Context[NacosBackup], job: str, progress: Progress) -> tuple[str, str]:
+    """The reason and the message. A Job whose time is over takes its pods with it: what they said last is known."""
+    before = find_condition(ctx.obj.status.conditions, conditions.READY)
+    if progress.code is None and before is not None and _AGAIN in before.message:
+        said = before.message.partition(_AGAIN)[2]
+        return before.reason, f"Job {job} failed: {progress.message}: {said}"
+    return progress.reason or "JobFailed", f"Job {job} failed: {progress.message}"
+
+
 async def _end_jobs(ctx: Context[NacosBackup]) -> None:
     """Their results are in the status. Those of a backup that failed stay: their logs say why."""
     for job in await ctx.owned(Job):
@@ -179,19 +194,16 @@ async def _end_jobs(ctx: Context[NacosBackup]) -> None:
 
 def reads(restore: NacosRestore, backup: NacosBackup) -> bool:
     """Whether a restore reads the data of a backup, or is about to."""
-    named = restore.spec.backup_ref.name == backup.metadata.name
-    return named and restore.status.phase not in (COMPLETED, FAILED)
-
-
-def _volume(ctx: Context[NacosBackup]) -> VolumeStorage:
-    volume = ctx.obj.spec.storage.volume
-    if volume is None:  # it got past an older definition
-        raise Hopeless("NoStorage", "spec.storage.volume is missing")
-    return volume
+    if restore.status.phase in (COMPLETED, FAILED):
+        return False
+    ref, source = restore.spec.backup_ref, restore.spec.source
+    if ref is not None and ref.name == backup.metadata.name:
+        return True
+    return source is not None and same_data(backup.spec.storage, backup.status.path, source)
 
 
 def _prefix(ctx: Context[NacosBackup]) -> str:
-    return data_prefix(ctx.obj, ctx.obj.spec.nacos_ref.name, _volume(ctx))
+    return data_prefix(ctx.obj, ctx.obj.spec.nacos_ref.name, ctx.obj.spec.storage)
 
 
 # ------------------------------------------------------------------ deletion
@@ -211,15 +223,15 @@ async def _clean_up(ctx: Context[NacosBackup]) -> float | None:
     name = job_name(ctx.obj, "delete", 1)
     if await _still_writes(ctx, name):
         return 1.0
-    volume = _volume(ctx)
-    if not await has_claim(ctx, volume.claim_name):
+    volume = spec.storage.volume
+    if volume is not None and not await has_claim(ctx, volume.claim_name):
         ctx.event("Released", f"PersistentVolumeClaim {volume.claim_name} is gone, and the data with it")
         return None
     live = await read_job(ctx, name)
     if live is None:
         image = status.image or MYSQL_IMAGE
         try:
-            live = await create_job(ctx, data_deletion(ctx.obj, spec, image, _prefix(ctx)))
+            live = await create_job(ctx, data_deletion(ctx.obj, image, _prefix(ctx)))
         except Forbidden as error:
             if not error.namespace_terminating:
                 raise
@@ -248,6 +260,7 @@ async def _deletion_result(ctx: Context[NacosBackup], job: Job) -> float | None:
         if failure is not None and times.seconds_since(failure.last_transition_time) >= _RETRY_DELETION:
             await delete_job(ctx, job)
         raise WorkError("DeletionFailed", f"Job {job.metadata.name} failed: {progress.message}")
-    if progress.message:
+    if progress.message and not progress.reason:
         raise WorkError("PodWaiting", f"the pod of Job {job.metadata.name} does not run: {progress.message}")
+    await require_secrets(ctx, job, ctx.obj.spec.storage.s3)
     return LOOK

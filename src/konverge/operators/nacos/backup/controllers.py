@@ -10,7 +10,7 @@ import msgspec
 from konverge.cache.record import Meta, Record
 from konverge.objects import from_json
 from konverge.objects.kinds.batch_v1 import Job
-from konverge.objects.kinds.core_v1 import PersistentVolumeClaim, Pod
+from konverge.objects.kinds.core_v1 import PersistentVolumeClaim, Pod, Secret
 from konverge.operators.nacos import names
 from konverge.operators.nacos.backup.backups import BackupReconciler
 from konverge.operators.nacos.backup.kinds import KINDS, NacosBackup, NacosBackupSchedule, NacosRestore
@@ -46,7 +46,7 @@ def backup_controllers(*, namespaces: tuple[str, ...] = ()) -> list[Controller[A
             BackupReconciler(),
             owns=[Job],
             watches=[Watches(AnyNacos, lookup=_waiting_for, when=_comes_or_goes)],
-            uses=[_PODS, Use(PersistentVolumeClaim, "get"), *_OPTIONAL],
+            uses=[_PODS, Use(PersistentVolumeClaim, "get"), Use(Secret, "get"), *_OPTIONAL],
             when=generation_changed,
             namespaces=namespaces,
             indexes={NacosBackup: {BY_NACOS: nacos_of(NacosBackup)}, Pod: {BY_APP: by_app}},
@@ -71,7 +71,13 @@ def backup_controllers(*, namespaces: tuple[str, ...] = ()) -> list[Controller[A
                 Watches(NacosBackup, lookup=_restores_near, when=_phase_changed),
                 Watches(NacosRestore, lookup=_restores_near, when=_phase_changed),
             ],
-            uses=[_PODS, Use(AnyNacos, "patch"), Use(PersistentVolumeClaim, "get"), *_OPTIONAL],
+            uses=[
+                _PODS,
+                Use(AnyNacos, "patch"),
+                Use(PersistentVolumeClaim, "get"),
+                Use(Secret, "get"),
+                *_OPTIONAL,
+            ],
             when=generation_changed,
             namespaces=namespaces,
             indexes={
@@ -156,7 +162,8 @@ def _sleep(nacos: AnyNacos | None) -> tuple[Any, ...]:
 
 def _by_backup(record: Record, meta: Meta) -> Iterable[str]:
     restore = _read(NacosRestore, record)
-    return () if restore is None else (f"{meta.namespace}/{restore.spec.backup_ref.name}",)
+    ref = restore.spec.backup_ref if restore is not None else None
+    return () if ref is None else (f"{meta.namespace}/{ref.name}",)
 
 
 def _phase_changed(old: Any, new: Any) -> bool:

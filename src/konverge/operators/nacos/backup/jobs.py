@@ -1,37 +1,31 @@
 """The Jobs of backups; pure.
 
-Their pods meet Pod Security's standard "restricted" with any image, as they only need its programs: they run as another
-user, to whose group the volume is given, on a root file system that cannot be written.
+What each is given: the data, the database or the servers, and the image. `pods` makes the pod of it.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from importlib import metadata
-from typing import Literal
 
-from konverge.objects import Object, ObjectMeta
-from konverge.objects.kinds.batch_v1 import Job, JobSpec
+import msgspec
+
+from konverge.objects import Object
+from konverge.objects.kinds.batch_v1 import Job
 from konverge.objects.kinds.core_v1 import (
-    Capabilities,
-    Container,
     EnvVar,
     EnvVarSource,
     KeyToPath,
-    PersistentVolumeClaimVolumeSource,
-    PodSecurityContext,
-    PodSpec,
-    PodTemplateSpec,
-    SeccompProfile,
     SecretKeySelector,
     SecretVolumeSource,
-    SecurityContext,
-    Volume,
     VolumeMount,
 )
 from konverge.operators.nacos import names
 from konverge.operators.nacos.backup import scripts
-from konverge.operators.nacos.backup.kinds import BackupSettings, Method, NacosRestore, VolumeStorage
+from konverge.operators.nacos.backup.carriers import Carrier
+from konverge.operators.nacos.backup.kinds import BackupSettings, Method, NacosBackup, NacosRestore
+from konverge.operators.nacos.backup.manifest import Manifest
+from konverge.operators.nacos.backup.pods import RETRIES, UID, Action, Work, job_of
+from konverge.operators.nacos.backup.storage import RestoreSource, S3Storage, Storage, VolumeStorage
 from konverge.operators.nacos.children.config import CA_KEY
 from konverge.operators.nacos.children.environment import (
     IDENTITY_KEY,
@@ -42,49 +36,22 @@ from konverge.operators.nacos.children.environment import (
 from konverge.operators.nacos.children.mysql_tls import FOLDER, client_variables, has_store
 from konverge.operators.nacos.desired import Desired
 
-Action = Literal["backup", "restore", "delete"]
 POSTGRES_IMAGE = "postgres:17"
 """A pg_dump dumps servers of its own version and of earlier ones."""
 MYSQL_IMAGE = "mysql:8.4"
-MOUNT = "/backup"
 _POSTGRES_CA = "/postgres-ca"
-_USER = 65532
-_RETRIES = 2
-"""Attempts after the first one that failed, each with a pod of its own."""
-_UID = 8
-"""Characters of a uid in names."""
+_BUCKET_RETRIES = 6
+"""Of Jobs with a bucket: with the patience of each, a service may be away for most of an hour."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Work:
-    """One Job: who it is for, what it runs, and on which data."""
-
-    owner: Object
-    action: Action
-    number: int
-    image: str
-    command: tuple[str, ...]
-    volume: VolumeStorage
-    path: str
-    """Of the data, in the volume."""
-    prefix: str
-    """What the paths of all attempts begin with."""
-    env: tuple[EnvVar, ...] = ()
-    ca: tuple[VolumeMount, SecretVolumeSource] | None = None
-    timeout: int
-    retries: int = _RETRIES
-
-
-def job_name(owner: Object, action: Action, number: int) -> str:
-    """It is a label of the pod, so it has at most 63 characters; the uid tells apart what was shortened alike."""
-    meta = owner.metadata
-    return f"{meta.name[:36].rstrip('-.')}-{action}-{meta.uid[:_UID]}-{number}"
-
-
-def data_prefix(owner: Object, nacos: str, volume: VolumeStorage) -> str:
-    """Of all attempts of a backup: the uid keeps the data of an earlier backup of the same name apart."""
-    name = owner.metadata.name[:120].rstrip("-.")
-    return "/".join(filter(None, (volume.path, nacos, f"{name}-{owner.metadata.uid[:_UID]}-")))
+def data_prefix(owner: Object, nacos: str, storage: Storage) -> str:
+    """Of all attempts of a backup: the uid keeps the data of an earlier backup of the same name apart. Others use a
+    bucket too, so the namespace is part of its keys."""
+    name = f"{owner.metadata.name[:120].rstrip('-.')}-{owner.metadata.uid[:UID]}-"
+    if storage.s3 is not None:
+        return "/".join(filter(None, (storage.s3.prefix, owner.metadata.namespace, nacos, name)))
+    folder = storage.volume.path if storage.volume is not None else ""
+    return "/".join(filter(None, (folder, nacos, name)))
 
 
 def data_path(prefix: str, number: int, method: Method, engine: str) -> str:
@@ -92,63 +59,118 @@ def data_path(prefix: str, number: int, method: Method, engine: str) -> str:
     return f"{prefix}{number}.{database if method == 'Database' else 'jsonl.gz'}"
 
 
-def backup_job(owner: Object, number: int, desired: Desired, settings: BackupSettings, prefix: str) -> Job:
+def data_paths(owner: NacosBackup, prefix: str, attempts: int) -> tuple[str, ...]:
+    """Of the attempts until this one. What others store may begin alike, so data is deleted by its whole name."""
+    method, engine = owner.spec.method, owner.status.engine
+    return tuple(data_path(prefix, number, method, engine) for number in range(1, attempts + 1))
+
+
+def backup_job(owner: NacosBackup, number: int, desired: Desired, prefix: str) -> Job:
     """Stores the data of a Nacos."""
-    volume = settings.storage.volume
-    assert volume is not None  # by the schema
+    settings = owner.spec
+    bucket = settings.storage.s3 is not None
     work = Work(
         owner=owner,
         action="backup",
         number=number,
         image=settings.image or default_image(settings.method, desired),
         command=_command(settings.method, "backup", desired.engine),
-        volume=volume,
+        storage=settings.storage,
         path=data_path(prefix, number, settings.method, desired.engine),
-        prefix=prefix,
-        env=variables(settings.method, desired),
+        paths=data_paths(owner, prefix, number),
+        env=(EnvVar(name="MANIFEST", value=_manifest(owner)), *variables(settings.method, desired)),
         ca=database_ca(desired) if settings.method == "Database" else None,
+        carrier=Carrier(carrier_image(settings), "upload") if bucket else None,
         timeout=settings.timeout_seconds,
+        retries=_BUCKET_RETRIES if bucket else RETRIES,
     )
-    return _job(work, desired)
+    return job_of(work, desired)
+
+
+def _manifest(owner: NacosBackup) -> str:
+    """Without size and digest, which the program adds."""
+    meta, spec, status = owner.metadata, owner.spec, owner.status
+    manifest = Manifest(
+        backup=f"{meta.namespace}/{meta.name}",
+        nacos=spec.nacos_ref.name,
+        nacos_version=status.nacos_version,
+        method=spec.method,
+        engine=status.engine,
+        schema=status.schema,
+        created=status.start_time,
+    )
+    known = {name: value for name, value in msgspec.to_builtins(manifest).items() if name not in ("size", "sha256")}
+    return msgspec.json.encode(known).decode()
 
 
 def restore_job(owner: NacosRestore, number: int, desired: Desired) -> Job:
     """Replaces the database of a Nacos. It is not retried: what it has touched is for people to see."""
-    status = owner.status
-    given = {"SHA256": status.sha256, "OVERWRITE": str(owner.spec.overwrite).lower()}
+    status, spec = owner.status, owner.spec
+    given = {"SHA256": status.sha256, "OVERWRITE": str(spec.overwrite).lower()}
+    volume = VolumeStorage(claim_name=status.claim_name) if status.s3 is None else None
+    image = spec.transfer_image or (spec.image if status.method == "Configuration" else "") or konverge_image()
     work = Work(
         owner=owner,
         action="restore",
         number=number,
-        image=owner.spec.image or default_image(status.method, desired),
+        image=spec.image or default_image(status.method, desired),
         command=_command(status.method, "restore", desired.engine),
-        volume=VolumeStorage(claim_name=status.claim_name),
+        storage=Storage(volume=volume, s3=status.s3),
         path=status.path,
-        prefix=status.path,
         env=(*(EnvVar(name=name, value=value) for name, value in given.items()), *variables(status.method, desired)),
         ca=database_ca(desired) if status.method == "Database" else None,
-        timeout=owner.spec.timeout_seconds,
+        carrier=Carrier(image, "fetch") if status.s3 is not None else None,
+        timeout=spec.timeout_seconds,
         retries=0,
     )
-    return _job(work, desired)
+    return job_of(work, desired)
 
 
-def delete_job(owner: Object, settings: BackupSettings, image: str, prefix: str) -> Job:
+def inspect_job(owner: NacosRestore, storage: Storage, path: str, desired: Desired) -> Job:
+    """Reads the manifest of data, and compares the data with it."""
+    work = Work(
+        owner=owner,
+        action="inspect",
+        number=1,
+        storage=storage,
+        path=path,
+        carrier=Carrier(owner.spec.transfer_image or konverge_image(), "inspect"),
+        timeout=owner.spec.timeout_seconds,
+    )
+    return job_of(work, desired)
+
+
+def storage_of(source: RestoreSource) -> Storage:
+    if source.volume is not None:
+        return Storage(volume=VolumeStorage(claim_name=source.volume.claim_name))
+    assert source.s3 is not None  # by the schema
+    given = {name: getattr(source.s3, name) for name in source.s3.__struct_fields__ if name != "key"}
+    return Storage(s3=S3Storage(**given))
+
+
+def path_of(source: RestoreSource) -> str:
+    if source.volume is not None:
+        return source.volume.path
+    return source.s3.key if source.s3 is not None else ""
+
+
+def delete_job(owner: NacosBackup, image: str, prefix: str) -> Job:
     """Removes the data of a backup, also when its Nacos is gone."""
-    volume = settings.storage.volume
-    assert volume is not None
+    settings = owner.spec
+    bucket = settings.storage.s3 is not None
     work = Work(
         owner=owner,
         action="delete",
         number=1,
         image=image,
-        command=_command(settings.method, "delete", ""),
-        volume=volume,
+        command=() if bucket else _command(settings.method, "delete", ""),
+        storage=settings.storage,
         path=prefix,
-        prefix=prefix,
+        paths=data_paths(owner, prefix, owner.status.attempt),
+        carrier=Carrier(carrier_image(settings), "delete") if bucket else None,
         timeout=settings.timeout_seconds,
     )
-    return _job(work, None)
+    return job_of(work, None)
 
 
 def _command(method: Method, action: Action, engine: str) -> tuple[str, ...]:
@@ -164,7 +186,16 @@ def _command(method: Method, action: Action, engine: str) -> tuple[str, ...]:
 
 
 def default_image(method: Method, desired: Desired) -> str:
-    return database_image(desired) if method == "Database" else f"konverge:{metadata.version('konverge')}"
+    return database_image(desired) if method == "Database" else konverge_image()
+
+
+def konverge_image() -> str:
+    return f"konverge:{metadata.version('konverge')}"
+
+
+def carrier_image(settings: BackupSettings) -> str:
+    """Of what carries the data: with the method Configuration `image` is the one of Konverge, too."""
+    return settings.transfer_image or (settings.image if settings.method == "Configuration" else "") or konverge_image()
 
 
 def variables(method: Method, desired: Desired) -> tuple[EnvVar, ...]:
@@ -227,71 +258,6 @@ def database_ca(desired: Desired) -> tuple[VolumeMount, SecretVolumeSource] | No
         return None
     mount.read_only = True
     return mount, SecretVolumeSource(secret_name=ref.name, items=[KeyToPath(key=ref.key or CA_KEY, path=CA_KEY)])
-
-
-def _job(work: Work, desired: Desired | None) -> Job:
-    """`desired` says where pods of this Nacos may run; None: it is gone."""
-    name = job_name(work.owner, work.action, work.number)
-    labels = {"app": name, "middleware": "nacos", "component": f"nacos-{work.action}"}
-    volumes, mounts = _volumes(work)
-    pod = PodSpec(
-        restart_policy="Never",
-        automount_service_account_token=False,
-        containers=[_container(work, mounts)],
-        volumes=volumes,
-        security_context=PodSecurityContext(
-            run_as_non_root=True,
-            run_as_user=_USER,
-            run_as_group=_USER,
-            fs_group=_USER,
-            fs_group_change_policy="OnRootMismatch",
-            seccomp_profile=SeccompProfile(type="RuntimeDefault"),
-        ),
-    )
-    if desired is not None:
-        pod.image_pull_secrets = desired.spec.image_pull_secrets
-        pod.tolerations, pod.node_selector = desired.spec.tolerations, desired.spec.node_selector
-        pod.priority_class_name = desired.spec.priority_class_name or None
-    return Job(
-        metadata=ObjectMeta(name=name, namespace=work.owner.metadata.namespace, labels=labels),
-        spec=JobSpec(
-            backoff_limit=work.retries,
-            active_deadline_seconds=work.timeout,
-            pod_replacement_policy="Failed",  # two pods must not write the same path
-            template=PodTemplateSpec(metadata=ObjectMeta(labels=labels), spec=pod),
-        ),
-    )
-
-
-def _container(work: Work, mounts: list[VolumeMount]) -> Container:
-    paths = {"FILE": f"{MOUNT}/{work.path}", "PREFIX": f"{MOUNT}/{work.prefix}", "RESULT": "/dev/termination-log"}
-    return Container(
-        name=f"nacos-{work.action}",
-        image=work.image,
-        command=list(work.command),
-        env=[*(EnvVar(name=name, value=value) for name, value in paths.items()), *work.env],
-        volume_mounts=mounts,
-        termination_message_policy="FallbackToLogsOnError",
-        security_context=SecurityContext(
-            allow_privilege_escalation=False,
-            capabilities=Capabilities(drop=["ALL"]),
-            read_only_root_filesystem=True,
-            run_as_non_root=True,
-            seccomp_profile=SeccompProfile(type="RuntimeDefault"),
-        ),
-    )
-
-
-def _volumes(work: Work) -> tuple[list[Volume], list[VolumeMount]]:
-    claim = PersistentVolumeClaimVolumeSource(claim_name=work.volume.claim_name)
-    volumes = [Volume(name="backup", persistent_volume_claim=claim)]
-    reads = work.action == "restore"
-    mounts = [VolumeMount(name="backup", mount_path=MOUNT, read_only=True if reads else None)]
-    if work.ca is not None:
-        mount, secret = work.ca
-        volumes.append(Volume(name=mount.name, secret=secret))
-        mounts.append(mount)
-    return volumes, mounts
 
 
 def _optional(name: str, secret: str, key: str) -> EnvVar:

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
+from msgspec import Meta
+
 from konverge.objects import (
     Column,
     Condition,
@@ -21,17 +23,16 @@ from konverge.objects import (
     Rule,
     field,
 )
+from konverge.operators.nacos.backup.storage import RestoreSource, S3Storage, Storage
 from konverge.operators.nacos.content.kinds import fixed
 from konverge.operators.nacos.resource import GROUP, LONGEST_NAME
 from konverge.operators.timetable import NO_ZONE, Age
 
-Folder = Annotated[str, Pattern(r"^([A-Za-z0-9][A-Za-z0-9._-]*(/[A-Za-z0-9][A-Za-z0-9._-]*)*)?$"), MaxLength(128)]
-"""A path below the root of a volume, without a way up."""
-ClaimName = Annotated[str, Pattern(r"^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$"), MaxLength(253)]
 Phase = Literal["", "Pending", "Running", "Completed", "Failed"]
 Method = Literal["Database", "Configuration"]
 COMPLETED: Literal["Completed"] = "Completed"
 FAILED: Literal["Failed"] = "Failed"
+TransferImage = Annotated[str, Pattern(r"^\S*$"), MaxLength(512)]
 LONGEST_SCHEDULE = 200
 """Characters of the name of a schedule: a start is added to it."""
 
@@ -41,22 +42,6 @@ class LocalNacosRef(Model):
 
     name: Annotated[str, MinLength(1), MaxLength(LONGEST_NAME)]
     """The name of the Nacos."""
-
-
-class VolumeStorage(Model):
-    """A folder in a volume."""
-
-    claim_name: ClaimName
-    """The PersistentVolumeClaim, in the namespace of the resource. It has to exist."""
-    path: Folder = ""
-    """The folder in the volume; empty: its root."""
-
-
-class Storage(Model, rules=[Rule("has(self.volume)", message="name the volume that backups are stored in")]):
-    """Where backups are stored."""
-
-    volume: VolumeStorage | None = None
-    """A volume."""
 
 
 class BackupSettings(Model):
@@ -73,6 +58,8 @@ class BackupSettings(Model):
     """The image of the Job, with the client programs of the database, not older than the server. Empty: postgres:17, or
     mysqlInitImage of the Nacos, or mysql:8.4. For the method Configuration the image of Konverge; empty: konverge, in
     the version of the operator."""
+    transfer_image: TransferImage = ""
+    """The image of Konverge, which carries the data to and from s3. Empty: konverge, in the version of the operator."""
     timeout_seconds: Annotated[int, Minimum(60), Maximum(604800)] = 3600
     """Seconds that one attempt may take."""
 
@@ -85,6 +72,7 @@ class NacosBackupSpec(
         fixed("storage", "the storage"),
         fixed("image", "the image"),
         fixed("timeoutSeconds", "the time"),
+        fixed("transferImage", "the image"),
     ],
 ):
     """What to back up, and where to."""
@@ -128,9 +116,9 @@ class NacosBackupStatus(JobStatus):
     schema: str = ""
     """The schema of its database: until-2.4 or since-2.5."""
     location: str = ""
-    """Where the data is stored: pvc://<claim>/<path>."""
+    """Where the data is stored: pvc://<claim>/<path> or s3://<bucket>/<key>."""
     path: str = ""
-    """The path of the data in its volume."""
+    """The path of the data in its volume, or its key in the bucket."""
     size: int = 0
     """The size of the stored data, in bytes."""
     sha256: str = ""
@@ -237,11 +225,24 @@ class BackupRef(Model):
     """The name of the NacosBackup."""
 
 
+def _fixed_optional(path: str, what: str) -> Meta:
+    """As `fixed`, for a field that may be missing."""
+    both = f"(!has(self.{path}) || self.{path} == oldSelf.{path})"
+    message = f"{what} cannot change; create another resource, and delete this one"
+    return Rule(f"has(self.{path}) == has(oldSelf.{path}) && {both}", message=message, field_path=f".{path}")
+
+
 class NacosRestoreSpec(
     Model,
     rules=[
+        Rule(
+            "has(self.backupRef) != has(self.source)",
+            message="name what is restored: either a NacosBackup (backupRef) or the place of its data (source)",
+        ),
         fixed("nacosRef", "the Nacos"),
-        fixed("backupRef", "the backup"),
+        _fixed_optional("backupRef", "the backup"),
+        _fixed_optional("source", "the source"),
+        fixed("transferImage", "the image"),
         fixed("overwrite", "overwrite"),
         fixed("image", "the image"),
         fixed("timeoutSeconds", "the time"),
@@ -251,12 +252,17 @@ class NacosRestoreSpec(
 
     nacos_ref: LocalNacosRef
     """The Nacos whose database is replaced. Its servers are stopped meanwhile."""
-    backup_ref: BackupRef
+    backup_ref: BackupRef | None = None
     """The backup, of this Nacos or of another one."""
+    source: RestoreSource | None = None
+    """The place of the data of a backup that has no NacosBackup here. Its manifest is read before anything is done."""
     overwrite: bool = False
     """Whether a database that holds namespaces or configurations is replaced; else that is refused."""
     image: Annotated[str, Pattern(r"^\S*$"), MaxLength(512)] = ""
     """The image of the Job, with the client programs of the database. Empty: as for backups."""
+    transfer_image: TransferImage = ""
+    """The image of Konverge, which reads manifests, and carries the data from s3. Empty: konverge, in the version of
+    the operator."""
     timeout_seconds: Annotated[int, Minimum(60), Maximum(604800)] = 3600
     """Seconds that the Job may take."""
 
@@ -275,9 +281,11 @@ class NacosRestoreStatus(JobStatus):
     engine: str = ""
     """The kind of the database."""
     claim_name: str = ""
-    """The PersistentVolumeClaim with the data."""
+    """The PersistentVolumeClaim with the data; empty: it is in a bucket."""
+    s3: S3Storage | None = None
+    """The bucket with the data."""
     path: str = ""
-    """Its path in the volume."""
+    """Its path in the volume, or its key in the bucket."""
     sha256: str = ""
     """The digest that it must have."""
     touched: bool = False

@@ -1,6 +1,6 @@
 """The loop of a NacosRestore: stop the servers, let one Job replace the database, start them again.
 
-    Pending     everything is checked, nothing is touched
+    Pending     everything is checked, nothing is touched; data in a bucket, or without a NacosBackup, is read by a Job
     Stopping    an annotation of the Nacos puts its servers to sleep, as hibernation does
     Restoring   the Job works; servers cannot start meanwhile
     Starting    the data is in place; the annotation goes, and the servers come
@@ -12,6 +12,8 @@ servers may have written since then.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from konverge.client import Conflict, MergePatch, NotFound
 from konverge.objects import times
 from konverge.objects.kinds.batch_v1 import Job
@@ -19,8 +21,17 @@ from konverge.objects.kinds.core_v1 import Pod
 from konverge.operators.nacos import names
 from konverge.operators.nacos.backup import conditions
 from konverge.operators.nacos.backup.backups import ATTEMPTS, LOOK
-from konverge.operators.nacos.backup.jobs import default_image, job_name, restore_job
+from konverge.operators.nacos.backup.failures import Failure
+from konverge.operators.nacos.backup.jobs import (
+    default_image,
+    inspect_job,
+    path_of,
+    restore_job,
+    storage_of,
+)
 from konverge.operators.nacos.backup.kinds import COMPLETED, FAILED, NacosBackup, NacosRestore
+from konverge.operators.nacos.backup.manifest import Manifest, read_manifest
+from konverge.operators.nacos.backup.pods import job_name
 from konverge.operators.nacos.backup.runs import (
     Hopeless,
     Progress,
@@ -31,10 +42,12 @@ from konverge.operators.nacos.backup.runs import (
     is_finished,
     progress_of,
     read_job,
-    require_claim,
+    require_place,
+    require_secrets,
     require_servers,
     runs_pods,
 )
+from konverge.operators.nacos.backup.storage import RestoreSource, Storage, location_of
 from konverge.operators.nacos.database.scripts import family_of
 from konverge.operators.nacos.desired import Desired
 from konverge.operators.nacos.resource import PAUSE, AnyNacos
@@ -74,7 +87,7 @@ class RestoreReconciler(Reconciler[NacosRestore]):
         name = ctx.obj.status.job_name
         jobs = [job for job in await ctx.owned(Job) if not is_finished(job)]
         for job in jobs:
-            if job.metadata.deletion_timestamp is None and not _works(ctx, job.metadata.name):
+            if job.metadata.deletion_timestamp is None and not _changes(ctx, job.metadata.name):
                 await delete_job(ctx, job)
         if jobs or (name and runs_pods(ctx, name)):
             conditions.pending(ctx, "Deleting", f"Job {name} has not ended", fault=False)
@@ -106,58 +119,124 @@ async def _advance(ctx: Context[NacosRestore]) -> float | None:
 # ------------------------------------------------------------------ Pending
 
 
+@dataclass(frozen=True, slots=True)
+class _Data:
+    """What is restored: as a NacosBackup says, or a manifest."""
+
+    name: str
+    """For people."""
+    uid: str
+    storage: Storage
+    path: str
+    manifest: Manifest
+
+
 async def _begin(ctx: Context[NacosRestore], nacos: AnyNacos, desired: Desired) -> None:
     """Nothing is touched before everything is known to fit."""
-    backup = await _backup(ctx)
-    if backup.spec.method == "Database":
-        _require_fitting(backup, nacos, desired)
+    source = ctx.obj.spec.source
+    data = await _backup(ctx) if source is None else await _orphan(ctx, source, desired)
+    manifest = data.manifest
+    if manifest.method == "Database":
+        _require_fitting(data, nacos, desired)
     else:
         require_servers(nacos)
-    volume = backup.spec.storage.volume
-    if volume is None:
-        raise Hopeless("NoStorage", f"NacosBackup {backup.metadata.name} has no storage")
-    await require_claim(ctx, volume.claim_name)
+    await require_place(ctx, data.storage)
     _require_alone(ctx)
+    if source is None and data.storage.s3 is not None:
+        await _require_stored(ctx, data, desired)
     if nacos.metadata.annotations.get(PAUSE, "").lower() == "true":
         message = f"Nacos {nacos.metadata.name} is paused, so its servers would not stop; remove the annotation {PAUSE}"
         raise WorkError("NacosPaused", message)
-    status = ctx.obj.status
+    status, volume = ctx.obj.status, data.storage.volume
     status.phase, status.start_time = "Running", times.now()
-    status.step = "Stopping" if backup.spec.method == "Database" else "Restoring"
-    status.nacos_uid, status.backup_uid = nacos.metadata.uid, backup.metadata.uid
-    status.claim_name, status.path, status.sha256 = volume.claim_name, backup.status.path, backup.status.sha256
-    status.method, status.engine = backup.spec.method, desired.engine
+    status.method = "Database" if manifest.method == "Database" else "Configuration"
+    status.step = "Stopping" if status.method == "Database" else "Restoring"
+    status.nacos_uid, status.backup_uid = nacos.metadata.uid, data.uid
+    status.claim_name, status.s3 = volume.claim_name if volume is not None else "", data.storage.s3
+    status.path, status.sha256 = data.path, manifest.sha256
+    status.engine = desired.engine
     status.image = ctx.obj.spec.image or default_image(status.method, desired)
     conditions.pending(ctx, "Started", "everything fits", fault=False)
     await ctx.save_status()
-    ctx.event("Started", f"Nacos {nacos.metadata.name} is restored from NacosBackup {backup.metadata.name}")
+    ctx.event("Started", f"Nacos {nacos.metadata.name} is restored from {data.name}")
 
 
-async def _backup(ctx: Context[NacosRestore]) -> NacosBackup:
-    name = ctx.obj.spec.backup_ref.name
-    backup = await ctx.get(NacosBackup, name)
+async def _backup(ctx: Context[NacosRestore]) -> _Data:
+    ref = ctx.obj.spec.backup_ref
+    if ref is None:  # it got past an older definition
+        raise Hopeless("NoSource", "the spec names neither backupRef nor source")
+    backup = await ctx.get(NacosBackup, ref.name)
     if backup is None or backup.metadata.deletion_timestamp is not None:
-        message = f"there is no NacosBackup {ctx.request.namespace}/{name}, or it is being deleted"
+        message = f"there is no NacosBackup {ctx.request.namespace}/{ref.name}, or it is being deleted"
         raise WorkError("BackupNotFound", message)
-    if backup.status.phase == FAILED:
-        raise Hopeless("BackupFailed", f"NacosBackup {name} failed; choose another one")
-    if backup.status.phase != COMPLETED:
-        raise WorkError("BackupNotComplete", f"NacosBackup {name} is not complete yet")
-    return backup
+    spec, status = backup.spec, backup.status
+    if status.phase == FAILED:
+        raise Hopeless("BackupFailed", f"NacosBackup {ref.name} failed; choose another one")
+    if status.phase != COMPLETED:
+        raise WorkError("BackupNotComplete", f"NacosBackup {ref.name} is not complete yet")
+    manifest = Manifest(
+        method=spec.method,
+        engine=status.engine,
+        nacos_version=status.nacos_version,
+        schema=status.schema,
+        sha256=status.sha256,
+    )
+    return _Data(f"NacosBackup {ref.name}", backup.metadata.uid, spec.storage, status.path, manifest)
 
 
-def _require_fitting(backup: NacosBackup, nacos: AnyNacos, desired: Desired) -> None:
+async def _orphan(ctx: Context[NacosRestore], source: RestoreSource, desired: Desired) -> _Data:
+    """Data without a NacosBackup."""
+    storage, path = storage_of(source), path_of(source)
+    manifest = await _inspected(ctx, storage, path, desired)
+    return _Data(location_of(storage, path), "", storage, path, manifest)
+
+
+async def _require_stored(ctx: Context[NacosRestore], data: _Data, desired: Desired) -> None:
+    """A bucket that cannot be read, or holds something else, is refused while the servers still run."""
+    found = await _inspected(ctx, data.storage, data.path, desired)
+    if found.sha256 != data.manifest.sha256:
+        message = f"{location_of(data.storage, data.path)} is not what {data.name} stored: it was overwritten"
+        raise Hopeless("ChecksumMismatch", message)
+
+
+async def _inspected(ctx: Context[NacosRestore], storage: Storage, path: str, desired: Desired) -> Manifest:
+    """What a Job has read in the manifest, and compared with the data. Raises WorkError until it has."""
+    name = job_name(ctx.obj, "inspect", 1)
+    job = await read_job(ctx, name)
+    if job is None:
+        await require_place(ctx, storage)
+        job = await create_job(ctx, inspect_job(ctx.obj, storage, path, desired))
+    place, progress = location_of(storage, path), progress_of(ctx, job)
+    if progress.state == "failed":
+        raise Hopeless(progress.reason or "InspectionFailed", f"{place} is not restored: {progress.message}")
+    if progress.state == "running":
+        if progress.reason:
+            raise WorkError(progress.reason, f"Job {name} tries again: {progress.message}")
+        if progress.message:
+            raise WorkError("PodWaiting", f"the pod of Job {name} does not run: {progress.message}")
+        await require_secrets(ctx, job, storage.s3)
+        raise WorkError("Inspecting", f"Job {name} reads the manifest of {place}", fault=False)
+    if not progress.message:  # its pod is gone, and nothing was changed: once more
+        await delete_job(ctx, job)
+        raise WorkError("Inspecting", f"the result of Job {name} was lost", fault=False)
+    try:
+        return read_manifest(progress.message.encode(), place)
+    except Failure as failure:
+        raise Hopeless(failure.reason, failure.message) from None
+
+
+def _require_fitting(data: _Data, nacos: AnyNacos, desired: Desired) -> None:
     """Raises Hopeless where the servers could not work with the data."""
-    stored, name = backup.status, nacos.metadata.name
+    stored, name = data.manifest, nacos.metadata.name
     if stored.engine != desired.engine:
-        message = f"NacosBackup {backup.metadata.name} is of {stored.engine}, and Nacos {name} uses {desired.engine}"
+        message = f"{data.name} is of {stored.engine}, and Nacos {name} uses {desired.engine}"
         raise Hopeless("EngineMismatch", message)
     version, there = read_version(stored.nacos_version), desired.version
     if not version.known or not there.known:
         raise Hopeless("VersionUnknown", "the version of Nacos is not known: set spec.version of the Nacos")
     if there[:2] < version[:2] or stored.schema != family_of(there.line):
         message = (
-            f"NacosBackup {backup.metadata.name} is of Nacos {version} (schema {stored.schema}), and Nacos {name} is "
+            f"{data.name} is of Nacos {version} (schema {stored.schema}), and Nacos {name} is "
             f"{there} (schema {family_of(there.line)}): restore into version {version.line}, and upgrade it then"
         )
         raise Hopeless("VersionMismatch", message)
@@ -243,18 +322,22 @@ async def _result(ctx: Context[NacosRestore], job: Job, progress: Progress) -> f
         if progress.message:
             conditions.pending(ctx, "PodWaiting", f"the pod of Job {name} does not run: {progress.message}")
         else:
+            await require_secrets(ctx, job, status.s3)
             conditions.pending(ctx, "Restoring", f"Job {name} is at work", fault=False)
         return LOOK
     if progress.state == "failed":
-        status.touched = status.engine == "mysql" and progress.code in (None, *_TOUCHED)
-        raise Hopeless("JobFailed", f"Job {name} failed: {progress.message}")
+        status.touched = status.engine == "mysql" and progress.prepared and progress.code in (None, *_TOUCHED)
+        raise Hopeless(progress.reason or "JobFailed", f"Job {name} failed: {progress.message}")
     status.step = "Starting"
     conditions.pending(ctx, "Starting", "the data is in place; the servers start", fault=False)
     await ctx.save_status()
     return 0.1
 
 
-def _works(ctx: Context[NacosRestore], name: str) -> bool:
+def _changes(ctx: Context[NacosRestore], name: str) -> bool:
+    """Whether a Job may be changing data."""
+    if name != ctx.obj.status.job_name:
+        return False  # it reads a manifest
     pods = ctx.indexed(Pod, BY_APP, f"{ctx.request.namespace}/{name}")
     return any(pod.status.phase == "Running" for pod in pods)
 
@@ -268,8 +351,15 @@ async def _started(ctx: Context[NacosRestore], nacos: AnyNacos) -> float | None:
     if names.RESTORE in nacos.metadata.annotations or not (ready or nacos.spec.get("hibernate") is True):
         conditions.pending(ctx, "Starting", "the data is in place; the servers start", fault=False)
         return LOOK
-    conditions.completed(ctx, "Restored", f"Nacos {nacos.metadata.name} has the data of {ctx.obj.spec.backup_ref.name}")
+    conditions.completed(ctx, "Restored", f"Nacos {nacos.metadata.name} has the data of {_named(ctx.obj)}")
     return None
+
+
+def _named(restore: NacosRestore) -> str:
+    ref, source = restore.spec.backup_ref, restore.spec.source
+    if ref is not None:
+        return ref.name
+    return location_of(source, path_of(source)) if source is not None else ""
 
 
 async def _give_up(ctx: Context[NacosRestore], error: Hopeless) -> None:

@@ -13,7 +13,9 @@ import msgspec
 
 from konverge.client import AlreadyExists, Conflict, NotFound
 from konverge.objects.kinds.batch_v1 import Job, JobCondition
-from konverge.objects.kinds.core_v1 import ContainerStateTerminated, PersistentVolumeClaim, Pod
+from konverge.objects.kinds.core_v1 import ContainerStateTerminated, PersistentVolumeClaim, Pod, Secret
+from konverge.operators.nacos.backup.failures import read_failure
+from konverge.operators.nacos.backup.storage import S3Storage, Storage
 from konverge.operators.nacos.desired import Desired, InvalidSpec, read_desired
 from konverge.operators.nacos.resource import AnyNacos
 from konverge.operators.nacos.steps.pods import BY_APP
@@ -54,6 +56,10 @@ class Progress:
     message: str
     code: int | None = None
     """The exit code of the last pod of a Job that failed; None: it is not known."""
+    reason: str = ""
+    """What its program named as the reason: of the Job's failure, or of an attempt that is being repeated."""
+    prepared: bool = True
+    """Whether the container that does the work may have begun: those before it have not failed."""
 
 
 # ------------------------------------------------------------------ what the work is about
@@ -94,6 +100,32 @@ async def require_claim(ctx: Context[Any], name: str) -> None:
     if not await has_claim(ctx, name):
         message = f"there is no PersistentVolumeClaim {ctx.request.namespace}/{name}, or it is being deleted; create it"
         raise WorkError("VolumeMissing", message)
+
+
+async def require_place(ctx: Context[Any], storage: Storage) -> None:
+    """Raises WorkError while what the pod would mount is missing."""
+    if storage.volume is not None:
+        await require_claim(ctx, storage.volume.claim_name)
+    elif storage.s3 is not None:
+        await _require_secrets(ctx, storage.s3)
+    else:  # it got past an older definition
+        raise Hopeless("NoStorage", "spec.storage names neither volume nor s3")
+
+
+async def _require_secrets(ctx: Context[Any], s3: S3Storage) -> None:
+    given = s3.credentials_secret
+    needed = {given.name: [given.access_key_id_key, given.secret_access_key_key]}
+    if s3.ca_secret is not None:
+        needed.setdefault(s3.ca_secret.name, []).append(s3.ca_secret.key)
+    for name, keys in needed.items():
+        try:
+            secret = await ctx.client.get(Secret, name, ctx.request.namespace)
+        except NotFound:
+            raise WorkError(
+                "CredentialsMissing", f"there is no Secret {ctx.request.namespace}/{name}; create it"
+            ) from None
+        if missing := [key for key in keys if not secret.data.get(key)]:
+            raise WorkError("CredentialsMissing", f"Secret {name} has no {' and no '.join(missing)}; add it")
 
 
 # ------------------------------------------------------------------ Jobs
@@ -138,6 +170,18 @@ def pods_of(ctx: Context[Any], job: Job) -> list[Pod]:
     return sorted(own, key=lambda pod: (pod.metadata.creation_timestamp or "", pod.metadata.name))
 
 
+async def require_secrets(ctx: Context[Any], job: Job, s3: S3Storage | None) -> None:
+    """Raises WorkError while a pod waits for a Secret that is gone: its status does not say that."""
+    statuses = [
+        status
+        for pod in pods_of(ctx, job)
+        for status in (*pod.status.init_container_statuses, *pod.status.container_statuses)
+    ]
+    started = any(status.state is not None and (status.state.running or status.state.terminated) for status in statuses)
+    if s3 is not None and not started:
+        await _require_secrets(ctx, s3)
+
+
 def runs_pods(ctx: Context[Any], name: str) -> bool:
     """Whether a pod of a Job of this name is at work, though the Job itself may be gone."""
     pods = ctx.indexed(Pod, BY_APP, f"{ctx.request.namespace}/{name}")
@@ -151,12 +195,27 @@ def progress_of(ctx: Context[Any], job: Job) -> Progress:
         return Progress("complete", (ends[-1].message or "") if ends else "")
     failure = condition_of(job, "Failed")
     if failure is not None:
-        ends = [end for pod in pods if (end := _end(pod)) is not None and end.exit_code]
-        said = [end.message for end in ends if end.message]
-        why = failure.message or failure.reason or "no reason given"
-        message = f"{why}: {said[-1].strip()[-LONGEST:]}" if said else why
-        return Progress("failed", message, ends[-1].exit_code if ends else None)
-    return Progress("running", _trouble(pods[-1]) if pods else "")
+        return _failed(pods, failure)
+    trouble = _trouble(pods[-1]) if pods else ""
+    ends = [end for pod in pods if (end := _end(pod)) is not None and end.exit_code]
+    said = read_failure(ends[-1].message or "") if ends else None
+    if said is not None and not trouble:
+        return Progress("running", said.message[:LONGEST], reason=said.reason)
+    return Progress("running", trouble)
+
+
+def _failed(pods: list[Pod], failure: JobCondition) -> Progress:
+    failures = [(pod, end) for pod in pods if (end := _end(pod)) is not None and end.exit_code]
+    why = failure.message or failure.reason or "no reason given"
+    if not failures:
+        return Progress("failed", why)
+    pod, end = failures[-1]
+    texts = [end.message for _, end in failures if end.message]
+    said = read_failure(texts[-1]) if texts else None
+    if said is not None:
+        return Progress("failed", said.message[:LONGEST], end.exit_code, said.reason, _preparation(pod) is None)
+    message = f"{why}: {texts[-1].strip()[-LONGEST:]}" if texts else why
+    return Progress("failed", message, end.exit_code, prepared=_preparation(pod) is None)
 
 
 def is_finished(job: Job) -> bool:
@@ -167,7 +226,18 @@ def condition_of(job: Job, type: str) -> JobCondition | None:
     return next((entry for entry in job.status.conditions if entry.type == type and entry.status == "True"), None)
 
 
+def _preparation(pod: Pod) -> ContainerStateTerminated | None:
+    """The end of a container before the last one, that failed."""
+    for status in pod.status.init_container_statuses:
+        ended = status.state.terminated if status.state is not None else None
+        if ended is not None and ended.exit_code:
+            return ended
+    return None
+
+
 def _end(pod: Pod) -> ContainerStateTerminated | None:
+    if (preparation := _preparation(pod)) is not None:
+        return preparation
     for status in pod.status.container_statuses:
         if status.state is not None and status.state.terminated is not None:
             return status.state.terminated
@@ -176,7 +246,7 @@ def _end(pod: Pod) -> ContainerStateTerminated | None:
 
 def _trouble(pod: Pod) -> str:
     """What keeps a pod from running; empty: nothing."""
-    for status in pod.status.container_statuses:
+    for status in (*pod.status.init_container_statuses, *pod.status.container_statuses):
         waiting = status.state.waiting if status.state is not None else None
         if waiting is not None and waiting.reason in _TROUBLE:
             return f"{waiting.reason}: {waiting.message or ''}"[:LONGEST]

@@ -16,6 +16,7 @@ from konverge import clock
 from konverge.client import AlreadyExists, BadRequest, Forbidden, Invalid
 from konverge.objects import ObjectMeta, cron
 from konverge.objects.times import format_time, parse_time
+from konverge.operators.nacos.backup.backups import reads
 from konverge.operators.nacos.backup.kinds import (
     COMPLETED,
     FAILED,
@@ -42,7 +43,6 @@ from konverge.runtime import Context, Reconciler, Result, find_condition, set_co
 BY_SCHEDULE = "schedule"
 """The index of backups by the uid of the schedule that made them."""
 READY = "Ready"
-_ENDED = (COMPLETED, FAILED)
 _RETRY = 60.0
 _LONGEST = 1024
 
@@ -82,9 +82,8 @@ async def _run(ctx: Context[NacosBackupSchedule], backups: list[NacosBackup]) ->
     if following is not None:
         ctx.obj.status.next_schedule_time = format_time(following)
         wait = (following - now).total_seconds() + PADDING
-    read = {
-        restore.spec.backup_ref.name for restore in await ctx.list(NacosRestore) if restore.status.phase not in _ENDED
-    }
+    restores = await ctx.list(NacosRestore)
+    read = {backup.metadata.name for backup in backups if any(reads(restore, backup) for restore in restores)}
     for backup, why in expired(backups, spec.retention, now, read=read):
         if await ctx.delete(NacosBackup, backup.metadata.name):  # by its uid
             ctx.event("BackupExpired", f"NacosBackup {backup.metadata.name} deleted: {why}")

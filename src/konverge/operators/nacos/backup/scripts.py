@@ -1,11 +1,12 @@
 """What runs in the Jobs: shell, for the images of PostgreSQL, MySQL and MariaDB.
 
 The address and the credentials of the database are in the environment, by the names that its programs know: nothing
-secret is on a command line. `FILE` is the path of the data, `PREFIX` what the paths of all attempts begin with.
+secret is on a command line. `FILE` is the path of the data, `FILES` are those of all attempts so far.
 
-A script writes to `$FILE.part` and renames it when it is complete and on the disk: what has its name is whole. What an
-attempt leaves behind that was killed is removed by the next one. The result goes to the termination message; where that
-stays empty, the kubelet puts the end of the log there, which says what went wrong.
+A script writes to `$FILE.part` and renames it when it is complete and on the disk: what has its name is whole. Its
+manifest comes last: `MANIFEST` is all of it but the size and the digest. What an attempt leaves behind that was killed
+is removed by the next one. The result goes to the termination message; where that stays empty, the kubelet puts the end
+of the log there, which says what went wrong.
 """
 
 from __future__ import annotations
@@ -18,9 +19,10 @@ _BEGIN = """\
 set -eu
 umask 077
 mkdir -p "$(dirname "$FILE")"
-rm -f "$PREFIX"*.part
+for file in $FILES; do rm -f "$file.part" "$file.part.failed" "$file.manifest.json.part"; done
+rm -f "$FILE.manifest.json"
 part="$FILE.part"
-trap 'rm -f "$part" "$part.failed"' EXIT
+trap 'rm -f "$part" "$part.failed" "$FILE.manifest.json.part"' EXIT
 trap 'exit 143' TERM INT
 """
 # The shell is process 1 of its container: it hears a signal while it waits, not while a program runs.
@@ -29,6 +31,10 @@ sync
 size=$(wc -c <"$part")
 sum=$(sha256sum "$part")
 mv "$part" "$FILE"
+sync
+printf '%s,"size":%d,"sha256":"%s"}' "${MANIFEST%\\}}" "$size" "${sum%% *}" >"$FILE.manifest.json.part"
+sync
+mv "$FILE.manifest.json.part" "$FILE.manifest.json"
 sync
 printf '{"size": %d, "sha256": "%s"}' "$size" "${sum%% *}" >"$RESULT"
 """
@@ -119,7 +125,9 @@ POSTGRES_RESTORE = _CHECK + _POSTGRES_NAME + _POSTGRES_LOAD
 MYSQL_RESTORE = _CHECK + _MYSQL_TLS + _MYSQL_LOAD
 DELETE = """\
 set -eu
-rm -f "$PREFIX"*
+for file in $FILES; do
+  rm -f "$file.manifest.json" "$file" "$file.part" "$file.part.failed" "$file.manifest.json.part"
+done
 sync
 """
 """Removes the data of all attempts. There may be none."""

@@ -2,7 +2,7 @@
 
     transfer backup    read all namespaces and configurations by the API of the servers, write them to $FILE
     transfer restore   publish them again
-    transfer delete    remove what begins with $PREFIX
+    transfer delete    remove $FILES, and what belongs to them
 
 The image of Konverge has no shell, so this does what the scripts of the database do, by the same variables; it is one
 of the few modules that read the environment. The file is gzip of JSON lines: a header, then a line for each namespace
@@ -12,9 +12,7 @@ and configuration. One line at a time is in memory.
 from __future__ import annotations
 
 import asyncio
-import glob
 import gzip
-import hashlib
 import os
 import sys
 from collections.abc import AsyncIterator, Iterator, Mapping
@@ -23,6 +21,7 @@ from typing import IO
 
 import msgspec
 
+from konverge.operators.nacos.backup.manifest import SUFFIX, sha256_of
 from konverge.operators.nacos.content.api import PUBLIC, ConfigKey, ContentApi, Login, Tokens, digest
 from konverge.operators.nacos.server import HttpNacosServers, Identity, NacosError
 
@@ -109,11 +108,11 @@ async def _keys_by(api: ContentApi, space: str, size: int) -> list[ConfigKey]:
     return list(known)
 
 
-async def back_up(api: ContentApi, file: Path, prefix: str) -> str:
-    """The termination message."""
+async def back_up(api: ContentApi, file: Path, files: list[str], manifest: str) -> str:
+    """The termination message. `files` are the data of all attempts so far; the manifest lacks size and digest."""
     file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    for left in files_of(prefix, ".part"):
-        left.unlink(missing_ok=True)
+    for left in (f"{file}{SUFFIX}", *(f"{path}.part" for path in files)):
+        Path(left).unlink(missing_ok=True)
     part = Path(f"{file}.part")
     try:
         with os.fdopen(os.open(part, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "wb") as raw:
@@ -124,14 +123,19 @@ async def back_up(api: ContentApi, file: Path, prefix: str) -> str:
             os.fsync(raw.fileno())
         size, sha256 = part.stat().st_size, sha256_of(part)
         part.rename(file)
+        stored = {"size": size, "sha256": sha256}
+        _write(part, msgspec.json.encode({**msgspec.json.decode(manifest, type=dict), **stored}))
+        part.rename(f"{file}{SUFFIX}")
     finally:
         part.unlink(missing_ok=True)
-    return msgspec.json.encode({"size": size, "sha256": sha256}).decode()
+    return msgspec.json.encode(stored).decode()
 
 
-def sha256_of(file: Path) -> str:
-    with file.open("rb") as opened:
-        return hashlib.file_digest(opened, "sha256").hexdigest()
+def _write(file: Path, data: bytes) -> None:
+    with os.fdopen(os.open(file, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "wb") as raw:
+        raw.write(data)
+        raw.flush()
+        os.fsync(raw.fileno())
 
 
 # ------------------------------------------------------------------ writing
@@ -175,16 +179,11 @@ async def restore(api: ContentApi, file: Path, sha256: str, *, overwrite: bool) 
     return ""
 
 
-def delete(prefix: str) -> str:
-    for file in files_of(prefix):
-        file.unlink(missing_ok=True)
+def delete(files: list[str]) -> str:
+    for file in files:
+        for end in (SUFFIX, "", ".part"):
+            Path(f"{file}{end}").unlink(missing_ok=True)
     return ""
-
-
-def files_of(prefix: str, end: str = "") -> list[Path]:
-    """Those whose paths begin with the prefix."""
-    start = Path(prefix)
-    return list(start.parent.glob(f"{glob.escape(start.name)}*{end}"))
 
 
 # ------------------------------------------------------------------ the program
@@ -208,10 +207,10 @@ def api_from(env: Mapping[str, str]) -> ContentApi:
 async def run(action: str, env: Mapping[str, str]) -> str:
     """The termination message. Raises TransferError, NacosError, OSError."""
     if action == "delete":
-        return delete(env["PREFIX"])
+        return delete(env["FILES"].split())
     api, file = api_from(env), Path(env["FILE"])
     if action == "backup":
-        return await back_up(api, file, env["PREFIX"])
+        return await back_up(api, file, env["FILES"].split(), env["MANIFEST"])
     return await restore(api, file, env["SHA256"], overwrite=env["OVERWRITE"] == "true")
 
 

@@ -211,7 +211,7 @@ class SharedSpec(
     metrics: Metrics = field(default_factory=Metrics)
     """The servers' own numbers."""
     network_policy: NetworkPolicyOptions = field(default_factory=NetworkPolicyOptions)
-    """Who may connect to the servers."""
+    """Who may connect to the servers, and what they may connect to."""
     pod_disruption_budget: Budget = field(default_factory=Budget)
     """The PodDisruptionBudget of a cluster."""
     k8s_wrapper: K8sWrapper = field(default_factory=K8sWrapper)

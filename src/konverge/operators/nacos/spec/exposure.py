@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Annotated, Literal
 
 from konverge.objects import Maximum, Minimum, Model, Pattern, Rule, field, required
-from konverge.objects.kinds.networking_v1 import NetworkPolicyPeer
+from konverge.objects.kinds.networking_v1 import NetworkPolicyEgressRule, NetworkPolicyPeer
 from konverge.operators.nacos.spec.references import CertificateRef
 
 NodePort = Annotated[int, Minimum(1), Maximum(65535)]
@@ -127,10 +127,34 @@ class Metrics(Model):
     """A dashboard of them."""
 
 
-class NetworkPolicyOptions(Model):
-    """Who may connect to the servers."""
+class EgressOptions(Model):
+    """What the servers may connect to."""
+
+    enabled: bool = False
+    """Whether the NetworkPolicy also restricts what the servers connect to: each other, DNS, the database, and what is
+    allowed here."""
+    database: list[NetworkPolicyPeer] = []
+    """Where the database is. Left out: the address, where the host is one; no policy can hold a name, so for a name the
+    port of the database is open to every address."""
+    allow: list[NetworkPolicyEgressRule] = []
+    """What else the servers, and containers beside them, connect to."""
+
+
+class NetworkPolicyOptions(
+    Model,
+    rules=[
+        Rule(
+            "!self.egress.enabled || self.enabled",
+            message="there is no NetworkPolicy without networkPolicy.enabled: true",
+            field_path=".egress.enabled",
+        )
+    ],
+):
+    """Who may connect to the servers, and what they may connect to."""
 
     enabled: bool = False
     """Whether there is a NetworkPolicy: only servers reach the ports between servers."""
     clients: list[NetworkPolicyPeer] = []
     """Who reaches the ports for clients, beside servers and operator; empty: everyone."""
+    egress: EgressOptions = field(default_factory=EgressOptions)
+    """What the servers may connect to."""

@@ -18,7 +18,7 @@ from konverge.objects import Object
 from konverge.objects.kinds.apps_v1 import StatefulSet
 from konverge.objects.kinds.batch_v1 import Job
 from konverge.objects.kinds.core_v1 import ConfigMap, Secret, Service
-from konverge.objects.kinds.networking_v1 import Ingress, NetworkPolicy
+from konverge.objects.kinds.networking_v1 import Ingress, NetworkPolicy, NetworkPolicyEgressRule
 from konverge.objects.kinds.policy_v1 import PodDisruptionBudget
 from konverge.operators.nacos import names
 from konverge.operators.nacos.children.config import config_map, digest, final_config_map, merged_properties
@@ -34,7 +34,7 @@ from konverge.operators.nacos.steps.monitoring import ensure_monitoring
 from konverge.operators.nacos.steps.mysql import check_mysql, ensure_mysql_job
 from konverge.operators.nacos.steps.mysql_tls import ensure_mysql_tls
 from konverge.operators.nacos.steps.outcome import CONTINUE, PARAMETER, SYSTEM, Outcome, StepError, wait
-from konverge.operators.nacos.steps.pods import pods_of
+from konverge.operators.nacos.steps.pods import Workload, pods_of
 from konverge.operators.nacos.steps.secrets import secrets_digest
 from konverge.operators.nacos.steps.server_tls import check_server_tls
 from konverge.operators.nacos.steps.state import ReconcileState
@@ -76,7 +76,7 @@ async def make_ensure(state: ReconcileState) -> Outcome:
     if wants_ingress(desired):
         await state.ensure(ingress(desired), created="Exposed")
     if wants_network_policy(desired):
-        await state.ensure(network_policy(desired), created="Shielded")
+        await _ensure_network_policy(state)
     if wants_dashboard(desired):
         await state.ensure(dashboard(desired), created="Plotted")
     await ensure_monitoring(state)
@@ -176,6 +176,24 @@ async def _ensure_auth_secret(state: ReconcileState) -> Outcome:
         return wait("SecretUnseen", f"Secret {name} was created a moment ago")
     state.begin_again("SecretMade", f"Secret {name} was created")
     return wait("SecretMade", f"Secret {name} was created", progress=True)
+
+
+async def _ensure_network_policy(state: ReconcileState) -> None:
+    name = state.desired.name
+    live = await state.ctx.get(NetworkPolicy, name)
+    workload = Workload(await state.ctx.get(StatefulSet, name), pods_of(state))
+    kept = [] if workload.of_one_template and not state.wrote else _open_to(live, workload)
+    await state.ensure(network_policy(state.desired, kept), created="Shielded")
+
+
+def _open_to(live: NetworkPolicy | None, workload: Workload) -> list[NetworkPolicyEgressRule]:
+    """What servers of an earlier template may connect to. It is narrowed when the last of them is replaced, and not
+    before: their database may be another one."""
+    if not workload.pods:
+        return []
+    if live is None or "Egress" not in live.spec.policy_types:
+        return [NetworkPolicyEgressRule()]  # everything
+    return live.spec.egress
 
 
 async def _ensure_budget(state: ReconcileState) -> None:

@@ -115,6 +115,15 @@ class Workload:
         return generation is None or generation >= self.stateful_set.metadata.generation
 
     @property
+    def of_one_template(self) -> bool:
+        """Every pod is of the current template, also those that are being deleted; not known before the controller has
+        seen it."""
+        if self.stateful_set is None or not self.observed:
+            return False
+        revision = self.stateful_set.status.update_revision
+        return not any(_is_outdated(pod, revision) for pod in self.pods)
+
+    @property
     def with_older_secrets(self) -> set[str]:
         """The pods that were created from other Secrets than the current ones."""
         if self.stateful_set is None:
