@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 
 from konverge.operators.catalog import find
 from konverge.operators.wukong.protection import API_VERSION, MESSAGE
-from konverge.operators.wukong.resource import Wukong, definitions
+from konverge.operators.wukong.resource import KINDS, Wukong, definitions
 from tests.operators.wukong.specs import BAD, GOOD, SMALL, Spec, random_specs, spec
 from tests.operators.wukong.test_spec import CAN, CANNOT, body, verdict
 from tests.real.definitions import Api, installed
@@ -48,9 +48,10 @@ def test_the_real_server_accepts_good_specs(api: Api, case: str) -> None:
 
 def test_samples_of_the_package_are_accepted(api: Api) -> None:
     samples = [sample for sample in find("wukong").sample_objects() if sample["kind"] != "Secret"]
-    assert len(samples) == 6
+    assert len(samples) == 10
     for sample in samples:
-        path = f"/apis/vm.novasphere.dev/v1alpha1/namespaces/default/{sample['kind'].lower()}s"
+        (kind,) = (kind for kind in KINDS if kind.resource.kind == sample["kind"])
+        path = kind.resource.path("default")
         status, answer = api("POST", f"{path}?dryRun=All&fieldValidation=Strict", json.dumps(sample).encode())
         assert status == 201, answer.get("message")
 

@@ -18,7 +18,11 @@ from konverge.operators.wukong.children.cloudinit import cloud_init_for
 from konverge.operators.wukong.children.disks import claim_for, data_volume_for
 from konverge.operators.wukong.children.networks import nad_for, policy_for
 from konverge.operators.wukong.children.virtualmachine import services_for, virtual_machine_for
-from konverge.operators.wukong.resource import Wukong, WukongSnapshot, WukongSnapshotSchedule, problems
+from konverge.operators.wukong.resource import (
+    KINDS,
+    Wukong,
+    problems,
+)
 from tests.operators.wukong.specs import DISK, Spec, disk, net, spec, wukong
 
 pytestmark = pytest.mark.spec("W-01")
@@ -33,6 +37,8 @@ BY_THE_RECONCILER = {
     "migrateAt": ("steps/migration.py", "spec.migrate_at"),
     "restoreFromSnapshot": ("steps/restore.py", "spec.restore_from_snapshot"),
     "updatePolicy": ("steps/power.py", "spec.update_policy"),
+    "template.name": ("steps/template.py", "reference.name"),
+    "template.updateAt": ("steps/template.py", "reference.update_at"),
     "paused": ("reconciler.py", "spec.paused"),
     "deletePolicy": ("effective_spec.py", "spec.delete_policy"),
     "disks[].deletePolicy": ("effective_spec.py", "disk.delete_policy"),
@@ -255,7 +261,7 @@ def _undescribed(schema: dict[str, Any], path: str) -> Iterator[str]:
             yield from _undescribed(inner, f"{path}.{name}")
 
 
-@pytest.mark.parametrize("kind", [Wukong, WukongSnapshot, WukongSnapshotSchedule])
+@pytest.mark.parametrize("kind", KINDS)
 def test_kubectl_explains_every_field(kind: Any) -> None:
     schema = crd_dict(kind)["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]
-    assert [*_undescribed(schema["spec"], "spec"), *_undescribed(schema["status"], "status")] == []
+    assert [*_undescribed(schema["spec"], "spec"), *_undescribed(schema.get("status", {}), "status")] == []

@@ -26,12 +26,19 @@ from konverge.operators.wukong.kinds import (
 from konverge.operators.wukong.names import LABEL
 from konverge.operators.wukong.operator import OPERATOR, REFERS, controllers, refers_to
 from konverge.operators.wukong.options import NODE_INTERFACES, Options, from_environment, to_environment
-from konverge.operators.wukong.resource import AnyWukong, WukongSnapshot, WukongSnapshotSchedule
+from konverge.operators.wukong.resource import (
+    AnyTemplate,
+    AnyWukong,
+    WukongAddress,
+    WukongQuota,
+    WukongSnapshot,
+    WukongSnapshotSchedule,
+)
 from konverge.operators.wukong.steps.nodes import BRIDGES
 from konverge.runtime import Controller, Request
 from konverge.runtime.predicates import bind
 from tests.operators.wukong.specs import Spec, disk, net, spec
-from tests.operators.wukong.stage import SPACE, Stage, made, vmi
+from tests.operators.wukong.stage import OLD, SPACE, Stage, made, vmi
 
 pytestmark = pytest.mark.spec("W-02")
 
@@ -70,11 +77,23 @@ def referred(given: Any) -> list[str]:
             spec(restoreFromSnapshot="back"),
             ["PersistentVolumeClaim team-a/web-system", "WukongSnapshot team-a/back"],
         ),
+        ({"template": {"name": "small"}}, ["WukongTemplate team-a/small"]),
         ({"disks": 7}, []),
     ],
 )
 def test_what_a_wukong_refers_to(given: Spec, expected: list[str]) -> None:
     assert referred(given) == expected
+
+
+def test_what_its_template_refers_to_is_its_own() -> None:
+    status = {"template": {"name": "small", "spec": spec(sshKeySecret="keys")}}
+    record = receive(to_json(to_dict(made(AnyWukong, "web", spec={"template": {"name": "small"}}, status=status))))[1]
+    named = refers_to(record, Meta(name="web", namespace=SPACE))
+    assert list(named) == [
+        "PersistentVolumeClaim team-a/web-system",
+        "Secret team-a/keys",
+        "WukongTemplate team-a/small",
+    ]
 
 
 def declared(options: Options | None = None, **more: Any) -> list[Controller[Any]]:
@@ -113,6 +132,28 @@ def test_a_change_of_what_is_referred_to_leads_to_a_reconcile() -> None:
     assert requests(stage, made(Secret, "keys", meta=elsewhere)) == []
 
 
+def test_a_quota_leads_to_the_machines_that_wait_for_it_or_do_not_know_of_it() -> None:
+    def machine(name: str, status: str) -> AnyWukong:
+        within = {"type": "WithinQuota", "status": status, "reason": "R", "lastTransitionTime": OLD}
+        return made(AnyWukong, name, owners=(), spec=spec(), status={"conditions": [within]})
+
+    quota = made(WukongQuota, "default", owners=(), spec={})
+    others = (machine("waits", "False"), machine("has", "True"))
+    assert requests(Stage(None, quota, *others), quota) == [Request(SPACE, "waits"), Request(SPACE, "web")]
+    gone = requests(Stage(None, *others), quota)
+    assert gone == [Request(SPACE, "has"), Request(SPACE, "waits"), Request(SPACE, "web")]
+
+
+def test_a_machine_leads_to_the_quota_of_its_namespace_where_there_is_one() -> None:
+    (watch,) = declared()[3].watched
+    assert watch.lookup is not None
+    machine = made(AnyWukong, "web", owners=(), spec=spec())
+    with_one = Stage(None, made(WukongQuota, "default", owners=(), spec={}))
+    assert list(watch.lookup(machine, with_one)) == [Request(SPACE, "default")]
+    assert list(watch.lookup(machine, Stage())) == []
+    assert list(watch.lookup(machine, NoCaches())) == []  # type: ignore[arg-type]
+
+
 def test_an_instance_leads_to_the_wukong_that_its_label_names() -> None:
     assert requests(Stage(), vmi()) == [Request(SPACE, "web")]
     assert requests(Stage(), vmi(meta={"labels": {LABEL: "other"}})) == [Request(SPACE, "other")]
@@ -133,7 +174,7 @@ class NoCaches:
 
 
 def test_without_a_cache_nothing_is_referred_to() -> None:
-    for kind in (Secret, NodeNetworkConfigurationPolicy):
+    for kind in (Secret, NodeNetworkConfigurationPolicy, WukongQuota):
         (watch,) = [watch for watch in declared(ALLOWED)[0].watched if watch.kind is kind]
         assert watch.lookup is not None
         assert list(watch.lookup(made(kind, "x"), NoCaches())) == []  # type: ignore[arg-type]
@@ -157,7 +198,7 @@ def read(controller: Controller[Any]) -> set[Any]:
 
 
 def test_what_the_controllers_declare() -> None:
-    wukong, snapshot, schedule = declared(namespaces=("a", "b"))
+    wukong, snapshot, schedule, quota, address = declared(namespaces=("a", "b"))
     assert (wukong.name, wukong.kind, wukong.namespaces) == ("wukong", AnyWukong, ("a", "b"))
     assert {owned.kind for owned in wukong.owned} == {
         VirtualMachine,
@@ -170,7 +211,7 @@ def test_what_the_controllers_declare() -> None:
         VirtualMachineInstanceMigration,
     }
     assert read(wukong) == {StorageClass, VirtualMachineSnapshot}
-    assert wukong.optional_kinds == FOREIGN
+    assert wukong.optional_kinds == {*FOREIGN, AnyTemplate, WukongQuota}
     assert wukong.index_functions.keys() == {AnyWukong, VirtualMachineInstanceMigration}
     assert wukong.index_functions[AnyWukong].keys() == {REFERS, BRIDGES}
     assert (snapshot.name, snapshot.kind, snapshot.namespaces) == ("wukongsnapshot", WukongSnapshot, ("a", "b"))
@@ -180,7 +221,15 @@ def test_what_the_controllers_declare() -> None:
     assert (schedule.kind, schedule.namespaces) == (WukongSnapshotSchedule, ("a", "b"))
     assert [watch.kind for watch in schedule.watched] == [WukongSnapshot]
     assert read(schedule) == {AnyWukong, VirtualMachineSnapshot}
-    for controller in (wukong, snapshot, schedule):
+    assert (quota.kind, quota.namespaces) == (WukongQuota, ("a", "b"))
+    assert [watch.kind for watch in quota.watched] == [AnyWukong]
+    assert read(quota) == {PersistentVolumeClaim, VirtualMachineInstance}
+    assert quota.optional_kinds == {WukongQuota, VirtualMachineInstance}
+    assert (address.kind, address.namespaces) == (WukongAddress, ("a", "b"))
+    assert [owned.kind for owned in address.owned] == [Service]
+    assert [watch.kind for watch in address.watched] == [AnyWukong]
+    assert address.optional_kinds == {WukongAddress}
+    for controller in (wukong, snapshot, schedule, quota, address):
         assert (controller.settings.workers, controller.settings.timeout) == (32, 60.0)
         assert controller.settings.max_retries == 0
     assert read(declared(ALLOWED)[0]) == {StorageClass, NodeNetworkState, Node, VirtualMachineSnapshot}

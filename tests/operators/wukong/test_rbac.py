@@ -35,6 +35,13 @@ def test_the_rules_are_those_of_the_facts_with_nothing_to_spare() -> None:
         "wukongsnapshots/finalizers.vm.novasphere.dev": "update",
         "wukongsnapshotschedules.vm.novasphere.dev": READ,
         "wukongsnapshotschedules/status.vm.novasphere.dev": "patch",
+        "wukongtemplates.vm.novasphere.dev": READ,
+        "wukongaddresses.vm.novasphere.dev": READ,
+        "wukongaddresses/status.vm.novasphere.dev": "patch",
+        "wukongaddresses/finalizers.vm.novasphere.dev": "update",
+        "endpointslices.discovery.k8s.io": "list",
+        "wukongquotas.vm.novasphere.dev": READ,
+        "wukongquotas/status.vm.novasphere.dev": "patch",
         "virtualmachines.kubevirt.io": ALL,
         "virtualmachineinstances.kubevirt.io": "delete get list watch",
         "virtualmachineinstancemigrations.kubevirt.io": ALL,
@@ -79,6 +86,9 @@ def test_the_catalogue_knows_it() -> None:
         "wukongs.vm.novasphere.dev",
         "wukongsnapshots.vm.novasphere.dev",
         "wukongsnapshotschedules.vm.novasphere.dev",
+        "wukongtemplates.vm.novasphere.dev",
+        "wukongquotas.vm.novasphere.dev",
+        "wukongaddresses.vm.novasphere.dev",
     ]
     assert {sample_object["kind"] for sample_object in operator.sample_objects()} >= {"Wukong", "WukongSnapshot"}
 

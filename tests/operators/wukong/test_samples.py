@@ -22,13 +22,16 @@ from konverge.operators.wukong.children.cloudinit import cloud_init_for
 from konverge.operators.wukong.children.disks import claim_for, data_volume_for
 from konverge.operators.wukong.children.networks import nad_for, policy_for
 from konverge.operators.wukong.children.virtualmachine import services_for, snapshot_for, virtual_machine_for
-from konverge.operators.wukong.resource import Wukong, WukongSnapshot, problems
+from konverge.operators.wukong.resource import KINDS, Wukong, WukongSnapshot, problems
+from konverge.operators.wukong.templates import merged
 from tests.operators.wukong.test_spec import a_server
 
 pytestmark = pytest.mark.spec("W-01")
 
 GOLDEN = Path(__file__).parent / "golden"
 SAMPLES = find("wukong").sample_objects()
+PLURALS = {kind.resource.kind: kind.resource.plural for kind in KINDS}
+TEMPLATES = {item["metadata"]["name"]: item["spec"] for item in SAMPLES if item["kind"] == "WukongTemplate"}
 WUKONGS = {item["metadata"]["name"]: item for item in SAMPLES if item["kind"] == "Wukong"}
 
 
@@ -41,7 +44,9 @@ def secrets() -> dict[str, Secret]:
 
 
 def children(sample: dict[str, Any]) -> list[dict[str, Any]]:
-    wukong = from_dict(Wukong, sample)
+    given = sample["spec"]
+    whole = merged(TEMPLATES[given["template"]["name"]], given) if "template" in given else given
+    wukong = from_dict(Wukong, sample | {"spec": whole})
     wukong.metadata.uid = "9d6f3c1e-7d5c-4b0e-8f5a-2f6f1f0c1234"
     assert problems(wukong) == []
     spec, result = wukong.spec, []
@@ -76,9 +81,9 @@ def test_a_snapshot_keeps_its_name() -> None:
 
 
 async def test_the_server_takes_all_of_them() -> None:
-    assert len(WUKONGS) == 5
+    assert len(WUKONGS) == 6
     async with a_server() as api:
         for sample in SAMPLES:
             group = "/api/v1" if sample["kind"] == "Secret" else "/apis/vm.novasphere.dev/v1alpha1"
-            path = f"{group}/namespaces/default/{sample['kind'].lower()}s"
+            path = f"{group}/namespaces/default/{PLURALS.get(sample['kind'], sample['kind'].lower() + 's')}"
             await api.call("POST", path, sample, query={"fieldValidation": "Strict"})

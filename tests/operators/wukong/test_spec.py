@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from konverge.apiserver import ApiServer
 from konverge.objects import crd_dict, from_dict
-from konverge.operators.wukong.resource import Wukong, WukongSnapshot, problems
+from konverge.operators.wukong.resource import KINDS, Wukong, WukongSnapshot, problems
 from tests.apiserver.api import Api
 from tests.operators.wukong.specs import BAD, DISK, GOOD, SMALL, Spec, disk, random_specs, spec
 
@@ -27,7 +27,7 @@ DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 async def a_server() -> AsyncIterator[Api]:
     async with ApiServer() as server:
         api = Api(server)
-        for kind in (Wukong, WukongSnapshot):
+        for kind in KINDS:
             await api.call("POST", DEFINITIONS, crd_dict(kind))
         yield api
 

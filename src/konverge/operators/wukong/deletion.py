@@ -33,6 +33,7 @@ from konverge.operators.wukong.steps.begin import validate
 from konverge.operators.wukong.steps.machine import look
 from konverge.operators.wukong.steps.nodes import BRIDGES, is_on_nodes
 from konverge.operators.wukong.steps.state import REFUSALS, ReconcileState
+from konverge.operators.wukong.templates import resolved_spec
 from konverge.runtime import Result, controller_of, is_true
 from konverge.runtime.finalizers import remove_finalizer
 from konverge.runtime.owners import is_controlled_by
@@ -117,8 +118,8 @@ async def _disks(state: ReconcileState) -> list[str]:
 
 def _is_kept(state: ReconcileState, child: Object) -> bool:
     """As the spec says, be it valid or not. One that was taken out of it and was to be kept has not us as its owner."""
-    policy = effective_spec.policy_of(state.ctx.obj.spec, child.metadata.name.removeprefix(names.claim(state.name, "")))
-    return policy == "Retain"
+    disk = child.metadata.name.removeprefix(names.claim(state.name, ""))
+    return effective_spec.policy_of(resolved_spec(state.ctx.obj), disk) == "Retain"
 
 
 async def _children(state: ReconcileState, kind: type[K]) -> Sequence[K]:

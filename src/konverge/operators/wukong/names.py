@@ -59,6 +59,11 @@ def service(wukong: str, expose: str) -> str:
     return f"{wukong}-{expose}"
 
 
+def address(name: str) -> str:
+    """Of the Service of a WukongAddress."""
+    return f"{name}-address"
+
+
 def restore(wukong: str, snapshot: str) -> str:
     """One for each snapshot that a machine goes back to: the same name for the same snapshot."""
     return f"{wukong}-restore-{_digest(snapshot)[:10]}"

@@ -1,4 +1,4 @@
-"""The operator: three controllers, what leads to a reconcile of each, and what the command line needs to know.
+"""The operator: five controllers, what leads to a reconcile of each, and what the command line needs to know.
 
 Objects that a Wukong refers to by name are indexed, so that their change leads to a reconcile.
 """
@@ -15,9 +15,11 @@ from konverge.cache.store import by_label
 from konverge.objects import Object, from_dict, from_json
 from konverge.objects.kinds.apiextensions_v1 import CustomResourceDefinition
 from konverge.objects.kinds.core_v1 import Node, PersistentVolumeClaim, Secret, Service
+from konverge.objects.kinds.discovery_v1 import EndpointSlice
 from konverge.objects.kinds.storage_v1 import StorageClass
 from konverge.operators.catalog import Operator
 from konverge.operators.wukong import effective_spec, names
+from konverge.operators.wukong.addresses import MACHINES_OF, AddressReconciler, addresses_of, machine_named
 from konverge.operators.wukong.kinds import (
     DataVolume,
     NetworkAttachmentDefinition,
@@ -31,14 +33,26 @@ from konverge.operators.wukong.kinds import (
 )
 from konverge.operators.wukong.options import Options, from_environment, to_environment
 from konverge.operators.wukong.protection import policies
+from konverge.operators.wukong.quotas import QuotaReconciler, concerned, quota_of
 from konverge.operators.wukong.reconciler import WukongReconciler
-from konverge.operators.wukong.resource import FINALIZER, AnyWukong, Wukong, WukongSnapshot, WukongSnapshotSchedule
+from konverge.operators.wukong.resource import (
+    FINALIZER,
+    KINDS,
+    AnyTemplate,
+    AnyWukong,
+    Wukong,
+    WukongAddress,
+    WukongQuota,
+    WukongSnapshot,
+    WukongSnapshotSchedule,
+)
 from konverge.operators.wukong.schedules import SCHEDULES, ScheduleReconciler, schedule_of
 from konverge.operators.wukong.snapshots import SnapshotReconciler
 from konverge.operators.wukong.spec import WukongSpec
 from konverge.operators.wukong.steps.migration import MOVES
 from konverge.operators.wukong.steps.nodes import BRIDGES, bridges_of
 from konverge.operators.wukong.steps.power import CALLS, MACHINES
+from konverge.operators.wukong.templates import resolved_spec
 from konverge.runtime import (
     Controller,
     Owns,
@@ -61,7 +75,7 @@ def refers_to(record: Record, meta: Meta) -> Iterable[str]:
     """Everything that a Wukong names, or that is named after it without being owned."""
     obj = from_json(AnyWukong, record.raw)
     try:
-        wukong = Wukong(metadata=obj.metadata, spec=from_dict(WukongSpec, obj.spec))
+        wukong = Wukong(metadata=obj.metadata, spec=from_dict(WukongSpec, resolved_spec(obj)))
     except msgspec.ValidationError:
         return ()
     return [f"{kind} {where or meta.namespace}/{name}" for kind, where, name in _named(wukong)]
@@ -80,6 +94,8 @@ def _named(wukong: Wukong) -> Iterable[tuple[str, str, str]]:
             yield "NetworkAttachmentDefinition", namespace, name
     for secret in sorted(effective_spec.secrets_read(spec) | effective_spec.secrets_mounted(spec)):
         yield "Secret", "", secret
+    if spec.template is not None:
+        yield "WukongTemplate", "", spec.template.name
     if spec.restore_from_snapshot:
         yield "WukongSnapshot", "", spec.restore_from_snapshot
 
@@ -163,6 +179,9 @@ def controllers(options: Options | None = None, *, namespaces: tuple[str, ...] =
                 Watches(PersistentVolumeClaim, lookup=referred_by),
                 Watches(Secret, lookup=referred_by),
                 Watches(WukongSnapshot, lookup=referred_by),
+                # `helm upgrade` installs no definitions
+                Watches(AnyTemplate, lookup=referred_by, optional=True),
+                Watches(WukongQuota, lookup=concerned, optional=True),
                 *(_NODE_WATCHES if options.node_networks else ()),
             ],
             uses=[
@@ -208,14 +227,41 @@ def controllers(options: Options | None = None, *, namespaces: tuple[str, ...] =
             indexes={WukongSnapshot: {SCHEDULES: by_label(names.SCHEDULE)}},
             settings=_SETTINGS,
         ),
+        Controller(
+            WukongQuota,
+            QuotaReconciler(options),
+            name="wukongquota",
+            watches=[Watches(AnyWukong, lookup=quota_of)],
+            uses=[
+                Use(WukongQuota, optional=True),
+                Use(AnyWukong, "get"),
+                Use(PersistentVolumeClaim, cached=True),
+                Use(VirtualMachineInstance, cached=True, optional=True),
+            ],
+            namespaces=namespaces,
+            settings=_SETTINGS,
+        ),
+        Controller(
+            WukongAddress,
+            AddressReconciler(options),
+            name="wukongaddress",
+            owns=[Service],
+            watches=[Watches(AnyWukong, lookup=addresses_of)],
+            uses=[Use(WukongAddress, optional=True), Use(Service, "get"), Use(EndpointSlice, "list", cached=False)],
+            namespaces=namespaces,
+            indexes={WukongAddress: {MACHINES_OF: machine_named}},
+            settings=_SETTINGS,
+        ),
     ]
 
 
+_SAMPLES = ("smallest", "ubuntu", "static", "windows", "precious", "template", "quota", "address")
+
 OPERATOR = Operator(
     name="wukong",
-    kinds=[Wukong, WukongSnapshot, WukongSnapshotSchedule],
+    kinds=list(KINDS),
     controllers=controllers,
     policies=policies,
     environment=to_environment,
-    samples=tuple(f"samples/{name}.yaml" for name in ("smallest", "ubuntu", "static", "windows", "precious")),
+    samples=tuple(f"samples/{name}.yaml" for name in _SAMPLES),
 )

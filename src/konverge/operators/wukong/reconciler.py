@@ -21,8 +21,10 @@ from konverge.operators.wukong.steps.disks import disks
 from konverge.operators.wukong.steps.machine import look, machine
 from konverge.operators.wukong.steps.networks import networks
 from konverge.operators.wukong.steps.observe import observe
+from konverge.operators.wukong.steps.quota import quota
 from konverge.operators.wukong.steps.restore import restore
 from konverge.operators.wukong.steps.state import REFUSALS, ReconcileState
+from konverge.operators.wukong.steps.template import template
 from konverge.runtime import Context, NotOwned, Reconciler, Result
 
 AT_ONCE = Result(requeue=True)
@@ -51,14 +53,19 @@ class WukongReconciler(Reconciler[AnyWukong]):
             return await delete(state)
         if await finalizer(state):
             return AT_ONCE
-        await validate(state)
+        if await template(state):
+            return AT_ONCE
+        if not state.trouble:
+            await validate(state)
         if state.wukong is not None and await initial_status(state):
             return AT_ONCE
         await look(state)
         if state.wukong is not None:
             if state.wukong.spec.paused:
                 return await paused(state)
-            await self._build(state)
+            await quota(state)
+            if not state.trouble:
+                await self._build(state)
         await observe(state)
         return await conclude(state)
 

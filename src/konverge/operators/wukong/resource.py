@@ -1,4 +1,5 @@
-"""The resources: `wukongs`, `wukongsnapshots` and their schedules, of vm.novasphere.dev, version v1alpha1, as classes.
+"""The resources: `wukongs`, their templates, quotas and addresses, `wukongsnapshots` and their schedules, of
+vm.novasphere.dev, version v1alpha1, as classes.
 
 `problems` applies the rules of these classes once more. The API server refuses what breaks them. A resource that got in
 under an older definition, or on a cluster that does not know some function of the rules, meets the same ones here, and
@@ -13,11 +14,14 @@ from typing import Annotated, Any
 
 import msgspec
 
-from konverge.objects import Column, CustomResource, Description, Model, Object, Rule, crd, field
+from konverge.objects import Column, CustomResource, Description, Model, NoStatus, Object, Rule, crd, field
 from konverge.objects.kinds.apiextensions_v1 import CustomResourceDefinition
 from konverge.operators.wukong.rules import broken, rule
 from konverge.operators.wukong.spec import WukongSpec
+from konverge.operators.wukong.spec_address import AddressSpec, AddressStatus
+from konverge.operators.wukong.spec_quota import QuotaSpec, QuotaStatus
 from konverge.operators.wukong.spec_schedule import ScheduleSpec
+from konverge.operators.wukong.spec_template import TemplateSpec
 from konverge.operators.wukong.status import ScheduleStatus, SnapshotStatus, WukongStatus
 from konverge.operators.wukong.texts import LABEL, ObjectName
 
@@ -25,6 +29,10 @@ GROUP = "vm.novasphere.dev"
 FINALIZER = "wukong.novasphere.dev/finalizer"
 LONGEST_NAME = 60
 """The machine is called NAME-vm, and names of machines end at 63: they become labels and host names."""
+QUOTA = "default"
+"""The name of the only quota that a namespace can have."""
+LONGEST_ADDRESS = 55
+"""Its Service is called NAME-address, and names of Services end at 63."""
 LONGEST_SCHEDULE = 48
 """Its snapshots are called NAME-YYYYMMDDhhmmss, and the name is the value of a label."""
 _READY = '.status.conditions[?(@.type=="Ready")].status'
@@ -57,7 +65,7 @@ class Wukong(
             f"the name becomes a host name: at most {LONGEST_NAME} lower-case letters, digits and '-'",
         ),
         rule(
-            "self.spec.disks.all(d, size(self.metadata.name) + size(d.name) <= 62)",
+            "!has(self.spec.disks) || self.spec.disks.all(d, size(self.metadata.name) + size(d.name) <= 62)",
             lambda wukong: all(len(wukong.metadata.name) + len(disk.name) <= 62 for disk in wukong.spec.disks),
             "claims are called NAME-DISK, and may have 63 characters: shorten one of the two",
             ".spec.disks",
@@ -78,6 +86,9 @@ class Wukong(
     ],
 ):
     """A virtual machine, with its disks and its networks."""
+
+    spec: WukongSpec
+    """Required, though no field of it is: a machine says what it is, or names its template."""
 
 
 class SnapshotSpec(
@@ -130,6 +141,77 @@ class WukongSnapshotSchedule(
     """Snapshots of a virtual machine at the times of a schedule."""
 
 
+class WukongTemplate(
+    CustomResource[TemplateSpec, NoStatus],
+    group=GROUP,
+    version="v1alpha1",
+    short_names=["wkt"],
+    columns=[
+        Column("CPU", ".spec.cpu", type="integer"),
+        Column("Memory", ".spec.memory"),
+        Column("Guest", ".spec.guest"),
+        Column("Age", ".metadata.creationTimestamp"),
+    ],
+):
+    """What virtual machines have in common. A machine takes it once, and again when it is asked to."""
+
+
+class WukongQuota(
+    CustomResource[QuotaSpec, QuotaStatus],
+    group=GROUP,
+    version="v1alpha1",
+    short_names=["wkq"],
+    columns=[
+        Column("Machines", ".status.used.machines", type="integer"),
+        Column("CPU", ".status.used.cpu", type="integer"),
+        Column("Memory", ".status.used.memory"),
+        Column("Storage", ".status.used.storage"),
+        Column("Reason", '.status.conditions[?(@.type=="Ready")].reason'),
+        Column("Age", ".metadata.creationTimestamp"),
+    ],
+    rules=[
+        Rule(
+            f"self.metadata.name == '{QUOTA}'",
+            message=f"there is one quota in a namespace, and it is called {QUOTA}",
+        ),
+    ],
+):
+    """What the virtual machines of a namespace may have together."""
+
+
+class WukongAddress(
+    CustomResource[AddressSpec, AddressStatus],
+    group=GROUP,
+    version="v1alpha1",
+    short_names=["wka"],
+    columns=[
+        Column("Address", ".status.address"),
+        Column("Wukong", ".spec.wukongName"),
+        Column("Attached", ".status.attachedTo"),
+        Column("Ready", _READY),
+        Column("Age", ".metadata.creationTimestamp"),
+    ],
+    rules=[
+        Rule(
+            f"self.metadata.name.matches('{LABEL}') && self.metadata.name.matches('^[a-z]') && "
+            f"size(self.metadata.name) <= {LONGEST_ADDRESS}",
+            message=f"the Service is called NAME-address: a letter, then lower-case letters, digits and '-', "
+            f"{LONGEST_ADDRESS} at most",
+        ),
+    ],
+):
+    """An address that is attached to one virtual machine at a time."""
+
+
+class AnyTemplate(Object):
+    """The same as the operator reads it: whether it can be used is seen together with a machine."""
+
+    spec: dict[str, Any] = field(default_factory=dict)
+
+
+AnyTemplate.resource = WukongTemplate.resource
+
+
 class AnyWukong(Object):
     """The same resource as the operator reads it: a spec that got past an older definition must not stop the watch."""
 
@@ -140,18 +222,21 @@ class AnyWukong(Object):
 AnyWukong.resource = Wukong.resource
 
 
+KINDS = (Wukong, WukongSnapshot, WukongSnapshotSchedule, WukongTemplate, WukongQuota, WukongAddress)
+
+
 def definitions() -> list[CustomResourceDefinition]:
     """What a cluster has to know before the first resource."""
-    return [crd(Wukong), crd(WukongSnapshot), crd(WukongSnapshotSchedule)]
+    return [crd(kind) for kind in KINDS]
 
 
-_NAMED = ("disks", "networks", "users", "gpus", "expose")
+NAMED = ("disks", "networks", "users", "gpus", "expose")
 """Lists whose entries have names of their own."""
 
 
 def problems(wukong: Wukong) -> list[str]:
     """Everything that is wrong: the path of a field, and what to do. Nothing when it can be acted upon."""
-    twice = (problem for name in _NAMED for problem in _unique(f"spec.{name}", getattr(wukong.spec, name)))
+    twice = (problem for name in NAMED for problem in _unique(f"spec.{name}", getattr(wukong.spec, name)))
     return [*(problem.lstrip(".") for problem in broken(wukong)), *twice, *_walk("spec", wukong.spec)]
 
 

@@ -20,15 +20,14 @@ from konverge.operators import timetable
 from konverge.operators.wukong import names
 from konverge.operators.wukong.kinds import VirtualMachineSnapshot
 from konverge.operators.wukong.options import Options
+from konverge.operators.wukong.readiness import refuse, say
 from konverge.operators.wukong.resource import AnyWukong, SnapshotSpec, WukongSnapshot, WukongSnapshotSchedule
 from konverge.operators.wukong.retention import expired, is_made_by, next_expiry, own, start_of, succeeded_of
 from konverge.operators.wukong.spec_schedule import ScheduleSpec
-from konverge.operators.wukong.status import LONGEST_MESSAGE
-from konverge.runtime import Context, Reconciler, Request, Result, find_condition, set_condition
+from konverge.runtime import Context, Reconciler, Request, Result
 
 SCHEDULES = "schedules"
 """The index of WukongSnapshots by the name of the schedule that made them."""
-READY = "Ready"
 
 
 class ScheduleReconciler(Reconciler[WukongSnapshotSchedule]):
@@ -53,17 +52,17 @@ class ScheduleReconciler(Reconciler[WukongSnapshotSchedule]):
         try:
             schedule = parsed(spec)
         except ValueError as error:
-            return _refuse(ctx, "InvalidSchedule", str(error), None)
+            return refuse(ctx, "InvalidSchedule", str(error), None)
         if spec.suspend:
             ctx.obj.status.next_schedule_time = None
-            _say(ctx, False, "Suspended", "spec.suspend is true")
+            say(ctx, False, "Suspended", "spec.suspend is true")
             return None
         if not ctx.serves(VirtualMachineSnapshot):
             message = "the cluster has no snapshots of KubeVirt (snapshot.kubevirt.io)"
-            return _refuse(ctx, "SnapshotsUnavailable", message, self.options.error)
+            return refuse(ctx, "SnapshotsUnavailable", message, self.options.error)
         wukong = await ctx.get(AnyWukong, spec.wukong_name)
         if wukong is None or wukong.metadata.deletion_timestamp:
-            return _refuse(ctx, "WukongNotFound", f"there is no Wukong {spec.wukong_name}", self.options.error)
+            return refuse(ctx, "WukongNotFound", f"there is no Wukong {spec.wukong_name}", self.options.error)
         return await self._keep(ctx, schedule, snapshots, wukong)
 
     async def _keep(
@@ -77,22 +76,22 @@ class ScheduleReconciler(Reconciler[WukongSnapshotSchedule]):
         since = last_start(ctx.obj, snapshots)
         start, following = due_start(ctx.obj, schedule, since, now), schedule.next(now)
         if following is None and start is None:
-            return _refuse(ctx, "InvalidSchedule", f"{ctx.obj.spec.schedule} never occurs", None)
+            return refuse(ctx, "InvalidSchedule", f"{ctx.obj.spec.schedule} never occurs", None)
         status.next_schedule_time = format_time(following) if following is not None else None
         wait = (following - now).total_seconds() + timetable.PADDING if following is not None else None
         named = wukong.spec.get("restoreFromSnapshot") or ""
         for snapshot, why in expired(snapshots, ctx.obj.spec.retention, now, named=str(named)):
             await _delete(ctx, snapshot, why)
         if start is not None and _is_busy(snapshots):
-            _say(ctx, True, "Waiting", f"{snapshots[0].metadata.name} is still being taken")
+            say(ctx, True, "Waiting", f"{snapshots[0].metadata.name} is still being taken")
             return wait
         if start is not None and not await self._make(ctx, start):
             return self.options.error
         if start is None and snapshots and snapshots[0].status.phase == "Failed":
             message = f"{snapshots[0].metadata.name}: {snapshots[0].status.error}"
-            _refuse(ctx, "SnapshotFailed", message, None)
+            refuse(ctx, "SnapshotFailed", message, None)
         else:
-            _say(ctx, True, "Scheduled", f"the next one is at {status.next_schedule_time or 'no time'}")
+            say(ctx, True, "Scheduled", f"the next one is at {status.next_schedule_time or 'no time'}")
         return timetable.sooner(wait, next_expiry(snapshots, ctx.obj.spec.retention, now))
 
     async def _make(self, ctx: Context[WukongSnapshotSchedule], start: datetime) -> bool:
@@ -105,12 +104,12 @@ class ScheduleReconciler(Reconciler[WukongSnapshotSchedule]):
         except AlreadyExists:
             live = await ctx.client.get(WukongSnapshot, name, ctx.request.namespace)
             if not is_made_by(ctx.obj, live):
-                _refuse(ctx, "NotOurs", f"WukongSnapshot {name} is there already, and not by this schedule", None)
+                refuse(ctx, "NotOurs", f"WukongSnapshot {name} is there already, and not by this schedule", None)
                 return False
         except (Invalid, Forbidden, BadRequest) as error:
             if isinstance(error, Forbidden) and error.namespace_terminating:
                 raise
-            _refuse(ctx, "Refused", f"the API server refuses: {error}", None)
+            refuse(ctx, "Refused", f"the API server refuses: {error}", None)
             return False
         ctx.obj.status.last_schedule_time, ctx.obj.status.last_snapshot = format_time(start), name
         return True
@@ -192,20 +191,3 @@ def _note(ctx: Context[WukongSnapshotSchedule], snapshots: Sequence[WukongSnapsh
         status.last_snapshot = snapshots[0].metadata.name
     if succeeded:
         status.last_successful_time = succeeded[0].metadata.annotations[names.SCHEDULED_AT]
-
-
-# ------------------------------------------------------------------ what is said
-
-
-def _say(ctx: Context[WukongSnapshotSchedule], value: bool, reason: str, message: str) -> None:
-    conditions, generation = ctx.obj.status.conditions, ctx.obj.metadata.generation
-    set_condition(conditions, READY, value, reason, message[:LONGEST_MESSAGE], observed_generation=generation)
-
-
-def _refuse(ctx: Context[WukongSnapshotSchedule], reason: str, message: str, again: float | None) -> float | None:
-    """Say what keeps the schedule from its work, with one event for each."""
-    before = find_condition(ctx.obj.status.conditions, READY)
-    if before is None or (before.reason, before.message) != (reason, message[:LONGEST_MESSAGE]):
-        ctx.warning(reason, message)
-    _say(ctx, False, reason, message)
-    return again

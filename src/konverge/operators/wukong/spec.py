@@ -23,57 +23,16 @@ from konverge.objects import (
     Rule,
     field,
 )
-from konverge.objects.kinds.core_v1 import Toleration
 from konverge.operators.wukong.rules import check, rule, unchanged
 from konverge.operators.wukong.spec_disks import MOST_DISKS, SOURCE_CHANGED, DeletePolicy, Disk
 from konverge.operators.wukong.spec_guest import Bootstrap, Expose, User
 from konverge.operators.wukong.spec_networks import MOST_NETWORKS, Network
+from konverge.operators.wukong.spec_parts import Gpu, HighAvailability, Matcher, RunStrategy, StartStrategy
+from konverge.operators.wukong.spec_template import TemplateRef
 from konverge.operators.wukong.texts import TOO_SMALL, Label, ObjectName, Size, Url, is_too_small
 
 Power = Literal["Running", "Stopped", "Paused"]
-RunStrategy = Literal["Always", "RerunOnFailure", "Once", "Manual"]
 BootstrapType = Literal["none", "cloudInit", "sysprep"]
-
-
-class HighAvailability(Model):
-    """Where the machine may run, and whether it is started again."""
-
-    restart_policy: Annotated[
-        Literal["Always", "OnFailure", "Never"] | None, Description("Always, after a failure only, or never.")
-    ] = None
-    anti_affinity: Annotated[
-        bool, Description("Keep away from the nodes of other machines of the namespace that ask for the same.")
-    ] = False
-    node_selector: Annotated[dict[str, str], Description("Labels of the nodes on which it may run.")] = {}
-    tolerations: Annotated[list[Toleration], MaxItems(64), Description("Taints of nodes that it bears.")] = []
-
-
-class StartStrategy(Model):
-    """When the machine starts; `powerState` goes before it."""
-
-    run_strategy: Annotated[RunStrategy | None, Description("KubeVirt's own word for it.")] = None
-    auto_start: Annotated[bool, Description("Whether it is on at all.")] = True
-
-
-class Gpu(Model):
-    """A device of the node that the machine gets."""
-
-    name: Annotated[Label, Description("What the device is called in the machine.")]
-    device_name: Annotated[
-        str,
-        Pattern(r"^[a-z0-9.-]+/[A-Za-z0-9_.-]+$"),
-        MaxLength(253),
-        Description("As the node offers it: nvidia.com/gpu."),
-    ]
-
-
-class Matcher(Model):
-    """An instance type or a preference of KubeVirt."""
-
-    name: Annotated[ObjectName, Description("Its name.")]
-    kind: Annotated[
-        Annotated[str, Pattern(r"^[A-Za-z]+$"), MaxLength(63)] | None, Description("Without: of the whole cluster.")
-    ] = None
 
 
 _KIND = (
@@ -94,28 +53,29 @@ class WukongSpec(
     rules=[
         check(lambda spec: spec.memory is None or not is_too_small(spec.memory), TOO_SMALL, ".memory"),
         rule(
-            "has(self.instancetype) ? !has(self.cpu) && !has(self.memory) : has(self.cpu) && has(self.memory)",
+            "has(self.template) || "
+            "(has(self.instancetype) ? !has(self.cpu) && !has(self.memory) : has(self.cpu) && has(self.memory))",
             lambda spec: (spec.cpu is None) == (spec.memory is None) == (spec.instancetype is not None),
             "give cpu and memory, or an instancetype in place of both",
             ".cpu",
         ),
         rule(
-            "self.disks.exists(d, !d.cdrom)",
+            "has(self.template) || (has(self.disks) && self.disks.exists(d, !d.cdrom))",
             lambda spec: any(not disk.cdrom for disk in spec.disks),
             "a machine has a disk beside its CD-ROMs",
             ".disks",
         ),
         rule(
-            "self.disks.filter(d, d.boot).size() <= 1",
+            "!has(self.disks) || self.disks.filter(d, d.boot).size() <= 1",
             lambda spec: sum(disk.boot for disk in spec.disks) <= 1,
             "only one disk is the boot disk",
             ".disks",
         ),
         rule(
-            f"!has(self.osImage) || (self.disks.exists(d, d.boot) ? !self.disks.exists(d, d.boot && "
-            f"{_FILLED.format('d')}) : "
+            "has(self.template) || !has(self.osImage) || !has(self.disks) || "
+            f"(self.disks.exists(d, d.boot) ? !self.disks.exists(d, d.boot && {_FILLED.format('d')}) : "
             f"self.disks.exists(d, !d.cdrom) && !{_FILLED.format('self.disks.filter(d, !d.cdrom)[0]')})",
-            lambda spec: spec.os_image is None or not boot_disk(spec).is_filled,
+            lambda spec: spec.os_image is None or not spec.disks or not boot_disk(spec).is_filled,
             "osImage is what the boot disk is filled with: that disk has something else already",
             ".osImage",
         ),
@@ -168,7 +128,7 @@ class WukongSpec(
             ".bootstrap",
         ),
         rule(
-            f"!{_BY_AGENT} || (has(self.sshKeySecret) && {_USERS})",
+            f"has(self.template) || !{_BY_AGENT} || (has(self.sshKeySecret) && {_USERS})",
             lambda spec: not keys_by_agent(spec) or (spec.ssh_key_secret is not None and bool(all_users(spec))),
             "keys by the guest agent need a sshKeySecret, and users to give them to",
             ".sshKeyPropagation",
@@ -199,6 +159,10 @@ class WukongSpec(
 ):
     """A virtual machine with its disks and networks."""
 
+    template: Annotated[
+        TemplateRef | None,
+        Description("A WukongTemplate that the machine begins with: the spec has only what differs from it."),
+    ] = None
     cpu: Annotated[Annotated[int, Minimum(1), Maximum(64)] | None, Description("Processors.")] = None
     memory: Annotated[Size | None, Description("Memory: 4Gi.")] = None
     instancetype: Annotated[Matcher | None, Description("Processors and memory by an instance type of KubeVirt.")] = (
@@ -206,8 +170,12 @@ class WukongSpec(
     )
     preference: Annotated[Matcher | None, Description("What the guest prefers, by a preference of KubeVirt.")] = None
     disks: Annotated[
-        list[Disk], MinItems(1), MaxItems(MOST_DISKS), ListType("map", "name"), Description("The disks; at least one.")
-    ]
+        list[Disk],
+        MinItems(1),
+        MaxItems(MOST_DISKS),
+        ListType("map", "name"),
+        Description("The disks; at least one, here or in the template."),
+    ] = []
     networks: Annotated[
         list[Network],
         MaxItems(MOST_NETWORKS),

@@ -102,7 +102,7 @@ _FETCHED = (
 )
 
 
-class Disk(
+class TemplateDisk(
     Model,
     rules=[
         check(lambda disk: disk.size is None or not is_too_small(disk.size), TOO_SMALL, ".size"),
@@ -171,21 +171,9 @@ class Disk(
             "a CD-ROM is on sata, scsi or usb, and is not plugged in later",
             ".cdrom",
         ),
-        Rule(
-            "!has(self.size) || !has(oldSelf.size) || !isQuantity(self.size) || "
-            "quantity(self.size).compareTo(quantity(oldSelf.size)) >= 0",
-            message="a disk cannot shrink",
-            field_path=".size",
-        ),
-        Rule(
-            unchanged("storageClassName"),
-            message="a disk cannot move to another class: add another disk",
-            field_path=".storageClassName",
-        ),
-        Rule(unchanged("image", "source", "existingClaim"), message=SOURCE_CHANGED),
     ],
 ):
-    """A disk: an imported image, a copy, an empty claim, or a claim that is there already."""
+    """A disk that is not there yet: in a template, anything about it can change."""
 
     name: Annotated[Label, Description("The claim is called after the machine and this.")]
     size: Annotated[Size | None, Description("It can only grow.")] = None
@@ -238,3 +226,23 @@ class Disk(
         return self.image is not None or (
             self.source is not None and bool(given(self.source, ("http", "registry", "s3")))
         )
+
+
+class Disk(
+    TemplateDisk,
+    rules=[
+        Rule(
+            "!has(self.size) || !has(oldSelf.size) || !isQuantity(self.size) || "
+            "quantity(self.size).compareTo(quantity(oldSelf.size)) >= 0",
+            message="a disk cannot shrink",
+            field_path=".size",
+        ),
+        Rule(
+            unchanged("storageClassName"),
+            message="a disk cannot move to another class: add another disk",
+            field_path=".storageClassName",
+        ),
+        Rule(unchanged("image", "source", "existingClaim"), message=SOURCE_CHANGED),
+    ],
+):
+    """A disk: an imported image, a copy, an empty claim, or a claim that is there already."""

@@ -6,7 +6,7 @@ A condition's time moves with its status only; each says which generation it is 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from konverge.objects import Condition, Description, ListType, Model, Time, field
 from konverge.runtime import set_condition
@@ -22,6 +22,8 @@ RESTART_REQUIRED = "RestartRequired"
 MIGRATING = "Migrating"
 SNAPSHOT_IN_PROGRESS = "SnapshotInProgress"
 RESTORE_IN_PROGRESS = "RestoreInProgress"
+TEMPLATE_RESOLVED = "TemplateResolved"
+WITHIN_QUOTA = "WithinQuota"
 PAUSED = "Paused"
 DELETING = "Deleting"
 
@@ -113,6 +115,16 @@ class MigrationStatus(Model):
     target_node: Annotated[str, Description("Where it goes, once that is known.")] = ""
 
 
+class TemplateStatus(Model):
+    """What was taken from a template: the template itself may change or go."""
+
+    name: Annotated[str, Description("The WukongTemplate.")]
+    uid: Annotated[str, Description("Its uid: another of the same name is not the same.")] = ""
+    generation: Annotated[int, Description("Its generation then.")] = 0
+    update_at: Annotated[str, Description("The updateAt that was acted upon.")] = ""
+    spec: Annotated[dict[str, Any], Description("Its spec then.")] = {}
+
+
 class WukongStatus(Model):
     """The state of a virtual machine."""
 
@@ -133,6 +145,7 @@ class WukongStatus(Model):
     last_migration: Annotated[str, Description("The migrateAt that was acted upon.")] = ""
     migration: Annotated[MigrationStatus | None, Description("The last move to another node.")] = None
     last_restore: Annotated[str, Description("The restoreFromSnapshot that was acted upon.")] = ""
+    template: Annotated[TemplateStatus | None, Description("What was taken from the template.")] = None
     console: Annotated[ConsoleStatus | None, Description("How to look at the machine.")] = None
     networks: Annotated[list[NetworkStatus], ListType("map", "name"), Description("The interfaces.")] = []
     volumes: Annotated[list[VolumeStatus], ListType("map", "name"), Description("The disks.")] = []

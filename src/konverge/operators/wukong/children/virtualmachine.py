@@ -38,7 +38,6 @@ from konverge.operators.wukong.kinds.snapshots import (
 )
 from konverge.operators.wukong.resource import Wukong, WukongSnapshot
 from konverge.operators.wukong.spec import (
-    Matcher,
     WukongSpec,
     all_users,
     boot_order,
@@ -49,6 +48,7 @@ from konverge.operators.wukong.spec import (
 from konverge.operators.wukong.spec_disks import Disk
 from konverge.operators.wukong.spec_guest import Expose
 from konverge.operators.wukong.spec_networks import Network
+from konverge.operators.wukong.spec_parts import Matcher
 
 IN_PLACE = "InPlace"
 """The policy of a restore that puts the data back into the claims that there are."""

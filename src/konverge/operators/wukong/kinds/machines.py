@@ -8,7 +8,7 @@ from __future__ import annotations
 from konverge.objects import Condition, Model, Object, Resource, field, required
 from konverge.objects.kinds.core_v1 import Affinity, LocalObjectReference, Toleration
 from konverge.objects.model import NullableList
-from konverge.operators.wukong.kinds.domain import Domain, Present
+from konverge.operators.wukong.kinds.domain import Cpu, Domain, Memory, Present
 
 
 class InstanceInterface(Model):
@@ -51,11 +51,25 @@ class VirtualMachineInstanceStatus(Model):
     migration_state: MigrationState | None = None
 
 
+class GuestDomain(Model):
+    """How large a guest is."""
+
+    cpu: Cpu | None = None
+    memory: Memory | None = None
+
+
+class GuestSpec(Model):
+    """What the operator looks at of a guest that runs."""
+
+    domain: GuestDomain = field(default_factory=GuestDomain)
+
+
 class VirtualMachineInstance(Object):
     """A machine that is on."""
 
     resource = Resource("kubevirt.io", "v1", "VirtualMachineInstance", "virtualmachineinstances")
 
+    spec: GuestSpec = field(default_factory=GuestSpec)
     status: VirtualMachineInstanceStatus = field(default_factory=VirtualMachineInstanceStatus)
 
 

@@ -13,14 +13,15 @@ from konverge.operators.wukong.resource import FINALIZER, Wukong, problems
 from konverge.operators.wukong.spec import WukongSpec
 from konverge.operators.wukong.status import READY, SPEC_VALID, Trouble, say
 from konverge.operators.wukong.steps.state import ReconcileState
+from konverge.operators.wukong.templates import resolved_spec
 from konverge.runtime.finalizers import add_finalizer
 
 
 async def validate(state: ReconcileState) -> None:
-    """Step 4: read the spec, and note what is wrong with it."""
+    """Step 4: read the spec, with what was taken from a template, and note what is wrong with it."""
     obj = state.ctx.obj
     try:
-        wukong = Wukong(metadata=obj.metadata, spec=from_dict(WukongSpec, obj.spec))
+        wukong = Wukong(metadata=obj.metadata, spec=from_dict(WukongSpec, resolved_spec(obj)))
     except msgspec.ValidationError as error:
         state.trouble.append(Trouble(SPEC_VALID, "Malformed", f"the spec cannot be read: {error}", failed=True))
         return

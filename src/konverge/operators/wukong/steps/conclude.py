@@ -27,6 +27,7 @@ from konverge.operators.wukong.status import (
     SPEC_VALID,
     VIRTUAL_MACHINE_READY,
     VOLUMES_BOUND,
+    WITHIN_QUOTA,
     Phase,
     WukongStatus,
     drop,
@@ -187,6 +188,9 @@ async def conclude(state: ReconcileState) -> Result | None:
 def report(state: ReconcileState) -> View:
     """How the machine is."""
     shown = view(state.status, state.vm, state.vmi, grace=state.options.unschedulable_grace)
+    held = state.of(WITHIN_QUOTA)
+    if held is not None and state.vm is None:
+        shown = View("Pending", False, held.reason, held.message)
     _machine(state, shown)
     _details(state)
     _phase(state, shown)

@@ -35,6 +35,7 @@ from konverge.operators.wukong.steps.power import (
     strategy_for,
 )
 from konverge.operators.wukong.steps.state import ReconcileState
+from konverge.operators.wukong.steps.template import template_mark
 from konverge.runtime import controller_of
 
 PARTS = "vm.novasphere.dev/parts"
@@ -165,6 +166,7 @@ async def _apply(state: ReconcileState) -> None:
     strategy = strategy_for(spec, live, halt=bool(state.restoring))
     wanted = virtual_machine_for(state.spec, strategy=strategy)
     wanted.metadata.annotations |= restart_marks(state) | halt_mark(live, halt=bool(state.restoring))
+    wanted.metadata.annotations |= template_mark(state)
     record = ctx.caches.lister(VirtualMachine)
     raw = record.raw(wanted.metadata.name, ctx.request.namespace) if record is not None else None
     absent = await state.lacking(wanted)

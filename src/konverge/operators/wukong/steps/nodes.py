@@ -22,6 +22,7 @@ from konverge.operators.wukong.resource import AnyWukong
 from konverge.operators.wukong.spec_networks import Network
 from konverge.operators.wukong.status import NETWORKS_CONFIGURED, Trouble
 from konverge.operators.wukong.steps.state import ReconcileState
+from konverge.operators.wukong.templates import resolved_spec
 from konverge.runtime import find_condition, is_true
 
 BRIDGES = "bridges"
@@ -192,7 +193,7 @@ def _addresses(node_state: NodeNetworkState, interface: str) -> set[str]:
 
 def bridges_of(record: Record, meta: Meta) -> Iterable[str]:
     """Which bridges a Wukong asks for, for the index: a policy goes with the last of them."""
-    networks = from_json(AnyWukong, record.raw).spec.get("networks") or ()
+    networks = resolved_spec(from_json(AnyWukong, record.raw)).get("networks") or ()
     return [names.policy(bridge) for network in networks if isinstance(network, dict) and (bridge := _asked(network))]
 
 

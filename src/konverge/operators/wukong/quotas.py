@@ -1,0 +1,149 @@
+"""The loop of a WukongQuota: it grants machines what they ask for, as far as the limits go.
+
+A machine is built only with what was granted to it, and the grants are in the status of one object, written under the
+version that the decision was made on: however many machines ask at once, and however many operators decide, no two
+get the same place. There is one quota in a namespace, called `default`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from konverge.client import NotFound, merge_between
+from konverge.objects import Quantity, from_dict, to_dict
+from konverge.objects.kinds.core_v1 import PersistentVolumeClaim
+from konverge.operators.wukong import names
+from konverge.operators.wukong.grants import Asking, decide, exceeded, used, wanted
+from konverge.operators.wukong.kinds import VirtualMachineInstance
+from konverge.operators.wukong.options import Options
+from konverge.operators.wukong.resource import QUOTA, AnyWukong, WukongQuota
+from konverge.operators.wukong.spec_quota import Grant
+from konverge.operators.wukong.status import LONGEST_MESSAGE, READY, SPEC_VALID, WITHIN_QUOTA
+from konverge.operators.wukong.templates import resolved_spec
+from konverge.runtime import Context, Reconciler, Request, Result, find_condition, is_true, set_condition
+from konverge.runtime.context import Caches
+
+
+class QuotaReconciler(Reconciler[WukongQuota]):
+    """One reconcile."""
+
+    def __init__(self, options: Options) -> None:
+        self.options = options
+
+    async def reconcile(self, ctx: Context[WukongQuota]) -> Result | None:
+        if ctx.deleting:
+            return None
+        before = from_dict(WukongQuota, to_dict(ctx.obj))
+        status, spec = ctx.obj.status, ctx.obj.spec
+        machines = [await _asking(ctx, wukong, status.granted) for wukong in await ctx.list(AnyWukong)]
+        unseen = [await _unseen(ctx, grant) for grant in _without(status.granted, machines)]
+        asking = [machine for machine in (*machines, *unseen) if machine is not None]
+        decision = decide(spec, asking, status.granted)
+        status.granted, status.waiting = decision.granted, decision.waiting
+        status.used = used(decision.granted)
+        status.observed_generation = ctx.obj.metadata.generation
+        _say(ctx, exceeded(spec, status.used))
+        patch = merge_between(before, ctx.obj, lock=True)
+        if patch:
+            place = ctx.obj.metadata
+            await ctx.client.patch(WukongQuota, place.name, patch, place.namespace, subresource="status")
+        left_over = any(machine.left_over for machine in asking)  # no event comes when such a claim goes
+        return Result(requeue_after=self.options.error) if left_over else None
+
+
+async def _asking(ctx: Context[WukongQuota], wukong: AnyWukong, granted: Iterable[Grant]) -> Asking | None:
+    place, status = wukong.metadata, wukong.status
+    spec = resolved_spec(wukong)
+    wants = wanted(spec, place.name, place.uid)
+    grant = next((grant for grant in granted if grant.uid == place.uid), None)
+    if place.deletion_timestamp and grant is None:
+        return None
+    gone = [disk for disk in (grant.disks if grant is not None else ()) if disk not in wants.disks]
+    left_over = [disk for disk in gone if await ctx.get(PersistentVolumeClaim, names.claim(place.name, disk))]
+    return Asking(
+        name=place.name,
+        uid=place.uid,
+        created=place.creation_timestamp or "",
+        wants=wants,
+        by_instancetype="instancetype" in spec,
+        built=bool(status.vm_name or status.volumes),
+        settled=_is_settled(wukong) and await _let_go(ctx, wants),
+        left_over=frozenset(left_over),
+    )
+
+
+def _is_settled(wukong: AnyWukong) -> bool:
+    """Whether the operator has acted upon the spec."""
+    status = wukong.status
+    return status.observed_generation == wukong.metadata.generation and is_true(status.conditions, SPEC_VALID)
+
+
+async def _let_go(ctx: Context[WukongQuota], wants: Grant) -> bool:
+    """Whether the guest has no more than is asked for: what it was started with it has until it is restarted."""
+    if not ctx.serves(VirtualMachineInstance):
+        return True
+    guest = await ctx.get(VirtualMachineInstance, names.machine(wants.name))
+    if guest is None:
+        return True
+    cpu, memory = guest.spec.domain.cpu, guest.spec.domain.memory
+    processors = 0 if cpu is None else (cpu.sockets or 1) * (cpu.cores or 1) * (cpu.threads or 1)
+    size = Quantity((memory.guest if memory is not None else None) or "0")
+    return processors <= wants.cpu and size <= Quantity(wants.memory)
+
+
+def _without(granted: Iterable[Grant], machines: Iterable[Asking | None]) -> list[Grant]:
+    known = {machine.uid for machine in machines if machine is not None}
+    return [grant for grant in granted if grant.uid not in known]
+
+
+async def _unseen(ctx: Context[WukongQuota], grant: Grant) -> Asking | None:
+    """A machine with a grant that is not in the cache: gone; or the cache is older than the grant."""
+    try:
+        live = await ctx.client.get(AnyWukong, grant.name, ctx.request.namespace)
+    except NotFound:
+        return None
+    return await _asking(ctx, live, [grant]) if live.metadata.uid == grant.uid else None
+
+
+def _say(ctx: Context[WukongQuota], over: list[str]) -> None:
+    waiting = ctx.obj.status.waiting
+    reason, message = "Enforced", f"{len(waiting)} wait" if waiting else "all that was asked for is granted"
+    if over:
+        reason, message = "BelowUse", f"{'; '.join(over)}: nothing is stopped, and nothing is granted beyond that"
+    conditions, generation = ctx.obj.status.conditions, ctx.obj.metadata.generation
+    before = find_condition(conditions, READY)
+    if over and (before is None or before.reason != reason):
+        ctx.warning(reason, message)
+    set_condition(conditions, READY, True, reason, message[:LONGEST_MESSAGE], observed_generation=generation)
+
+
+# ------------------------------------------------------------------ who is to look
+
+
+def quota_of(wukong: AnyWukong, caches: Caches) -> Iterable[Request]:
+    """The quota of a machine's namespace, where there is one."""
+    lister, namespace = caches.lister(WukongQuota), wukong.metadata.namespace
+    return () if lister is None or lister.get(QUOTA, namespace) is None else (Request(namespace, QUOTA),)
+
+
+def concerned(quota: WukongQuota, caches: Caches) -> Iterable[Request]:
+    """Machines that wait for a quota, or do not know of it yet; of one that was deleted, all."""
+    lister, quotas, namespace = caches.lister(AnyWukong), caches.lister(WukongQuota), quota.metadata.namespace
+    if lister is None or quotas is None:
+        return ()
+    gone = quotas.get(quota.metadata.name, namespace) is None
+    machines = lister.list(namespace)
+    return [
+        Request(namespace, machine.metadata.name)
+        for machine in machines
+        if gone or not is_true(machine.status.conditions, WITHIN_QUOTA)
+    ]
+
+
+def grant_of(quota: WukongQuota, uid: str) -> Grant | None:
+    return next((grant for grant in quota.status.granted if grant.uid == uid), None)
+
+
+def obstacle_of(quota: WukongQuota, uid: str) -> str:
+    """Why a machine waits; empty while that is not decided."""
+    return next((entry.message for entry in quota.status.waiting if entry.uid == uid), "")
