@@ -18,7 +18,7 @@ DIST ?= dist
 # The suites start many small processes: those must not compile everything each time.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help venv up test seeds real mutants mutants-changed lint console console-test bench bench-venv bench-peers docs lock dist sbom audit clean
+.PHONY: help venv up test seeds check-operators real suites mutants mutants-changed lint console console-test bench bench-venv bench-peers docs lock dist sbom audit clean
 
 help: ## list the commands
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -46,12 +46,18 @@ test: venv ## the fast suite: in process, deterministic
 
 seeds: venv ## the long suite: a thousand fault seeds of the simulated cluster and of the server's disk (SEEDS=N for others), the operators' long stories, property tests with many examples
 	KONVERGE_SEEDS=$(SEEDS) $(BIN)/python -m pytest -n $(JOBS) --dist worksteal tests/sim/test_seeds.py tests/apiserver/robustness/test_stories.py
-	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal -m "long and not real"
+	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal -m "long and not real" --ignore=tests/check/operators/test_lane.py
 	HYPOTHESIS_PROFILE=many $(BIN)/python -m pytest -n $(JOBS) --dist worksteal -m "hypothesis and not real"
+
+check-operators: venv ## konverge check on Nacos and Wukong: three kinds of faults at every write, and 1,000 generated operations each
+	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal -m long tests/check/operators/test_lane.py
 
 real: venv ## the suite against real parts (kube-apiserver, kubectl, helm …); says what it skips and why
 	@$(BIN)/python -m tools.real_packages
 	$(BIN)/python -m pytest -n $(JOBS) --dist loadfile -m real
+
+suites: venv ## kubectl's own test/cmd and controller-runtime's suites on our server, and the table of docs/conformance.md (needs Go; half an hour)
+	$(BIN)/python -m tools.suites --jobs $(JOBS)
 
 mutants: venv ## break the code in small ways and look whether a test notices (PACKAGES="cache client" SAMPLE=200 SEED=1 CHANGED=origin/main..)
 	$(BIN)/python -m tools.mutants $(PACKAGES) --jobs $(JOBS) --sample $(SAMPLE) --seed $(SEED) $(if $(CHANGED),--changed $(CHANGED))
@@ -63,7 +69,7 @@ lint: venv ## format, lint, types, layers
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
-	$(BIN)/mypy bench/*.py tools/*.py tools/mutants/*.py tools/site/*.py deploy/*.py examples/*.py
+	$(BIN)/mypy bench/*.py tools/*.py tools/mutants/*.py tools/site/*.py tools/suites/*.py deploy/*.py examples/*.py
 	$(BIN)/lint-imports --no-cache
 
 console: console/node_modules/.ready ## build the console's front end into src/konverge/console/static (needs node 20 or newer)

@@ -222,7 +222,8 @@ async def _finish(generator: AsyncGenerator[Any, None]) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    if time.time() >= UNTIL:
+    takes = item.get_closest_marker("takes")
+    if time.time() + (takes.args[0] if takes else 0.0) >= UNTIL:
         pytest.skip("the time of this run is used up (KONVERGE_UNTIL)")
 
 

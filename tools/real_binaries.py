@@ -25,6 +25,7 @@ ESSENTIAL = ("etcd", "kube-apiserver")
 PACKED = Path(__file__).resolve().parents[2] / "shared" / "oracle" / "packed"
 
 _K8S_PROGRAMS = ("kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubectl")
+_KUBERNETES = (*_K8S_PROGRAMS, "kubectl-convert")
 _TAGS = "selinux,notest,grpcnotrace"
 
 
@@ -78,6 +79,19 @@ def build_all(target: Path) -> None:
             _build(name, target)
 
 
+def program(name: str) -> Path:
+    """A program among the binaries, built from Go modules into the cache if it is missing (a minute or more)."""
+    folder, note = find()
+    if folder is not None and (folder / name).exists():
+        return folder / name
+    if not (cache() / name).exists():
+        if shutil.which("go") is None:
+            raise FileNotFoundError(f"no {name}, and no Go to build it: {note}")
+        cache().mkdir(parents=True, exist_ok=True)
+        _build(name, cache())
+    return cache() / name
+
+
 def _build(name: str, target: Path) -> None:
     module, version, package = _origin(name)
     work = target / "build" / module.replace("/", "-")
@@ -85,14 +99,14 @@ def _build(name: str, target: Path) -> None:
     if not (work / "go.mod").exists():
         (work / "go.mod").write_text(_go_mod(work, module, version))
     flags = ["-mod=mod", "-trimpath", "-ldflags", "-s -w " + _version_flags(name), "-o", str(target / name)]
-    tags = ["-tags", _TAGS] if name in _K8S_PROGRAMS else []
+    tags = ["-tags", _TAGS] if name in _KUBERNETES else []
     subprocess.run(
         ["go", "build", *flags, *tags, package], cwd=work, check=True, env={**os.environ, "CGO_ENABLED": "0"}
     )
 
 
 def _origin(name: str) -> tuple[str, str, str]:
-    if name in _K8S_PROGRAMS:
+    if name in _KUBERNETES:
         return "k8s.io/kubernetes", KUBERNETES, f"k8s.io/kubernetes/cmd/{name}"
     if name == "etcd":
         return "go.etcd.io/etcd/server/v3", ETCD, "go.etcd.io/etcd/server/v3"
@@ -124,7 +138,7 @@ def _go_mod(work: Path, module: str, version: str) -> str:
 
 
 def _version_flags(name: str) -> str:
-    if name not in _K8S_PROGRAMS:
+    if name not in _KUBERNETES:
         return ""
     flags = []
     for package in ("k8s.io/component-base/version", "k8s.io/client-go/pkg/version"):

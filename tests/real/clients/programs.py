@@ -48,7 +48,7 @@ def require(binaries: Path, name: str) -> Path:
     return binaries / name
 
 
-def _step(what: str, *command: str, cwd: Path, may_skip: bool, **environment: str) -> None:
+def step(what: str, *command: str, cwd: Path, may_skip: bool, **environment: str) -> None:
     """A step of a build, with low priority. A step that needs the network may fail without it; the tests skip then."""
     gentle = ["nice", "-n", "10"] if shutil.which("nice") else []
     try:
@@ -71,8 +71,8 @@ def go_programs() -> Path:
     """The folder with the built Go programs."""
     go, folder = _tool("go"), _copy("go")
     flags = {"GOFLAGS": "-mod=mod"}
-    _step("downloading Go modules", go, "list", "-deps", "./...", cwd=folder, may_skip=True, **flags)
-    _step("building the Go programs", go, "build", "-o", "bin/", "./...", cwd=folder, may_skip=False, **flags)
+    step("downloading Go modules", go, "list", "-deps", "./...", cwd=folder, may_skip=True, **flags)
+    step("building the Go programs", go, "build", "-o", "bin/", "./...", cwd=folder, may_skip=False, **flags)
     return folder / "bin"
 
 
@@ -80,9 +80,9 @@ def rust_program() -> Path:
     if os.environ.get("KONVERGE_REAL_RUST") == "0":
         pytest.skip("KONVERGE_REAL_RUST=0: the Rust program is not built")
     cargo, folder = _tool("cargo"), _copy("rust")
-    _step("downloading crates", cargo, "fetch", cwd=folder, may_skip=True)
+    step("downloading crates", cargo, "fetch", cwd=folder, may_skip=True)
     target = {"CARGO_TARGET_DIR": str(folder / "target")}
-    _step("building the Rust program", cargo, "build", "--quiet", cwd=folder, may_skip=False, **target)
+    step("building the Rust program", cargo, "build", "--quiet", cwd=folder, may_skip=False, **target)
     return folder / "target" / "debug" / "konverge-real-client"
 
 
@@ -90,7 +90,7 @@ def js_program() -> Path:
     _tool("node")
     npm, folder = _tool("npm"), _copy("js")
     if not (folder / "node_modules" / ".package-lock.json").exists():
-        _step("npm install", npm, "install", "--no-audit", "--no-fund", cwd=folder, may_skip=True)
+        step("npm install", npm, "install", "--no-audit", "--no-fund", cwd=folder, may_skip=True)
     return folder / "main.js"
 
 
@@ -106,8 +106,8 @@ def nacos_home() -> Path:
         shutil.rmtree(folder / "target" / "classes", ignore_errors=True)
         quiet = [mvn, "-q", "-B", "-ntp", "package"]
         _copy("nacos")
-        _step("downloading Nacos", *quiet, "-Dmaven.main.skip=true", cwd=folder, may_skip=True)
-        _step("building Nacos", *quiet, "-o", cwd=folder, may_skip=False)
+        step("downloading Nacos", *quiet, "-Dmaven.main.skip=true", cwd=folder, may_skip=True)
+        step("building Nacos", *quiet, "-o", cwd=folder, may_skip=False)
         ready.write_text(wanted)
     return folder / "target"
 
@@ -119,9 +119,9 @@ def python_clients() -> Path:
     wanted = " ".join(PYTHON_CLIENTS)
     if not ready.exists() or ready.read_text() != wanted:
         folder.mkdir(parents=True, exist_ok=True)
-        _step("making an environment", sys.executable, "-m", "venv", "venv", cwd=folder, may_skip=False)
+        step("making an environment", sys.executable, "-m", "venv", "venv", cwd=folder, may_skip=False)
         pip = [str(folder / "venv" / "bin" / "python"), "-m", "pip", "install", "--quiet"]
-        _step("pip install", *pip, *PYTHON_CLIENTS, cwd=folder, may_skip=True)
+        step("pip install", *pip, *PYTHON_CLIENTS, cwd=folder, may_skip=True)
         ready.write_text(wanted)
     return folder / "venv" / "bin"
 

@@ -1,0 +1,93 @@
+"""Runs other projects' suites on our API server, counts what passes and prints a table: `make suites`.
+
+python -m tools.suites                                            all of them, on our server
+python -m tools.suites test-cmd --only run_job_tests run_rs_tests
+python -m tools.suites controller-runtime --real                  on the real programs, to compare
+"""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+from tools import real_binaries
+from tools.suites import controller_runtime, kubectl_commands, modules, servers
+from tools.suites.report import Count, table
+
+WORK = Path("build/suites")
+
+
+def main(arguments: list[str] | None = None) -> int:
+    options = _options(arguments)
+    real = _real_programs() if options.real else None
+    counts = []
+    for suite in options.suites or SUITES:
+        folder = (WORK / suite).resolve()
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir(parents=True)
+        try:
+            counts.append(SUITES[suite](folder, options, real))
+        except modules.Unavailable as error:
+            print(f"{suite} is left out: {error}", flush=True)
+    print(table(counts))
+    return 1 if any(count.failed for count in counts) else 0
+
+
+def _options(arguments: list[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m tools.suites", description=__doc__.partition(":")[0])
+    parser.add_argument("suites", nargs="*", metavar="SUITE", help=f"{' or '.join(SUITES)} (all by default)")
+    parser.add_argument("--only", nargs="+", default=[], metavar="NAME", help="these functions or packages")
+    parser.add_argument("--real", action="store_true", help="run them on the real programs instead of ours")
+    parser.add_argument("--jobs", type=int, default=2, help="servers that share the functions of test-cmd (2)")
+    options = parser.parse_args(arguments)
+    unknown = [suite for suite in options.suites if suite not in SUITES]
+    if unknown:
+        parser.error(f"no suite {', '.join(unknown)}; there are {', '.join(SUITES)}")
+    return options
+
+
+def _real_programs() -> Path:
+    folder, note = real_binaries.find()
+    if folder is None:
+        raise SystemExit(note)
+    return folder
+
+
+def _test_cmd(folder: Path, options: argparse.Namespace, real: Path | None) -> Count:
+    results = kubectl_commands.run(folder, only=options.only, real=real, jobs=options.jobs)
+    failed = []
+    for result in results:
+        print(f"{'ok  ' if result.passed else 'FAIL'} {result.name} ({result.seconds} s)", flush=True)
+        if not result.passed:
+            failed.append(result.name)
+            print(result.tail(), flush=True)
+    name = f"kubectl's `test/cmd` {real_binaries.KUBERNETES}"
+    return Count(name, "functions", len(results) - len(failed), tuple(failed))
+
+
+def _controller_runtime(folder: Path, options: argparse.Namespace, real: Path | None) -> Count:
+    sources = controller_runtime.prepare(real_binaries.cache().parent / "programs" / "suites")
+    assets = real or servers.drop_in(folder / "assets")
+    passed, failed = 0, []
+    for package in options.only or controller_runtime.PACKAGES:
+        result = controller_runtime.run(sources, assets, package)
+        (folder / f"{package.replace('/', '-')}.log").write_text(result.output)
+        print(f"{'FAIL' if result.failed else 'ok  '} {package}: {result.passed} specs", flush=True)
+        for name in result.failed:
+            print(f"     {name}", flush=True)
+        passed += result.passed
+        failed += [f"{package}: {name}" for name in result.failed]
+    name = f"controller-runtime {controller_runtime.VERSION}, the packages that start envtest"
+    return Count(name, "specs", passed, tuple(failed))
+
+
+SUITES: dict[str, Callable[[Path, argparse.Namespace, Path | None], Count]] = {
+    "test-cmd": _test_cmd,
+    "controller-runtime": _controller_runtime,
+}
+
+if __name__ == "__main__":
+    sys.exit(main())
