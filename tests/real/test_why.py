@@ -67,12 +67,21 @@ def pods(holds: Callable[[dict[str, Any]], bool]) -> Callable[[dict[str, Any]], 
 is_unplaced = pods(lambda pod: text(condition(pod, "PodScheduled"), "status") == "False")
 
 
+def is_observed(workloads: dict[str, Any]) -> bool:
+    """Whether its controller has written the status that belongs to the spec: until then a workload progresses."""
+    return all(
+        mapping(each, "status").get("observedGeneration") == each["metadata"]["generation"]
+        and mapping(each, "status").get("replicas")
+        for each in workloads.values()
+    )
+
+
 def is_forbidden(events: dict[str, Any]) -> bool:
     return any("forbidden" in event["message"] for event in events.values())
 
 
 def is_unready(deployments: dict[str, Any]) -> bool:
-    return not mapping(deployments["web"], "status").get("readyReplicas")
+    return is_observed(deployments) and not mapping(deployments["web"], "status").get("readyReplicas")
 
 
 runs = pods(lambda pod: text(pod, "status", "phase") == "Running")
@@ -81,6 +90,7 @@ runs = pods(lambda pod: text(pod, "status", "phase") == "Running")
 async def test_a_missing_storage_class(client: Client, space: str) -> None:
     await put(client, space, stateful_set("db", storage_class="fast"))
     await until(client, PODS, space, is_unplaced)
+    await until(client, BY_KIND["StatefulSet"], space, is_observed)
     answer = await why(client, space, "StatefulSet", "db")
     assert answer.sentence == (
         "StatefulSet db waits for pod db-0, which waits for claim data-db-0, whose storage class `fast` does not exist"
@@ -130,6 +140,7 @@ async def test_a_quota(client: Client, space: str) -> None:
 async def test_an_unschedulable_pod(client: Client, space: str) -> None:
     await put(client, space, deployment("web", nodeSelector={"gpu": "yes"}))
     await until(client, PODS, space, is_unplaced)
+    await until(client, BY_KIND["Deployment"], space, is_observed)
     answer = await why(client, space, "Deployment", "web")
     assert (answer.health, answer.cause) == (Health.WAITING, "affinity")
     assert answer.sentence.endswith("fits on none of 2 nodes: 2 have labels other than it asks for")
