@@ -32,14 +32,17 @@ ALWAYS = (
 """Never compared: what no two runs share, or what the cluster and not the operator decides."""
 
 
-_DIGEST = re.compile(r"(annotations|labels)\..*(digest|checksum|hash)", re.IGNORECASE)
+_DIGEST = re.compile(r"(annotations|labels)\..*(digest|checksum|hash|last-applied)", re.IGNORECASE)
 
 
 def is_digest(path: str) -> bool:
-    """An annotation or label that sums up something else: when it differs, so does what it is made from.
+    """An annotation or label that sums up something else, or repeats it, as notes of what was last applied do: when
+    what it is made from differs too, that is the finding.
 
     >>> is_digest("spec.template.metadata.annotations.nacos.io/secrets-digest"), is_digest("data.hash")
     (True, False)
+    >>> is_digest("metadata.annotations.deploy.razee.io/last-applied-configuration")
+    True
     """
     return _DIGEST.search(path) is not None
 

@@ -210,7 +210,12 @@ def test_what_the_cluster_made_of_a_deleted_custom_resource_by_chance_is_not_mis
 @pytest.mark.spec("K-91")
 @pytest.mark.parametrize(
     ("note", "severity"),
-    [("example.dev/resource-hash", "low"), ("example.dev/Checksum", "low"), ("example.dev/owner", "medium")],
+    [
+        ("example.dev/resource-hash", "low"),
+        ("example.dev/Checksum", "low"),
+        ("x.dev/last-applied", "low"),
+        ("x.dev/owner", "medium"),
+    ],
 )
 def test_a_digest_that_differs_is_a_note(note: str, severity: str) -> None:
     def states(value: str) -> dict[str, Any]:
