@@ -35,9 +35,19 @@ ADVERTISED = "192.0.2.1"
 
 
 def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind((HOST, 0))
-        return int(probe.getsockname()[1])
+    """A port that the system gives to nobody who asks for any, for the next minute.
+
+    The end of a connection holds it (TIME_WAIT). A server that is told to listen there may do so all the same, as it
+    does after a restart: it listens with SO_REUSEADDR.
+    """
+    with socket.socket() as listener:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # or it would be held against that server, too
+        listener.bind((HOST, 0))
+        listener.listen(1)
+        with socket.create_connection(listener.getsockname()):
+            accepted, _ = listener.accept()
+            accepted.close()  # before the other end: whoever closes first is the one that waits
+        return int(listener.getsockname()[1])
 
 
 class Authority:

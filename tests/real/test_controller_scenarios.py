@@ -24,7 +24,7 @@ READINESS_GATES = {("service/not-ready", "create")}
 """Here our kubelet does more than kwok: a pod whose readiness gate is never opened is not ready."""
 
 
-@pytest.mark.limit(600)
+@pytest.mark.limit(900)
 @pytest.mark.blocking("waits for a child process that does nothing but this")
 @pytest.mark.spec("R-32", "R-33", "R-34", "R-35", "R-36", "R-37", "R-38", "R-39", "R-40", "R-41", "S-16")
 @pytest.mark.parametrize(

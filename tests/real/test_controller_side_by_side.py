@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from tests.real.clients.waiting import until
 from tests.real.controller_sides import (
     CLAIMS,
     CONFIG_MAPS,
@@ -281,6 +282,7 @@ async def test_endpoints(pair: Both) -> None:
         node = f"{side.space}-0"
         await side.make(NODES, node, metadata={"labels": {"for": side.space, "topology.kubernetes.io/zone": "z"}})
         await _make_ready(side, node)
+        await side.until(NODES, lambda nodes: not _taints(nodes[node]))  # its controllers know it, and its zone
         port = {"name": "http", "port": 80, "targetPort": "web"}
         await side.make(SERVICES, "web", spec={"selector": LABELS, "ports": [port], "clusterIP": "None"})
         more = {"name": "https", "port": 443, "appProtocol": "https"}
@@ -367,7 +369,8 @@ async def test_garbage_collector(pair: Both) -> None:
         await side.make(ROLES, f"{side.space}-role", metadata=reference(owner))
         await side.make(ROLES, f"{side.space}-ghost", metadata=reference(ghost))
         await side.make(CONFIG_MAPS, "child", metadata=reference(owner, blockOwnerDeletion=True))
-        far = (await side.client.list(CONFIG_MAPS, "kube-system")).items[0]
+        far_name = "extension-apiserver-authentication"  # the API server makes it in its own time
+        far = (await until(side.client, CONFIG_MAPS, "kube-system", lambda maps: far_name in maps))[far_name]
         for name, metadata in {
             "of-ghost": reference(ghost),
             "of-another-uid": reference(owner, uid=GHOST.replace("4", "5")),

@@ -11,7 +11,8 @@ from konverge.client import Client
 from konverge.objects.resource import Resource
 
 Objects = dict[str, dict[str, Any]]
-LIMIT = 60.0
+LIMIT = 120.0
+"""Seconds: a real controller manager takes ten to start, and several times that on a busy machine."""
 
 
 async def until(client: Client, resource: Resource, namespace: str, holds: Callable[[Objects], Any]) -> Objects:
