@@ -28,7 +28,8 @@ _FLAGS = (
     "--disable-extensions",
     "--remote-debugging-pipe",
 )
-_LIMIT = 60.0
+_LIMIT = 180.0
+"""Seconds for one command; waiting for something on a page is one."""
 KEYS = {"Enter": (13, "\r"), "Tab": (9, ""), "Escape": (27, ""), "Backspace": (8, "")}
 
 

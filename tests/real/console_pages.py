@@ -46,8 +46,12 @@ async def signed_in(browser: Browser, url: str, token: str, *, dark: bool = Fals
 
 
 async def visit(page: Page, fragment: str, condition: str) -> None:
-    """Go to an address of the console and wait for a condition."""
-    await page.run(f"location.hash = {json.dumps(fragment)}")
+    """Go to an address of the console and wait for a condition, which the page before it may have met as well."""
+    await page.run(
+        f"new Promise((done) => {{ const there = new URL({json.dumps(fragment)}, location.href).hash; "
+        "if (location.hash === there) return done(); "
+        "addEventListener('hashchange', () => done(), {once: true}); location.hash = there; })"
+    )
     await page.until(f"Boolean({condition})")
 
 
@@ -57,26 +61,32 @@ def shows(text: str, selector: str = "main") -> str:
 
 
 async def press_button(page: Page, text: str) -> None:
-    """Tab to a button and press Enter."""
+    """Tab to a button, as soon as it can be pressed, and press Enter."""
+    await page.until(
+        "[...document.querySelectorAll('button:not([disabled])')].some((button) => "
+        f"button.innerText === {json.dumps(text)})"
+    )
     await page.tab_to(f"element.tagName === 'BUTTON' && element.innerText === {json.dumps(text)}")
     await page.press("Enter")
 
 
 async def fill(page: Page, label: str, text: str) -> None:
-    """Tab to the input of a label, and type over what is there."""
-    await page.tab_to(
-        f"element.labels && [...element.labels].some((label) => label.innerText.trim() === {json.dumps(label)})"
-    )
+    """Tab to the input of a label, as soon as it is there, and type over what it has."""
+    is_it = f"element.labels && [...element.labels].some((label) => label.innerText.trim() === {json.dumps(label)})"
+    await page.until(f"[...document.querySelectorAll('input, textarea')].some((element) => {is_it})")
+    await page.tab_to(is_it)
     await page.run("document.activeElement.select && document.activeElement.select()")
     await page.type(text)
 
 
 async def choose(page: Page, label: str, value: str) -> None:
     """Tab to a select; the keys that open it are the operating system's, so its value is set as they would set it."""
-    await page.tab_to(
+    is_it = (
         "element.tagName === 'SELECT' && [...element.labels].some((label) => "
         f"label.innerText.trim().startsWith({json.dumps(label)}))"
     )
+    await page.until(f"[...document.querySelectorAll('select')].some((element) => {is_it})")
+    await page.tab_to(is_it)
     await page.run(
         f"(document.activeElement.value = {json.dumps(value)}, "
         "document.activeElement.dispatchEvent(new Event('change', {bubbles: true})))"

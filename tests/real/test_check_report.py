@@ -11,7 +11,7 @@ from tests.check.report.outcomes import PASSWORD, outcome
 from tests.real.browser import Page, a_browser, program
 from tests.real.console_pages import addresses, console_errors
 
-pytestmark = [pytest.mark.spec("K-53"), pytest.mark.blocking("a browser beside us"), pytest.mark.limit(240)]
+pytestmark = [pytest.mark.spec("K-53"), pytest.mark.blocking("a browser beside us"), pytest.mark.limit(600)]
 
 SHOWN = "document.querySelector('#shown').innerText"
 

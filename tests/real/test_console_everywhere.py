@@ -25,7 +25,7 @@ from tests.real.console_pages import (
     visit,
 )
 
-pytestmark = [pytest.mark.spec("C-25"), pytest.mark.blocking("a browser beside us"), pytest.mark.limit(300)]
+pytestmark = [pytest.mark.spec("C-25"), pytest.mark.blocking("a browser beside us"), pytest.mark.limit(600)]
 
 SETTINGS = "#/o/-/v1/configmaps/default/settings"
 ADDRESSES = {

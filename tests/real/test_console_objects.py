@@ -28,7 +28,7 @@ from tests.real.console_pages import (
     visit,
 )
 
-pytestmark = [pytest.mark.spec("C-22"), pytest.mark.blocking("a browser beside us"), pytest.mark.limit(240)]
+pytestmark = [pytest.mark.spec("C-22"), pytest.mark.blocking("a browser beside us"), pytest.mark.limit(600)]
 
 SETTINGS = "#/o/-/v1/configmaps/default/settings"
 MARKUP = "document.querySelectorAll('main img, main b:not(.labels b), main script').length"
@@ -148,7 +148,7 @@ async def test_a_deployment_is_scaled_restarted_and_deleted_with_what_it_owns(tm
         await page.press("Enter")
         await page.until("!document.querySelector('dialog')")
         assert (await office.admin.get(Deployment, "web", "default")).spec.replicas == 5
-        assert await page.run("document.activeElement.innerText") == "Scale…"  # the focus is given back
+        await page.until("document.activeElement.innerText === 'Scale…'")  # the focus is given back
         await press_button(page, "Restart…")
         await press_button(page, "Restart")
         await page.until("!document.querySelector('dialog')")

@@ -19,7 +19,7 @@ from tests.real.console_pages import (
 )
 from tests.sim.processes.support import is_running, process_cluster, script, until
 
-pytestmark = [pytest.mark.spec("C-22"), pytest.mark.blocking("a browser beside us"), pytest.mark.limit(240)]
+pytestmark = [pytest.mark.spec("C-22"), pytest.mark.blocking("a browser beside us"), pytest.mark.limit(600)]
 
 TALKS = """
 import sys, time

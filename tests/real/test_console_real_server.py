@@ -31,7 +31,7 @@ from tests.real.console_pages import (
 )
 from tests.real.embedded import Tool, konverge_process
 
-pytestmark = [pytest.mark.spec("C-33"), pytest.mark.blocking("a browser beside us"), pytest.mark.limit(240)]
+pytestmark = [pytest.mark.spec("C-33"), pytest.mark.blocking("a browser beside us"), pytest.mark.limit(600)]
 
 ROWS = "[...document.querySelectorAll('.grid-body a')].map((link) => link.innerText)"
 LIVE = "document.querySelector('.connection.live')"
@@ -139,8 +139,10 @@ async def test_lists_and_trees_of_a_real_cluster_are_live(space: Tool, tmp_path:
 async def test_why_finds_what_real_controllers_wait_for(space: Tool, tmp_path: Path) -> None:
     await create(space, database("fast"), deployment("picky", 1, nodeSelector={"disk": "ssd"}))
     for made in ("statefulset/db", "deployment/picky"):  # the quota is for what comes after them
-        await outside(space, "wait", "--for=jsonpath={.status.replicas}=1", made, "--timeout=60s")
+        await outside(space, "wait", "--for=jsonpath={.status.replicas}=1", made, "--timeout=120s")
     await outside(space, "create", "quota", "small", "--hard=requests.cpu=200m")
+    counted = r"--for=jsonpath={.status.used.requests\.cpu}=200m"  # before that nothing is refused
+    await outside(space, "wait", counted, "quota/small", "--timeout=120s")
     await create(space, deployment("big", 3))
     causes = {
         ("apps/v1/statefulsets", "db"): "storage class `fast` does not exist",
@@ -230,6 +232,8 @@ async def test_one_who_may_read_one_namespace_sees_that_and_nothing_more(space: 
         space, "create", "rolebinding", "reader", "--clusterrole=view", f"--serviceaccount={space.namespace}:reader"
     )
     token = await outside(space, "create", "token", "reader")
+    may_read = ("auth", "can-i", "list", "deployments", f"--as=system:serviceaccount:{space.namespace}:reader")
+    await asyncio.to_thread(space.until, bool, *may_read)  # the server learns of roles, and what they aggregate, later
     async with the_console(space, tmp_path) as (admin, browser, url):
         await admin.run("document.querySelector('#out').click()")
         await admin.until(SIGN_IN)

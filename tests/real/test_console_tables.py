@@ -21,7 +21,7 @@ from tests.real.console_pages import (
     visit,
 )
 
-pytestmark = [pytest.mark.spec("C-21"), pytest.mark.blocking("a browser beside us"), pytest.mark.limit(240)]
+pytestmark = [pytest.mark.spec("C-21"), pytest.mark.blocking("a browser beside us"), pytest.mark.limit(600)]
 
 MAPS = "#/k/-/v1/configmaps?namespace=default"
 ROWS = "[...document.querySelectorAll('.grid-body a')].map((link) => link.innerText)"

@@ -2,7 +2,7 @@
 
 import { useMemo, useState } from "preact/hooks";
 import { ApiError } from "../api/http";
-import { replaceWith } from "../api/object";
+import { replaceWith, type KubeObject } from "../api/object";
 import { notify, Problem } from "../parts/basics";
 import { Difference } from "../parts/differences";
 import { Dialog } from "../parts/dialog";
@@ -12,6 +12,8 @@ import { helpAt, offersAt } from "../pure/schema";
 import { forPeople, toYaml } from "../pure/yaml";
 import type { TabProps } from "../pages/object";
 import { t } from "../texts";
+
+const versionLine = (object: KubeObject): string => `  resourceVersion: ${JSON.stringify(object.metadata.resourceVersion)}`;
 
 export function YamlTab({ kind, object }: TabProps) {
   const [editing, setEditing] = useState<{ base: string; text: string } | null>(null);
@@ -40,9 +42,11 @@ export function YamlTab({ kind, object }: TabProps) {
     notify(t("yaml.applied"));
   });
   const isConflict = error instanceof ApiError && error.reason === "Conflict";
+  // The version that others wrote is followed, not asked for: until it is here, there is nothing to load.
+  const isHere = editing !== null && !editing.text.includes(versionLine(object));
   const reload = () => {
     // Only the version moves on: the text stays, and the difference shows what would be overwritten.
-    const text = editing!.text.replace(/^( {2}resourceVersion: ).*$/m, (_, head: string) => head + JSON.stringify(object.metadata.resourceVersion));
+    const text = editing!.text.replace(/^ {2}resourceVersion: .*$/m, () => versionLine(object));
     setEditing({ base: current, text });
     setError(null);
   };
@@ -53,7 +57,7 @@ export function YamlTab({ kind, object }: TabProps) {
           <>
             <button type="button" class="main" onClick={check}>{t("yaml.check")}</button>
             <button type="button" onClick={() => { setEditing(null); setError(null); }}>{t("yaml.discard")}</button>
-            {isConflict && <button type="button" onClick={reload}>{t("yaml.reload")}</button>}
+            {isConflict && isHere && <button type="button" onClick={reload}>{t("yaml.reload")}</button>}
           </>
         ) : (
           <>
