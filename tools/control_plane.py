@@ -270,7 +270,7 @@ def _b64(path: Path) -> str:
     return base64.b64encode(path.read_bytes()).decode()
 
 
-def _await(process: Process, ready: Any, limit: float = 120.0) -> None:
+def _await(process: Process, ready: Any, limit: float = 240.0) -> None:
     deadline = time.monotonic() + limit
     while True:
         try:

@@ -149,6 +149,8 @@ async def a_new_kind_appears(client: Client, namespace: str) -> None:
             async for event in seen:
                 if any(c.type == "Established" and c.status == "True" for c in event.object.status.conditions):
                     break
+        while not await _is_served(space, "gdg"):  # by a real server a moment later
+            continue
         made = _Gadget(metadata=ObjectMeta(name="a"), spec=_GadgetSpec(replicas=2))
         await space.create(made)
         assert (await space.get("gdg", "a"))["spec"] == {"replicas": 2}
@@ -159,6 +161,14 @@ async def a_new_kind_appears(client: Client, namespace: str) -> None:
         assert len((await space.delete_collection(_Gadget)).items) == 1
     finally:
         await client.delete(type(definition), "gadgets.contract.example.com")
+
+
+async def _is_served(client: Client, kind: str) -> bool:
+    try:
+        await client.list(kind)
+    except (UnknownKind, NotFound, TooManyRequests):
+        return False
+    return True
 
 
 Wrap = Callable[[Client], Client]

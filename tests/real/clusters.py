@@ -59,7 +59,7 @@ def _real_parts(binaries: Path, kubeconfig: Path, folder: Path) -> Iterator[None
         kubectl = Tool(binaries / "kubectl", kubeconfig, folder)
         for name in _NODES:
             kubectl("create", "-f", "-", stdin=json.dumps(_node(name)))
-        kubectl("wait", "--for=condition=Ready", "node", "--all", "--timeout=60s")
+        kubectl("wait", "--for=condition=Ready", "node", "--all", "--timeout=150s")
         yield
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import http.client
 import json
 import ssl
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -24,13 +25,16 @@ class Api:
     def __init__(self, plane: ControlPlane) -> None:
         address = urlsplit(plane.url)
         context = ssl.create_default_context(cafile=str(plane.ca_file))
-        self._connection = http.client.HTTPSConnection(str(address.hostname), address.port, context=context, timeout=30)
+        self._connection = http.client.HTTPSConnection(
+            str(address.hostname), address.port, context=context, timeout=120
+        )
         self._headers = {"Authorization": f"Bearer {plane.token}", "Content-Type": "application/json"}
 
     def __call__(self, method: str, path: str, body: bytes | None = None, **headers: str) -> tuple[int, Any]:
         self._connection.request(method, path, body, {**self._headers, **headers})
         answer = self._connection.getresponse()
-        return answer.status, json.loads(answer.read())
+        data = answer.read()
+        return answer.status, json.loads(data) if data[:1] == b"{" else data.decode()  # "404 page not found"
 
     def table(self, path: str) -> Any:
         """An object or a list as kubectl would show it."""
@@ -55,19 +59,30 @@ def installed(api: Api, *definitions: CustomResourceDefinition) -> Iterator[Api]
         status, answer = api("POST", DEFINITIONS_PATH, to_json(definition))
         assert status == 201, answer["message"]
     for definition in definitions:
-        wait_until_established(api, definition.metadata.name)
+        wait_until_served(api, definition.metadata.name)
     yield api
     for definition in definitions:
         api("DELETE", f"{DEFINITIONS_PATH}/{definition.metadata.name}")
 
 
-def wait_until_established(api: Api, name: str) -> None:
-    watch = f"{DEFINITIONS_PATH}?watch=1&fieldSelector=metadata.name%3D{name}&timeoutSeconds=30"
+def wait_until_served(api: Api, name: str) -> None:
+    watch = f"{DEFINITIONS_PATH}?watch=1&fieldSelector=metadata.name%3D{name}&timeoutSeconds=100"
     for definition in api.events(watch):
         conditions = {condition["type"]: condition for condition in definition["status"].get("conditions") or ()}
         # A schema that is not structural is accepted at first and reported here.
         assert "NonStructuralSchema" not in conditions, conditions["NonStructuralSchema"]["message"]
         if conditions.get("Established", {}).get("status") == "True":
             api.close()
-            return
-    raise AssertionError(f"{name} was not established")
+            break
+    else:
+        raise AssertionError(f"{name} was not established")
+    spec = definition["spec"]
+    for version in (entry for entry in spec["versions"] if entry["served"]):
+        while not _is_discovered(api, f"/apis/{spec['group']}/{version['name']}", spec["names"]["plural"]):
+            time.sleep(0.05)
+
+
+def _is_discovered(api: Api, path: str, plural: str) -> bool:
+    """What discovery names is served; a definition is established a moment before."""
+    status, answer = api("GET", path)
+    return status == 200 and any(resource["name"] == plural for resource in answer["resources"])

@@ -7,11 +7,15 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+LIMIT = 180.0
+"""Seconds for one command, and for what is waited for by repeating one."""
 
 
 @contextmanager
@@ -48,7 +52,7 @@ class Tool:
         environment = {**os.environ, "KUBECONFIG": str(self.kubeconfig), "HOME": str(self.home)}
         scope = ["--namespace", self.namespace] if self.namespace else []
         command = [str(self.program), *arguments, *scope]
-        return subprocess.run(command, input=stdin, env=environment, capture_output=True, text=True, timeout=60)
+        return subprocess.run(command, input=stdin, env=environment, capture_output=True, text=True, timeout=LIMIT)
 
     def __call__(self, *arguments: str, stdin: str = "") -> str:
         """What a command prints; it must succeed."""
@@ -61,6 +65,20 @@ class Tool:
         done = self.run(*arguments, stdin=stdin)
         assert done.returncode != 0, f"{arguments} succeeded: {done.stdout}"
         return done.stderr.strip()
+
+    def until(self, holds: Callable[[str], Any], *arguments: str) -> str:
+        """What a command prints, as soon as that is as expected: for what another program does in its own time."""
+        end = time.monotonic() + LIMIT
+        while True:
+            done = self.run(*arguments)
+            if done.returncode == 0 and holds(done.stdout):
+                return done.stdout.strip()
+            assert time.monotonic() < end, f"{arguments}: not as expected within {LIMIT} s: {done.stderr}{done.stdout}"
+
+    def serves(self, definition: str) -> None:
+        """Wait until a custom resource can be used: a real server serves it a moment after it is established."""
+        self("wait", "--for=condition=Established", f"crd/{definition}", f"--timeout={LIMIT / 2:.0f}s")
+        self.until(lambda printed: True, "get", definition, "--all-namespaces")
 
     def json(self, *arguments: str) -> Any:
         return json.loads(self(*arguments, "-o", "json"))

@@ -27,7 +27,7 @@ GROUP, NAMESPACE, NAME = "wardrobe.example.com", "wardrobe", "wardrobe-server"
 SERVICES = "/apis/apiregistration.k8s.io/v1/apiservices"
 REGISTERED = f"v1.{GROUP}"
 AUTHORITY = x509.authority("wardrobe-ca")
-LIMIT = 60.0
+LIMIT = 120.0
 _CHANGING = re.compile(
     r"[0-9a-f]{8}-[0-9a-f-]{27}|20\d\d-\d\d-\d\dT[0-9:]+(\.\d+)?Z|(?<=localhost:)\d+|(?<=127\.0\.0\.1:)\d+|(?<=X509SHA256=)[0-9a-f]+"
 )
@@ -122,7 +122,11 @@ class Extended:
         assert status == 200, answer
 
     def is_available(self, expected: bool = True) -> Any:
-        return self.condition(REGISTERED, lambda entry: entry.get("status") == str(expected))
+        written = self.condition(REGISTERED, lambda entry: entry.get("status") == str(expected))
+        coats = f"/apis/{GROUP}/v1/namespaces/default/coats"
+        while (self.ask("GET", coats)[2] == "service unavailable\n") is expected:  # it is acted upon a moment later
+            time.sleep(0.05)
+        return written
 
 
 @contextmanager

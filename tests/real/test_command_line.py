@@ -39,7 +39,7 @@ def tool(real_server: ControlPlane, kubectl: Path, tmp_path: Path) -> Tool:
 def installed(tool: Tool) -> Tool:
     """The operator's manifests, applied as a user would."""
     tool("apply", "-f", "-", stdin=konverge("manifests", "webapp", "--namespace", SPACE))
-    tool("wait", "--for=condition=Established", "crd/webapps.apps.konverge.dev")
+    tool.serves("webapps.apps.konverge.dev")
     return tool
 
 
@@ -74,6 +74,7 @@ def running(kubeconfig: Path, log: Path) -> Iterator[None]:
 def test_the_manifests_are_accepted(tool: Tool, names: list[str], scope: tuple[str, ...]) -> None:
     text = konverge("manifests", *names, "--namespace", SPACE, *scope)
     tool("apply", "-f", "-", stdin=konverge("crd", *names))
+    tool("wait", "--for=condition=Established", "crd", "--all", "--timeout=90s")  # it is written until then
     if tool.run("get", "namespace", SPACE).returncode != 0:
         tool("create", "namespace", SPACE)
     tool("apply", "--server-side", "--dry-run=server", "--validate=strict", "--force-conflicts", "-f", "-", stdin=text)
@@ -87,19 +88,20 @@ def test_the_operator_works_with_just_its_own_roles(installed: Tool, tmp_path: P
     tool, log = installed, tmp_path / "operator.log"
     with running(account(tool, tmp_path), log):
         tool("apply", "-f", "-", stdin=WEBAPP)
-        tool("wait", "--for=jsonpath={.status.phase}=Creating", "webapp/web", "--timeout=30s")
-        tool("wait", "--for=jsonpath={.status.observedGeneration}=1", "webapp/web", "--timeout=30s")
+        tool("wait", "--for=jsonpath={.status.phase}=Creating", "webapp/web", "--timeout=90s")
+        tool("wait", "--for=jsonpath={.status.observedGeneration}=1", "webapp/web", "--timeout=90s")
         assert tool("get", "deployment", "web", "-o", "jsonpath={.spec.replicas}") == "2"
         tool("scale", "webapp", "web", "--replicas=4")
-        tool("wait", "--for=jsonpath={.status.observedGeneration}=2", "webapp/web", "--timeout=30s")
+        tool("wait", "--for=jsonpath={.status.observedGeneration}=2", "webapp/web", "--timeout=90s")
         assert tool("get", "deployment", "web", "-o", "jsonpath={.spec.replicas}") == "4"
         tool("set", "env", "deployment/web", "EXTRA=1")
-        tool("wait", "--for=jsonpath={.status.message}=drift repaired: Deployment was changed: env", "webapp/web")
+        drift = "drift repaired: Deployment was changed: env"
+        tool("wait", f"--for=jsonpath={{.status.message}}={drift}", "webapp/web", "--timeout=90s")
         tool("patch", "webapp", "web", "--type=merge", "-p", '{"spec":{"port":8080}}')
-        tool("wait", "--for=jsonpath={.spec.ports[0].targetPort}=8080", "service/web", "--timeout=30s")
-        events = tool.json("get", "events", "--field-selector=involvedObject.kind=WebApp")["items"]
-        assert {event["reason"] for event in events} >= {"DeploymentCreated", "ServiceSynced", "DriftRepaired"}
-        tool("delete", "webapp", "web", "--timeout=30s")
+        tool("wait", "--for=jsonpath={.spec.ports[0].targetPort}=8080", "service/web", "--timeout=90s")
+        for reason in ("DeploymentCreated", "ServiceSynced", "DriftRepaired"):  # events are written aside
+            tool.until(bool, "get", "events", f"--field-selector=involvedObject.kind=WebApp,reason={reason}")
+        tool("delete", "webapp", "web", "--timeout=90s")
         assert "NotFound" in tool.fails("get", "deployment", "web")
         assert "NotFound" in tool.fails("get", "service", "web")
     assert "orbidden" not in log.read_text()
@@ -157,13 +159,13 @@ def test_the_commands_that_konverge_up_suggests_work(kubectl: Path, tmp_path: Pa
             assert process.stdout is not None
             places = json.loads(process.stdout.readline())
             tool = Tool(kubectl, Path(places["kubeconfig"]), tmp_path)
-            tool("wait", "--for=jsonpath={.status.phase}=Running", "webapp/hello", "--timeout=60s")
+            tool("wait", "--for=jsonpath={.status.phase}=Running", "webapp/hello", "--timeout=90s")
             assert tool("get", "webapps").split()[:5] == ["NAME", "PHASE", "READY", "WANTED", "IMAGE"]
             tool("scale", "webapp", "hello", "--replicas=5")
-            tool("wait", "--for=jsonpath={.status.readyReplicas}=5", "webapp/hello", "--timeout=60s")
+            tool("wait", "--for=jsonpath={.status.readyReplicas}=5", "webapp/hello", "--timeout=90s")
             tool("delete", "deployment", "hello")
-            tool("wait", "--for=jsonpath={.status.readyReplicas}=5", "webapp/hello", "--timeout=60s")
-            assert "DriftRepaired" in tool("describe", "webapp", "hello")
+            tool.until(lambda printed: "DriftRepaired" in printed, "describe", "webapp", "hello")
+            tool("wait", "--for=jsonpath={.status.readyReplicas}=5", "webapp/hello", "--timeout=90s")
             tool("delete", "webapp", "hello")
         finally:
             process.send_signal(signal.SIGINT)

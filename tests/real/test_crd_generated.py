@@ -49,7 +49,7 @@ from konverge.objects import (
 )
 from konverge.objects.custom.resource import CustomResourceMeta
 from konverge.objects.model import ModelMeta
-from tests.real.definitions import DEFINITIONS_PATH, Api, installed, wait_until_established
+from tests.real.definitions import DEFINITIONS_PATH, Api, installed, wait_until_served
 
 
 class Color(Enum):
@@ -199,7 +199,7 @@ def test_class_and_schema_agree_on_generated_objects(real_api: Api, types: list[
     status, answer = real_api("POST", DEFINITIONS_PATH, json.dumps(definition).encode())
     assert status == 201, answer["message"]
     try:
-        wait_until_established(real_api, definition["metadata"]["name"])
+        wait_until_served(real_api, definition["metadata"]["name"])
         for index, kind in enumerate(types):
             values = st.one_of(_shaped(inspect.type_info(kind)), _shaped(inspect.type_info(kind)), anything)
             for value in data.draw(st.lists(values, min_size=8, max_size=8)):

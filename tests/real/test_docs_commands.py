@@ -61,7 +61,7 @@ def made(command: str) -> str:
     return recipe.replace(".venv/bin/", "") if "konverge up" in recipe else f": {shlex.quote(recipe)}"
 
 
-@pytest.mark.limit(300)
+@pytest.mark.limit(600)
 @pytest.mark.blocking("waits for the shell that does the work")
 @pytest.mark.parametrize("page", [pytest.param(page, id=page.name) for page in PAGES])
 def test_the_commands_of_a_page_work(page: Path, binaries: Path, tmp_path: Path) -> None:
@@ -80,6 +80,6 @@ def test_the_commands_of_a_page_work(page: Path, binaries: Path, tmp_path: Path)
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
-        timeout=280,
+        timeout=580,
     )
     assert done.returncode == 0, done.stdout[-6000:]

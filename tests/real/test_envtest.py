@@ -14,6 +14,8 @@ STEPS = [
     *("start", "reconcile", "repair", "finalizer", "validation", "update", "scale"),
     *("patch", "apply", "delete", "users", "manager", "stop"),
 ]
+PATIENCE = {f"KUBEBUILDER_CONTROLPLANE_{what}_TIMEOUT": "120s" for what in ("START", "STOP")}
+"""envtest gives the programs twenty seconds to start."""
 
 
 @pytest.fixture(scope="module")
@@ -27,9 +29,9 @@ def assets(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.spec("S-01")
 def test_an_operators_suite_runs_on_the_drop_in(go_programs: Path, assets: Path) -> None:
-    assert programs.run(go_programs / "envtest", KUBEBUILDER_ASSETS=str(assets)) == STEPS
+    assert programs.run(go_programs / "envtest", KUBEBUILDER_ASSETS=str(assets), **PATIENCE) == STEPS
 
 
 def test_the_same_suite_passes_on_the_real_programs(go_programs: Path, binaries: Path) -> None:
     """What the suite expects is what the real server does."""
-    assert programs.run(go_programs / "envtest", KUBEBUILDER_ASSETS=str(binaries)) == STEPS
+    assert programs.run(go_programs / "envtest", KUBEBUILDER_ASSETS=str(binaries), **PATIENCE) == STEPS

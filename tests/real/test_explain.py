@@ -19,13 +19,13 @@ NAME = "webapps.apps.konverge.dev"
 def test_the_docstrings_of_a_class_are_shown(kubectl: Path, either_kubeconfig: Path) -> None:
     def run(*arguments: str, stdin: str = "", may_fail: bool = False) -> str:
         command = [str(kubectl), "--kubeconfig", str(either_kubeconfig), *arguments]
-        done = subprocess.run(command, input=stdin, capture_output=True, text=True, timeout=60)
+        done = subprocess.run(command, input=stdin, capture_output=True, text=True, timeout=180)
         assert may_fail or done.returncode == 0, done.stderr
         return done.stdout
 
     run("apply", "-f", "-", stdin=json.dumps(crd_dict(WebApp)))
     try:
-        run("wait", f"crd/{NAME}", "--for=condition=Established", "--timeout=30s")
+        run("wait", f"crd/{NAME}", "--for=condition=Established", "--timeout=90s")
         while not run("explain", "webapp", may_fail=True):  # the real server publishes what it serves a moment later
             time.sleep(0.5)
         assert "A web application: so many replicas of an image, reached at a port." in run("explain", "webapp")

@@ -216,10 +216,10 @@ def test_wait_sees_conditions_and_deletions(k: Tool) -> None:
     condition = {"type": "Available", "status": "True", "reason": "r", "message": "m"}
     done = {"status": {"conditions": [condition], "replicas": 2, "availableReplicas": 2, "readyReplicas": 2}}
     k("patch", "deployment", "web", "--subresource=status", "--type=merge", "-p", json.dumps(done))
-    assert k("wait", "deployment/web", "--for=condition=Available", "--timeout=10s").endswith("condition met")
-    assert k("wait", "deployment/web", "--for=jsonpath={.spec.replicas}=2", "--timeout=10s").endswith("condition met")
+    assert k("wait", "deployment/web", "--for=condition=Available", "--timeout=90s").endswith("condition met")
+    assert k("wait", "deployment/web", "--for=jsonpath={.spec.replicas}=2", "--timeout=90s").endswith("condition met")
     assert k("delete", "deployment", "web").startswith('deployment.apps "web" deleted')
-    assert k("wait", "deployment/web", "--for=delete", "--timeout=10s") == ""
+    assert k("wait", "deployment/web", "--for=delete", "--timeout=90s") == ""
     assert 'deployments.apps "web" not found' in k.fails("delete", "deployment", "web")
 
 
@@ -234,7 +234,7 @@ def test_explain_shows_the_fields_of_a_kind(k: Tool) -> None:
 @pytest.mark.spec("S-08")
 def test_custom_resources_work_like_built_in_kinds(k: Tool) -> None:
     k("apply", "-f", "-", stdin=DEFINITION)
-    k("wait", "crd/cogs.machines.example.com", "--for=condition=Established", "--timeout=10s")
+    k("wait", "crd/cogs.machines.example.com", "--for=condition=Established", "--timeout=90s")
     assert "cg" in k("api-resources", "--api-group=machines.example.com")
     assert k("apply", "-f", "-", stdin=COG) == "cog.machines.example.com/small created"
     header, row = k("get", "cg").splitlines()

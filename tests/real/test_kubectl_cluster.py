@@ -39,8 +39,8 @@ rollout status deployment/web
 rollout restart deployment/web
 rollout status deployment/web
 scale deployment/web --replicas=5
-wait --for=condition=Available deployment/web --timeout=60s
-wait --for=jsonpath={.status.readyReplicas}=5 deployment/web --timeout=60s
+wait --for=condition=Available deployment/web --timeout=150s
+wait --for=jsonpath={.status.readyReplicas}=5 deployment/web --timeout=150s
 expose deployment/web --port=80
 describe service web
 rollout status statefulset/db
@@ -55,33 +55,39 @@ rollout status daemonset/agent
 get daemonset -o wide
 describe daemonset agent
 create job once --image=busybox -- true
-wait --for=condition=Complete job/once --timeout=60s
+wait --for=condition=Complete job/once --timeout=150s
 get job once
 describe job once
 create cronjob tick --image=busybox --schedule=0_0_1_1_* -- true
 get cronjob tick
 describe cronjob tick
 create pdb p --selector=app=web --min-available=3
-wait --for=jsonpath={.status.disruptionsAllowed}=2 pdb/p --timeout=60s
+wait --for=jsonpath={.status.disruptionsAllowed}=2 pdb/p --timeout=150s
 get pdb
 describe pdb p
 cordon node-1
 get nodes -o custom-columns=NAME:.metadata.name,OFF:.spec.unschedulable
-drain node-1 --ignore-daemonsets --force --delete-emptydir-data --timeout=60s
-wait --for=jsonpath={.status.readyReplicas}=5 deployment/web --timeout=60s
+drain node-1 --ignore-daemonsets --force --delete-emptydir-data --timeout=150s
+wait --for=jsonpath={.status.readyReplicas}=5 deployment/web --timeout=150s
 get pods -l app=web -o custom-columns=NODE:.spec.nodeName
 uncordon node-1
 run one --image=nginx --restart=Never --annotations=sim.konverge.dev/behaviour=runs
-wait --for=condition=Ready pod/one --timeout=60s
+wait --for=condition=Ready pod/one --timeout=150s
 delete pod one
 create namespace gone
 create configmap c -n gone --from-literal=a=b
-delete namespace gone --timeout=60s
-delete deployment web --cascade=foreground --timeout=60s
-delete statefulset db --timeout=60s
+delete namespace gone --timeout=150s
+delete deployment web --cascade=foreground --timeout=150s
+delete statefulset db --timeout=150s
 get replicaset,pods -l app=web
 api-resources -o name
 """
+SHOWN = {
+    "rollout history deployment/web": "second",
+    "describe job once": "Job completed",
+    "get pods -l app=web -o custom-columns=NODE:.spec.nodeName": "node-2\n" * 5,
+}
+"""What a command prints that controllers write in their own time; until then it is repeated."""
 BEFORE = {"rollout status statefulset/db": "StatefulSet", "rollout status daemonset/agent": "DaemonSet"}
 
 
@@ -102,7 +108,10 @@ def outputs(kubectl: Tool) -> list[str]:
         if kind and f"{kind.lower()}/" in line and not any(f"{kind} made" in text for text in printed):
             kubectl("apply", "-f", "-", stdin=workload(kind))
             printed.append(f"{kind} made")
-        done = kubectl.run(*(word.replace("_", " ") if "_*" in word else word for word in line.split(" ")))
+        words = [word.replace("_", " ") if "_*" in word else word for word in line.split(" ")]
+        if line in SHOWN:
+            kubectl.until(lambda text, expected=SHOWN[line]: expected in text, *words)  # type: ignore[misc]
+        done = kubectl.run(*words)
         printed.append(f"$ {line}\n" + plain(done.stdout + done.stderr, line))
     return printed
 
@@ -133,7 +142,7 @@ METRICS = {"nodes.metrics.k8s.io", "pods.metrics.k8s.io"}
 """Of a metrics server, which only the simulated cluster has."""
 
 
-@pytest.mark.limit(600)
+@pytest.mark.limit(900)
 @pytest.mark.blocking("waits for kubectl, which does the work")
 @pytest.mark.spec("R-32", "R-33", "R-34", "R-35", "R-36", "R-39", "S-16")
 def test_kubectl_prints_the_same_of_our_cluster_as_of_a_real_one(binaries: Path, tmp_path: Path, kubectl: Path) -> None:

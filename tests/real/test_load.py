@@ -106,7 +106,7 @@ async def test_a_watcher_that_never_reads_is_ended_alone(server: Server) -> None
 
 @pytest.mark.spec("S-15")
 @pytest.mark.blocking
-@pytest.mark.limit(180)
+@pytest.mark.limit(600)
 async def test_the_server_holds_ten_thousand_connections(server: Server) -> None:
     limit = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
     if limit < CONNECTIONS + 500:

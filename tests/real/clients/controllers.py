@@ -11,6 +11,9 @@ from pathlib import Path
 
 from tools.control_plane import HOST, Authority, free_port
 
+_PATIENT = ("--leader-elect-lease-duration=120s", "--leader-elect-renew-deadline=90s")
+"""Of a leader whose machine is busy: one that cannot renew its Lease for ten seconds ends itself otherwise."""
+
 
 @contextmanager
 def controller_manager(program: Path, kubeconfig: Path, folder: Path) -> Iterator[Path]:
@@ -22,6 +25,7 @@ def controller_manager(program: Path, kubeconfig: Path, folder: Path) -> Iterato
     options = (
         *("--kubeconfig", kubeconfig, "--secure-port=0", "--use-service-account-credentials"),
         *("--root-ca-file", ca_file, "--service-account-private-key-file", key),
+        *_PATIENT,
     )
     with _running(program, *options, folder=folder) as log:
         yield log
@@ -35,7 +39,7 @@ def real_controllers(binaries: Path, kubeconfig: Path, folder: Path) -> Iterator
     stages = ("--config", binaries / "kwok-stages.yaml", "--kubeconfig", kubeconfig, "--manage-all-nodes")
     with ExitStack() as stack:
         stack.enter_context(controller_manager(binaries / "kube-controller-manager", kubeconfig, folder))
-        scheduling = ("--kubeconfig", kubeconfig, "--secure-port=0")
+        scheduling = ("--kubeconfig", kubeconfig, "--secure-port=0", *_PATIENT)
         stack.enter_context(_running(binaries / "kube-scheduler", *scheduling, folder=folder))
         stack.enter_context(_running(binaries / "kwok", *stages, *addresses, "--cidr", "10.244.0.0/16", folder=folder))
         yield

@@ -22,6 +22,10 @@ PATIENCE = 600.0
 """Seconds for one step of a build. On two free cores the longest, Rust from nothing, takes two minutes."""
 
 
+RUN_LIMIT = 300.0
+"""Seconds for a program to do all that it does; on two free cores it takes a few."""
+
+
 def cache() -> Path:
     base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     return Path(base) / "konverge" / "programs"
@@ -134,7 +138,7 @@ def run(*command: str | Path, kubeconfig: Path | None = None, **environment: str
         env=os.environ | known | environment,
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=RUN_LIMIT,
     )
     output = f"{done.stdout}\n{done.stderr}"
     assert done.returncode == 0, f"{command[0]} ended with {done.returncode}:\n{output[-4000:]}"

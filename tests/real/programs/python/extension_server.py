@@ -115,6 +115,7 @@ class Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     front: Front
     proxies: list[str]
+    more = threading.Semaphore(0)
 
     def user(self) -> dict[str, Any] | None:
         """Who asks: the front proxy knows, or the API server knows their token."""
@@ -164,6 +165,9 @@ class Handler(BaseHTTPRequestHandler):
         elif what == "me":
             sent = {name: self.headers.get_all(name) for name in ("X-Mine", "Authorization", "Impersonate-User")}
             self.answer(200, {"user": user, "sent": sent, "path": self.path, "body": self.body.decode()})
+        elif what == "next":
+            self.more.release()
+            self.answer(200, {})
         elif what == "slow":
             time.sleep(3)
             self.answer(200, {})
@@ -192,15 +196,15 @@ class Handler(BaseHTTPRequestHandler):
         self.wfile.write(data)
 
     def stream(self) -> None:
-        """Three events, each in a chunk of its own when the one before has had time to arrive."""
+        """Three events, each in a chunk of its own; whoever has got one asks for `coats/next`."""
         self.send_response(200)
         self.send_header("Content-Type", "application/json")
         self.send_header("Transfer-Encoding", "chunked")
         self.end_headers()
         for number in range(3):
-            line = json.dumps({"type": "ADDED", "object": {"number": number, "sent": time.time()}}).encode() + b"\n"
+            line = json.dumps({"type": "ADDED", "object": {"number": number}}).encode() + b"\n"
             self.wfile.write(f"{len(line):x}\r\n".encode() + line + b"\r\n")
-            time.sleep(0.3)
+            self.more.acquire()
         self.wfile.write(b"0\r\n\r\n")
 
     def upgrade(self) -> None:

@@ -9,7 +9,7 @@ import (
 )
 
 // Limit is how long a program may wait for anything to come true.
-const Limit = 60 * time.Second
+const Limit = 180 * time.Second
 
 // Done says that a step has succeeded.
 func Done(step string) { fmt.Println("ok", step) }
