@@ -41,7 +41,7 @@ def real(*, durable: bool = False) -> Iterator[Running]:
         raise SystemExit(f"no kube-apiserver to compare with: {real_binaries.find()[1]}")
     began = time.monotonic()
     with ControlPlane(folder, fsync=durable) as plane:
-        yield Running(plane.kubeconfig, plane.processes, time.monotonic() - began)
+        yield Running(plane.kubeconfig, plane.processes, plane.ready_at - began)
 
 
 @contextmanager

@@ -32,6 +32,11 @@ HOST = "127.0.0.1"
 # Published as the endpoint of Service default/kubernetes, which may not be loopback. A documentation address
 # (RFC 5737): nothing connects to it.
 ADVERTISED = "192.0.2.1"
+_MADE_LATER = (
+    *(f"/api/v1/namespaces/{name}" for name in ("kube-system", "kube-public", "kube-node-lease", "default")),
+    "/api/v1/namespaces/kube-system/configmaps/extension-apiserver-authentication",
+)
+"""What a kube-apiserver makes when it is ready, and clients take for granted."""
 
 
 def free_port() -> int:
@@ -240,6 +245,9 @@ class ControlPlane:
             "--service-cluster-ip-range", "10.96.0.0/16", *self.extra_args,
         )  # fmt: skip
         _await(process, lambda: self.get("/readyz") == "ok")
+        self.ready_at = time.monotonic()
+        for path in _MADE_LATER:
+            _await(process, lambda path=path: self.get(path))
 
     def _start_controllers(self, kubeconfig: Path) -> None:
         self._start(
