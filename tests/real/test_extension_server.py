@@ -15,7 +15,7 @@ import pytest
 
 from konverge.wire import x509
 from tests.real.embedded import Tool
-from tests.real.extension_server import GROUP, LIMIT, REGISTERED, Extended, extended, front_proxy
+from tests.real.extension_server import GROUP, LIMIT, REGISTERED, SERVICES, Extended, extended, front_proxy
 from tests.real.sides import side_of
 from tests.wire.websocket_client import Talker, handshake
 from tools.control_plane import ControlPlane
@@ -125,6 +125,70 @@ def test_discovery_and_openapi_are_merged(both: Sides) -> None:
     same(both, "GET", openapi_places(both[0])[f"apis/{GROUP}/v1"]["serverRelativeURL"])
 
 
+def settled(both: Sides, read: Callable[[Extended], Any]) -> Any:
+    """What both say, once they say the same: the real server asks for these once in a while."""
+    said: list[Any] = []
+
+    def same_word() -> bool:
+        said[:] = map(read, both)
+        return bool(said[0] == said[1])
+
+    shortly(same_word)
+    assert said[1] == said[0]
+    return said[0]
+
+
+@pytest.mark.spec("S-49")
+def test_openapi_v2_is_merged(both: Sides) -> None:
+    def document(side: Extended) -> Any:
+        found = side.ask("GET", "/openapi/v2")[2]
+        return {key: found.get(key) for key in ("paths", "definitions", "parameters")}
+
+    definitions = settled(both, document)["definitions"]
+    assert "com.example.Coat" in definitions
+    assert definitions["com.example.Coat"]["properties"]["metadata"]["$ref"].endswith(".ObjectMeta_v2")
+    assert "com.example.Stranger" not in definitions
+
+
+@pytest.mark.spec("S-49")
+def test_groups_and_versions_are_ordered_by_priority(both: Sides) -> None:
+    added = [
+        ("early.example.com", "v1", 17850, 15),
+        ("first.example.com", "v1", 20000, 15),
+        ("late.example.com", "v1", 1, 15),
+        ("apps", "v9", 100, 100),
+        ("apps", "v8", 100, 1),
+        (GROUP, "v3", 2000, 15),
+    ]
+    for group, version, group_priority, priority in added:
+        for side in both:
+            side.register(version, group=group, groupPriorityMinimum=group_priority, versionPriority=priority)
+
+    def shown(side: Extended) -> Any:
+        old = [
+            (group["name"], [version["version"] for version in group["versions"]], group["preferredVersion"]["version"])
+            for group in side.ask("GET", "/apis")[2]["groups"]
+        ]
+        new = [
+            (group["metadata"]["name"], [(entry["version"], entry["freshness"]) for entry in group["versions"]])
+            for group in side.ask("GET", "/apis", Accept=AGGREGATED)[2]["items"]
+        ]
+        return old, new
+
+    try:
+        old, _ = settled(both, shown)
+        assert [name for name, *_ in old[:4]] == [
+            "apiregistration.k8s.io",
+            "first.example.com",
+            "early.example.com",
+            "apps",
+        ]
+    finally:
+        for group, version, *_ in added:
+            for side in both:
+                side.ask("DELETE", f"{SERVICES}/{version}.{group}")
+
+
 def test_events_are_passed_on_as_they_come(both: Sides) -> None:
     for side in both:
         connection, numbers = side.side.connection, []
@@ -190,6 +254,16 @@ def test_another_authority_is_not_believed(both: Sides) -> None:
         side.is_available()
 
 
+def shown_while_away(side: Extended) -> Any:
+    groups = side.ask("GET", "/apis", Accept=AGGREGATED)[2]["items"]
+    documents = json.loads(side.ask("GET", "/openapi/v3")[2])["paths"]
+    return (
+        [group for group in groups if group["metadata"]["name"] == GROUP],
+        [name for name in documents if GROUP in name],
+        "com.example.Coat" in side.ask("GET", "/openapi/v2")[2]["definitions"],
+    )
+
+
 def test_a_server_that_goes_away_and_comes_back(both: Sides) -> None:
     assert same(both, "GET", f"{COATS}/gone")[0] == 503
     for side in both:
@@ -202,8 +276,9 @@ def test_a_server_that_goes_away_and_comes_back(both: Sides) -> None:
         side.change()
     real, ours = (side.is_available(False) for side in both)
     assert ours == real
-    for path in (COATS, f"{API}/v1", API):
+    for path in (COATS, f"{API}/v1", API, f"/openapi/v3/apis/{GROUP}/v1"):
         same(both, "GET", path)
+    settled(both, shown_while_away)
     for side in both:
         side.start()
     for side in both:

@@ -95,7 +95,7 @@ class Availability:
         while (remote := self._present(name)) is not None:
             changed.clear()
             try:
-                offered = await self._ask(remote)
+                offered = await self._ask(remote, self.offers.get(name))
             except Unavailable as error:
                 self._say(name, "False", error.reason, str(error))
                 pause = min(pause * 2, EVERY)
@@ -108,7 +108,8 @@ class Availability:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(EVERY if pause == FIRST_RETRY else pause):
                     await changed.wait()
-        self.offers.pop(name, None)
+        if self.offers.pop(name, None) is not None:
+            self._aggregation.generation += 1
         self._tasks.pop(name, None)
 
     def _present(self, name: str) -> Remote | None:
@@ -123,7 +124,7 @@ class Availability:
         with contextlib.suppress(Failed):  # `_everything` comes when the disk works again
             self._objects.update(GROUP, PLURAL, "", name, change)
 
-    async def _ask(self, remote: Remote) -> Offer:
+    async def _ask(self, remote: Remote, known: Offer | None) -> Offer:
         """What the server serves. Raises Unavailable."""
         self._check_service(remote)
         url = f"https://{remote.server_name}:{remote.port}{remote.path}"
@@ -142,18 +143,21 @@ class Availability:
         if not 200 <= response.status < 300:
             text = f"failing or missing response from {url}: bad status from {url}: {response.status}"
             raise Unavailable("FailedDiscoveryCheck", text)
-        return await offer(partial(self._get_if_there, remote), remote, response.body)
+        return await offer(partial(self._get_if_there, remote), remote, response.body, known)
 
-    async def _get(self, remote: Remote, path: str, accept: str) -> Response:
-        request = Request("GET", path, of_fields([("accept", accept), *identified(_ASKER)]))
+    async def _get(self, remote: Remote, path: str, accept: str, etag: str = "") -> Response:
+        fields = [("accept", accept), *identified(_ASKER)]
+        if etag:
+            fields.append(("if-none-match", etag))
+        request = Request("GET", path, of_fields(fields))
         pool = await self._connections.pool(remote)
         async with asyncio.timeout(ANSWER_TIME):
             return await pool.send(request)
 
-    async def _get_if_there(self, remote: Remote, path: str, accept: str) -> Response | None:
+    async def _get_if_there(self, remote: Remote, path: str, accept: str, etag: str) -> Response | None:
         """What a server need not have: without it the server is available none the less."""
         try:
-            return await self._get(remote, path, accept)
+            return await self._get(remote, path, accept, etag)
         except (LookupError, TimeoutError, WireError, OSError, ssl.SSLError):
             return None
 

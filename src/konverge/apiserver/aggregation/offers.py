@@ -1,7 +1,8 @@
-"""What an aggregated server says that it serves: its part of discovery, and its documents of OpenAPI v3.
+"""What an aggregated server says that it serves: its part of discovery, and its documents of OpenAPI.
 
 Upstream: discoveryManager.fetchFreshDiscoveryForService (kube-aggregator/pkg/apiserver/handler_discovery.go),
-specProxier.updateAPIServiceSpecLocked (kube-aggregator/pkg/controllers/openapiv3/aggregator).
+specProxier.updateAPIServiceSpecLocked (kube-aggregator/pkg/controllers/openapiv3/aggregator),
+specAggregator.updateServiceLocked (kube-aggregator/pkg/controllers/openapi/aggregator).
 """
 
 from __future__ import annotations
@@ -11,7 +12,9 @@ from dataclasses import dataclass, field
 
 import msgspec
 
+from konverge.apiserver import aside
 from konverge.apiserver.aggregation.registered import Remote
+from konverge.apiserver.openapi import gnostic, merge_v2
 from konverge.apiserver.strategy import Obj
 from konverge.wire.message import Response
 
@@ -19,27 +22,34 @@ AGGREGATED = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryLi
 _FORM = frozenset(AGGREGATED.split(";")[1:])
 MOST = 4 * 1024 * 1024
 """Bytes of a document; a longer one is not read."""
+MOST_V2 = 4 * MOST
+"""Of the one of OpenAPI v2, which has all groups of a server."""
 
-Ask = Callable[[str, str], Awaitable[Response | None]]
-"""(path, Accept) -> the answer of the server; None if there is none."""
+Ask = Callable[[str, str, str], Awaitable[Response | None]]
+"""(path, Accept, ETag of what is known or "") -> the answer of the server; None if there is none."""
+GroupVersion = tuple[str, str]
 
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """What one server serves of one group and version."""
+    """What one server said when it was asked for one group and version."""
 
-    resources: list[Obj] = field(default_factory=list)
-    """As aggregated discovery shows them."""
+    served: dict[GroupVersion, list[Obj]] = field(default_factory=dict)
+    """The resources as aggregated discovery shows them, of all group-versions that the server spoke of."""
     documents: dict[str, str] = field(default_factory=dict)
     """Of OpenAPI v3: where each is, by its name."""
+    v2: Obj | None = None
+    """Of OpenAPI v2: what is about the group and version."""
+    v2_etag: str = ""
 
 
-async def offer(ask: Ask, remote: Remote, listed: bytes) -> Offer:
+async def offer(ask: Ask, remote: Remote, listed: bytes, known: Offer | None) -> Offer:
     """`listed` is the document of the version, an APIResourceList: what servers show that know nothing newer."""
-    resources = _aggregated(await ask("/apis", AGGREGATED), remote)
+    served = _aggregated(await ask("/apis", AGGREGATED, ""))
     return Offer(
-        _converted(listed) if resources is None else resources,
-        _documents(await ask("/openapi/v3", "application/json"), remote),
+        {(remote.group, remote.version): _converted(listed)} if served is None else served,
+        _documents(await ask("/openapi/v3", "application/json", ""), remote),
+        *await _v2(ask, remote, known or Offer()),
     )
 
 
@@ -91,7 +101,7 @@ class _Groups(msgspec.Struct):
 _decode_groups = msgspec.json.Decoder(_Groups).decode
 
 
-def _aggregated(response: Response | None, remote: Remote) -> list[Obj] | None:
+def _aggregated(response: Response | None) -> dict[GroupVersion, list[Obj]] | None:
     """None from a server that has no such document."""
     if response is None or response.status != 200 or len(response.body) > MOST:
         return None
@@ -102,9 +112,11 @@ def _aggregated(response: Response | None, remote: Remote) -> list[Obj] | None:
         groups = _decode_groups(response.body).items or ()
     except msgspec.MsgspecError:
         return None
-    versions = [version for group in groups if group.metadata.name == remote.group for version in group.versions or ()]
-    found = [version for version in versions if version.version == remote.version]
-    return [_shown(resource) for resource in (found[-1].resources or () if found else ())]
+    return {
+        (group.metadata.name, version.version): [_shown(resource) for resource in version.resources or ()]
+        for group in groups
+        for version in group.versions or ()
+    }
 
 
 def _shown(resource: _Resource) -> Obj:
@@ -215,3 +227,36 @@ def _documents(response: Response | None, remote: Remote) -> dict[str, str]:
     return {
         name: place.server_relative_url for name, place in paths.items() if name == own or name.startswith(f"{own}/")
     }
+
+
+# --- OpenAPI v2: one document for all groups
+
+
+class _Specification(msgspec.Struct):
+    paths: dict[str, Obj] = {}
+    definitions: dict[str, Obj] = {}
+    parameters: dict[str, Obj] = {}
+
+
+_decode_specification = msgspec.json.Decoder(_Specification).decode
+
+
+async def _v2(ask: Ask, remote: Remote, known: Offer) -> tuple[Obj | None, str]:
+    """The part of the group and version, and the ETag of the whole. What was known stays if nothing newer comes."""
+    response = await ask("/openapi/v2", "application/json", known.v2_etag)
+    if response is None or response.status not in (200, 404):
+        return known.v2, known.v2_etag
+    if response.status == 404 or len(response.body) > MOST_V2:
+        return None, ""
+    part = await aside.run(len(response.body), part_v2, response.body, f"{remote.path}/")
+    return part, response.headers.get("etag")
+
+
+def part_v2(body: bytes, prefix: str) -> Obj | None:
+    """None if it cannot be read, or not be said as protobuf: nobody's document may spoil that of all."""
+    try:
+        part = merge_v2.restricted(msgspec.structs.asdict(_decode_specification(body)), prefix)
+        gnostic.message("Document", part)
+    except (msgspec.MsgspecError, AttributeError, KeyError, TypeError, ValueError, RecursionError):
+        return None
+    return part

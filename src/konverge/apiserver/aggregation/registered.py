@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from konverge.apiserver.aggregation.offers import Offer
 
 GROUP, PLURAL = "apiregistration.k8s.io", "apiservices"
+CUSTOM_PRIORITIES = 1000, 100
+"""Of a group of custom resources, and of its versions. Upstream: autoregister (crdregistration_controller.go)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +48,10 @@ class Remote:
     @property
     def path(self) -> str:
         return f"/apis/{self.group}/{self.version}"
+
+    @property
+    def backend(self) -> tuple[str, str, int]:
+        return self.namespace, self.service, self.port
 
     @property
     def server_name(self) -> str:
@@ -90,6 +96,8 @@ class Aggregation:
         self._data_dir = data_dir
         self._remotes: dict[tuple[str, str], Remote] = {}
         self._keys: dict[str, tuple[str, str]] = {}
+        self._local: dict[str, tuple[int, int]] = {}
+        """The priorities of groups and versions that this server answers, by the names of their APIServices."""
         self._availability: Availability | None = None
         self.generation = 0
         """Changes with whatever discovery shows."""
@@ -125,8 +133,12 @@ class Aggregation:
         self.connections.publish(client_authority)
 
     def offer(self, remote: Remote) -> Offer | None:
-        """What a server said that it serves when it was last asked; None before that, and while it is away."""
-        return self._run().offers.get(remote.name) if remote.available else None
+        """What a server said that it serves when it was last asked, which it may be away since; None before that."""
+        return self._run().offers.get(remote.name)
+
+    def local_priorities(self, group: str, version: str) -> tuple[int, int]:
+        """Of a group and of a version that this server answers."""
+        return self._local.get(f"{version}.{group}", CUSTOM_PRIORITIES)
 
     def _changed(self, event: Event) -> None:
         self._take(event.key, event.record.decode() if event.record is not None else None)
@@ -136,6 +148,10 @@ class Aggregation:
         old = self._keys.pop(name, None)
         if old is not None:
             del self._remotes[old]
+        self._local.pop(name, None)
+        if obj is not None and new is None:
+            spec = obj["spec"]
+            self._local[name] = spec.get("groupPriorityMinimum") or 0, spec.get("versionPriority") or 0
         if new is not None:
             self._keys[name] = (new.group, new.version)
             self._remotes[new.group, new.version] = new

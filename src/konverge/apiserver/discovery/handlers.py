@@ -182,9 +182,8 @@ def api_versions(registry: Registry, address: str) -> Obj:
 
 
 def named_groups(registry: Registry, aggregation: Aggregation) -> list[str]:
-    """The groups with a name: the built-in ones by their rank, then the custom ones by name."""
-    groups = [group for group in registry.groups() if group]
-    return ordered(by_group(aggregation), groups, registry.is_builtin)
+    """The groups with a name, by their priorities: the built-in ones, then the custom ones by name."""
+    return ordered(aggregation, {group: registry.versions(group) for group in registry.groups() if group})
 
 
 def group_list(registry: Registry, aggregation: Aggregation) -> Obj:
@@ -200,7 +199,8 @@ def group_document(registry: Registry, name: str, aggregation: Aggregation) -> O
     remotes = by_group(aggregation).get(name)
     if own is None and not remotes:
         return None
-    return {"kind": "APIGroup", "apiVersion": "v1", **(group_entry(name, remotes, own) if remotes else own or {})}
+    entry = group_entry(aggregation, name, remotes, own) if remotes else own
+    return {"kind": "APIGroup", "apiVersion": "v1", **(entry or {})}
 
 
 def _group(registry: Registry, name: str) -> Obj:
@@ -229,7 +229,7 @@ def aggregated_document(registry: Registry, groups: Iterable[str], aggregation: 
     for group in groups:
         own = _aggregated_group(registry, group) if group in registry.groups() else None
         remotes = others.get(group)
-        items.append(aggregated_group(aggregation, group, remotes, own) if remotes or own is None else own)
+        items.append(aggregated_group(aggregation, group, remotes or [], own) if remotes or own is None else own)
     return {
         "kind": "APIGroupDiscoveryList",
         "apiVersion": "apidiscovery.k8s.io/v2",

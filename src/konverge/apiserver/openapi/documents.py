@@ -9,13 +9,16 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from functools import partial
 from typing import Generic, NamedTuple, TypeVar
 
 from konverge.apiserver import aside
+from konverge.apiserver.aggregation.documents import specifications
 from konverge.apiserver.http import respond
 from konverge.apiserver.openapi import builtin, custom, v2
 from konverge.apiserver.registry import Served
 from konverge.apiserver.request.protocols import Backend
+from konverge.apiserver.strategy import Obj
 
 T = TypeVar("T")
 Key = str | int
@@ -60,9 +63,10 @@ class Documents:
 
     def __init__(self, server: Backend) -> None:
         self._registry = server.registry
+        self._aggregation = server.aggregation
         self._making = asyncio.Lock()
         self._v3: tuple[int, dict[str, Document]] = -1, {}
-        self._v2: dict[bool, tuple[int, Document]] = {}
+        self._v2: dict[bool, tuple[tuple[int, int], Document]] = {}
         self._documents: _Kept[Document] = _Kept()
         """What the v3 documents were made of."""
         self._pieces: dict[bool, _Kept[v2.Piece]] = {False: _Kept(), True: _Kept()}
@@ -87,12 +91,13 @@ class Documents:
 
     async def v2(self, *, as_protobuf: bool) -> Document:
         async with self._making:
-            known = self._v2.get(as_protobuf)
-            if known is None or known[0] != self._registry.generation:
-                state = self._state()
-                pieces = self._pieces[as_protobuf]  # the built-in part takes long
-                made, self._pieces[as_protobuf] = await aside.run(aside.FROM, _make_v2, state, pieces, as_protobuf)
-                known = self._v2[as_protobuf] = state.generation, made
+            known, generation = self._v2.get(as_protobuf), (self._registry.generation, self._aggregation.generation)
+            if known is None or known[0] != generation:
+                state, others = self._state(), specifications(self._aggregation)
+                pieces = self._pieces[as_protobuf and not others]  # the built-in part takes long
+                work = partial(_make_v2, state, pieces, others, as_protobuf)
+                made, self._pieces[as_protobuf and not others] = await aside.run(aside.FROM, work)
+                known = self._v2[as_protobuf] = generation, made
             return known[1]
 
 
@@ -109,14 +114,19 @@ def _make_v3(state: _State, known: _Kept[Document]) -> tuple[dict[str, Document]
     return documents, kept
 
 
-def _make_v2(state: _State, known: _Kept[v2.Piece], as_protobuf: bool) -> tuple[Document, _Kept[v2.Piece]]:
+def _make_v2(
+    state: _State, known: _Kept[v2.Piece], others: list[Obj], as_protobuf: bool
+) -> tuple[Document, _Kept[v2.Piece]]:
+    """`known` has pieces of protobuf if the document is made of them: not if those of other servers are part of it."""
     kept: _Kept[v2.Piece] = _Kept()
-    piece = v2.protobuf_piece if as_protobuf else v2.json_piece
+    piece = v2.protobuf_piece if as_protobuf and not others else v2.json_piece
 
     def made(served: Served) -> v2.Piece:
         return kept.take(id(served), [served], known, lambda: piece(served))
 
     pieces = [made(served) for kinds in state.kinds.values() for served in kinds]
+    if others:
+        return _document(v2.merged(pieces, others, as_protobuf=as_protobuf)), kept
     return _document(v2.protobuf(pieces) if as_protobuf else v2.document(pieces)), kept
 
 

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import msgspec
 
 from konverge.apiserver.kubernetes_version import MINOR_VERSION
-from konverge.apiserver.openapi import builtin, custom, gnostic
+from konverge.apiserver.openapi import builtin, custom, gnostic, merge_v2
 from konverge.apiserver.registry import Served
 from konverge.apiserver.strategy import Obj
 
@@ -50,6 +50,14 @@ def document(pieces: list[Piece]) -> bytes:
 def protobuf(pieces: list[Piece]) -> bytes:
     """The same as protobuf. The parts of a message may come in several pieces: those of custom kinds come last."""
     return b"".join([_builtin_protobuf(), *(piece.paths for piece in pieces)])
+
+
+def merged(pieces: list[Piece], others: list[Obj], *, as_protobuf: bool) -> bytes:
+    """With what other servers say."""
+    whole: Obj = msgspec.json.decode(document(pieces))
+    for spec in others:
+        merge_v2.merge(whole, spec)
+    return gnostic.message("Document", whole) if as_protobuf else msgspec.json.encode(whole)
 
 
 def json_piece(served: Served) -> Piece:

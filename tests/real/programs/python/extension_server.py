@@ -27,6 +27,95 @@ API = f"/apis/{GROUP}"
 AGGREGATED = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
 KIND = {"group": GROUP, "version": "v1", "kind": "Coat"}
 VERSION = {"groupVersion": f"{GROUP}/v1", "version": "v1"}
+META = "io.k8s.apimachinery.pkg.apis.meta.v1"
+
+
+def _ref(name: str, what: str = "definitions") -> dict[str, str]:
+    return {"$ref": f"#/{what}/{name}"}
+
+
+def _operation(kind: str, *parameters: Any) -> dict[str, Any]:
+    answer = {"description": "OK", "schema": _ref(kind)}
+    operation: dict[str, Any] = {"description": kind, "operationId": kind, "responses": {"200": answer}}
+    return {**operation, "parameters": list(parameters)} if parameters else operation
+
+
+_TIME = (
+    "Time is a wrapper around time.Time which supports correct marshaling to YAML and JSON.  Wrappers are provided for "
+    "many of the factory methods that the time package offers."
+)
+_EVENT = (
+    "Object is:\n * If Type is Added or Modified: the new state of the object.\n * If Type is Deleted: the state of "
+    "the object immediately before deletion.\n * If Type is Error: *Status is recommended; other types may make "
+    "sense\n   depending on context."
+)
+_OTHER = {"group": GROUP, "version": "v1", "kind": "WatchEvent"}
+_DIFFERENT = "Another one."
+SWAGGER: dict[str, Any] = {
+    "swagger": "2.0",
+    "info": {"title": "wardrobe", "version": "v0"},
+    "paths": {
+        f"{API}/v1/namespaces/{{namespace}}/coats": {
+            "get": _operation("com.example.CoatList", _ref("allowWatchBookmarks-HC2hJt-J", "parameters")),
+            "post": _operation(
+                "com.example.Coat",
+                {"name": "body", "in": "body", "required": True, "schema": _ref("com.example.Coat")},
+                _ref("warm", "parameters"),
+            ),
+            "parameters": [_ref("pretty-tJGM1-ng", "parameters")],
+        },
+        f"{API}/v1/watch": {"get": _operation(f"{META}.WatchEvent")},
+        f"{API}/v2/coats": {"get": _operation("com.example.OtherCoat")},
+        "/apis/apps/v1/deployments": {"get": _operation("com.example.Stranger")},
+        "/version/": {"get": _operation("com.example.Stranger")},
+    },
+    "definitions": {
+        "com.example.Coat": {
+            "type": "object",
+            "description": "Coat keeps warm.",
+            "required": ["size"],
+            "properties": {
+                "apiVersion": {"type": "string"},
+                "kind": {"type": "string"},
+                "metadata": _ref(f"{META}.ObjectMeta"),
+                "made": _ref(f"{META}.Time"),
+                "size": {"type": "integer", "format": "int32", "default": 3},
+                "pockets": {"type": "array", "items": _ref("com.example.Pocket")},
+            },
+            "x-kubernetes-group-version-kind": [KIND],
+        },
+        "com.example.CoatList": {
+            "type": "object",
+            "properties": {"items": {"type": "array", "items": _ref("com.example.Coat")}},
+        },
+        "com.example.Pocket": {"type": "object", "properties": {"inner": _ref("com.example.Pocket")}},
+        "com.example.OtherCoat": {"type": "object"},
+        "com.example.Stranger": {"type": "object"},
+        "com.example.Unused": {"type": "object", "properties": {"made": _ref(f"{META}.Time")}},
+        f"{META}.ObjectMeta": {"type": "object", "description": _DIFFERENT, "properties": {"name": {"type": "string"}}},
+        f"{META}.Time": {"description": _TIME, "type": "string", "format": "date-time"},
+        f"{META}.WatchEvent": {
+            "type": "object",
+            "description": "Event represents a single event to a watched resource.",
+            "required": ["type", "object"],
+            "properties": {
+                "object": {
+                    "$ref": "#/definitions/io.k8s.apimachinery.pkg.runtime.RawExtension",
+                    "description": _EVENT,
+                },
+                "type": {"type": "string"},
+            },
+            "x-kubernetes-group-version-kind": [_OTHER],
+        },
+        "io.k8s.apimachinery.pkg.runtime.RawExtension": {"type": "object", "description": _DIFFERENT},
+    },
+    "parameters": {
+        "allowWatchBookmarks-HC2hJt-J": {"name": "other", "in": "query", "type": "string"},
+        "pretty-tJGM1-ng": {"name": "pretty", "in": "query", "type": "string"},
+        "warm": {"name": "warm", "in": "query", "type": "boolean"},
+        "unused": {"name": "unused", "in": "query", "type": "boolean"},
+    },
+}
 DOCUMENTS: dict[str, Any] = {
     "/apis": {"kind": "APIGroupList", "apiVersion": "v1", "groups": []},
     API: {"kind": "APIGroup", "apiVersion": "v1", "name": GROUP, "versions": [VERSION], "preferredVersion": VERSION},
@@ -41,6 +130,7 @@ DOCUMENTS: dict[str, Any] = {
     },
     "/openapi/v3": {"paths": {f"apis/{GROUP}/v1": {"serverRelativeURL": f"/openapi/v3/apis/{GROUP}/v1?hash=C0A7"}}},
     f"/openapi/v3/apis/{GROUP}/v1": {"openapi": "3.0.0", "info": {"title": "wardrobe"}, "paths": {}},
+    "/openapi/v2": SWAGGER,
 }
 DISCOVERY = {
     "kind": "APIGroupDiscoveryList",
