@@ -52,13 +52,17 @@ def machine() -> list[Finding]:
 
 def _isolation() -> Finding:
     """Whether process pods (`konverge up --processes`) can be kept from the rest of this machine."""
-    from konverge.sim.processes.isolation import why_not
+    from konverge.sim.processes.isolation import why_no_roots, why_not
 
     if why := why_not():
         return Finding(
             "process pods", "warn", f"not isolated ({why}): let only those create pods who may use this machine"
         )
-    return Finding("process pods", "ok", "isolated: namespaces of their own")
+    if why := why_no_roots():
+        return Finding(
+            "process pods", "ok", f"isolated: namespaces of their own; but rules cannot have a `root` ({why})"
+        )
+    return Finding("process pods", "ok", "isolated: namespaces of their own, and images as their roots")
 
 
 async def examine(

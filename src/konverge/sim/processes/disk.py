@@ -1,4 +1,5 @@
 """Folders and files of process pods. Everything is the owner's alone: folders 0700, files without group and others.
+Where a container has a `/` of its own, the volumes of its pod have their full modes, in a folder that is the owner's.
 
     ROOT/pods/UID/volumes/NAME/              a volume of the pod
     ROOT/pods/UID/names/hosts                the names of others
@@ -9,9 +10,9 @@
 Files of objects change as the kubelet changes them: a new folder is filled, and one rename of the link `..data` shows
 all of it at once. Upstream: pkg/volume/util/atomic_writer.go.
 
-Nothing is mounted at the paths of containers, so each has a stand-in: `root` stands for a container's `/`, and each
-mount is a link in it. `Mounts.locate` gives the real place of a path, and `translate` replaces mount paths within a
-text.
+Nothing is mounted at the paths of containers without a `/` of their own, so each has a stand-in: `root` stands for a
+container's `/`, and each mount is a link in it. `Mounts.locate` gives the real place of a path, and `translate`
+replaces mount paths within a text.
 """
 
 from __future__ import annotations
@@ -28,11 +29,16 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from konverge.objects.kinds.core_v1 import Container, VolumeMount
+from konverge.sim.processes import warden
 from konverge.sim.processes.environment import expand
 
 DATA = "..data"
 MODE = 0o644
 """Of files, where nothing else is said."""
+
+
+PRIVATE, FULL = 0o700, 0o777
+"""What of a mode is kept."""
 
 
 class MountError(Exception):
@@ -87,13 +93,13 @@ def open_folder(path: Path, user: int | None = None) -> int:
     return descriptor
 
 
-def write_private(path: Path, data: bytes, mode: int = 0o600, *, user: int | None = None) -> None:
+def write_private(path: Path, data: bytes, mode: int = 0o600, *, user: int | None = None, mask: int = PRIVATE) -> None:
     """Replace a file, for a user; a reader sees the old or the new contents, never half."""
     beside = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
     with os.fdopen(os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
         file.write(data)
-    if mode & 0o700 != 0o600:
-        beside.chmod(mode & 0o700)
+    if mode & mask != 0o600:
+        beside.chmod(mode & mask)
     give(beside, user)
     beside.replace(path)
 
@@ -108,19 +114,21 @@ def read_private(path: Path, size: int) -> bytes:
         return file.read(size) if stat.S_ISREG(os.fstat(descriptor).st_mode) else b""
 
 
-def write_volume(folder: Path, files: Files, user: int | None = None) -> bool:
+def write_volume(folder: Path, files: Files, user: int | None = None, mask: int = PRIVATE) -> bool:
     """Make a volume hold just these files, for a user. False when it does already."""
-    make_folder(folder)
+    make_folder(folder).chmod(0o755 & mask)
     _check_paths(files)
     link = folder / DATA
     old = folder / link.readlink() if link.is_symlink() else None
-    if old is not None and _held(old) == {path: (file.data, file.mode & 0o700) for path, file in files.items()}:
+    if old is not None and _held(old, mask) == {path: (file.data, file.mode & mask) for path, file in files.items()}:
         give(folder, user)
         return False
     new = make_folder(folder / f"..{secrets.token_hex(8)}")
     for path, file in files.items():
         make_folder((new / path).parent)
-        write_private(new / path, file.data, file.mode)
+        write_private(new / path, file.data, file.mode, mask=mask)
+    for made, _, _ in os.walk(new):
+        Path(made).chmod(0o755 & mask)
     give(new, user)
     beside = folder / f"{DATA}_tmp"
     beside.unlink(missing_ok=True)
@@ -141,11 +149,11 @@ def _check_paths(files: Files) -> None:
             raise ValueError(f"{path!r} is no path within a volume")
 
 
-def _held(folder: Path) -> dict[str, tuple[bytes, int]]:
+def _held(folder: Path, mask: int) -> dict[str, tuple[bytes, int]]:
     held = {}
     for path in folder.rglob("*"):
         if path.is_file():
-            held[path.relative_to(folder).as_posix()] = (path.read_bytes(), path.stat().st_mode & 0o700)
+            held[path.relative_to(folder).as_posix()] = (path.read_bytes(), path.stat().st_mode & mask)
     return held
 
 
@@ -163,13 +171,12 @@ def copied(source: Path, target: Path) -> None:
     """As a subPath shows it: as it was when the container began."""
     if source.is_dir():
         shutil.copytree(source, target, symlinks=False)
-        target.chmod(0o700)
     else:
-        write_private(target, source.read_bytes(), source.stat().st_mode)
+        write_private(target, source.read_bytes(), source.stat().st_mode, mask=FULL)
 
 
 def remove(path: Path) -> None:
-    shutil.rmtree(path, ignore_errors=True)
+    warden.remove_tree(str(path))
 
 
 TERMINATION_LOG = "/dev/termination-log"
@@ -192,17 +199,21 @@ _BEFORE, _AFTER = r"(?:(?<=^)|(?<=[\s=:,;'\"]))", r"(?=$|[/\s:,;'\"])"
 
 
 class Mounts:
-    """The paths of one container, for one run."""
+    """The paths of one container, for one run. With `in_place` the container has them as they are."""
 
-    def __init__(self, home: Path, user: int | None = None) -> None:
+    def __init__(self, home: Path, user: int | None = None, *, in_place: bool = False) -> None:
         self.home = home
+        self.in_place = in_place
         self._user = user
         self.root = home / "root"
         self._real: dict[PurePosixPath, Path] = {}
+        self._read_only: set[PurePosixPath] = set()
 
     def locate(self, path: str) -> Path:
         """What stands for a path in the container. A relative one begins at its root."""
         wanted = PurePosixPath(clean(path))
+        if self.in_place:
+            return Path(wanted)
         for parent in (wanted, *wanted.parents):
             if parent in self._real:
                 return self._real[parent] / wanted.relative_to(parent)
@@ -220,14 +231,23 @@ class Mounts:
 
     def translate(self, text: str) -> str:
         """Mount paths within a text, where they begin like a path."""
-        if not self._real:
+        if not self._real or self.in_place:
             return text
         paths = sorted((str(path) for path in self._real), key=len, reverse=True)
         pattern = _BEFORE + "(" + "|".join(map(re.escape, paths)) + ")" + _AFTER
         return re.sub(pattern, lambda match: str(self._real[PurePosixPath(match[1])]), text)
 
-    def add(self, path: str, real: Path) -> None:
+    def listed(self) -> list[tuple[str, str, bool]]:
+        """What is mounted where, and whether it is writable."""
+        return [(str(real), str(path), path not in self._read_only) for path, real in self._real.items()]
+
+    def add(self, path: str, real: Path, *, writable: bool = True) -> None:
         where = PurePosixPath(clean(path))
+        if not writable:
+            self._read_only.add(where)
+        if self.in_place:
+            self._real[where] = real
+            return
         above = self.locate(str(where.parent))
         self._real[where] = real
         with suppress(OSError):  # within another mount that has something there: `locate` knows better
@@ -244,11 +264,13 @@ def prepare(
     volumes: Mapping[str, tuple[Path, bool]],
     env: Mapping[str, str],
     user: int | None = None,
+    *,
+    in_place: bool = False,
 ) -> Mounts:
     """A fresh root with its mounts. `volumes` are folders (resolved), and whether they are made of objects; `user`
     is who is to own it all, if that is not us. Raises MountError.
     """
-    mounts = Mounts(home.resolve(), user)
+    mounts = Mounts(home.resolve(), user, in_place=in_place)
     remove(mounts.root)
     remove(home / "subpaths")
     make_folder(mounts.root)
@@ -257,8 +279,9 @@ def prepare(
         if mount.name not in volumes:
             raise MountError(f'there is no volume "{mount.name}"')
         folder, of_objects = volumes[mount.name]
-        mounts.add(mount.mount_path, _shown(mount, folder, of_objects, home / "subpaths" / str(number), env, user))
-    log = home / "termination-log"
+        shown = _shown(mount, folder, of_objects, mounts.home / "subpaths" / str(number), env, user)
+        mounts.add(mount.mount_path, shown, writable=not of_objects and not mount.read_only)
+    log = mounts.home / "termination-log"
     write_private(log, b"")
     mounts.add(spec.termination_message_path or TERMINATION_LOG, log)
     for made in (mounts.root, log, home / "subpaths"):

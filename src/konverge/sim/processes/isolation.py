@@ -22,6 +22,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from konverge.sim.processes import roots
+from konverge.sim.processes.roots import Root
+
 TRAMPOLINE = (sys.executable, "-I", "-S", str(Path(__file__).with_name("trampoline.py")))
 PROBE_TIME = 30.0
 _SYSTEM = ("/etc/resolv.conf", "/etc/hosts", "/etc/hostname", "/etc/localtime")
@@ -51,6 +54,8 @@ class View:
     """What is there all the same: path, whether it is writable."""
     links: tuple[tuple[str, str], ...] = ()
     user: int | None = None
+    root: Root | None = None
+    """A `/` of its own, in place of all that."""
 
     def hides(self, path: str | Path) -> bool:
         """Whether this path, or what it leads to, cannot be seen."""
@@ -59,7 +64,13 @@ class View:
         return any(_beneath(place, self.covers) and not _beneath(place, self.shown) for place in places - named)
 
     def options(self) -> dict[str, Any]:
+        if self.root is not None:
+            return self.root.options()
         return {"covers": self.covers, "shown": self.shown, "links": self.links}
+
+    def place(self) -> dict[str, Any]:
+        """What the trampoline has to know of every process that runs there."""
+        return {"user": self.user} if self.root is None else {"user": self.user, "ids": self.root.ids}
 
 
 def _beneath(place: Path, entries: Iterable[tuple[Any, ...]]) -> bool:
@@ -165,11 +176,23 @@ def why_not() -> str:
     """Why processes cannot be isolated on this machine; empty if they can. Tries it."""
     if sys.platform != "linux":
         return f"{sys.platform} has no namespaces"
-    program = shutil.which("true") or "/bin/true"
     isolation = Isolation()
-    view = isolation.view("probe", (), (), ())
+    said, code = _tried(isolation.view("probe", (), (), ()), shutil.which("true") or "/bin/true")
+    return said or ("" if code == 0 else f"the trial ended with {code}")
+
+
+def why_no_roots() -> str:
+    """Why processes that can be isolated cannot have a `/` of their own; empty if they can. Tries it."""
+    with tempfile.TemporaryDirectory() as folder:
+        user = Isolation().user("probe")
+        said, _ = _tried(View(user=user, root=roots.trial(Path(folder))), "true")
+    return "" if said.startswith("exec:") else said or "the trial ended early"  # in an empty image there is no program
+
+
+def _tried(view: View, program: str) -> tuple[str, int]:
+    """What the trampoline said, and how it ended."""
     theirs, ours = os.pipe()
-    options = {"parent": os.getpid(), "terminal": False, "cwd": "/", "status": ours, "user": view.user}
+    options = {"parent": os.getpid(), "terminal": False, "cwd": "/", "status": ours, **view.place()}
     text = json.dumps({**options, "view": view.options()})
     try:
         done = subprocess.run(
@@ -177,9 +200,9 @@ def why_not() -> str:
             capture_output=True, timeout=PROBE_TIME, check=False,
         )  # fmt: skip
     except (OSError, subprocess.TimeoutExpired) as error:
-        return str(error)
+        return str(error), 1
     finally:
         os.close(ours)
         with os.fdopen(theirs, "rb") as pipe:
             said = pipe.read().decode("utf-8", "replace")
-    return said or ("" if done.returncode == 0 else f"the trial ended with {done.returncode}")
+    return said, done.returncode

@@ -7,8 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from konverge.objects.kinds.core_v1 import Container
-from konverge.sim.processes.disk import Mounts
+from konverge.sim.processes import roots
+from konverge.sim.processes.disk import TERMINATION_LOG, Mounts, clean
 from konverge.sim.processes.environment import ConfigError, Self, expand
+from konverge.sim.processes.images import Image
 from konverge.sim.processes.isolation import Isolation, View
 from konverge.sim.processes.process import MARK
 from konverge.sim.processes.rules import ARGS, ProcessRule, fill_in
@@ -43,14 +45,23 @@ class Place:
     kubeconfig: Path
 
 
-def base_env(rule: ProcessRule, ours: Mapping[str, str], itself: Self) -> dict[str, str]:
-    """What a process has before its container says anything; of ours, only what is passed on."""
-    passed = {name: ours[name] for name in (*ALWAYS_PASSED, *rule.pass_env) if name in ours}
-    return {**passed, "HOSTNAME": itself.hostname, "POD_IP": itself.pod_ip}
+def base_env(
+    rule: ProcessRule, ours: Mapping[str, str], itself: Self, image: Mapping[str, str] | None = None
+) -> dict[str, str]:
+    """What a process has before its container says anything; of ours, only what is passed on. An image has its own."""
+    always = ALWAYS_PASSED if image is None else ()
+    passed = {name: ours[name] for name in (*always, *rule.pass_env) if name in ours}
+    return {**(image or {}), **passed, "HOSTNAME": itself.hostname, "POD_IP": itself.pod_ip}
 
 
 def make(
-    spec: Container, rule: ProcessRule, itself: Self, mounts: Mounts, env: Mapping[str, str], place: Place
+    spec: Container,
+    rule: ProcessRule,
+    itself: Self,
+    mounts: Mounts,
+    env: Mapping[str, str],
+    place: Place,
+    image: Image | None = None,
 ) -> Plan:
     """`env` is what the container's spec leads to, on top of `base_env`. Raises ConfigError.
 
@@ -67,7 +78,9 @@ def make(
         own, args = [mounts.translate(word) for word in own], [mounts.translate(word) for word in args]
     named = [texts(word) for word in rule.command]
     command = _command(rule, named, own, args)
-    return Plan(spec, rule, mounts, whole, command, named, _cwd(spec, rule, mounts, texts))
+    if image is not None and not rule.command and not (own and rule.runs_anything):
+        command = roots.command(image, command)
+    return Plan(spec, rule, mounts, whole, command, named, _cwd(spec, rule, mounts, texts, image))
 
 
 def view(
@@ -101,9 +114,11 @@ def _command(rule: ProcessRule, ours: Sequence[str], own: Sequence[str], args: S
     return command if placed else command + given
 
 
-def _cwd(spec: Container, rule: ProcessRule, mounts: Mounts, texts: _Templates) -> Path:
+def _cwd(spec: Container, rule: ProcessRule, mounts: Mounts, texts: _Templates, image: Image | None) -> Path:
     if rule.workdir:
         return Path(texts(rule.workdir))
+    if image is not None:
+        return Path(clean(roots.workdir(spec, image)))
     if spec.working_dir and mounts.is_mounted(spec.working_dir):
         return mounts.locate(spec.working_dir)
     return mounts.make_folder(spec.working_dir or "/")
@@ -125,11 +140,13 @@ class _Templates:
             "host_ip": itself.host_ip,
             "container": spec.name,
             "image": spec.image or "",
-            "root": str(mounts.root),
+            "root": "/" if mounts.in_place else str(mounts.root),
             "volumes": str(place.volumes),
-            "hosts": str(place.hosts),
+            "hosts": "/etc/hosts" if mounts.in_place else str(place.hosts),
             "kubeconfig": str(place.kubeconfig),
-            "termination_log": str(mounts.home / "termination-log"),
+            "termination_log": clean(spec.termination_message_path or TERMINATION_LOG)
+            if mounts.in_place
+            else str(mounts.home / "termination-log"),
         }
         self._with_argument: dict[str, Callable[[str], str]] = {
             "port": self._port,

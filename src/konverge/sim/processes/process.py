@@ -184,7 +184,7 @@ class Spawner:
         """`terminal` is the process's end of a pseudo terminal; `view` is what it sees if it is isolated, and `beside`
         the process whose namespaces it is to share then. Raises StartError.
         """
-        program = resolved(command, env, cwd, view)
+        program = command[0] if view is not None and view.root is not None else resolved(command, env, cwd, view)
         process = Process(output)
         pipe, none = subprocess.PIPE, subprocess.DEVNULL
         plain: dict[str, Any] = {"stdin": pipe if stdin else none, "stdout": pipe, "stderr": pipe}
@@ -193,7 +193,7 @@ class Spawner:
         options: dict[str, Any] = {"parent": os.getpid(), "terminal": terminal is not None}
         if view is not None and status is not None:
             inside = {"view": view.options()} if beside is None else {"join": beside.pid}
-            options |= {"cwd": str(cwd), "user": view.user, "status": status.theirs, **inside}
+            options |= {"cwd": str(cwd), "status": status.theirs, **view.place(), **inside}
             streams["pass_fds"] = (status.theirs,)
         starting: asyncio.Future[Any] = asyncio.ensure_future(
             asyncio.get_running_loop().subprocess_exec(
@@ -236,7 +236,7 @@ class Spawner:
             raise
         if failure:
             await process.end()
-            raise StartError(f"cannot isolate the process: {failure}")
+            raise StartError(failure if failure.startswith("exec:") else f"cannot isolate the process: {failure}")
 
     def _tell(self, line: bytes) -> None:
         if self._warden is None:

@@ -252,6 +252,8 @@ def exec_arguments(run: Run, command: Any) -> list[str]:
     """
     arguments = list(command)
     mounts = run.plan.mounts
+    if mounts.in_place:
+        return arguments
     if arguments[:3] == ["tar", "cf", "-"] and len(arguments) == 4 and mounts.is_mounted(arguments[3]):
         return ["tar", "-C", str(mounts.root), "-chf", "-", arguments[3].lstrip("/")]
     return [mounts.translate(word) for word in arguments]

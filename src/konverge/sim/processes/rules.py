@@ -100,9 +100,13 @@ class ProcessRule:
     """A pattern such as `nacos/nacos-server:*`."""
     namespace: str = "*"
     container: str = "*"
+    root: str = ""
+    """The container's `/`: a folder, or an image (a folder or archive in the layout of the OCI, of `docker save`, or of
+    a plain file system). Such a container has its mounts at their paths, and sees nothing else of this machine."""
     command: Sequence[str] = ()
-    container_command: str = "ignore"
-    """What becomes of a container's own `command`: ignore it, append it, or replace the rule's by it."""
+    container_command: str = ""
+    """What becomes of a container's own `command`: ignore it, append it, or replace the rule's by it. By default it is
+    ignored, but for a container with a `root`, where it replaces the rule's."""
     container_args: str = ""
     """What becomes of a container's `args`: append them (or put them where `{args}` stands), ignore them, or refuse the
     container that has some. By default they are refused, unless `{args}` is in the command or the container's own
@@ -132,6 +136,8 @@ class ProcessRule:
     stop_signal: str = "SIGTERM"
 
     def __post_init__(self) -> None:
+        if not self.container_command:
+            object.__setattr__(self, "container_command", "replace" if self.root else "ignore")
         if not self.container_args:
             allowed = self.runs_anything or ARGS in self.command
             object.__setattr__(self, "container_args", "append" if allowed else "refuse")
@@ -162,7 +168,9 @@ class ProcessRule:
 
     def check(self) -> None:
         """Raises RuleError."""
-        if not self.command and self.container_command != "replace":
+        if self.root:
+            self._check_root()
+        elif not self.command and self.container_command != "replace":
             raise RuleError(f"the rule for {self.image!r} needs a `command`, or `container_command: replace`")
         _one_of("container_command", self.container_command, _ON_COMMAND)
         _one_of("container_args", self.container_args, _ON_ARGS)
@@ -173,6 +181,22 @@ class ProcessRule:
                 check_template(text)
             except TemplateError as error:
                 raise RuleError(f"the rule for {self.image!r}: {error}") from error
+
+    def _check_root(self) -> None:
+        if not self.isolated:
+            raise RuleError(
+                f"the rule for {self.image!r} has a `root`, which nothing but isolation gives: drop `isolated`"
+            )
+        if self.files or self.translate:
+            unneeded = "files" if self.files else "translate"
+            raise RuleError(
+                f"the rule for {self.image!r} has a `root`, so drop `{unneeded}`: paths are the container's"
+            )
+        for template in ("volumes", "volume", "kubeconfig"):
+            if any(match[1] == template for text in self._texts() for match in _TEMPLATE.finditer(text)):
+                raise RuleError(
+                    f"the rule for {self.image!r} has a `root`, where there is no {{{template}}}: name mounts"
+                )
 
 
 def _one_of(name: str, value: str, allowed: Sequence[str]) -> None:

@@ -15,14 +15,14 @@ import tempfile
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
 from konverge import clock
 from konverge.cache import Change
 from konverge.client import Client, NotFound
-from konverge.objects.kinds.core_v1 import ConfigMap, Node, PersistentVolume, Pod, Secret, Service
+from konverge.objects.kinds.core_v1 import ConfigMap, Container, Node, PersistentVolume, Pod, Secret, Service
 from konverge.objects.kinds.discovery_v1 import EndpointSlice
 from konverge.runtime import Context, Controller, Request, Result, Watches
 from konverge.runtime.predicates import ChangePredicate
@@ -37,9 +37,12 @@ from konverge.sim.processes import (
     permitted,
     plan,
     remote,
+    roots,
 )
 from konverge.sim.processes.environment import ConfigError, Self, container_env, service_env
-from konverge.sim.processes.isolation import Isolation, RunningAsRoot, not_as_root, salt_in, why_not
+from konverge.sim.processes.images import Image, Images
+from konverge.sim.processes.isolation import Isolation, RunningAsRoot, View, not_as_root, salt_in, why_no_roots, why_not
+from konverge.sim.processes.layers import ImageError
 from konverge.sim.processes.process import Spawner
 from konverge.sim.processes.rules import ProcessRule, find
 from konverge.sim.processes.runner import Kubelet, PodRunner, Run
@@ -88,6 +91,8 @@ class Processes:
         self._volumes: dict[str, tuple[PodVolumes, Lookup]] = {}
         self._closing: set[asyncio.Task[None]] = set()
         self._said_on: set[str] = set()
+        self._images: Images
+        self._why_no_roots = cache(why_no_roots)
 
     @asynccontextmanager
     async def at_work(self, client: Client) -> AsyncIterator[None]:
@@ -100,6 +105,7 @@ class Processes:
         with tempfile.TemporaryDirectory(prefix="konverge-processes-") as temporary:
             self._root = disk.make_folder((self._folder or Path(temporary)).resolve())
             self._root.chmod(0o700)
+            self._images = Images(self._root / "images")
             self.spawner.temporary = temporary
             await self._isolate()
             await self._sweep()
@@ -130,7 +136,8 @@ class Processes:
             self.isolation.hidden.append(path)
 
     async def _sweep(self) -> None:
-        """Remove what an earlier life left of pods and volumes that are gone since."""
+        """Remove what an earlier life left of pods and volumes that are gone since, and its unpacked images."""
+        disk.remove(self._root / "images")
         pods = {pod.metadata.uid for pod in await self._client.list(Pod)}
         volumes = {folder_name(volume) for volume in await self._client.list(PersistentVolume)}
         for group, wanted in (("pods", pods), ("volumes", volumes)):
@@ -195,11 +202,19 @@ class Processes:
         self._write_hosts(itself, list(await client.list(Pod)), list(services), list(slices))
         reached = access.server(slices)
         env = service_env(_linked(pod, services)) | (access.variables(*reached) if reached else {})
-        before = env | plan.base_env(rule, self._environ, itself)
+        user = self._user(pod)
+        image = await self._image(rule, spec, user)
+        who = roots.account(pod, spec, image) if image is not None else None
+        own = roots.base_env(image, who) if image is not None and who is not None else None
+        before = env | plan.base_env(rule, self._environ, itself, own)
         env = await container_env(spec, itself, lookup, before)
         permitted.check_env(env, before, rule)
-        user = self._user(pod)
-        made = disk.prepare(home / "containers" / name, spec, folders, env, user)
+        made = disk.prepare(home / "containers" / name, spec, folders, env, user, in_place=image is not None)
+        if image is not None and who is not None:
+            result = plan.make(spec, rule, itself, made, env, place, image)
+            cwd, hostname = str(result.cwd), itself.hostname
+            root = roots.make(spec, image, who, made, names=place.hosts.parent, hostname=hostname, cwd=cwd)
+            return replace(result, view=View(user=user, root=root))
         mounted = access.token_mount(pod, spec)
         if reached and mounted:
             disk.write_private(place.kubeconfig, access.kubeconfig(pod, made, mounted, *reached).encode(), user=user)
@@ -210,6 +225,21 @@ class Processes:
         view = plan.view(self.isolation, result, itself, folders, place)
         permitted.check_files(result.named, view, rule)
         return replace(result, view=view)
+
+    async def _image(self, rule: ProcessRule, spec: Container, user: int | None) -> Image | None:
+        """Raises Refused and ConfigError."""
+        if not rule.root:
+            return None
+        why = self.not_isolated or await asyncio.to_thread(self._why_no_roots)
+        if why:
+            raise permitted.Refused(
+                f"`root` of the process rule for image {rule.image!r} needs namespaces, which there are not: {why}; "
+                "`konverge doctor` says what this machine can, and without `root` the image may be simulated"
+            )
+        try:
+            return await asyncio.to_thread(self._images.get, rule.root, spec.image or "", user)
+        except ImageError as error:
+            raise ConfigError(f"image {spec.image!r}: {error}") from error
 
     def _user(self, pod: Pod) -> int | None:
         return self.isolation.user(pod.metadata.namespace) if self.isolation is not None else None
@@ -227,7 +257,9 @@ class Processes:
             allowed = [path for rule in self._ruled(pod).values() if rule is not None for path in rule.host_paths]
             home = self._root / "pods" / uid / "volumes"
             persistent = self._root / "volumes"
-            volumes = PodVolumes(home, persistent, self._client, allowed, self._user(pod))
+            with_root = any(rule is not None and rule.root for rule in self._ruled(pod).values())
+            mask = disk.FULL if with_root else disk.PRIVATE
+            volumes = PodVolumes(home, persistent, self._client, allowed, self._user(pod), mask)
             self._volumes[uid] = volumes, Lookup(self._client, pod)
         return self._volumes[uid]
 

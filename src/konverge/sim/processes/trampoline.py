@@ -9,16 +9,18 @@ interpreter, which may run as root.
 
 OPTIONS is JSON: `parent` (a pid), `terminal`, `cwd`, and for a program that is isolated
 
-- `view`: what it sees of this machine. The trampoline stays as its keeper, outside of the new namespaces of processes:
-  keeper, first process (which collects orphans, and with which all others end), program. Signals are passed on, the
-  exit code comes back.
+- `view`: what it sees of this machine, or the image that is its `/`. The trampoline stays as its keeper, outside of the
+  new namespaces of processes: keeper, first process (which collects orphans, and with which all others end), program.
+  Signals are passed on, the exit code comes back.
 - or `join`: the pid of a keeper, to run beside its program.
+- `ids`: for a program with a `/` of its own, the user and the group that it takes itself for. In its user namespace
+  these are the only ones there are, and they are `user` outside (or we).
 - `user`: who it becomes (as root); without one it stays who it is, with a user namespace of its own.
 - `status`: a descriptor that is closed when the program is about to run; what went wrong is written there.
 """
 
 # A script for which each import counts; all of them are here, since the modules may be hidden from an isolated program.
-# ruff: noqa: PTH103, PTH112, PTH120, PTH123, PTH211
+# ruff: noqa: PTH102, PTH103, PTH106, PTH108, PTH110, PTH112, PTH113, PTH120, PTH123, PTH211
 
 from __future__ import annotations
 
@@ -34,12 +36,16 @@ from contextlib import suppress
 from typing import Any
 
 PREFIX = "konverge:"
-_PR_SET_PDEATHSIG, _PR_SET_NO_NEW_PRIVS = 1, 38
-_NEWNS, _NEWIPC, _NEWUSER, _NEWPID = 0x00020000, 0x08000000, 0x10000000, 0x20000000
+_PR_SET_PDEATHSIG, _PR_SET_DUMPABLE, _PR_SET_NO_NEW_PRIVS = 1, 4, 38
+_NEWNS, _NEWUTS, _NEWIPC, _NEWUSER, _NEWPID = 0x00020000, 0x04000000, 0x08000000, 0x10000000, 0x20000000
 _MS_NOSUID, _MS_NODEV, _MS_NOEXEC, _MS_BIND, _MS_REC, _MS_PRIVATE = 2, 4, 8, 4096, 16384, 1 << 18
 _OPEN_TREE, _MOVE_MOUNT, _MOUNT_SETATTR = 428, 429, 442
 _HERE, _RECURSIVE, _EMPTY_PATH, _CLONE, _CLOEXEC = -100, 0x8000, 0x1000, 1, os.O_CLOEXEC
 _READ_ONLY, _NO_SUID, _NO_DEV = 1, 2, 4
+_MNT_DETACH = 2
+_DEVICES = ("null", "zero", "full", "random", "urandom", "tty")
+_BEFORE = "/.konverge-before"
+"""Where the file system of this machine is until the program's own is complete."""
 _NOT_PASSED_ON = {signal.SIGCHLD, signal.SIGTSTP, signal.SIGTTIN, signal.SIGTTOU, signal.SIGWINCH}
 
 libc = ctypes.CDLL(None, use_errno=True)
@@ -125,36 +131,154 @@ def _make_place(path: str, folder: bool) -> None:
             os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL))
 
 
-def leave_host(user: int | None) -> None:
+# ------------------------------------------------------------------ an image as /
+
+
+def stand_on(root: dict[str, Any], user: int | None) -> None:
+    """`lower` is the image. What the program writes goes to memory, and with it; `mounts` are at their paths.
+
+    As soon as the image is `/`, no link in it leads to this machine, which is let go by the first process.
+    """
+    mount("", "/", "", _MS_REC | _MS_PRIVATE)
+    trees = [(open_tree(source), target, writable) for source, target, writable in root["mounts"]]
+    devices = [(open_tree(f"/dev/{name}"), f"/dev/{name}") for name in _DEVICES]
+    os.umask(0)
+    _overlay(root["lower"], root["scratch"], user)
+    os.mkdir(_BEFORE[1:], 0o700)
+    _call("pivot_root", libc.pivot_root(b".", _BEFORE[1:].encode()))
+    os.chdir("/")
+    _make_devices(devices, user)
+    for path, mode in (("/proc", 0o555), ("/tmp", 0o1777), (root["cwd"], 0o755)):  # noqa: S108
+        _make_folders(path, mode, user)
+    for descriptor, target, writable in trees:
+        _attach(descriptor, target, _NO_SUID | _NO_DEV | (0 if writable else _READ_ONLY), user)
+    for link, target in root["links"]:
+        _make_folders(os.path.dirname(link), 0o755, user)
+        with suppress(FileNotFoundError):
+            os.unlink(link)
+        os.symlink(target, link)
+    name = root["hostname"].encode()
+    _call("sethostname", libc.sethostname(name, len(name)))
+
+
+def _overlay(lower: str, scratch: str, user: int | None) -> None:
+    """Leaves us in the folder that is to be `/`."""
+    mount("tmpfs", scratch, "tmpfs", _MS_NOSUID | _MS_NODEV, "mode=0755")
+    os.chdir(scratch)
+    for name in ("upper", "work", "merged"):
+        os.mkdir(name, 0o755)
+        os.chown(name, -1 if user is None else user, -1 if user is None else user)
+    image = os.open(lower, os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW)
+    options = f"lowerdir=/proc/self/fd/{image},upperdir=upper,workdir=work" + (",userxattr" if user is None else "")
+    try:
+        mount("overlay", "merged", "overlay", _MS_NOSUID | _MS_NODEV, options)
+    except OSError as error:
+        needed = "a `root` needs overlay file systems, for users from Linux 5.11 on"
+        raise OSError(error.errno, f"{error.strerror}: {needed}") from error
+    finally:
+        os.close(image)
+    os.chdir("merged")
+
+
+def _make_devices(devices: list[tuple[int, str]], user: int | None) -> None:
+    _make_folders("/dev", 0o755, user)
+    mount("tmpfs", "/dev", "tmpfs", _MS_NOSUID | _MS_NODEV, "mode=0755")
+    for descriptor, path in devices:
+        _attach(descriptor, path, _NO_SUID, user)
+    for path in ("/dev/pts", "/dev/shm"):  # noqa: S108
+        os.mkdir(path, 0o755)
+    mount("devpts", "/dev/pts", "devpts", _MS_NOSUID | _MS_NOEXEC, "newinstance,ptmxmode=0666,mode=0620")
+    mount("tmpfs", "/dev/shm", "tmpfs", _MS_NOSUID | _MS_NODEV, "mode=1777")  # noqa: S108
+    links = {"ptmx": "pts/ptmx", "fd": "/proc/self/fd"}
+    streams = {name: f"/proc/self/fd/{number}" for number, name in enumerate(("stdin", "stdout", "stderr"))}
+    for name, target in {**links, **streams}.items():
+        os.symlink(target, f"/dev/{name}")
+
+
+def _attach(descriptor: int, target: str, attributes: int, user: int | None) -> None:
+    set_attributes(descriptor, "", _EMPTY_PATH | _RECURSIVE, attributes)
+    folder = stat.S_ISDIR(os.fstat(descriptor).st_mode)
+    place = os.path.realpath(target)
+    _make_folders(place if folder else os.path.dirname(place), 0o755, user)
+    if not folder and not os.path.exists(place):
+        os.close(os.open(place, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644))
+    move_mount(descriptor, place)
+    os.close(descriptor)
+
+
+def _make_folders(path: str, mode: int, user: int | None) -> None:
+    """Those that are missing, owned by the program's user."""
+    if not os.path.isdir(path):
+        _make_folders(os.path.dirname(path), 0o755, user)
+        os.mkdir(path, mode)
+        if user is not None:
+            os.chown(path, user, user)
+
+
+def let_go(read_only: bool) -> None:
+    """Of this machine's file system. Not earlier: who is not root mounts /proc only where one is to be seen."""
+    _call("umount2", libc.umount2(_BEFORE.encode(), _MNT_DETACH))
+    os.rmdir(_BEFORE)
+    if read_only:
+        set_attributes(_HERE, "/", 0, _READ_ONLY)
+
+
+# ------------------------------------------------------------------ namespaces and users
+
+
+def leave_host(user: int | None, ids: list[int] | None) -> None:
     """New namespaces; that of processes is for children."""
-    ours = os.getuid(), os.getgid()
+    ours = [os.getuid(), os.getgid()]
     own = _NEWUSER if user is None else 0
-    _call("unshare", libc.unshare(_NEWNS | _NEWIPC | _NEWPID | own))
+    _call("unshare", libc.unshare(_NEWNS | _NEWUTS | _NEWIPC | _NEWPID | own))
     if own:
-        for name, text in (
-            ("setgroups", "deny"),
-            ("uid_map", f"{ours[0]} {ours[0]} 1"),
-            ("gid_map", f"{ours[1]} {ours[1]} 1"),
-        ):
-            with open(f"/proc/self/{name}", "w") as file:
-                file.write(text)
+        map_ids(ids or ours, ours)
+
+
+def map_ids(inner: list[int], outer: list[int]) -> None:
+    """Who is who in the user namespace that we have just made."""
+    maps = [("uid_map", f"{inner[0]} {outer[0]} 1"), ("gid_map", f"{inner[1]} {outer[1]} 1")]
+    for name, text in (("setgroups", "deny"), *maps):
+        with open(f"/proc/self/{name}", "w") as file:
+            file.write(text)
 
 
 def join(keeper: int, user: int | None) -> None:
     names = (("user", _NEWUSER),) if user is None else ()
-    kinds = (*names, ("mnt", _NEWNS), ("ipc", _NEWIPC), ("pid_for_children", _NEWPID))
+    kinds = (*names, ("mnt", _NEWNS), ("uts", _NEWUTS), ("ipc", _NEWIPC), ("pid_for_children", _NEWPID))
     descriptors = [(os.open(f"/proc/{keeper}/ns/{name}", os.O_RDONLY), kind) for name, kind in kinds]
     for descriptor, kind in descriptors:
         _call("setns", libc.setns(descriptor, kind))
         os.close(descriptor)
 
 
-def become_user(user: int | None) -> None:
+def become_user(user: int | None, ids: list[int] | None) -> None:
     """Without any privilege from here on, and no way to get one."""
     if user is not None:
         os.setgroups([])
         os.setresgid(user, user, user)
         os.setresuid(user, user, user)
+    if user is not None and ids is not None:
+        _call("unshare a user namespace (is user.max_user_namespaces 0?)", libc.unshare(_NEWUSER))
+        libc.prctl(_PR_SET_DUMPABLE, 1)  # or our files in /proc are root's
+        map_ids(ids, [user, user])
+        libc.prctl(_PR_SET_DUMPABLE, 0)
+    give_up_privileges()
+
+
+def join_user(ids: list[int]) -> None:
+    """That of the program beside which we are to run, from root and inside of its other namespaces."""
+    descriptor = os.open("/proc/1/ns/user", os.O_RDONLY)
+    os.setgroups([])
+    _call("setns", libc.setns(descriptor, _NEWUSER))
+    os.close(descriptor)
+    os.setresgid(ids[1], ids[1], ids[1])
+    os.setresuid(ids[0], ids[0], ids[0])
+    give_up_privileges()
+    die_with_parent()  # that does not survive another user
+
+
+def give_up_privileges() -> None:
     header, none = (ctypes.c_uint32 * 2)(0x20080522, 0), (ctypes.c_uint32 * 6)()
     _call("capset", libc.capset(ctypes.byref(header), ctypes.byref(none)))
     _call("prctl", libc.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
@@ -201,33 +325,43 @@ def fork() -> int:
 
 def enter(options: dict[str, Any]) -> None:
     """Returns in the process that is to be the program, inside; raises OSError before there is one."""
-    user, status = options["user"], options["status"]
+    user, status, ids = options["user"], options["status"], options.get("ids")
+    mapped = user is not None and ids is not None
     own_streams(user)
     if "join" in options:
         join(options["join"], user)
-        become_user(user)
+        if not mapped:
+            become_user(user, ids)
     else:
-        leave_host(user)
-        see(options["view"])
+        leave_host(user, ids)
+        view = options["view"]
+        if ids is None:
+            see(view)
+        else:
+            stand_on(view, user)
         die_with_parent()
     child = fork()
     if child:
         os.close(status)
         keep(child)
     if "join" not in options:
-        begin_first_process(user, status)
+        begin_first_process(options)
+    elif mapped:
+        join_user(options["ids"])
     os.chdir(options["cwd"])
     if options["terminal"]:
         os.setsid()
     else:
         os.setpgid(0, 0)
-    os.close(status)
 
 
-def begin_first_process(user: int | None, status: int) -> None:
+def begin_first_process(options: dict[str, Any]) -> None:
     """Returns in the program's process."""
+    status, ids = options["status"], options.get("ids")
     mount("proc", "/proc", "proc", _MS_NOSUID | _MS_NODEV | _MS_NOEXEC)
-    become_user(user)
+    if ids is not None:
+        let_go(options["view"]["read_only"])
+    become_user(options["user"], ids)
     die_with_parent()  # that does not survive another user
     child = fork()
     if child:
@@ -243,6 +377,20 @@ def own_streams(user: int | None) -> None:
             os.fchown(descriptor, user or -1, -1)
 
 
+def found(name: str, path: str) -> str:
+    """A program in the image; the errors are those of a container engine. Raises OSError."""
+    places = [name] if "/" in name else [f"{folder}/{name}" for folder in path.split(":") if folder]
+    there = [place for place in places if os.path.isfile(place)]
+    for place in there:
+        if os.access(place, os.X_OK):
+            return place
+    if there:
+        raise OSError(f'exec: "{name}": permission denied')
+    if "/" in name:
+        raise OSError(f'exec: "{name}": stat {name}: no such file or directory')
+    raise OSError(f'exec: "{name}": executable file not found in $PATH')
+
+
 def main() -> None:
     options, program, arguments = json.loads(sys.argv[1]), sys.argv[2], sys.argv[3:]
     env = {name.removeprefix(PREFIX): value for name, value in os.environ.items() if name.startswith(PREFIX)}
@@ -252,6 +400,9 @@ def main() -> None:
     if "status" in options:
         try:
             enter(options)
+            if "ids" in options:
+                program = found(program, env.get("PATH", ""))
+            os.close(options["status"])
         except OSError as error:
             with suppress(OSError):
                 os.write(options["status"], str(error.strerror or error).encode())
@@ -261,7 +412,7 @@ def main() -> None:
     signal.pthread_sigmask(signal.SIG_SETMASK, ())
     if options["terminal"]:
         fcntl.ioctl(0, termios.TIOCSCTTY, 0)
-    os.umask(0o077)
+    os.umask(0o022 if "ids" in options else 0o077)
     try:
         os.execve(program, arguments, env)  # noqa: S606 - the whole point
     except OSError as error:

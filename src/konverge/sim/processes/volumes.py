@@ -197,12 +197,19 @@ class PodVolumes:
     """The volumes of one pod."""
 
     def __init__(
-        self, home: Path, persistent: Path, client: Client, host_paths: Sequence[str], user: int | None = None
+        self,
+        home: Path,
+        persistent: Path,
+        client: Client,
+        host_paths: Sequence[str],
+        user: int | None = None,
+        mask: int = disk.PRIVATE,
     ) -> None:
-        """`user` is who is to own them, if that is not us."""
+        """`user` is who is to own them, if that is not us; `mask` is what is kept of the modes of files."""
         self.home = disk.make_folder(home)
         disk.give(home, user)
         self._user = user
+        self._mask = mask
         self._persistent = persistent
         self._client = client
         self._host_paths = tuple(host_paths)
@@ -231,11 +238,14 @@ class PodVolumes:
                     continue
 
     async def _write(self, volume: Volume, itself: Self, source: Source) -> None:
-        disk.write_volume(self.home / volume.name, await files(volume, itself, source), self._user)
+        disk.write_volume(self.home / volume.name, await files(volume, itself, source), self._user, self._mask)
 
     async def _folder(self, volume: Volume, pod: Pod) -> Path:
         if volume.empty_dir is not None:
-            return self._owned(self.home / volume.name)
+            folder = self.home / volume.name
+            if not folder.exists():
+                disk.make_folder(folder).chmod(disk.FULL & self._mask)
+            return self._owned(folder)
         if volume.host_path is not None:
             return self._of_host(volume.host_path.path)
         if volume.persistent_volume_claim is not None:

@@ -69,6 +69,20 @@ def kill_session(session: int) -> None:
             return
 
 
+def remove_tree(path: str) -> None:
+    """A folder with all in it, also what a process has closed to its own user; links are not followed."""
+    import shutil
+
+    for _ in range(2):
+        shutil.rmtree(path, ignore_errors=True)
+        for folder, names, _ in os.walk(path):
+            for name in names:
+                place = os.path.join(folder, name)  # noqa: PTH118
+                if not os.path.islink(place):  # noqa: PTH114
+                    with suppress(OSError):
+                        os.chmod(place, 0o700)  # noqa: PTH101
+
+
 def watch() -> None:
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
@@ -78,9 +92,7 @@ def watch() -> None:
     for session in sessions:
         kill_session(session)
     if len(sys.argv) > 1:
-        import shutil
-
-        shutil.rmtree(sys.argv[1], ignore_errors=True)
+        remove_tree(sys.argv[1])
 
 
 if __name__ == "__main__":
