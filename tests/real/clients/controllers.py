@@ -12,7 +12,8 @@ from pathlib import Path
 from tools.control_plane import HOST, Authority, free_port
 
 _PATIENT = ("--leader-elect-lease-duration=120s", "--leader-elect-renew-deadline=90s")
-"""Of a leader whose machine is busy: one that cannot renew its Lease for ten seconds ends itself otherwise."""
+"""Of a leader whose machine is busy: one that cannot renew its Lease for ten seconds ends itself otherwise. Nodes,
+whose kwok may be as late, are lost after forty otherwise."""
 
 
 @contextmanager
@@ -25,7 +26,7 @@ def controller_manager(program: Path, kubeconfig: Path, folder: Path) -> Iterato
     options = (
         *("--kubeconfig", kubeconfig, "--secure-port=0", "--use-service-account-credentials"),
         *("--root-ca-file", ca_file, "--service-account-private-key-file", key),
-        *_PATIENT,
+        *("--node-monitor-grace-period=10m", "--node-startup-grace-period=10m", *_PATIENT),
     )
     with _running(program, *options, folder=folder) as log:
         yield log
