@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import stat
 from collections.abc import AsyncIterator
 from contextlib import aclosing, asynccontextmanager
@@ -23,6 +24,7 @@ from konverge.sim.processes import ProcessRule, RuleError, disk, plan, read_rule
 from konverge.sim.processes.environment import ConfigError, Self
 from konverge.sim.processes.images import Image, Settings
 from konverge.sim.processes.isolation import why_no_roots, why_not
+from konverge.sim.processes.rules import load
 from tests.sim.conftest import SPACE
 from tests.sim.processes.image_files import layout, small_root, tar
 from tests.sim.processes.support import (
@@ -180,6 +182,37 @@ async def test_a_root_may_be_read_only(root: Path, read_only: bool) -> None:
         pod = box("ro", text, volumes({"emptyDir": {}}), volumeMounts=mounts("/data"), securityContext=context)
         said = [line for line in await output(cluster, pod) if "sh:" not in line]
     assert said == (["volume", "null"] if read_only else ["root", "volume", "null"])
+
+
+@possible
+async def test_links_of_an_image_lead_nowhere_on_this_machine(root: Path, tmp_path: Path) -> None:
+    outside, image = tmp_path / "outside", tmp_path / "image"
+    outside.mkdir()
+    shutil.copytree(root, image, symlinks=True)
+    for name in ("out", "dev"):
+        (image / name).symlink_to(f"../../../../../..{outside}")
+    (image / "etc").mkdir()
+    (image / "etc/hosts").symlink_to(outside / "hosts")
+    (image / "etc/resolv.conf").symlink_to(outside / "resolv.conf")
+    sources = volumes({"emptyDir": {}})
+    async with cluster_of(image) as cluster:
+        text = "echo hi > /out/deep/file && cat /out/deep/file; echo x > /out/new"
+        said = await output(cluster, box("links", text, sources, volumeMounts=mounts("/out/deep")))
+    assert "hi" in said, said
+    assert list(outside.iterdir()) == []
+
+
+@possible
+async def test_what_it_writes_has_a_bound(root: Path) -> None:
+    text = "i=0; while [ $i -lt 2000 ]; do echo 01234567890123456789012345 >> /big || exit 4; i=$((i+1)); done"
+    async with cluster_of(root) as cluster:
+        for name, limits, code in (("small", {"ephemeral-storage": "16Ki"}, 4), ("free", {}, 0)):
+            await cluster.client.create(box(name, text, resources={"limits": limits}))
+            status = main_status(await until(cluster.client, name, is_over))
+            assert status is not None
+            assert status.state is not None
+            assert status.state.terminated is not None
+            assert status.state.terminated.exit_code == code
 
 
 # ------------------------------------------------------------------ as whom it runs
@@ -406,6 +439,11 @@ def test_with_a_root_the_containers_own_command_counts_unless_the_rule_says_othe
     assert read_rules([{"image": "*", "root": "/srv/image"}])[0].runs_anything
     assert not read_rules([{"image": "*", "root": "/srv", "container_command": "ignore"}])[0].runs_anything
     assert not ProcessRule(image="*", command=("true",)).runs_anything
+
+
+def test_a_root_begins_at_the_folder_of_the_rules(tmp_path: Path) -> None:
+    (tmp_path / "rules.yaml").write_text("[{image: a, root: images/a}, {image: b, root: /b}, {image: c, command: [d]}]")
+    assert [rule.root for rule in load(tmp_path / "rules.yaml")] == [str(tmp_path / "images/a"), "/b", ""]
 
 
 # ------------------------------------------------------------------ plans, without any process

@@ -38,6 +38,8 @@ class Root:
     cwd: str
     ids: tuple[int, int]
     read_only: bool = False
+    size: int = 0
+    """Bytes that may be written outside of volumes; 0 is as many as this machine lets a file system in memory have."""
 
     def options(self) -> dict[str, Any]:
         return {
@@ -48,6 +50,7 @@ class Root:
             "hostname": self.hostname,
             "cwd": self.cwd,
             "read_only": self.read_only,
+            "size": self.size,
         }
 
 
@@ -101,7 +104,7 @@ def make(spec: Container, image: Image, who: Account, mounts: Mounts, *, names: 
     whole = [*(entry for entry in system if entry[1] not in own), *mounts.listed()]
     whole.sort(key=lambda entry: entry[1].count("/") if entry[1] != "/" else 0)
     links = [("/etc/hosts", f"{NAMES}/hosts")] if not own & {"/etc/hosts", "/etc"} else []
-    context = spec.security_context
+    context, limits = spec.security_context, spec.resources.limits if spec.resources is not None else {}
     return Root(
         lower=image.folder,
         scratch=mounts.root,
@@ -111,6 +114,7 @@ def make(spec: Container, image: Image, who: Account, mounts: Mounts, *, names: 
         cwd=cwd,
         ids=(who.uid, who.gid),
         read_only=bool(context is not None and context.read_only_root_filesystem),
+        size=int(limits.get("ephemeral-storage", 0)),
     )
 
 

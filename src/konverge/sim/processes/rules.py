@@ -16,7 +16,7 @@ from __future__ import annotations
 import re
 import signal
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
@@ -216,13 +216,15 @@ def read_rules(document: Any) -> list[ProcessRule]:
 
 
 def load(path: Path) -> list[ProcessRule]:
-    """The rules of a YAML file. Raises RuleError and OSError."""
+    """The rules of a YAML file; a `root` begins at its folder. Raises RuleError and OSError."""
     import yaml
 
     try:
-        return read_rules(yaml.safe_load(path.read_text(encoding="utf-8")) or [])
+        rules = read_rules(yaml.safe_load(path.read_text(encoding="utf-8")) or [])
     except yaml.YAMLError as error:
         raise RuleError(f"is not YAML: {error}") from error
+    folder = path.absolute().parent
+    return [replace(rule, root=str(folder / Path(rule.root).expanduser())) if rule.root else rule for rule in rules]
 
 
 def _read(entry: dict[str, Any]) -> ProcessRule:

@@ -143,7 +143,7 @@ def stand_on(root: dict[str, Any], user: int | None) -> None:
     trees = [(open_tree(source), target, writable) for source, target, writable in root["mounts"]]
     devices = [(open_tree(f"/dev/{name}"), f"/dev/{name}") for name in _DEVICES]
     os.umask(0)
-    _overlay(root["lower"], root["scratch"], user)
+    _overlay(root["lower"], root["scratch"], f"mode=0755,size={root['size']}", user)
     os.mkdir(_BEFORE[1:], 0o700)
     _call("pivot_root", libc.pivot_root(b".", _BEFORE[1:].encode()))
     os.chdir("/")
@@ -161,9 +161,9 @@ def stand_on(root: dict[str, Any], user: int | None) -> None:
     _call("sethostname", libc.sethostname(name, len(name)))
 
 
-def _overlay(lower: str, scratch: str, user: int | None) -> None:
+def _overlay(lower: str, scratch: str, memory: str, user: int | None) -> None:
     """Leaves us in the folder that is to be `/`."""
-    mount("tmpfs", scratch, "tmpfs", _MS_NOSUID | _MS_NODEV, "mode=0755")
+    mount("tmpfs", scratch, "tmpfs", _MS_NOSUID | _MS_NODEV, memory)
     os.chdir(scratch)
     for name in ("upper", "work", "merged"):
         os.mkdir(name, 0o755)
@@ -208,6 +208,7 @@ def _attach(descriptor: int, target: str, attributes: int, user: int | None) -> 
 
 def _make_folders(path: str, mode: int, user: int | None) -> None:
     """Those that are missing, owned by the program's user."""
+    path = os.path.realpath(path)
     if not os.path.isdir(path):
         _make_folders(os.path.dirname(path), 0o755, user)
         os.mkdir(path, mode)
