@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable, Sequence
-from contextlib import aclosing
 from typing import TYPE_CHECKING, Any
 
 from konverge.cli.databases import in_samples
@@ -45,26 +44,16 @@ async def apply_definition(client: Client, definition: dict[str, Any]) -> None:
 
 
 async def established(client: Client, name: str) -> None:
-    from konverge.objects.kinds.apiextensions_v1 import CustomResourceDefinition
+    """Wait until the server serves the kind of a definition."""
+    from konverge.client.definitions import until_served
 
     try:
         async with asyncio.timeout(ESTABLISHED_WITHIN):
-            async with aclosing(
-                client.watch(CustomResourceDefinition, field_selector=f"metadata.name={name}")
-            ) as events:
-                async for event in events:
-                    if event.type != "BOOKMARK" and _serves(event.object):
-                        return
+            await until_served(client, name)
     except TimeoutError:
         raise CommandFailed(
             f"the definition {name} is not established after {ESTABLISHED_WITHIN:g} s: `kubectl describe crd {name}`"
         ) from None
-
-
-def _serves(definition: Any) -> bool:
-    return any(
-        condition.type == "Established" and condition.status == "True" for condition in definition.status.conditions
-    )
 
 
 async def missing_kinds(client: Client, operator: Operator) -> list[str]:

@@ -15,6 +15,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
 from konverge.client import AlreadyExists, Client
+from konverge.client.definitions import is_served
 from konverge.objects import CustomResource, crd
 from konverge.objects.kinds.apiextensions_v1 import CustomResourceDefinition
 from konverge.objects.kinds.core_v1 import Namespace
@@ -141,9 +142,10 @@ async def install_definitions(client: Client, kinds: Iterable[type[CustomResourc
 
 
 async def _established(client: Client, name: str) -> bool:
-    conditions = (await client.get(CustomResourceDefinition, name)).status.conditions
+    definition = await client.get(CustomResourceDefinition, name)
+    conditions = definition.status.conditions
     if any(condition.type == "Established" and condition.status == "True" for condition in conditions):
-        return True
+        return await is_served(client, definition)
     reasons = [f"{condition.reason}: {condition.message}" for condition in conditions if condition.status != "True"]
     raise AssertionError("; ".join(reasons) or "it has no condition yet")
 

@@ -10,12 +10,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Collection
-from contextlib import AsyncExitStack, aclosing, suppress
+from contextlib import AsyncExitStack, suppress
 from types import TracebackType
 from typing import Any, Literal, Self
 
 from konverge.client import AlreadyExists, Client, MergePatch, NotFound
-from konverge.objects.kinds.apiextensions_v1 import CustomResourceDefinition
+from konverge.client.definitions import until_served
 from konverge.objects.kinds.core_v1 import Namespace, PersistentVolume, PersistentVolumeClaim
 from konverge.objects.meta import ObjectMeta
 from konverge.runtime import Context, Controller, Manager, Settings
@@ -46,6 +46,7 @@ async def lose(ctx: Context[PersistentVolumeClaim]) -> None:
 
 _CLAIM_FAULTS = faults.switches(PersistentVolumeClaim)
 NAMESPACE = "kubevirt"
+SERVED_WITHIN = 120.0
 _MANAGER = "simulated-kubevirt"
 
 
@@ -104,8 +105,9 @@ class SimulatedKubeVirt:
         self.installed.add(part)
         for definition in definitions(part):
             await self._client.apply(definition, field_manager=_MANAGER, force=True)
-        for definition in definitions(part):
-            await _established(self._client, definition["metadata"]["name"])
+        async with asyncio.timeout(SERVED_WITHIN):
+            for definition in definitions(part):
+                await until_served(self._client, definition["metadata"]["name"])
         if part == "kubevirt":
             await self._deploy()
             if self._cluster is not None:
@@ -161,19 +163,3 @@ def _manager(client: Client, part: str, controllers: list[Controller[Any]]) -> M
     for controller in controllers:
         manager.add(controller)
     return manager
-
-
-async def _established(client: Client, name: str) -> None:
-    """Until the server serves it. A watch begins with the present."""
-    async with (
-        asyncio.timeout(30),
-        aclosing(client.watch(CustomResourceDefinition, field_selector=f"metadata.name={name}")) as news,
-    ):
-        async for event in news:
-            if event.type != "BOOKMARK" and _serves(event.object):
-                return
-
-
-def _serves(definition: CustomResourceDefinition) -> bool:
-    conditions = {condition.type: condition.status for condition in definition.status.conditions}
-    return conditions.get("Established") == "True"
