@@ -21,6 +21,7 @@ from konverge.operators.nacos.resource import Nacos
 from konverge.service.access import own_nothing
 from konverge.wire.message import Headers, Request
 from konverge.wire.pool import ConnectionPool
+from tests.real.clients.waiting import LIMIT, until_served
 from tests.service.desk import ALL, READ, SPACE, STREAM, Desk, listening
 from tools.control_plane import ControlPlane
 
@@ -34,6 +35,7 @@ async def a_real_desk(plane: ControlPlane) -> AsyncIterator[Desk]:
     assert config.tls.certificate_data or config.tls.certificate_file
     async with Client.connect(config) as admin, aclosing(Reconnecting(own_nothing(config))) as transport:
         await install_definitions(admin, [find("nacos")])
+        await until_served(admin, Nacos.resource)
         desk = Desk(transport, plane.token, admin)
         yield desk
         await desk.close()
@@ -46,6 +48,7 @@ async def test_the_cluster_decides_by_the_callers_token(real_server: ControlPlan
             assert (await desk.send("GET", ALL, token=token)).status == 401
             assert (await desk.send("GET", STREAM, token=token)).status == 401
         reader = await desk.account("service-reader", *READ)
+        await _until_allowed(desk, reader)
         assert (await desk.send("GET", ALL, token=reader)).status == 200
         refused = await desk.send("POST", ALL, {"name": "shop"}, token=reader)
         assert refused.status == 403
@@ -55,6 +58,13 @@ async def test_the_cluster_decides_by_the_callers_token(real_server: ControlPlan
         mine = await desk.send("GET", "/api/v1/identity", token=reader)
         assert mine.json["username"] == f"system:serviceaccount:{SPACE}:service-reader"
         assert (await desk.send("GET", "/readyz", token="")).status == 200
+
+
+async def _until_allowed(desk: Desk, token: str) -> None:
+    """The authorizer of the real server learns of a binding a moment after it was made."""
+    async with asyncio.timeout(LIMIT):
+        while (await desk.send("GET", ALL, token=token)).status == 403:
+            pass
 
 
 async def test_the_service_needs_only_the_arguments_of_its_pod(real_server: ControlPlane) -> None:

@@ -14,7 +14,7 @@ from tests.operators.nacos import versions_contract as contract
 from tests.real.embedded import Tool
 from tools.control_plane import ControlPlane
 
-pytestmark = [pytest.mark.limit(180)]
+pytestmark = [pytest.mark.limit(600)]
 
 
 @asynccontextmanager
@@ -29,6 +29,7 @@ async def converting(server: ControlPlane) -> AsyncIterator[Client]:
         await contract.define(client)
         await contract.served(client)
         async with contract.converter().bound_to(client).running():
+            await contract.converted(client)
             yield client
 
 
@@ -67,29 +68,32 @@ async def test_kubectl_in_both_versions(real_server: ControlPlane, kubectl: Path
     k = Tool(kubectl, real_server.kubeconfig, tmp_path, contract.SPACE)
     wait = ("wait", "--for=condition=Ready")
     async with converting(real_server) as client:
+        await asyncio.to_thread(k.until, lambda printed: True, "get", "nacos.v1beta1.nacos.io")
         await client.create(contract.alpha("shown", type="cluster", replicas=3, function_mode="naming"))
         await contract.write_status(client, "shown", contract.written_status(ready="False"))
-        assert "timed out" in await asyncio.to_thread(k.fails, *wait, "nacos/shown", "--timeout=1s")
+        assert "timed out" in await asyncio.to_thread(k.fails, *wait, "nacos/shown", "--timeout=3s")
         await contract.write_status(client, "shown", contract.written_status())
         for name in ("nacos", "nacos.v1beta1.nacos.io", "nacos.v1alpha1.nacos.io"):
-            assert "condition met" in await asyncio.to_thread(k, *wait, f"{name}/shown", "--timeout=20s")
+            assert "condition met" in await asyncio.to_thread(k, *wait, f"{name}/shown", "--timeout=120s")
             table = await asyncio.to_thread(k, "get", name, "shown")
             assert table.split()[:7] == ["NAME", "REPLICAS", "READY", "TYPE", "DBTYPE", "VERSION", "CREATETIME"]
         wide = await asyncio.to_thread(k, "get", "nacos", "shown", "-o", "wide")
         assert [*wide.split()[7:10], *wide.split()[-2:]] == ["AVAILABLE", "LEADER", "REASON", "n-0", "Running"]
-        explained = await asyncio.to_thread(k, "explain", "nacos.status.servers.role")
-        assert "VERSION:    v1beta1" in explained
+        explained = await asyncio.to_thread(
+            k.until, lambda printed: "VERSION:    v1beta1" in printed, "explain", "nacos.status.servers.role"
+        )
         assert "leader or follower" in explained
         scaled = await asyncio.to_thread(k, "scale", "nacos", "shown", "--replicas=5")
         assert "scaled" in scaled
         assert (await client.get(contract.ALPHA, "shown", contract.SPACE))["spec"]["replicas"] == 5
-        assert "timed out" in await asyncio.to_thread(k.fails, *wait, "nacos/shown", "--timeout=1s"), "generation 2"
+        assert "timed out" in await asyncio.to_thread(k.fails, *wait, "nacos/shown", "--timeout=3s"), "generation 2"
 
 
 @pytest.mark.spec("N-29")
 async def test_without_the_operator(real_server: ControlPlane) -> None:
     async with connected(real_server) as client:
         await contract.define(client)
+        await contract.served(client, contract.BETA)
         await contract.without_the_operator(client)
         async with converting(real_server):
             await contract.with_the_operator_again(client)

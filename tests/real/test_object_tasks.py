@@ -16,6 +16,7 @@ from konverge.runtime.tasks.declared import Daemon, Every
 from konverge.runtime.tasks.gone import Gone
 from konverge.runtime.tasks.hooks import HookContext
 from konverge.runtime.tasks.manager_tasks import TaskContext
+from tests.real.clients.waiting import LIMIT
 from tools.control_plane import ControlPlane
 
 SPACE = "default"
@@ -78,7 +79,7 @@ class Work:
 async def test_work_besides_reconciles(real_server: ControlPlane) -> None:
     async with Client.connect(load_config(kubeconfig=real_server.kubeconfig)) as client:
         work = Work()
-        async with asyncio.timeout(60), work.manager(client).running():
+        async with asyncio.timeout(LIMIT), work.manager(client).running():
             await client.create(ConfigMap(metadata=ObjectMeta(name="a", namespace=SPACE, labels=LABEL)))
             await until(lambda: work.alive == {"a"} and work.calls > 2)
             held = await client.get(ConfigMap, "a", SPACE)

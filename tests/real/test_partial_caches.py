@@ -14,6 +14,7 @@ from konverge.client.call import Call
 from konverge.objects.kinds.core_v1 import Namespace, Secret
 from konverge.objects.meta import Object, ObjectMeta
 from konverge.wire.message import Response, Stream
+from tests.real.clients.waiting import LIMIT
 from tools.control_plane import ControlPlane
 
 
@@ -95,7 +96,7 @@ async def test_a_partial_cache_follows_the_real_server(
         spec = CacheSpec(resource=Secret.resource, namespaces=(space,), streaming=streaming, **options)
         informer = Informer(caller, spec)
         running = asyncio.create_task(informer.run())
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(LIMIT):
             await informer.synced.wait()
             await client.patch(Secret, "kept", MergePatch({"metadata": {"labels": {"app": "new"}}}), space)
             await client.delete(Secret, "gone", space)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import ssl
 from pathlib import Path
 
@@ -11,10 +12,12 @@ from konverge.client import Client, load_config
 from konverge.objects.kinds.core_v1 import ConfigMap, Namespace, ServiceAccount
 from konverge.objects.kinds.rbac_v1 import ClusterRole, ClusterRoleBinding, PolicyRule, RoleRef, Subject
 from konverge.objects.meta import ObjectMeta
+from konverge.observe.authorization import ACCESS_REVIEWS
 from konverge.runtime import Context, Controller, Manager
 from konverge.runtime.endpoints import MetricsServer
 from konverge.wire.message import Headers, Request
 from konverge.wire.pool import ConnectionPool
+from tests.real.clients.waiting import LIMIT
 
 SPACE = "secure-metrics"
 
@@ -36,6 +39,21 @@ async def allow(client: Client, name: str) -> None:
     )
 
 
+async def until_allowed(client: Client, name: str) -> None:
+    """The authorizer of the real server learns of a binding a moment after it was made."""
+    review = {
+        "apiVersion": ACCESS_REVIEWS.api_version,
+        "kind": ACCESS_REVIEWS.kind,
+        "spec": {
+            "user": f"system:serviceaccount:{SPACE}:{name}",
+            "nonResourceAttributes": {"path": "/metrics", "verb": "get"},
+        },
+    }
+    async with asyncio.timeout(LIMIT):
+        while not (await client.create(review, resource=ACCESS_REVIEWS))["status"]["allowed"]:
+            pass
+
+
 async def reconcile(ctx: Context[ConfigMap]) -> None: ...
 
 
@@ -47,6 +65,7 @@ async def test_who_may_read_the_metrics(either_kubeconfig: Path) -> None:
         await client.create(Namespace(metadata=ObjectMeta(name=SPACE)))
         other, reader = await token_of(client, "other"), await token_of(client, "reader")
         await allow(client, "reader")
+        await until_allowed(client, "reader")
         manager = Manager(client, metrics=MetricsServer(address=("127.0.0.1", 0)), debug=True)
         manager.add(Controller(ConfigMap, reconcile, namespaces=(SPACE,)))
         url = "https://127.0.0.1:{}"

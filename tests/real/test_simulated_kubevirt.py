@@ -12,6 +12,7 @@ from konverge.objects.resource import Resource
 from konverge.sim.kubelet.agent import Kubelet
 from konverge.sim.kubevirt import QUICK, SimulatedKubeVirt
 from konverge.sim.parts import Parts
+from tests.real.clients.waiting import LIMIT
 from tests.sim.kubevirt.conftest import DV, SPACE, VM, VMI, data_volume, machine
 from tools.control_plane import ControlPlane
 
@@ -19,7 +20,7 @@ pytestmark = pytest.mark.spec("S-22")
 
 
 async def until(client: Client, kind: Resource, name: str, phase: str) -> dict[str, Any]:
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(LIMIT):
         async for event in client.watch(kind, SPACE, field_selector=f"metadata.name={name}"):
             if event.type != "BOOKMARK" and event.object.get("status", {}).get("phase") == phase:
                 return event.object
@@ -30,7 +31,7 @@ async def gone(client: Client, kind: Resource, name: str) -> None:
     """Delete it, and wait until nothing holds it any more."""
     version = (await client.list(kind, SPACE)).metadata.resource_version
     await client.delete(kind, name, SPACE)
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(LIMIT):
         async for event in client.watch(kind, SPACE, resource_version=version):
             if event.type == "DELETED":
                 return

@@ -16,7 +16,7 @@ from tests.runtime.webhooks import policies_contract as policies
 from tests.runtime.webhooks import versions_contract as contract
 from tools.control_plane import ControlPlane
 
-pytestmark = [pytest.mark.spec("R-75"), pytest.mark.limit(120)]
+pytestmark = [pytest.mark.spec("R-75"), pytest.mark.limit(600)]
 
 
 @asynccontextmanager
@@ -24,6 +24,7 @@ async def operating(server: ControlPlane) -> AsyncIterator[Client]:
     async with Client.connect(load_config(kubeconfig=str(server.kubeconfig))) as client:
         await install_definitions(client, contract.VERSIONS)
         async with contract.operator().bound_to(client).running():
+            await contract.converted(client)
             yield client
 
 

@@ -6,6 +6,7 @@ KubeVirt and CDI are the simulated ones, whose controllers need nothing but a cl
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -18,9 +19,11 @@ from konverge.operators.wukong.operator import OPERATOR, controllers
 from konverge.operators.wukong.options import Options
 from konverge.operators.wukong.resource import Wukong
 from konverge.runtime import Manager, controller_of
+from konverge.runtime.rbac import permissions
 from konverge.sim.kubelet.agent import Kubelet
 from konverge.sim.kubevirt import QUICK, SimulatedKubeVirt
 from konverge.sim.parts import Parts
+from tests.real.clients.waiting import LIMIT, until_allowed
 from tools.control_plane import ControlPlane
 
 SPACE = "default"
@@ -42,16 +45,20 @@ async def own_account(client: Client, config: Config) -> Config:
     return Config(server=config.server, tls=plain, credentials=Static.bearer(token.token))
 
 
-async def until_phase(client: Client, name: str, phase: str) -> Wukong:
-    async with asyncio.timeout(80):
+def has_an_address(wukong: Wukong) -> bool:
+    return wukong.status.phase == "Running" and wukong.status.primary_ip != ""
+
+
+async def until(client: Client, name: str, holds: Callable[[Wukong], Any]) -> Wukong:
+    async with asyncio.timeout(LIMIT):
         async for event in client.watch(Wukong, SPACE, field_selector=f"metadata.name={name}"):
-            if event.type != "BOOKMARK" and event.object.status.phase == phase:
+            if event.type != "BOOKMARK" and holds(event.object):
                 return event.object
-    raise AssertionError(f"{name} never became {phase}")
+    raise AssertionError(f"{name} never became what is expected")
 
 
 @pytest.mark.spec("W-02", "W-10", "W-12")
-@pytest.mark.limit(180)
+@pytest.mark.limit(600)
 async def test_a_machine_is_created_and_deleted_on_the_real_server(real_server: ControlPlane) -> None:
     config = load_config(kubeconfig=str(real_server.kubeconfig))
     async with Client.connect(config) as client:
@@ -65,12 +72,12 @@ async def test_a_machine_is_created_and_deleted_on_the_real_server(real_server: 
             manager = Manager(own, name=OPERATOR.identity)
             for controller in controllers(Options()):
                 manager.add(controller)
+            await until_allowed(own, permissions(manager.controllers))
             async with manager.running():
                 made = {"apiVersion": "vm.novasphere.dev/v1alpha1", "kind": "Wukong",
                         "metadata": {"name": "web", "namespace": SPACE}, "spec": SPEC}  # fmt: skip
                 await client.create(made)
-                wukong = await until_phase(client, "web", "Running")
-                assert wukong.status.primary_ip
+                wukong = await until(client, "web", has_an_address)
                 for kind, name in (
                     (VirtualMachine, "web-vm"),
                     (DataVolume, "web-system"),
@@ -82,7 +89,7 @@ async def test_a_machine_is_created_and_deleted_on_the_real_server(real_server: 
                     assert owner.uid == wukong.metadata.uid
                 version = (await client.list(Wukong, SPACE)).metadata.resource_version
                 await client.delete(Wukong, "web", SPACE)
-                async with asyncio.timeout(80):
+                async with asyncio.timeout(LIMIT):
                     async for event in client.watch(Wukong, SPACE, resource_version=version):
                         if event.type == "DELETED":
                             break

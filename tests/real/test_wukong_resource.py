@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -136,7 +135,7 @@ def test_columns_and_status_are_served(api: Api) -> None:
 
 
 @pytest.mark.spec("W-18")
-@pytest.mark.limit(60)
+@pytest.mark.limit(300)
 def test_the_real_server_refuses_to_delete_a_protected_machine(api: Api) -> None:
     plurals = {
         "ValidatingAdmissionPolicy": "validatingadmissionpolicies",
@@ -150,12 +149,10 @@ def test_the_real_server_refuses_to_delete_a_protected_machine(api: Api) -> None
         status, answer = api("POST", PATH, json.dumps(body({**SMALL, "deletionProtection": protected}, name)).encode())
         assert status == 201, answer
     try:
-        for _ in range(300):  # the server takes a policy up a moment after it was made
+        status, answer = 0, {}
+        while status != 403:  # the server takes a policy up a moment after it was made
             status, answer = api("DELETE", f"{PATH}/kept?dryRun=All")
-            if status == 403:
-                break
-            time.sleep(0.1)
-        assert status == 403, answer
+            assert status in (200, 403), answer
         assert MESSAGE in answer["message"]
         assert api("DELETE", f"{PATH}/free")[0] == 200
         off = json.dumps({"spec": {"deletionProtection": False}}).encode()

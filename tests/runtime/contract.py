@@ -32,7 +32,7 @@ from konverge.runtime import NotOwned, Use
 from konverge.runtime.apply_set import Child, SetResult
 
 
-async def eventually(condition: Callable[[], Any], limit: float = 30.0) -> None:
+async def eventually(condition: Callable[[], Any], limit: float = 180.0) -> None:
     """Wait until a condition holds."""
     async with asyncio.timeout(limit):
         while not condition():
@@ -128,7 +128,7 @@ async def finalizers_hold_until_the_cleanup_is_done(client: Client, namespace: s
         await eventually(lambda: "reconcile" in steps)
         await client.delete(Secret, "s", namespace)
         await eventually(lambda: "cleanup" in steps)
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(180):
             while True:
                 try:
                     await client.get(Secret, "s", namespace)

@@ -192,7 +192,7 @@ async def test_a_mounted_certificate_is_shown_and_a_renewed_one_taken(
     async with manager.running():
         assert await asyncio.to_thread(shown, manager.metrics_port) == first
         second = renew("second").decode()
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             while await asyncio.to_thread(shown, manager.metrics_port) != second:
                 await asyncio.sleep(0.01)
         trusted = ssl.create_default_context(cadata=authority.pem[0].decode())

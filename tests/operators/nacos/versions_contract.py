@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from konverge.client import Client, Conflict, InternalError, Invalid, JsonPatch, MergePatch, NotFound
+from konverge.client import Client, Conflict, InternalError, Invalid, JsonPatch, MergePatch, NotFound, TooManyRequests
 from konverge.objects import crd_dict
 from konverge.objects.kinds.apiextensions_v1 import CustomResourceDefinition
 from konverge.operators.nacos.resource import Nacos
@@ -22,6 +22,8 @@ from konverge.runtime.webhooks.conversion import Conversion
 from konverge.testing import eventually
 
 SPACE = "default"
+PATIENCE = 180.0
+"""Seconds for a real server to take something up, on a machine that is busy with other things."""
 DEFINITION = Nacos.resource.group_resource
 ALPHA, BETA = Nacos.resource, NacosV1Beta1.resource
 KEPT = "nacos.io/preserved-v1alpha1"
@@ -79,9 +81,25 @@ async def served(client: Client, resource: Any = ALPHA) -> None:
             await client.list(resource, SPACE)
         except NotFound:
             return False
+        except (InternalError, TooManyRequests):  # it is there, and nobody converts its objects
+            return True
         return True
 
-    await eventually(answers)
+    await eventually(answers, timeout=PATIENCE)
+
+
+async def converted(client: Client) -> None:
+    """Wait until the server calls the converter: it learns of it a moment after the definition says so."""
+
+    async def answers() -> bool:
+        try:
+            for make in (alpha, beta):
+                await client.create(make("probe"), dry_run=True)
+        except (NotFound, InternalError):
+            return False
+        return True
+
+    await eventually(answers, timeout=PATIENCE)
 
 
 # ------------------------------------------------------------------ one object, two versions
@@ -178,7 +196,7 @@ async def listed_and_watched_in_both(client: Client) -> None:
 
 async def _watched(client: Client, resource: Any, since: str, count: int) -> list[Obj]:
     seen: list[Obj] = []
-    async with asyncio.timeout(30), aclosing(client.watch(resource, SPACE, resource_version=since)) as events:
+    async with asyncio.timeout(PATIENCE), aclosing(client.watch(resource, SPACE, resource_version=since)) as events:
         async for event in events:
             if event.type == "ADDED":
                 seen.append(event.object)
@@ -251,7 +269,7 @@ async def back_to_the_earlier_release(client: Client) -> None:
             return True
         return False
 
-    await eventually(gone)
+    await eventually(gone, timeout=PATIENCE)
     late = await client.get(ALPHA, "late", SPACE)
     assert (late["spec"]["function_mode"], late["spec"]["certification"]["token_expire_seconds"]) == ("config", "99")
 
@@ -290,7 +308,7 @@ async def the_strategy_none_loses_data(client: Client) -> None:
     async def unconverted() -> bool:
         return "servers" not in (await client.get(BETA, "plain", SPACE))["status"]
 
-    await eventually(unconverted)
+    await eventually(unconverted, timeout=PATIENCE)
     wrong = await client.get(BETA, "plain", SPACE)
     assert "functionMode" not in wrong["spec"]
     assert "tokenExpireSeconds" not in wrong["spec"]["certification"]
@@ -302,8 +320,8 @@ async def the_strategy_none_loses_data(client: Client) -> None:
     put_back = JsonPatch([{"op": "add", "path": "/spec/conversion", "value": definition["spec"]["conversion"]}])
     await client.patch(CustomResourceDefinition, DEFINITION, put_back)
 
-    async def converted() -> bool:
+    async def is_converted() -> bool:
         return "servers" in (await client.get(BETA, "plain", SPACE))["status"]
 
-    await eventually(converted)
+    await eventually(is_converted, timeout=PATIENCE)
     assert (await client.get(BETA, "plain", SPACE))["spec"]["functionMode"] == "naming", "reading lost nothing"

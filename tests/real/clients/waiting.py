@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import aclosing
 from typing import Any
 
-from konverge.client import Client
+from konverge.client import Client, NotFound
 from konverge.objects.resource import Resource
+from konverge.runtime.rbac import Permission, missing_permissions
 
 Objects = dict[str, dict[str, Any]]
 LIMIT = 120.0
@@ -36,6 +37,25 @@ async def until(client: Client, resource: Resource, namespace: str, holds: Calla
     raise AssertionError(
         f"{resource.plural} in {namespace or 'the cluster'}: the condition was not met; there is {objects}"
     )
+
+
+async def until_served(client: Client, resource: Resource) -> None:
+    """What answers requests learns of a definition by a watch of its own: it may be established and not there yet."""
+    async with asyncio.timeout(LIMIT):
+        while True:
+            try:
+                await client.list(resource, limit=1)
+            except NotFound:
+                continue
+            return
+
+
+async def until_allowed(client: Client, needed: Sequence[Permission]) -> None:
+    """The authorizer of the real server learns of roles and bindings a moment after they were made: the account of this
+    client asks it until it has."""
+    async with asyncio.timeout(LIMIT):
+        while await missing_permissions(client, needed):
+            pass
 
 
 def _take(objects: Objects, type_: str, obj: dict[str, Any]) -> None:

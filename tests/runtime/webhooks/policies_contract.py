@@ -32,7 +32,7 @@ async def rules_of_a_class(client: Client) -> None:
             return False  # neither the kind nor the policy is there at once
         return False
 
-    await eventually(enforced)
+    await eventually(enforced, timeout=180)
     for index, (spec, message) in enumerate(BROKEN):
         with pytest.raises(Invalid, match=re.escape(message)):
             await client.create(_gate(f"broken-{index}", spec))
@@ -55,7 +55,7 @@ async def rules_over_a_built_in_kind(client: Client) -> None:
             return "one entry is enough" in str(error)
         return False
 
-    await eventually(enforced)
+    await eventually(enforced, timeout=180)
     await client.create(ConfigMap(metadata=ObjectMeta(name="few", namespace=SPACE), data={"a": "1"}))
     for kind in ("validatingadmissionpolicybindings", "validatingadmissionpolicies"):
         await client.delete(f"{kind}.admissionregistration.k8s.io", "few-entries.example.com")

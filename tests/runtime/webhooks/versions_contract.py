@@ -16,12 +16,14 @@ from konverge.objects.meta import ObjectMeta
 from konverge.runtime import Controller, Manager
 from konverge.runtime.webhooks import migrate_stored_versions
 from konverge.testing import eventually
-from tests.objects.pools import GROUP, Pool, PoolSpec, PoolV1, PoolV1Spec, PoolV3, Zone
+from tests.objects.pools import GROUP, Pool, PoolSpec, PoolV1, PoolV1Spec, PoolV3, PoolV3Spec, Zone
 
 VERSIONS = (PoolV1, Pool, PoolV3)
 DEFINITION = f"pools.{GROUP}"
 KEPT = f"{GROUP}/preserved-v2"
 SPACE = "default"
+PATIENCE = 180.0
+"""Seconds for a real server to take something up, on a machine that is busy with other things."""
 
 
 async def reconcile(ctx: Any) -> None:
@@ -43,6 +45,22 @@ def meta(name: str) -> ObjectMeta:
 
 def pool(name: str, **spec: Any) -> Pool:
     return Pool(metadata=meta(name), spec=PoolSpec(**spec))
+
+
+async def converted(client: Client) -> None:
+    """Wait until the server calls the operator: it learns of it a moment after the definition says so."""
+    probes: list[Any] = [pool("probe"), PoolV1(metadata=meta("probe"), spec=PoolV1Spec(size="1x1"))]
+    probes.append(PoolV3(metadata=meta("probe"), spec=PoolV3Spec()))
+
+    async def answers() -> bool:
+        try:
+            for probe in probes:
+                await client.create(probe, dry_run=True)
+        except (NotFound, InternalError):
+            return False
+        return True
+
+    await eventually(answers, timeout=PATIENCE)
 
 
 async def written_and_read_in_every_version(client: Client) -> None:
@@ -109,7 +127,7 @@ async def lists_and_watches_in_every_version(client: Client, count: int) -> None
 
 async def _watched(client: Client, kind: Any, since: str, count: int) -> list[Any]:
     seen: list[Any] = []
-    async with asyncio.timeout(30), aclosing(client.watch(kind, SPACE, resource_version=since)) as events:
+    async with asyncio.timeout(PATIENCE), aclosing(client.watch(kind, SPACE, resource_version=since)) as events:
         async for event in events:
             if event.type == "ADDED":
                 seen.append(event.object)
@@ -119,7 +137,8 @@ async def _watched(client: Client, kind: Any, since: str, count: int) -> list[An
 
 
 async def store_in(client: Client, version: str) -> None:
-    """Make another version the stored one."""
+    """Make another version the stored one, and wait until objects are stored so."""
+    probe = await client.create(pool("probe"))
     definition = await client.get(CustomResourceDefinition, DEFINITION)
     operations = [
         {"op": "replace", "path": f"/spec/versions/{index}/storage", "value": each.name == version}
@@ -130,7 +149,14 @@ async def store_in(client: Client, version: str) -> None:
     async def noted() -> bool:
         return version in (await client.get(CustomResourceDefinition, DEFINITION)).status.stored_versions
 
-    await eventually(noted)
+    async def stored() -> bool:
+        """A patch without a change is written where the stored form is another one."""
+        patched = await client.patch(Pool, "probe", MergePatch({}), SPACE)
+        return patched.metadata.resource_version != probe.metadata.resource_version
+
+    await eventually(noted, timeout=PATIENCE)
+    await eventually(stored, timeout=PATIENCE)
+    await client.delete(Pool, "probe", SPACE)
 
 
 async def the_stored_version_changes(client: Client) -> None:
@@ -180,7 +206,7 @@ async def before_there_were_versions(client: Client) -> None:
             return False
         return True
 
-    await eventually(created)
+    await eventually(created, timeout=PATIENCE)
 
 
 async def after_there_are_versions(client: Client) -> None:
