@@ -132,6 +132,8 @@ class Postgres:
     async def close(self, *, timeout: float) -> None:
         assert timeout == 1.0
         self.ended.append("close")
+        if error := self.fails.get("close"):
+            raise error
 
     def terminate(self) -> None:
         self.ended.append("terminate")
@@ -187,6 +189,15 @@ async def test_a_commit_that_fails_is_an_error(pg: Postgres) -> None:
 
     await refused(work(), "Failed")
     assert pg.ended == ["terminate"]
+
+
+@pytest.mark.parametrize("error", [TimeoutError(), ConnectionResetError(), asyncpg.PostgresError("lost")])
+async def test_what_is_committed_is_done_however_the_session_ends(pg: Postgres, error: Exception) -> None:
+    pg.fails["close"] = error
+    async with postgres.connect(POSTGRES, timeout=1):
+        pass
+    assert pg.texts[-1] == "COMMIT"
+    assert pg.ended == ["close", "terminate"]
 
 
 async def test_plain_text_after_a_refusal_of_tls(pg: Postgres) -> None:

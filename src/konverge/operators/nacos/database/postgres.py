@@ -53,13 +53,21 @@ async def connect(target: Target, *, timeout: float) -> AsyncIterator[SqlStore]:
         await session.begin()
         yield SqlStore(session)
         await session.execute("COMMIT")
-        with _translated(target):
-            await connection.close(timeout=_CLOSE_TIMEOUT)
+        await _close(connection)
     except BaseException:
         # No ROLLBACK: a server that does not answer would not answer that either, and it rolls back by itself.
         connection.terminate()
         await asyncio.sleep(0)  # the driver's own tasks see that they were cancelled before the caller goes on
         raise
+
+
+async def _close(connection: Any) -> None:
+    """What was to be done is done: a server that is slow to end the session, or has gone, changes nothing."""
+    try:
+        await connection.close(timeout=_CLOSE_TIMEOUT)
+    except Exception:
+        connection.terminate()
+        await asyncio.sleep(0)
 
 
 async def _attempt(target: Target, timeout: float, context: ssl.SSLContext | None) -> Any:
