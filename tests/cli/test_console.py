@@ -23,7 +23,7 @@ pytestmark = pytest.mark.spec("C-01")
 
 async def linked(capsys: pytest.CaptureFixture[str]) -> tuple[str, str]:
     """The URL and the code of the link that is printed."""
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         while not (text := capsys.readouterr().out):
             await asyncio.sleep(0.01)
     url, code = text.split()[0].split("/#sign-in=")

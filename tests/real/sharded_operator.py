@@ -17,7 +17,7 @@ from konverge.objects.kinds.core_v1 import ConfigMap
 from konverge.runtime.sharding import Sharding
 
 STAMP = "stamp.konverge.dev/"
-TIMING = Timing(lease_duration=4.0, renew_deadline=2.5, retry_period=0.5)
+TIMING = Timing(lease_duration=8.0, renew_deadline=6.0, retry_period=0.5)
 
 
 def main(kubeconfig: str, identity: str, notes: Path) -> None:

@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 from collections.abc import Iterator
+from typing import Any
 
 import msgspec
 import pytest
@@ -241,7 +242,7 @@ class TestSlowServers:
     async def test_a_cancelled_wait_leaves_nothing_behind(self, place: RealPlace) -> None:
         async with place.held():
             work = asyncio.create_task(ensure(place), name="ensure")
-            await asyncio.to_thread(_until_waiting, place)
+            await asyncio.to_thread(_until_waiting, place, work)
             work.cancel()
             with pytest.raises(asyncio.CancelledError):
                 await work
@@ -258,8 +259,8 @@ class TestSlowServers:
     async def test_a_server_that_stops_half_way_is_a_timeout(self, place: RealPlace) -> None:
         """The server does not even answer when the client closes the session."""
         async with place.held():
-            work = asyncio.create_task(ensure(place, timeout=5), name="ensure")
-            await asyncio.to_thread(_until_waiting, place)
+            work = asyncio.create_task(ensure(place, timeout=15), name="ensure")
+            await asyncio.to_thread(_until_waiting, place, work)
             stopped = _processes(place)
             for number in stopped:
                 os.kill(number, signal.SIGSTOP)
@@ -272,7 +273,7 @@ class TestSlowServers:
     async def test_a_session_that_the_server_ends_is_an_interruption(self, place: RealPlace) -> None:
         async with place.held():
             work = asyncio.create_task(ensure(place), name="ensure")
-            await asyncio.to_thread(_until_waiting, place)
+            await asyncio.to_thread(_until_waiting, place, work)
             await asyncio.to_thread(_end_sessions, place)
             await refused(work, "Interrupted", place.target.password)
         assert (await ensure(place)).performed
@@ -288,9 +289,9 @@ def _sessions(place: RealPlace) -> list[str]:
     return place.server.sql(query).split()
 
 
-def _until_waiting(place: RealPlace) -> None:
+def _until_waiting(place: RealPlace, work: asyncio.Task[Any]) -> None:
     while not _sessions(place):
-        pass
+        assert not work.done(), "it is over, and did not wait for the lock"
 
 
 def _until_alone(place: RealPlace) -> None:

@@ -60,6 +60,9 @@ def kubeconfig(tmp_path: Path) -> Iterator[Path]:
 async def _until(client: Client, name: str, holds: Callable[[Nacos], bool]) -> Nacos:
     listing = await client.list(Nacos, "default")
     seen: Any = listing.items
+    for nacos in listing.items:
+        if nacos.metadata.name == name and holds(nacos):
+            return nacos
     try:
         async with (
             asyncio.timeout(PATIENCE),
@@ -84,7 +87,7 @@ async def _shrink(client: Client, servers: HttpNacosServers, name: str) -> None:
     await client.patch(Nacos, name, MergePatch({"spec": {"replicas": 2, "allowSmallClusters": True}}), "default")
     nacos = await _until(client, name, lambda seen: seen.status.replicas == 2 and is_ready(seen))
     address = next(node.instance for node in nacos.status.servers if node.type == "leader")
-    members = await servers.nodes(address, timeout=20)
+    members = await servers.nodes(address, timeout=60)
     assert {member.host.partition(".")[0] for member in members} == {f"{name}-0", f"{name}-1"}
     own = next(member for member in members if member.host.startswith(f"{nacos.status.leader}."))
     led = [peers for group, peers in own.groups.items() if (own.leaders or {})[group].address == own.raft_address]
@@ -119,7 +122,7 @@ async def test_the_operator_runs_real_servers_in_the_pods(
         pods = (await client.list(Pod, "default", label_selector=f"app={name}")).items
         assert len(pods) == replicas
         for pod in pods:
-            members = await servers.nodes(pod.status.pod_ip or "", timeout=20)
+            members = await servers.nodes(pod.status.pod_ip or "", timeout=60)
             assert len(members) == replicas
             connection = over_sockets(pod.status.pod_ip or "", PORT)
             state = await connection.send(Request("GET", "/nacos/v1/console/server/state"))

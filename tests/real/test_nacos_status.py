@@ -11,7 +11,7 @@ from tests.real.embedded import Tool, konverge_process
 
 pytestmark = [
     pytest.mark.spec("N-17"),
-    pytest.mark.limit(240),
+    pytest.mark.limit(600),
     pytest.mark.blocking("waits for the commands that do the work"),
 ]
 
@@ -54,26 +54,26 @@ def phase(k: Tool, name: str) -> str:
 def test_kubectl_waits_until_it_runs_and_again_after_a_change(tools: tuple[Tool, Tool]) -> None:
     helm, k = tools
     assert "STATUS: deployed" in helm("install", "waited", str(helm.home / "chart"))
-    assert "condition met" in k("wait", "--for=condition=Ready", "nacos/waited", "--timeout=60s")
+    assert "condition met" in k("wait", "--for=condition=Ready", "nacos/waited", "--timeout=150s")
     assert phase(k, "waited") == "Running"
     k("scale", "nacos", "waited", "--replicas=5")
-    assert "condition met" in k("wait", "--for=condition=Ready", "nacos/waited", "--timeout=60s")
+    assert "condition met" in k("wait", "--for=condition=Ready", "nacos/waited", "--timeout=150s")
     assert k("get", "nacos", "waited", "-o", "jsonpath={.status.readyReplicas}") == "5"
-    assert k("wait", "--for=condition=Stalled=false", "nacos/waited", "--timeout=5s")
+    assert k("wait", "--for=condition=Stalled=false", "nacos/waited", "--timeout=60s")
 
 
 def test_helm_waits_until_it_runs(tools: tuple[Tool, Tool]) -> None:
     helm, k = tools
-    assert "STATUS: deployed" in helm("install", "helmed", str(helm.home / "chart"), "--wait", "--timeout", "55s")
+    assert "STATUS: deployed" in helm("install", "helmed", str(helm.home / "chart"), "--wait", "--timeout", "150s")
     assert phase(k, "helmed") == "Running"
     upgrade = ("upgrade", "helmed", str(helm.home / "chart"), "--set", "image=nacos/nacos-server:v2.5.0")
-    assert "STATUS: deployed" in helm(*upgrade, "--wait", "--timeout", "55s")
+    assert "STATUS: deployed" in helm(*upgrade, "--wait", "--timeout", "150s")
     assert k("get", "nacos", "helmed", "-o", "jsonpath={.status.version}") == "2.5.0"
 
 
 def test_helm_fails_when_only_the_user_can_go_on(tools: tuple[Tool, Tool]) -> None:
     """A token of too few bytes: only the operator knows that, not the schema."""
     helm, k = tools
-    failure = helm.fails("install", "short", str(helm.home / "chart"), "--set", "admin=abc", "--wait", "--timeout=50s")
+    failure = helm.fails("install", "short", str(helm.home / "chart"), "--set", "admin=abc", "--wait", "--timeout=150s")
     assert "Failed" in failure, failure
     assert "certification.token" in k("get", "nacos", "short", "-o", "jsonpath={.status.conditions}")

@@ -17,7 +17,7 @@ import pytest
 from tests.real.embedded import Tool, konverge_process
 from tests.sim.processes.support import PYTHON
 
-pytestmark = [pytest.mark.spec("S-16"), pytest.mark.limit(90)]
+pytestmark = [pytest.mark.spec("S-16"), pytest.mark.limit(600)]
 
 RULES = f"""
 - image: "web:*"
@@ -69,7 +69,7 @@ def cluster(kubectl: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator
         assert line.startswith("{")
         tool = Tool(kubectl, kubeconfig, folder)
         tool("apply", "-f", "-", stdin=OBJECTS)
-        tool("rollout", "status", "deployment/web", "--timeout=60s")
+        tool("rollout", "status", "deployment/web", "--timeout=120s")
         yield tool
 
 
@@ -81,7 +81,7 @@ def pod(k: Tool) -> tuple[str, str]:
 
 
 def page(address: str, port: int = 8080, path: str = "/index.html") -> str:
-    with urllib.request.urlopen(f"http://{address}:{port}{path}", timeout=10) as answer:
+    with urllib.request.urlopen(f"http://{address}:{port}{path}", timeout=60) as answer:
         return str(answer.read().decode())
 
 
@@ -150,43 +150,44 @@ def test_attach_shows_the_output(cluster: Tool) -> None:
 def test_a_killed_process_is_restarted_and_counted(cluster: Tool) -> None:
     name, _ = pod(cluster)
     mark = cluster("get", "pod", name, "-o", "jsonpath={.metadata.uid}") + "/http"
-    pid = next(pid for pid in processes(mark) if b"http.server" in Path(f"/proc/{pid}/cmdline").read_bytes())
-    os.kill(pid, signal.SIGKILL)
-    cluster("wait", f"pod/{name}", "--for=jsonpath={.status.containerStatuses[0].restartCount}=1", "--timeout=30s")
-    cluster("wait", f"pod/{name}", "--for=condition=Ready", "--timeout=30s")
+    os.kill(processes(mark, "http.server")[0], signal.SIGKILL)
+    cluster("wait", f"pod/{name}", "--for=jsonpath={.status.containerStatuses[0].restartCount}=1", "--timeout=120s")
+    cluster("wait", f"pod/{name}", "--for=condition=Ready", "--timeout=120s")
     code = "jsonpath={.status.containerStatuses[0].lastState.terminated.exitCode}"
     assert cluster("get", "pod", name, "-o", code) == "137"
     assert "Serving HTTP on" in cluster("logs", name, "--previous")
 
 
-def processes(mark: str) -> list[int]:
+def processes(mark: str, argument: str = "") -> list[int]:
+    """The processes of a container, or those of them with this argument."""
     pids = []
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():
             try:
-                if f"KONVERGE_CONTAINER={mark}".encode() in (entry / "environ").read_bytes().split(b"\0"):
-                    pids.append(int(entry.name))
+                variables, arguments = ((entry / name).read_bytes().split(b"\0") for name in ("environ", "cmdline"))
             except OSError:
                 continue
+            if f"KONVERGE_CONTAINER={mark}".encode() in variables and argument.encode() in (b"", *arguments):
+                pids.append(int(entry.name))
     return pids
 
 
 def test_a_restart_and_a_deletion_end_the_processes(cluster: Tool) -> None:
     old, _ = pod(cluster)
     cluster("rollout", "restart", "deployment/web")
-    cluster("rollout", "status", "deployment/web", "--timeout=60s")
-    cluster("wait", f"pod/{old}", "--for=delete", "--timeout=30s")
+    cluster("rollout", "status", "deployment/web", "--timeout=120s")
+    cluster("wait", f"pod/{old}", "--for=delete", "--timeout=120s")
     new, address = pod(cluster)
     assert new != old
     assert page(address) == "first"
     uid = cluster("get", "pod", new, "-o", "jsonpath={.metadata.uid}")
     cluster("delete", "deployment", "web", "--cascade=foreground")
-    cluster("wait", f"pod/{new}", "--for=delete", "--timeout=30s")
+    cluster("wait", f"pod/{new}", "--for=delete", "--timeout=120s")
     assert processes(f"{uid}/http") == []
 
 
 def test_a_simulated_pod_says_what_to_do(cluster: Tool) -> None:
     cluster("run", "plain", "--image=nginx")
-    cluster("wait", "pod/plain", "--for=condition=Ready", "--timeout=30s")
+    cluster("wait", "pod/plain", "--for=condition=Ready", "--timeout=120s")
     assert "--processes" in cluster.fails("exec", "plain", "--", "ls")
     assert "simulated run 1 began" in cluster("logs", "plain")

@@ -14,7 +14,7 @@ import pytest
 from konverge.client import Client, MergePatch, load_config
 from konverge.objects.resource import Resource
 from tests.real.clients import programs
-from tests.real.clients.waiting import until
+from tests.real.clients.waiting import until, until_served
 
 pytestmark = pytest.mark.spec("S-01")
 
@@ -94,6 +94,7 @@ async def test_a_kopf_operator_reconciles(python_clients: Path, either_kubeconfi
         await client.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}})
         await client.create(DEFINITION)
         await until(client, DEFINITIONS, "", lambda definitions: _established(definitions[DEFINITION_NAME]))
+        await until_served(client, GREETINGS)
         async with kopf_running(python_clients, either_kubeconfig, log) as kopf:
             try:
                 await _use(client)
@@ -116,7 +117,7 @@ async def _use(client: Client) -> None:
     greetings = await until(
         client, GREETINGS, NAMESPACE, lambda greetings: greetings["hello"].get("status", {}).get("said") == "Hello"
     )
-    made = await client.get(CONFIG_MAPS, "hello", NAMESPACE)
+    made = (await until(client, CONFIG_MAPS, NAMESPACE, lambda maps: "hello" in maps))["hello"]
     assert made["data"] == {"text": "Hello"}
     assert made["metadata"]["ownerReferences"][0]["uid"] == greetings["hello"]["metadata"]["uid"]
     await client.patch(GREETINGS, "hello", MergePatch({"spec": {"text": "Good day"}}), NAMESPACE)

@@ -11,7 +11,7 @@ import pytest
 from tests.real.embedded import Tool
 from tools.control_plane import ControlPlane
 
-pytestmark = [pytest.mark.spec("S-01"), pytest.mark.limit(240)]
+pytestmark = [pytest.mark.spec("S-01"), pytest.mark.limit(600)]
 
 DEPLOYMENT = """
 apiVersion: apps/v1
@@ -80,13 +80,13 @@ GROUPS: dict[str, list[Command]] = {
     ],
     "wait, events": [
         ("apply -f -", DEPLOYMENT + "---" + POD + "---" + CONFIG_MAP),
-        "wait --for=jsonpath='{.spec.replicas}'=2 deploy/web --timeout=2s",
-        "wait --for=jsonpath='{.spec.replicas}'=3 deploy/web --timeout=1s",
-        "wait --for=jsonpath='{.metadata.name}' cm/cm --timeout=2s",
+        "wait --for=jsonpath='{.spec.replicas}'=2 deploy/web --timeout=60s",
+        "wait --for=jsonpath='{.spec.replicas}'=3 deploy/web --timeout=3s",
+        "wait --for=jsonpath='{.metadata.name}' cm/cm --timeout=60s",
         "wait --for=jsonpath='{.spec.[' deploy/web",
-        "wait --for=delete cm/none --timeout=2s",
-        "wait --for=create cm/none --timeout=1s",
-        "wait --for=condition=Ready pod/p --timeout=1s",
+        "wait --for=delete cm/none --timeout=60s",
+        "wait --for=create cm/none --timeout=3s",
+        "wait --for=condition=Ready pod/p --timeout=3s",
         ("apply -f -", EVENT),
         "events",
         "events --for pod/p",
@@ -143,7 +143,7 @@ GROUPS: dict[str, list[Command]] = {
         "rollout restart deploy/web",
         "rollout resume deploy/web",
         "rollout resume deploy/web",
-        "rollout status deploy/web --timeout=1s",
+        "rollout status deploy/web --timeout=3s",
         "autoscale deploy web --min=1 --max=3 --cpu=50%",
         "autoscale deploy web --min=5 --max=3 --name=w2",
         "autoscale deploy web --max=3 --memory=200Mi --name=w3",
@@ -174,7 +174,7 @@ CHANGING = {
     r"127\.0\.0\.1:\d+": "ADDRESS",
     r"/tmp/(LIVE|MERGED)-\d+": "FOLDER",
     r"(---|\+\+\+) FOLDER\S*\s[^\n]*": "FILE",
-    r"\b\d+(s|m\d*s?|ms|us|µs)\b": "AGE",
+    r"\b\d+(s|m\d*s?|ms|us|µs|d)\b": "AGE",
     r"eyJ[\w.-]+": "TOKEN",
     r"X509SHA256=\w+": "CERTIFICATE",
     r"(?<=kube-api-access-)\w{5}|(?<=debugger-)\w{5}": "NAME",

@@ -90,7 +90,7 @@ async def _followed(watcher: Connection, marks: int) -> tuple[Acknowledged, dict
 
 @pytest.mark.spec("S-14")
 @pytest.mark.blocking
-@pytest.mark.limit(240)
+@pytest.mark.limit(600)
 async def test_a_server_killed_while_clients_write_keeps_what_it_acknowledged(tmp_path: Path) -> None:
     rng, acknowledged = random.Random(5), Acknowledged()
     for life in range(1, KILLS + 1):

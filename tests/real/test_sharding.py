@@ -19,6 +19,7 @@ from konverge.objects.kinds.coordination_v1 import Lease
 from konverge.objects.kinds.core_v1 import ConfigMap
 from konverge.objects.meta import ObjectMeta
 from konverge.runtime.sharding.assignment import ANNOTATION, Assignment
+from tests.real.clients.waiting import LIMIT
 from tests.real.sharded_operator import STAMP
 from tools.control_plane import ControlPlane
 
@@ -42,7 +43,7 @@ class Replicas:
         self.processes[name].send_signal(number)
 
     async def reap(self, name: str) -> int:
-        return await asyncio.to_thread(self.processes.pop(name).wait, 30)
+        return await asyncio.to_thread(self.processes.pop(name).wait, LIMIT)
 
 
 @contextmanager
@@ -58,7 +59,7 @@ def replicas_of(plane: ControlPlane, folder: Path) -> Iterator[Replicas]:
 
 
 async def eventually(condition: Callable[[], Awaitable[bool]]) -> None:
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(LIMIT):
         while not await condition():
             await asyncio.sleep(0.05)
 

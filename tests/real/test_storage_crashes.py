@@ -12,7 +12,7 @@ PROGRAM = Path(__file__).parent.parent / "apiserver/storage/crashes.py"
 
 
 @pytest.mark.spec("S-14")
-@pytest.mark.limit(300)
+@pytest.mark.limit(600)
 def test_a_store_killed_hundreds_of_times_keeps_what_it_acknowledged(tmp_path: Path) -> None:
     done = subprocess.run([sys.executable, str(PROGRAM), str(tmp_path), "400", "11"], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr

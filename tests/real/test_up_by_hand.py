@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import fcntl
 import json
 import os
@@ -43,6 +44,13 @@ NOTE = "apiVersion: docs.example.com/v1\nkind: Note\nmetadata: {name: note}\nspe
 ENTER, LEAVE = "\x1b[?1049h", "\x1b[?1049l"
 
 
+def save(path: Path, text: str) -> None:
+    """In one piece, as most editors do: half a file may be at rest for long on a busy machine."""
+    new = path.with_name(f"{path.name}.new")
+    new.write_text(text)
+    new.replace(path)
+
+
 class Terminal:
     """A process on a terminal of 24 rows and 80 columns, and what it draws."""
 
@@ -56,6 +64,7 @@ class Terminal:
         os.close(theirs)
         os.set_blocking(self.ours, False)
         self.text = ""
+        self._decoder = codecs.getincrementaldecoder("utf-8")("replace")  # a read may end within a character
 
     def resize(self, lines: int, columns: int) -> None:
         fcntl.ioctl(self.ours, termios.TIOCSWINSZ, struct.pack("HHHH", lines, columns, 0, 0))
@@ -64,11 +73,17 @@ class Terminal:
         os.write(self.ours, text.encode())
 
     def frames(self) -> list[list[str]]:
-        """What was on the screen after each drawing, without colours."""
+        """What was on the screen after each drawing, without colours. A drawing that is not complete does not count."""
         return [
             re.sub(r"\x1b\[[0-9;]*[mK]", "", frame.partition("\x1b[J")[0]).replace("\r", "").split("\n")
             for frame in self.text.split("\x1b[H")[1:]
+            if "\x1b[J" in frame
         ]
+
+    def fits(self, lines: int, columns: int) -> bool:
+        """Whether the last drawing does."""
+        frame = self.frames()[-1]
+        return len(frame) <= lines and max(map(len, frame)) < columns
 
     def until(self, seen: Callable[[], bool]) -> None:
         deadline = time.monotonic() + LIMIT
@@ -82,14 +97,18 @@ class Terminal:
         while self.process.poll() is None and time.monotonic() < deadline:
             self._read()
             time.sleep(0.05)
-        self._read()
+        while self._read():
+            pass
         return self.process.wait(1)
 
-    def _read(self) -> None:
+    def _read(self) -> bool:
+        """Whether there was something to read."""
         try:
-            self.text += os.read(self.ours, 1 << 20).decode(errors="replace")
+            data = os.read(self.ours, 1 << 20)
         except (BlockingIOError, OSError):
-            return
+            return False
+        self.text += self._decoder.decode(data)
+        return bool(data)
 
 
 @contextmanager
@@ -112,12 +131,10 @@ def test_the_view_of_up_fits_the_terminal_follows_its_size_and_leaves_no_trace()
         assert "\x1b[" not in before.replace("\r\x1b[K", ""), "text alone, after the line of its start is taken away"
         assert all(len(frame) <= 24 and max(map(len, frame)) < 80 for frame in screen.frames())
         assert any("WebApp" in line and "default/hello" in line for line in screen.frames()[-1])
-        count = len(screen.frames())
+        assert not screen.fits(10, 40)
         screen.resize(10, 40)
         screen.process.send_signal(signal.SIGWINCH)  # what the terminal of a person does by itself
-        screen.until(lambda: len(screen.frames()) > count)
-        assert len(screen.frames()[-1]) <= 10
-        assert max(map(len, screen.frames()[-1])) < 40
+        screen.until(lambda: screen.fits(10, 40))  # a drawing that had begun may come before
         screen.process.send_signal(signal.SIGTERM)
         assert screen.end() == 0
         after = screen.text.split(LEAVE)[-1]
@@ -168,16 +185,16 @@ def test_saving_a_manifest_or_the_operator_shows_in_the_cluster(tmp_path: Path, 
         process = subprocess.Popen([*command, "--kubeconfig", str(kubeconfig)], stdout=out, stderr=out)
     try:
         until(lambda: text() == "helloFIRST")
-        note.write_text(NOTE % "changed")
+        save(note, NOTE % "changed")
         until(lambda: text() == "changedFIRST")
         until(lambda: "note/note spec.text hello → changed" in log.read_text())
-        code.write_text(OPERATOR + "def broken(")
+        save(code, OPERATOR + "def broken(")
         until(lambda: "was never closed" in log.read_text())
-        note.write_text(NOTE % "old")
+        save(note, NOTE % "old")
         until(lambda: text() == "oldFIRST")  # the operator of before goes on
-        code.write_text(OPERATOR.replace("FIRST", "SECOND"))
+        save(code, OPERATOR.replace("FIRST", "SECOND"))
         until(lambda: text() == "oldSECOND")
-        note.write_text("{apiVersion: v1, kind: ConfigMap, metadata: {name: other, namespace: default}}\n")
+        save(note, "{apiVersion: v1, kind: ConfigMap, metadata: {name: other, namespace: default}}\n")
         until(lambda: text() == "")
     finally:
         process.send_signal(signal.SIGTERM)

@@ -26,19 +26,19 @@ def _pod(address: str, image: str = "nacos/nacos-server:v2.4.3") -> Pod:
 @pytest.mark.skipif(sys.platform != "linux", reason="loopback addresses beyond 127.0.0.1")
 async def test_a_server_is_found_at_its_pods_address_while_it_runs() -> None:
     async with (
-        asyncio.timeout(30),
+        asyncio.timeout(120),
         Cluster(controllers=False) as cluster,
         SimulatedNacos(cluster, timings=AT_ONCE, sockets=True) as nacos,
     ):
         await cluster.client.create(_pod("127.88.251.7"))
         await nacos.opened("nacos-0")
         servers = HttpNacosServers()
-        (member,) = await servers.nodes("127.88.251.7", timeout=10)
+        (member,) = await servers.nodes("127.88.251.7", timeout=60)
         assert member.version == "2.4.3"
         nacos.kill("nacos-0")
         await asyncio.sleep(0)  # the sockets' task closes what is no longer wanted
         with pytest.raises(NacosError) as caught:
-            await servers.nodes("127.88.251.7", timeout=10)
+            await servers.nodes("127.88.251.7", timeout=60)
         assert caught.value.reason in ("Unreachable", "ServerError")
 
 
@@ -49,7 +49,7 @@ async def test_a_port_in_use_is_logged_and_the_server_answers_in_process(caplog:
         taken.listen()
         address = taken.getsockname()[0]
         async with (
-            asyncio.timeout(30),
+            asyncio.timeout(120),
             Cluster(controllers=False) as cluster,
             SimulatedNacos(cluster, timings=AT_ONCE, sockets=True) as nacos,
         ):

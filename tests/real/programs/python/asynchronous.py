@@ -13,7 +13,7 @@ NAMESPACE = "asyncio-client"
 
 async def first_with(core: client.CoreV1Api, version: str, label: str) -> str:
     async with watch.Watch().stream(
-        core.list_namespaced_config_map, NAMESPACE, resource_version=version, timeout_seconds=30
+        core.list_namespaced_config_map, NAMESPACE, resource_version=version, timeout_seconds=120
     ) as stream:
         async for event in stream:
             if label in (event["object"].metadata.labels or {}):

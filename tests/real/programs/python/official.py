@@ -50,6 +50,16 @@ def refused(code: int, call: Any, *arguments: Any, **options: Any) -> ApiExcepti
     raise AssertionError(f"{call} was expected to be refused with {code}")
 
 
+def is_missing(call: Any, *arguments: Any) -> bool:
+    try:
+        call(*arguments)
+    except ApiException as error:
+        if error.status != 404:
+            raise
+        return True
+    return False
+
+
 def workloads(core: client.CoreV1Api, apps: client.AppsV1Api) -> None:
     core.create_namespace(client.V1Namespace(metadata=client.V1ObjectMeta(name=NAMESPACE)))
     utils.create_from_dict(apps.api_client, DEPLOYMENT, namespace=NAMESPACE)
@@ -83,7 +93,7 @@ def watching(core: client.CoreV1Api) -> None:
     ready = threading.Event()
 
     def follow() -> None:
-        stream = watch.Watch().stream(core.list_namespaced_config_map, NAMESPACE, timeout_seconds=30)
+        stream = watch.Watch().stream(core.list_namespaced_config_map, NAMESPACE, timeout_seconds=120)
         for event in stream:
             if event["object"].metadata.name == "kube-root-ca.crt":
                 continue
@@ -94,7 +104,7 @@ def watching(core: client.CoreV1Api) -> None:
 
     follower = threading.Thread(target=follow)
     follower.start()
-    assert ready.wait(30)
+    assert ready.wait(120)
     core.create_namespaced_config_map(NAMESPACE, {"metadata": {"name": "second"}})
     core.patch_namespaced_config_map("second", NAMESPACE, {"data": {"a": "1"}})
     core.delete_namespaced_config_map("second", NAMESPACE)
@@ -119,7 +129,7 @@ def custom(api: client.ApiClient) -> None:
     utils.create_from_dict(api, DEFINITION)
     follower = watch.Watch()
     definitions = client.ApiextensionsV1Api(api)
-    for event in follower.stream(definitions.list_custom_resource_definition, timeout_seconds=30):
+    for event in follower.stream(definitions.list_custom_resource_definition, timeout_seconds=120):
         definition = event["object"]
         conditions = definition.status.conditions or [] if definition.status else []
         if definition.metadata.name == "cogs.python.konverge.dev" and any(
@@ -129,6 +139,8 @@ def custom(api: client.ApiClient) -> None:
     objects = client.CustomObjectsApi(api)
     where = ("python.konverge.dev", "v1", NAMESPACE, "cogs")
     cog = {"apiVersion": "python.konverge.dev/v1", "kind": "Cog", "metadata": {"name": "c"}, "spec": {"teeth": 12}}
+    while is_missing(objects.list_namespaced_custom_object, *where):
+        pass  # what answers requests learns of a definition by a watch of its own
     objects.create_namespaced_custom_object(*where, cog)
     bad = {**cog, "metadata": {"name": "d"}, "spec": {"teeth": 1}}
     assert (

@@ -114,6 +114,14 @@ async fn install(client: &Client) -> Outcome {
     let definition = Greeting::crd();
     crds.patch(&definition.name_any(), &owner, &Patch::Apply(&definition)).await?;
     await_condition(crds, &definition.name_any(), conditions::is_crd_established()).await?;
+    // What answers requests learns of a definition by a watch of its own.
+    let greetings: Api<Greeting> = Api::all(client.clone());
+    while let Err(error) = greetings.list(&ListParams::default().limit(1)).await {
+        match error {
+            kube::Error::Api(status) if status.code == 404 => {}
+            other => return Err(other.into()),
+        }
+    }
     let spaces: Api<Namespace> = Api::all(client.clone());
     let space = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}});
     spaces.patch(NAMESPACE, &owner, &Patch::Apply(&space)).await?;
@@ -232,6 +240,6 @@ async fn main() -> Outcome {
     tokio::select! {
         () = operate(client.clone()) => Err("the operator ended".into()),
         result = use_it(&client) => result,
-        () = tokio::time::sleep(Duration::from_secs(60)) => Err("not finished within a minute".into()),
+        () = tokio::time::sleep(Duration::from_secs(240)) => Err("not finished within four minutes".into()),
     }
 }
