@@ -5,6 +5,8 @@ kube-controller-manager. Everything on loopback, on free ports, in one temporary
 from __future__ import annotations
 
 import base64
+import contextlib
+import itertools
 import json
 import os
 import secrets
@@ -39,20 +41,18 @@ _MADE_LATER = (
 """What a kube-apiserver makes when it is ready, and clients take for granted."""
 
 
-def free_port() -> int:
-    """A port that the system gives to nobody who asks for any, for the next minute.
+# Ports for servers that are about to start are not among those that the system gives to whoever asks for any, or
+# connects: it might give them away before the server listens. Each process takes them from a row of its own.
+_ports = itertools.count(12_000 + os.getpid() % 160 * 100)
 
-    The end of a connection holds it (TIME_WAIT). A server that is told to listen there may do so all the same, as it
-    does after a restart: it listens with SO_REUSEADDR.
-    """
-    with socket.socket() as listener:
-        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # or it would be held against that server, too
-        listener.bind((HOST, 0))
-        listener.listen(1)
-        with socket.create_connection(listener.getsockname()):
-            accepted, _ = listener.accept()
-            accepted.close()  # before the other end: whoever closes first is the one that waits
-        return int(listener.getsockname()[1])
+
+def free_port() -> int:
+    """A port for a server that is about to start; nothing listens there, and nobody else is given it."""
+    while True:
+        port = next(_ports)
+        with socket.socket() as probe, contextlib.suppress(OSError):
+            probe.bind((HOST, port))
+            return port
 
 
 class Authority:
