@@ -49,8 +49,8 @@ seeds: venv ## the long suite: a thousand fault seeds of the simulated cluster a
 	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal -m "long and not real" --ignore=tests/check/operators/test_lane.py
 	HYPOTHESIS_PROFILE=many $(BIN)/python -m pytest -n $(JOBS) --dist worksteal -m "hypothesis and not real"
 
-check-operators: venv ## konverge check on Nacos and Wukong: three kinds of faults at every write, and 1,000 generated operations each
-	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal -m long tests/check/operators/test_lane.py
+check-operators: venv ## konverge check on Nacos and Wukong: three kinds of faults at every write, and 1,000 generated operations each (SLICE=N for one part of each)
+	KONVERGE_SLICE=$(SLICE) $(BIN)/python -m pytest -n $(JOBS) --dist worksteal -m long tests/check/operators/test_lane.py
 
 real: venv ## the suite against real parts (kube-apiserver, kubectl, helm …); says what it skips and why
 	@$(BIN)/python -m tools.real_packages

@@ -42,6 +42,25 @@ PlansOf = Callable[[Reference], Sequence[Plan]]
 ENDLESS = 1e9
 """Seconds of a budget: a part is run to its end."""
 
+Part = tuple[str, str, int, int]
+"""An operator, a sample, and of its plans one of so many shares: half a minute of CPU time."""
+OPERATIONS: dict[str, list[Part]] = {
+    "nacos": [("nacos", sample, part, 8) for sample in NACOS for part in range(8)],
+    "wukong": [("wukong", sample, part, 3) for sample in WUKONG for part in range(3)],
+}
+FAULTS: dict[str, list[Part]] = {
+    "nacos": [("nacos", "mysql", part, 24) for part in range(24)],
+    "wukong": [("wukong", "smallest", part, 12) for part in range(12)],
+}
+"""One sample of each operator has its every write disturbed."""
+
+
+def chosen(parts: dict[str, list[Part]], number: str) -> list[Part]:
+    """All parts, or with a number one of each operator: whoever counts on comes to all of them."""
+    if not number:
+        return [part for of_one in parts.values() for part in of_one]
+    return [of_one[int(number) % len(of_one)] for of_one in parts.values()]
+
 
 class Lane:
     """One sample of one operator, checked as `konverge check` does: with the operator's own permissions."""
