@@ -334,7 +334,7 @@ async def test_a_restart_is_the_deletion_of_that_very_instance() -> None:
     ("strategy", "call"),
     [
         ("Always", [("delete", "VirtualMachineInstance", "")]),
-        ("RerunOnFailure", [("delete", "VirtualMachineInstance", "")]),
+        ("RerunOnFailure", [("update", "VirtualMachine", "restart")]),
         ("Manual", [("update", "VirtualMachine", "restart")]),
         ("Once", []),
     ],

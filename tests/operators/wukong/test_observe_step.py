@@ -124,6 +124,9 @@ async def test_power_of_machines_that_ended_or_are_left_to_others() -> None:
     assert _power(vm("Manual"), None) == "Stopped"
     assert _power(vm(""), None) == "Stopped"
     assert _power(vm("RerunOnFailure"), None) == "Starting"
+    assert _power(vm("RerunOnFailure", printableStatus="Stopped", runStrategy="Halted"), None) == "Starting"
+    for word, power in (("Stopped", "Stopped"), ("Provisioning", "Starting")):
+        assert _power(vm("RerunOnFailure", printableStatus=word, runStrategy="RerunOnFailure"), None) == power
     assert _power(vm(), vmi("Succeeded")) == "Stopped"
     assert _power(vm(), vmi("Scheduling", meta={"deletionTimestamp": OLD})) == "Stopping"
 

@@ -77,7 +77,9 @@ async def test_a_restore_that_goes_on_is_followed_until_it_is_complete() -> None
     stage = await run(BACK, vm("Halted"), going_back(status={"conditions": [condition("Failure", "True", "X", "no")]}))
     assert (refusals(stage), stage.state.restoring) == (["RestoreFailed"], "back")
     assert stage.state.refusals[0].message == "no"
-    quiet = going_back(status={"conditions": [condition("Failure", "True")]})
+    as_kubevirt = going_back(status={"conditions": [condition("Failure", "True", "it must be off")]})
+    assert (await run(BACK, vm("Halted"), as_kubevirt)).state.refusals[0].message == "it must be off"
+    quiet = going_back(status={"conditions": [condition("Failure", "True", "")]})
     assert (await run(BACK, vm("Halted"), quiet)).state.refusals[0].message == "the restore failed"
     fine = going_back(status={"conditions": [condition("Failure", "False")]})
     assert refusals(await run(BACK, vm("Halted"), fine)) == []

@@ -128,6 +128,7 @@ async def test_a_snapshot_that_is_being_taken_is_followed() -> None:
     for trouble, error in (
         ({"error": {"message": "no class"}}, "no class"),
         ({"conditions": [condition("Failure", "True", "X", "no driver")]}, "no driver"),
+        ({"conditions": [condition("Failure", "True", "deadline exceeded")]}, "deadline exceeded"),
         ({"error": {"message": ""}, "conditions": [condition("Failure", "True", "X", "no driver")]}, "no driver"),
         ({"error": {"message": "a"}, "conditions": [condition("Failure", "True", "X", "b")]}, "a"),
     ):

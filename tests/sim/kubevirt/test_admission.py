@@ -10,7 +10,7 @@ import pytest
 from konverge.client import Forbidden, Invalid, MergePatch
 from konverge.sim.kubevirt.admission import PROTECTED
 from konverge.sim.kubevirt.admission import problems as volume_problems
-from konverge.sim.kubevirt.machine_rules import MACHINE_TYPE, fill_in
+from konverge.sim.kubevirt.machine_rules import MACHINE_TYPE, PCI_TOPOLOGY, fill_in
 from konverge.sim.kubevirt.machine_rules import problems as machine_problems
 from tests.sim.kubevirt.conftest import DV, SPACE, VM, VMI, VMIM, Obj, claim, condition, data_volume, machine, playing
 
@@ -99,7 +99,13 @@ async def test_a_machine_gets_its_architecture_and_its_machine_type() -> None:
         made = await play.client.create(machine("web-vm", runStrategy="Halted"))
         template = made["spec"]["template"]["spec"]
         assert (template["architecture"], template["domain"]["machine"]) == ("amd64", {"type": MACHINE_TYPE})
-        fill_in({"spec": {"template": {}}})
+        board = template["domain"]["firmware"]
+        assert set(board) == {"uuid", "serial"}
+        assert made["spec"]["template"]["metadata"]["annotations"] == {PCI_TOPOLOGY: "v3"}
+        fill_in({"spec": {"template": {}}}, new=True)
+        updated: Obj = {"spec": {"template": {"spec": {"domain": {}}}}}
+        fill_in(updated, new=False)
+        assert updated["spec"]["template"]["spec"]["domain"] == {"machine": {"type": MACHINE_TYPE}}
 
 
 async def test_the_server_refuses_in_the_words_of_the_webhook() -> None:

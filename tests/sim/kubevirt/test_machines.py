@@ -116,13 +116,25 @@ async def test_volume_templates_are_made_and_go_with_the_machine() -> None:
     async with playing() as play:
         template = data_volume("root")
         desired = {"metadata": {"name": "root"}, "spec": template["spec"]}
-        await play.client.create(machine("web-vm", "root", dataVolumeTemplates=[desired]))
+        made = machine("web-vm", "root", dataVolumeTemplates=[desired])
+        made["spec"]["template"]["spec"]["volumes"] = [{"name": "root", "dataVolume": {"name": "root"}}]
+        await play.client.create(made)
         await play.after(5)
-        assert await play.shown() == "Provisioning"
+        assert (await play.shown(), await play.find(VMI)) == ("Provisioning", None)
+        assert "runStrategy" not in await play.status(VM)
         await play.until(VMI, "web-vm", "Running")
         await play.client.delete(VM, "web-vm", SPACE)
         await play.after(40)
         assert [await play.find(VM), await play.find(DV, "root")] == [None, None]
+
+
+async def test_a_guest_that_shuts_down_stays_down_where_only_failures_count() -> None:
+    async with playing(parts=["kubevirt"]) as play:
+        await play.client.create(machine("web-vm", runStrategy="RerunOnFailure"))
+        await play.until(VMI, "web-vm", "Running")
+        await play.faults(vm="shutdown")
+        await play.after(60)
+        assert (await play.shown(), await play.find(VMI)) == ("Stopped", None)
 
 
 async def test_a_machine_may_have_a_long_name() -> None:

@@ -6,15 +6,16 @@ import pytest
 
 from konverge.objects.meta import ObjectMeta
 from konverge.sim.kubevirt.kinds import Instance, Obj, VirtualMachine
-from konverge.sim.kubevirt.machines import Around, printable
+from konverge.sim.kubevirt.machine_status import Around, printable
 
 pytestmark = pytest.mark.spec("S-22")
 NOW = "2026-01-01T00:00:00Z"
 
 
 def shown(phase: str | None, around: Around | None = None, **more: str) -> str:
-    """`more` are reasons of conditions; `deleted` says of whom, `failed` that it has not come up before."""
-    machine = VirtualMachine(metadata=ObjectMeta(name="web"))
+    """`more` are reasons of conditions; `strategy` is when it runs, `deleted` says of whom, `failed` that it has not
+    come up before."""
+    machine = VirtualMachine(metadata=ObjectMeta(name="web"), spec={"runStrategy": more.get("strategy", "Halted")})
     instance = None
     if "failed" in more:
         machine.status = {"startFailure": {"consecutiveFailCount": 1}}
@@ -46,10 +47,13 @@ CASES: list[tuple[str, str]] = [
     (shown("Running", deleted="machine"), "Terminating"),
     (shown("Succeeded", deleted="instance"), "Stopped"),
     (shown("Pending", Around(filling=True, unbound=True)), "Provisioning"),
-    (shown("Pending", Around(unbound=True)), "WaitingForVolumeBinding"),
+    (shown("Pending", Around(unbound=True), strategy="Always"), "WaitingForVolumeBinding"),
+    (shown(None, Around(unbound=True), strategy="Always"), "WaitingForVolumeBinding"),
+    (shown(None, Around(unbound=True)), "Stopped"),
+    (shown(None, Around(filling=True)), "Provisioning"),
     (shown("Scheduling", Around(unbound=True), PodScheduled="Unschedulable"), "ErrorUnschedulable"),
     (shown("Pending", Synchronized="FailedPvcNotFound"), "ErrorPvcNotFound"),
-    (shown("Pending", Around(filling=True), Synchronized="DataVolumeError"), "DataVolumeError"),
+    (shown("Failed", Around(filling=True, broken=True), failed="yes"), "DataVolumeError"),
     (shown("Scheduling", Synchronized="ErrImagePull"), "ErrImagePull"),
     (shown("Scheduling", Synchronized="ImagePullBackOff"), "ImagePullBackOff"),
     (shown("WaitingForSync"), "Unknown"),

@@ -37,7 +37,19 @@ async def test_stop_and_start_write_the_run_strategy() -> None:
         assert (await play.get(VM))["spec"]["runStrategy"] == "Always"
 
 
-@pytest.mark.parametrize("how", ["Manual", "RerunOnFailure", "Once"])
+async def test_a_machine_that_runs_once_is_stopped_for_good() -> None:
+    async with playing(parts=["kubevirt"]) as play:
+        await play.client.create(machine("web-vm", runStrategy="Once"))
+        await play.until(VMI, "web-vm", "Running")
+        for word in ("restart", "start"):
+            with pytest.raises(Conflict):
+                await ask(play, word)
+        await ask(play, "stop")
+        await play.after(60)
+        assert ((await play.get(VM))["spec"]["runStrategy"], await play.shown()) == ("Halted", "Stopped")
+
+
+@pytest.mark.parametrize("how", ["Manual", "RerunOnFailure"])
 async def test_other_strategies_stay_as_they_are(how: str) -> None:
     async with playing(parts=["kubevirt"]) as play:
         await play.client.create(machine("web-vm", runStrategy=how))

@@ -93,7 +93,7 @@ def _follow(ctx: Context[WukongSnapshot], taken: VirtualMachineSnapshot, wait: f
     status.creation_time = observed.creation_time or None
     failed = find_condition(observed.conditions, "Failure")
     error = (observed.error.message if observed.error is not None else "") or (
-        failed.message if failed is not None else ""
+        failed.message or failed.reason if failed is not None else ""  # KubeVirt writes its sentences into the reason
     )
     if observed.ready_to_use:
         status.phase, status.error = "Succeeded", ""

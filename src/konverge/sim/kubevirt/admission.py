@@ -121,7 +121,7 @@ class Webhooks:
         resource = request.served.resource
         machine = (resource.group, resource.plural) == (KUBEVIRT, "virtualmachines")
         if machine and request.obj and not request.subresource:
-            machine_rules.fill_in(request.obj)
+            machine_rules.fill_in(request.obj, new=request.operation == "CREATE")
 
     async def validate(self, request: AdmissionRequest) -> None:
         await self._inner.validate(request)

@@ -56,16 +56,7 @@ class Volumes:
 
     @property
     def ready(self) -> bool:
-        return not (self.missing or self.failed or self.filling or self.to_bind)
-
-    @property
-    def problem(self) -> tuple[str, str]:
-        """Reason and message of the Synchronized condition."""
-        if self.missing:
-            return "FailedPvcNotFound", f"PVC {self.missing[0]} not found"
-        if self.failed:
-            return "DataVolumeError", f"DataVolume {self.failed[0]} failed"
-        return "", ""
+        return not (self.missing or self.filling or self.to_bind)
 
 
 async def volumes_of(ctx: Context[Instance]) -> Volumes:
@@ -73,7 +64,7 @@ async def volumes_of(ctx: Context[Instance]) -> Volumes:
     for name in launcher.claims_of(ctx.obj.spec).values():
         claim = await ctx.get(PersistentVolumeClaim, name)
         if claim is None or claim.metadata.deletion_timestamp is not None:
-            volumes.missing.append(name)
+            volumes.missing.append(f"{ctx.request.namespace}/{name}")
             continue
         owner = controller_of(claim)
         if owner is None or owner.kind != "DataVolume" or not ctx.serves(DataVolume):
@@ -119,6 +110,7 @@ def _unusable(attachment: NetworkAttachment | None, place: str, name: str) -> st
 
 
 _NEXT = -1.0
+_NO_POD = "virt-launcher pod has not yet been scheduled"
 _PULLING = ("ErrImagePull", "ImagePullBackOff")
 _PLACELESS = "0/{count} nodes are available: {count} Insufficient devices.kubevirt.io/kvm."
 
@@ -180,7 +172,7 @@ class Instances(KindController[Instance]):
     # -------------------------------------------------------------- the phases
 
     async def _new(self, ctx: Context[Instance], pods: Sequence[Pod], wrong: faults.Faults) -> float:
-        set_condition(ctx.obj.status, "Ready", False, "GuestNotRunning", "Guest VM is not reported as running")
+        set_condition(ctx.obj.status, "Ready", False, "PodNotExists", _NO_POD)
         return move(ctx, "Pending")
 
     async def _pending(self, ctx: Context[Instance], pods: Sequence[Pod], wrong: faults.Faults) -> float:
@@ -188,12 +180,15 @@ class Instances(KindController[Instance]):
         status = ctx.obj.status
         left = self._pace.left(ctx.obj.metadata, "pending", self._timings.begin)
         volumes = await volumes_of(ctx)
-        reason, message = volumes.problem
-        if reason:
-            set_condition(status, "Synchronized", False, reason, message)
+        if volumes.failed:
+            return fail(ctx, f"DataVolume {volumes.failed[0]} failed")
+        if volumes.missing:
+            message = f"PVC {volumes.missing[0]} does not exist, waiting for it to appear"
+            set_condition(status, "Synchronized", False, "FailedPvcNotFound", message)
+            set_condition(status, "PodScheduled", False, "Unschedulable", message)
         else:
             drop_condition(status, "Synchronized")
-        ready = not (volumes.filling or volumes.failed or volumes.to_bind)
+        ready = not (volumes.filling or volumes.to_bind)
         set_condition(status, "DataVolumesReady", ready, "AllDVsReady" if ready else "NotAllDVsReady")
         await self._bind(ctx, pods, volumes.to_bind)
         if not volumes.ready:
@@ -222,6 +217,7 @@ class Instances(KindController[Instance]):
             return self._timings.retry[0] if problems else inf
         if pod.status.phase in OVER or pod.metadata.deletion_timestamp is not None:
             return fail(ctx, "the launcher pod has ended before the guest started")
+        set_condition(status, "Ready", False, "GuestNotRunning", "Guest VM is not reported as running")
         await self._direct(ctx, pod, behaviour)
         _copy_placing(status, pod)
         _copy_pulling(status, pod)
@@ -270,7 +266,7 @@ class Instances(KindController[Instance]):
         return min(left, self._guests.report(ctx, pod, modes, wrong))
 
     async def _over(self, ctx: Context[Instance], pods: Sequence[Pod], wrong: faults.Faults) -> float:
-        set_condition(ctx.obj.status, "Ready", False, "PodNotExists", "virt-launcher pod has ended")
+        set_condition(ctx.obj.status, "Ready", False, "PodNotExists", _NO_POD)
         await self._remove(ctx, pods)
         return inf
 
@@ -281,7 +277,8 @@ class Instances(KindController[Instance]):
             set_condition(status, "Ready", False, "PodTerminating", "virt-launcher pod is terminating")
         await self._remove(ctx, pods)
         if not pods and status.get("phase") not in OVER:
-            move(ctx, "Succeeded")
+            ran = any(stamp["phase"] == "Running" for stamp in status.get("phaseTransitionTimestamps", []))
+            move(ctx, "Succeeded" if ran else "Failed")
         return inf
 
     # -------------------------------------------------------------- its pod
@@ -343,8 +340,10 @@ def current(instance: Instance, pods: Sequence[Pod]) -> Pod | None:
 
 def _copy_placing(status: dict[str, Any], pod: Pod) -> None:
     for condition in pod.status.conditions:
-        if condition.type == "PodScheduled":
+        if condition.type == "PodScheduled" and condition.status == "False":
             set_condition(status, "PodScheduled", condition.status, condition.reason or "", condition.message or "")
+            return
+    drop_condition(status, "PodScheduled")
 
 
 def _copy_pulling(status: dict[str, Any], pod: Pod) -> None:

@@ -51,6 +51,11 @@ def claims_of(spec: Obj) -> dict[str, str]:
     return claims
 
 
+def data_volumes_of(spec: Obj) -> list[str]:
+    """Those that it names as such; a claim that a DataVolume fills is only a claim to KubeVirt."""
+    return [str(volume["dataVolume"]["name"]) for volume in spec.get("volumes", []) if "dataVolume" in volume]
+
+
 def attachments_of(spec: Obj, namespace: str) -> list[tuple[str, str]]:
     """Namespace and name of the network attachments that it names."""
     attachments = []

@@ -7,13 +7,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
+from uuid import UUID, uuid5
 
 from konverge.sim.kubevirt.kinds import Obj
 
 Problem = tuple[str, str]
 
 ARCHITECTURE = "amd64"
-MACHINE_TYPE = "pc-q35-rhel9.6.0"
+MACHINE_TYPE = "q35"
+PCI_TOPOLOGY = "kubevirt.io/pci-topology-version"
+_BOARDS = UUID("6f1f3c52-5a0b-4f4e-9a54-0a4c3f1d2b77")
 USER_DATA_LIMIT = 2048
 _LABEL = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?").fullmatch
 _SERIAL = re.compile(r"[A-Za-z0-9_.+-]{1,256}").fullmatch
@@ -24,12 +27,21 @@ _TEMPLATE = "spec.template.spec"
 _DEVICES = f"{_TEMPLATE}.domain.devices"
 
 
-def fill_in(machine: Obj) -> None:
-    """Architecture and machine type: an operator that writes whole specs fights with this for ever."""
-    template = ((machine.get("spec") or {}).get("template") or {}).get("spec")
-    if isinstance(template, dict) and isinstance(template.get("domain"), dict):
-        template.setdefault("architecture", ARCHITECTURE)
-        template["domain"].setdefault("machine", {}).setdefault("type", MACHINE_TYPE)
+def fill_in(machine: Obj, *, new: bool) -> None:
+    """Architecture and machine type, and once the identity of its board: an operator that writes whole specs fights
+    with this for ever. Upstream the identity is random; here it follows from the name, so that a seed repeats."""
+    outer = (machine.get("spec") or {}).get("template") or {}
+    template = outer.get("spec")
+    if not isinstance(template, dict) or not isinstance(template.get("domain"), dict):
+        return
+    template.setdefault("architecture", ARCHITECTURE)
+    template["domain"].setdefault("machine", {}).setdefault("type", MACHINE_TYPE)
+    if new:
+        meta = machine["metadata"]
+        firmware = template["domain"].setdefault("firmware", {})
+        for key in ("uuid", "serial"):
+            firmware.setdefault(key, str(uuid5(_BOARDS, f"{key} {meta.get('namespace')}/{meta.get('name')}")))
+        outer.setdefault("metadata", {}).setdefault("annotations", {}).setdefault(PCI_TOPOLOGY, "v3")
 
 
 def problems(machine: Obj) -> list[Problem]:

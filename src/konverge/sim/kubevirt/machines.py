@@ -9,7 +9,6 @@ Upstream: pkg/virt-controller/watch/vm.
 from __future__ import annotations
 
 from contextlib import suppress
-from dataclasses import dataclass
 from datetime import timedelta
 from math import inf
 from typing import Any
@@ -30,7 +29,6 @@ from konverge.sim.kubevirt.kinds import (
     Migration,
     Obj,
     VirtualMachine,
-    condition,
     drop_condition,
     is_true,
     kept,
@@ -41,11 +39,20 @@ from konverge.sim.kubevirt.kinds import (
     with_finalizers,
     without_finalizer,
 )
-from konverge.sim.kubevirt.templates import FINALIZER, comparable, instance_for, propagated, spec_for, strategy
+from konverge.sim.kubevirt.machine_status import FILLED, look_around, printable, take_conditions
+from konverge.sim.kubevirt.templates import (
+    FINALIZER,
+    comparable,
+    firmware_uuid,
+    instance_for,
+    propagated,
+    spec_for,
+    strategy,
+)
 
 _FIRST_DELAY = 10.0
 _LONGEST_DELAY = 300.0
-_NOT_FILLING = (*OVER, "WaitForFirstConsumer", "PendingPopulation")
+_STARTS_ITSELF = ("Always", "RerunOnFailure", "Once")
 _TYPES = "instancetype.kubevirt.io"
 _NO_SNAPSHOT = "Snapshot is not supported for this volumeSource type [{}]"
 
@@ -88,12 +95,15 @@ class Machines(KindController[VirtualMachine]):
     async def _keep(self, ctx: Context[VirtualMachine], instance: Instance | None) -> float:
         machine = ctx.obj
         await with_finalizers(ctx.client, machine, [FINALIZER])
-        await self._make_volumes(ctx)
+        await _identify(ctx)
+        if not await self._make_volumes(ctx) and strategy(machine.spec) != "Halted":
+            return inf
         if instance is not None and instance.status.get("phase") in OVER:
             self._count(machine, instance)
         _settle_requests(machine, instance)
         action = _desired_action(machine, instance)
         if action == "stop" and instance is not None:
+            _ask_again(machine, instance)
             await self._remove(ctx, instance)
         elif action == "start" and instance is None:
             return await self._start(ctx)
@@ -132,9 +142,10 @@ class Machines(KindController[VirtualMachine]):
             await without_finalizer(ctx.client, instance, FINALIZER)
 
     def _count(self, machine: VirtualMachine, instance: Instance) -> None:
-        """Failures to start, each once; an instance that ran clears them."""
+        """Failures to start, each once, also of one that was deleted before it ran; an instance that ran clears them.
+        Upstream adds up to half of the delay at random."""
         uid, known = instance.metadata.uid, machine.status.get("startFailure") or {}
-        if _has_run(instance) or instance.status.get("phase") == "Succeeded":
+        if _has_run(instance) or strategy(machine.spec) not in _STARTS_ITSELF:
             machine.status.pop("startFailure", None)
         elif known.get("lastFailedVMIUID") != uid:
             count = int(known.get("consecutiveFailCount", 0)) + 1
@@ -178,19 +189,25 @@ class Machines(KindController[VirtualMachine]):
         spec: Obj = instancetype["spec"]
         return spec
 
-    async def _make_volumes(self, ctx: Context[VirtualMachine]) -> None:
-        """The DataVolumes of its templates."""
+    async def _make_volumes(self, ctx: Context[VirtualMachine]) -> bool:
+        """The DataVolumes of its templates; True once all of them are filled or wait for the machine."""
+        ready = True
         for template in ctx.obj.spec.get("dataVolumeTemplates", []):
             name = template["metadata"]["name"]
-            if not ctx.serves(DataVolume) or await ctx.get(DataVolume, name) is not None:
+            volume = await ctx.get(DataVolume, name) if ctx.serves(DataVolume) else None
+            if volume is not None:
+                ready = ready and volume.status.get("phase") in FILLED
                 continue
-            if await ctx.get(PersistentVolumeClaim, name) is not None:
+            if not ctx.serves(DataVolume) or await ctx.get(PersistentVolumeClaim, name) is not None:
                 continue  # it was filled once, and its DataVolume has been collected
+            ready = False
             metadata = {**template["metadata"], "namespace": ctx.request.namespace}
+            metadata["labels"] = {**(metadata.get("labels") or {}), launcher.CREATED_BY: ctx.obj.metadata.uid}
             metadata["ownerReferences"] = [reference(ctx.obj)]
             made = {"apiVersion": DataVolume.resource.api_version, "kind": "DataVolume", "metadata": metadata}
             with suppress(AlreadyExists):
                 await ctx.client.create({**made, "spec": template["spec"]}, resource=DataVolume.resource)
+        return ready
 
     # -------------------------------------------------------------- the end
 
@@ -209,20 +226,13 @@ class Machines(KindController[VirtualMachine]):
     async def _report(self, ctx: Context[VirtualMachine], instance: Instance | None) -> None:
         machine, status = ctx.obj, ctx.obj.status
         inner: Obj = instance.status if instance is not None else {}
-        status["printableStatus"] = printable(machine, instance, await _around(ctx, instance))
+        status["printableStatus"] = printable(machine, instance, await look_around(ctx))
         status["created"] = instance is not None
         status["ready"] = is_true(inner, "Ready")
-        status["runStrategy"] = strategy(machine.spec)
+        if instance is not None or status.get("runStrategy"):  # none yet: it has never been started
+            status["runStrategy"] = strategy(machine.spec)
         status["observedGeneration"] = status["desiredGeneration"] = machine.metadata.generation
-        ready = condition(inner, "Ready")
-        if instance is None:
-            set_condition(status, "Ready", False, "VMINotExists", "VMI does not exist")
-        elif ready:
-            set_condition(status, "Ready", ready["status"], ready.get("reason", ""), ready.get("message", ""))
-        if is_true(inner, "Paused"):
-            set_condition(status, "Paused", True, "PausedByUser", "VMI was paused by user")
-        else:
-            drop_condition(status, "Paused")
+        take_conditions(status, instance)
         claims = launcher.claims_of(machine.spec["template"]["spec"])
         status["volumeSnapshotStatuses"] = [
             {"name": volume["name"], "enabled": True}
@@ -232,44 +242,14 @@ class Machines(KindController[VirtualMachine]):
         ]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Around:
-    """What else is going on."""
-
-    moving: bool = False
-    """A migration."""
-    filling: bool = False
-    """Something comes into one of its volumes."""
-    unbound: bool = False
-    """One of its claims has no volume yet."""
-
-
-def printable(machine: VirtualMachine, instance: Instance | None, around: Around) -> str:
-    """The one word of `kubectl get vm`: the first of these that holds. Upstream: setPrintableStatus."""
-    status: Obj = instance.status if instance is not None else {}
-    phase = status.get("phase", "")
-    synchronized = condition(status, "Synchronized")
-    reason = synchronized.get("reason", "") if synchronized.get("status") == "False" else ""
-    starting = instance is not None and phase in ("", "Pending", "Scheduling", "Scheduled")
-    unplaced = condition(status, "PodScheduled").get("reason") == "Unschedulable"
-    checks = (
-        ("Terminating", machine.metadata.deletion_timestamp is not None),
-        ("Stopping", instance is not None and phase not in OVER and instance.metadata.deletion_timestamp is not None),
-        ("Migrating", around.moving and phase == "Running"),
-        ("Paused", is_true(status, "Paused")),
-        ("Running", phase == "Running"),
-        ("ErrorPvcNotFound", starting and reason == "FailedPvcNotFound"),
-        ("DataVolumeError", starting and reason == "DataVolumeError"),
-        ("ErrorUnschedulable", starting and unplaced),
-        ("Provisioning", starting and around.filling),
-        ("WaitingForVolumeBinding", starting and around.unbound),
-        ("ErrImagePull", reason == "ErrImagePull"),
-        ("ImagePullBackOff", reason == "ImagePullBackOff"),
-        ("Starting", starting),
-        ("CrashLoopBackOff", bool(machine.status.get("startFailure"))),
-        ("Stopped", instance is None or phase in OVER),
-    )
-    return next((word for word, holds in checks if holds), "Unknown")
+async def _identify(ctx: Context[VirtualMachine]) -> None:
+    """A machine that no webhook has given the identity of a board gets one into its own spec."""
+    template = ctx.obj.spec["template"]["spec"]
+    firmware = template["domain"].get("firmware") or {}
+    if not firmware.get("uuid"):
+        firmware = {**firmware, "uuid": firmware_uuid(ctx.request.name)}
+        template["domain"]["firmware"] = firmware
+        await patch(ctx.client, ctx.obj, {"spec": {"template": {"spec": {"domain": {"firmware": firmware}}}}})
 
 
 def _desired_action(machine: VirtualMachine, instance: Instance | None) -> str:
@@ -285,8 +265,10 @@ def _desired_action(machine: VirtualMachine, instance: Instance | None) -> str:
             return "stop"
         case "Always":
             return "stop" if phase in OVER else "start"
+        case "RerunOnFailure" if instance is not None:
+            return "stop" if phase in OVER else ""
         case "RerunOnFailure":
-            return "stop" if phase == "Failed" else "start"
+            return "start" if asked == "Start" or machine.status.get("runStrategy") != "RerunOnFailure" else ""
         case "Once":
             return "start"
         case "Manual":
@@ -295,25 +277,30 @@ def _desired_action(machine: VirtualMachine, instance: Instance | None) -> str:
 
 
 def _settle_requests(machine: VirtualMachine, instance: Instance | None) -> None:
-    """What people asked for and has happened is forgotten; what has not stays, in order.
-
-    A strategy that starts machines by itself would start one again that was stopped, so there the action to have it
-    stopped stays until a user starts it.
-    """
+    """What was asked for and has happened is forgotten; what has not stays, in order."""
     asked: list[Obj] = list(machine.status.get("stateChangeRequests", []))
-    restless = strategy(machine.spec) in ("RerunOnFailure", "Once")
-    lives = instance is not None and instance.status.get("phase") not in OVER
+    lives = (
+        instance is not None
+        and instance.metadata.deletion_timestamp is None
+        and instance.status.get("phase") not in OVER
+    )
     while asked:
         first = asked[0]
         other = instance is None or first.get("uid") not in (None, instance.metadata.uid)
-        stopped = first["action"] == "Stop" and other and (not restless or len(asked) > 1)
-        if not stopped and not (first["action"] == "Start" and lives):
+        if not (first["action"] == "Stop" and other) and not (first["action"] == "Start" and lives):
             break
         del asked[0]
     if asked:
         machine.status["stateChangeRequests"] = asked
     else:
         machine.status.pop("stateChangeRequests", None)
+
+
+def _ask_again(machine: VirtualMachine, instance: Instance) -> None:
+    """What failed is to be started again; with RerunOnFailure that takes a request, as from a user."""
+    failed = instance.status.get("phase") == "Failed" and instance.metadata.deletion_timestamp is None
+    if failed and strategy(machine.spec) == "RerunOnFailure":
+        machine.status["stateChangeRequests"] = [{"action": "Start"}]
 
 
 def _backoff_left(machine: VirtualMachine) -> float:
@@ -335,18 +322,3 @@ def _is_of(instance: Instance, machine: VirtualMachine) -> bool:
 async def _updates_live(ctx: Context[Any]) -> bool:
     configurations = [kubevirt.spec.get("configuration") or {} for kubevirt in await ctx.list(KubeVirt, "")]
     return any(configuration.get("vmRolloutStrategy") == "LiveUpdate" for configuration in configurations)
-
-
-async def _around(ctx: Context[VirtualMachine], instance: Instance | None) -> Around:
-    """What the instance alone does not show."""
-    moving = any(
-        migration.spec.get("vmiName") == ctx.request.name and migration.status.get("phase") not in OVER
-        for migration in await ctx.list(Migration)
-    )
-    filling = unbound = False
-    for name in launcher.claims_of(instance.spec if instance is not None else {}).values():
-        claim = await ctx.get(PersistentVolumeClaim, name)
-        volume = await ctx.get(DataVolume, name) if ctx.serves(DataVolume) else None
-        unbound |= claim is not None and claim.status.phase == "Pending"
-        filling |= volume is not None and volume.status.get("phase") not in _NOT_FILLING
-    return Around(moving=moving, filling=filling, unbound=unbound)

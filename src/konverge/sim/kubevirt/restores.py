@@ -39,6 +39,7 @@ from konverge.sim.kubevirt.snapshots import RESTORE, lock, unlock
 
 NAME = "restore.kubevirt.io/name"
 _GRACE = 300.0
+_WAITS = "Waiting for target VM to be powered off. Please stop the restore target to proceed with restore"
 
 
 class Restores(PhaseController[Restore]):
@@ -70,16 +71,15 @@ class Restores(PhaseController[Restore]):
         status.setdefault("complete", False)
         content = await self._content(ctx)
         if machine is None or content is None:
-            message = "the snapshot is not ready or the target is missing"
-            set_condition(status, "Progressing", False, "NotReady", message)
+            set_condition(status, "Progressing", False, "the snapshot is not ready or the target is missing")
             return self._timings.retry[0]
         left = await self._stopped(ctx, machine)
         if left:
             return left
         if not await lock(ctx, machine, RESTORE):
             return self._timings.retry[0]
-        set_condition(status, "Progressing", True, "InProgress", "Operation in progress")
-        set_condition(status, "Ready", False, "NotReady", "Waiting for target to be ready")
+        set_condition(status, "Progressing", True, "Creating new PVCs")
+        set_condition(status, "Ready", False, "Waiting for new PVCs")
         if "stuck" in wrong:
             return self._timings.retry[0]
         if "fails" in wrong:
@@ -92,8 +92,8 @@ class Restores(PhaseController[Restore]):
             return left
         await self._rewrite(ctx, machine, content)
         status |= {"complete": True, "restoreTime": times.now()}
-        set_condition(status, "Progressing", False, "Completed", "Operation complete")
-        set_condition(status, "Ready", True, "Ready", "Operation complete")
+        set_condition(status, "Progressing", False, "Operation complete")
+        set_condition(status, "Ready", True, "Operation complete")
         message = f"Successfully completed VirtualMachineRestore {restore.metadata.name}"
         ctx.event("VirtualMachineRestoreComplete", message)
         return inf
@@ -110,19 +110,19 @@ class Restores(PhaseController[Restore]):
         if instance is None or instance.status.get("phase") in OVER:
             return 0.0
         policy = ctx.obj.spec.get("targetReadinessPolicy", "WaitGracePeriod")
-        message = f"Waiting for target to be ready: VMI {machine.metadata.name} is running"
-        set_condition(ctx.obj.status, "Ready", False, "NotReady", message)
+        for name in ("Progressing", "Ready"):
+            set_condition(ctx.obj.status, name, False, _WAITS)
         left = self._pace.left(ctx.obj.metadata, "grace", (_GRACE, _GRACE))
         if policy == "FailImmediate" or (policy == "WaitGracePeriod" and left == 0):
-            return self._fail(ctx, f"the target is not stopped: {machine.metadata.name}")
+            return self._fail(ctx, "Restore target VMI must be powered off before restore operation")
         if policy == "StopTarget":
             await self._patch(ctx, machine, _halted(machine.spec))
         return left or _GRACE
 
     def _fail(self, ctx: Context[Restore], why: str) -> float:
-        set_condition(ctx.obj.status, "Progressing", False, "Failed", why)
-        set_condition(ctx.obj.status, "Ready", False, "Failed", why)
-        set_condition(ctx.obj.status, "Failure", True, "Failed", why)
+        set_condition(ctx.obj.status, "Progressing", False, why)
+        set_condition(ctx.obj.status, "Ready", False, why)
+        set_condition(ctx.obj.status, "Failure", True, why)
         ctx.warning("VirtualMachineRestoreError", f"VirtualMachineRestore encountered error {why}")
         return inf
 

@@ -99,32 +99,41 @@ class Snapshots(PhaseController[Snapshot]):
             return self._fail(ctx, "snapshot deadline exceeded")
         machine = await live(ctx.client, VirtualMachine, snapshot.spec["source"]["name"], ctx.request.namespace)
         if machine is None:
-            set_condition(status, "Progressing", False, "SourceDoesNotExist", "Source does not exist")
+            set_condition(status, "Progressing", False, "Source does not exist")
             return self._timings.retry[0]
         if machine.status.get(RESTORE) or not await lock(ctx, machine, SNAPSHOT):
-            set_condition(status, "Progressing", False, "SourceLocked", "Source not locked")
+            set_condition(status, "Progressing", False, "Source not locked")
             return self._timings.retry[0]
-        set_condition(status, "Progressing", True, "InProgress", "Source locked and operation in progress")
-        set_condition(status, "Ready", False, "NotReady", "Not ready")
+        set_condition(status, "Progressing", True, "Source locked and operation in progress")
+        set_condition(status, "Ready", False, "Not ready")
         if "stuck" in wrong:
             return self._timings.retry[0]
         left = self._pace.left(snapshot.metadata, "snapshot", self._timings.snapshot)
         if left:
             return left
         if "fails" in wrong:
-            return self._fail(ctx, "VolumeSnapshot failed: the storage refuses")
+            return self._refused(snapshot, "VolumeSnapshot failed: the storage refuses")
         await self._keep(ctx, machine)
         return inf
 
     def _too_late(self, snapshot: Snapshot) -> bool:
+        return self._before_deadline(snapshot) == 0
+
+    def _before_deadline(self, snapshot: Snapshot) -> float:
         limit = float(duration_seconds(str(snapshot.spec.get("failureDeadline", _DEADLINE))))
-        return limit > 0 and self._pace.left(snapshot.metadata, "deadline", (limit, limit)) == 0
+        return self._pace.left(snapshot.metadata, "deadline", (limit, limit)) if limit > 0 else inf
+
+    def _refused(self, snapshot: Snapshot, why: str) -> float:
+        """An error of the storage is reported and tried again: only the deadline ends a snapshot."""
+        snapshot.status.setdefault("error", {"time": times.now(), "message": why})
+        set_condition(snapshot.status, "Progressing", False, "In error state")
+        return self._before_deadline(snapshot)
 
     def _fail(self, ctx: Context[Snapshot], why: str) -> float:
         status = ctx.obj.status
-        status |= {"phase": "Failed", "readyToUse": False, "error": {"time": times.now(), "message": why}}
-        set_condition(status, "Progressing", False, "Failed", "Operation failed")
-        set_condition(status, "Failure", True, "Failed", why)
+        status |= {"phase": "Failed", "readyToUse": False}
+        set_condition(status, "Progressing", False, "Operation failed")
+        set_condition(status, "Failure", True, why)
         ctx.warning("VirtualMachineSnapshotError", why)
         return inf
 
@@ -167,8 +176,8 @@ class Snapshots(PhaseController[Snapshot]):
             "snapshotVolumes": {"includedVolumes": names, "excludedVolumes": others},
             "sourceUID": machine.metadata.uid,
         }
-        set_condition(status, "Progressing", False, "Completed", "Operation complete")
-        set_condition(status, "Ready", True, "Ready", "Ready")
+        set_condition(status, "Progressing", False, "Operation complete")
+        set_condition(status, "Ready", True, "Ready")
 
     async def _indications(self, ctx: Context[Snapshot], machine: VirtualMachine) -> list[str]:
         instance = await ctx.get(Instance, machine.metadata.name)

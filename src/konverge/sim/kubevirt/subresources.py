@@ -83,22 +83,24 @@ Action = Callable[[Asked], Awaitable[None]]
 async def _start(asked: Asked) -> None:
     if asked.alive:
         raise asked.refusal("VM is already running")
-    if asked.strategy == "Always":
-        raise asked.refusal("Always does not support manual start requests")
+    if asked.strategy in ("Always", "Once"):
+        raise asked.refusal(f"{asked.strategy} does not support manual start requests")
     await (asked.power(True) if asked.strategy == "Halted" else asked.request("Start"))
 
 
 async def _stop(asked: Asked) -> None:
-    if not asked.alive and asked.strategy != "Always":
+    if not asked.alive and asked.strategy not in ("Always", "Once"):
         raise asked.refusal("VM is not running")
-    await (asked.power(False) if asked.strategy in ("Always", "Halted") else asked.request("Stop"))
+    if asked.strategy == "Halted" and "gracePeriod" not in asked.body:
+        raise asked.refusal("Halted only supports manual stop requests with a shorter graceperiod")
+    await (asked.power(False) if asked.strategy in ("Always", "Once") else asked.request("Stop"))
     if asked.body.get("gracePeriod") == 0:
         await _kill(asked)
 
 
 async def _restart(asked: Asked) -> None:
-    if asked.strategy == "Halted":
-        raise asked.refusal("Halted does not support manual restart requests")
+    if asked.strategy in ("Halted", "Once"):
+        raise asked.refusal(f"RunStategy {asked.strategy} does not support manual restart requests")
     if not asked.alive:
         raise asked.refusal("VM is not running")
     await asked.request("Stop", "Start")

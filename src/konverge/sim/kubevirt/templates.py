@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from copy import deepcopy
-from hashlib import sha256
-from uuid import UUID
+from uuid import UUID, uuid5
 
 from konverge.objects.quantity import Quantity
-from konverge.sim.kubevirt.kinds import Obj, VirtualMachine, label_value, reference
+from konverge.sim.kubevirt.kinds import Obj, VirtualMachine, reference
 
 FINALIZER = "kubevirt.io/virtualMachineControllerFinalize"
 FOREGROUND = "foregroundDeleteVirtualMachine"
 ROOM = 4
 """How far CPU and memory can grow while the guest runs: the default ratio of a cluster that updates live."""
 _TOPOLOGY = ("cores", "sockets", "threads")
+_FIRMWARE = UUID("6a1a24a1-4061-4607-8bf4-a3963d0c5895")
+"""KubeVirt's own namespace: machines that came without an identity get one from their name."""
 
 
 def strategy(spec: Obj) -> str:
@@ -34,7 +35,7 @@ def instance_for(machine: VirtualMachine, size: Obj | None = None, *, live: bool
         "metadata": {
             "name": machine.metadata.name,
             "namespace": machine.metadata.namespace,
-            "labels": {**(meta.get("labels") or {}), "kubevirt.io/vm": label_value(machine.metadata.name)},
+            "labels": dict(meta.get("labels") or {}),
             "annotations": dict(meta.get("annotations") or {}),
             "ownerReferences": [reference(machine)],
             "finalizers": [FINALIZER, FOREGROUND],
@@ -47,8 +48,7 @@ def spec_for(machine: VirtualMachine, size: Obj | None = None, *, live: bool = F
     spec: Obj = deepcopy(machine.spec["template"]["spec"])
     domain = spec["domain"]
     _size(domain, size)
-    firmware = domain.setdefault("firmware", {})
-    firmware.setdefault("uuid", str(UUID(bytes=sha256(machine.metadata.name.encode()).digest()[:16])))
+    domain.setdefault("firmware", {}).setdefault("uuid", firmware_uuid(machine.metadata.name))
     spec.setdefault("evictionStrategy", "None")
     spec.setdefault("terminationGracePeriodSeconds", 180)
     _disks(spec)
@@ -56,6 +56,10 @@ def spec_for(machine: VirtualMachine, size: Obj | None = None, *, live: bool = F
     if live:
         _leave_room(domain)
     return spec
+
+
+def firmware_uuid(name: str) -> str:
+    return str(uuid5(_FIRMWARE, name))
 
 
 def _size(domain: Obj, size: Obj | None) -> None:

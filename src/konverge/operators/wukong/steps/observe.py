@@ -42,12 +42,19 @@ def _power(vm: VirtualMachine | None, vmi: VirtualMachineInstance | None) -> Pow
     if vm is None:
         return ""
     if vmi is None or vmi.status.phase in ("Succeeded", "Failed"):
-        return "Stopped" if vm.spec.run_strategy in ("Halted", "Manual", "") or vmi is not None else "Starting"
+        off = vm.spec.run_strategy in ("Halted", "Manual", "") or vmi is not None or _has_ended(vm)
+        return "Stopped" if off else "Starting"
     if vmi.metadata.deletion_timestamp:
         return "Stopping"
     if vmi.status.phase != "Running":
         return "Starting"
     return "Paused" if is_true(vmi.status.conditions, "Paused") else "Running"
+
+
+def _has_ended(vm: VirtualMachine) -> bool:
+    """The guest shut itself down and is not started again: KubeVirt deletes the instance of such a machine."""
+    rerun = vm.spec.run_strategy == vm.status.run_strategy == "RerunOnFailure"
+    return rerun and vm.status.printable_status == "Stopped"
 
 
 def _migratable(vmi: VirtualMachineInstance | None) -> bool | None:

@@ -8,9 +8,9 @@ tools leave it. So in neither case does the operator fight with its users.
 Pausing has no field in KubeVirt, only a call to its own API, made when it is needed.
 
 A machine is restarted once for each new `restartAt`; and for changes that need it, where `updatePolicy` is Automatic or
-no guest has started yet. A restart is the deletion of the running instance: KubeVirt makes the next one (where starting
-is left to people, it is asked for it). Which instance a restart is about is written on the VirtualMachine before, so
-that an operator that is killed in between restarts neither twice nor never.
+no guest has started yet. A restart is the deletion of the running instance: KubeVirt makes the next one (where it takes
+the end of an instance for what was wanted, it is asked for the next). Which instance a restart is about is written on
+the VirtualMachine before, so that an operator that is killed in between restarts neither twice nor never.
 """
 
 from __future__ import annotations
@@ -95,6 +95,9 @@ ASKED = "vm.novasphere.dev/restart-at"
 INSTANCE = "vm.novasphere.dev/restart-of"
 """The uid of the instance that was there when the restart was asked for; empty when there was none."""
 
+_STAYS_OFF = ("Manual", "RerunOnFailure")
+"""Strategies with which KubeVirt starts nothing for an instance that was deleted."""
+
 NOT_YET = ("", "Pending", "Scheduling")
 """Phases in which no guest runs: an instance that cannot start is replaced by the newer spec without being asked."""
 
@@ -142,8 +145,8 @@ async def _end(state: ReconcileState, vmi: VirtualMachineInstance, why: str) -> 
         return  # it runs once: nothing would start it again
     place = vmi.metadata
     try:
-        if strategy == "Manual":
-            await _ask(state, MACHINES, vmi, "restart")  # without an instance it would stay off
+        if strategy in _STAYS_OFF:
+            await _ask(state, MACHINES, vmi, "restart")
         else:
             await state.ctx.client.delete(VirtualMachineInstance, place.name, place.namespace, uid=place.uid)
     except (NotFound, Conflict):

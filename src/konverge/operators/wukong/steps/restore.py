@@ -100,7 +100,8 @@ def _report_failure(state: ReconcileState, restore: VirtualMachineRestore) -> No
     state.again = True
     failed = find_condition(restore.status.conditions, "Failure")
     if failed is not None and failed.status == "True":
-        state.refusals.append(Trouble(VIRTUAL_MACHINE_READY, "RestoreFailed", failed.message or "the restore failed"))
+        why = failed.message or failed.reason or "the restore failed"  # KubeVirt writes its sentences into the reason
+        state.refusals.append(Trouble(VIRTUAL_MACHINE_READY, "RestoreFailed", why))
 
 
 def _no(state: ReconcileState, reason: str, message: str) -> bool:
