@@ -1,0 +1,157 @@
+"""KubeVirt's own virt-controller on a cluster of simulated nodes.
+
+What virt-operator would have installed is made by hand: the definitions, the KubeVirt object, and nodes as virt-handler
+labels them. `handling` says what virt-handler would say: a guest runs as soon as its pod does, and has succeeded when
+it is asked to end.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import subprocess
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from konverge.client import Client, Conflict, MergePatch, NotFound, load_config
+from konverge.objects.kinds.core_v1 import Node
+from konverge.objects.resource import Resource
+from konverge.sim.kubelet.agent import Kubelet
+from konverge.sim.kubelet.behaviour import Rule
+from konverge.sim.kubevirt import QUICK, SimulatedKubeVirt
+from konverge.sim.parts import Parts
+from tests.sim.kubevirt.conftest import VMI
+from tools import kubevirt
+from tools.control_plane import HOST, Authority, free_port
+
+Obj = dict[str, Any]
+NAMESPACE = "kubevirt"
+PATIENCE = 90.0
+_DEVICES = {f"devices.kubevirt.io/{name}": "1k" for name in ("kvm", "tun", "vhost-net")}
+_CRDS = Resource("apiextensions.k8s.io", "v1", "CustomResourceDefinition", "customresourcedefinitions", False)
+
+
+def programs(*names: str) -> Path:
+    """The folder that has them; skips with the command that builds them."""
+    note = kubevirt.missing(*names)
+    if note:
+        pytest.skip(note)
+    return kubevirt.cache()
+
+
+def printed(folder: Path) -> list[Obj]:
+    """What virt-operator would install."""
+    done = subprocess.run([folder / "kubevirt-definitions", NAMESPACE], check=True, capture_output=True)
+    made: list[Obj] = json.loads(done.stdout)
+    return made
+
+
+async def install(client: Client, objects: list[Obj]) -> None:
+    """Definitions, configuration and nodes; the rest of what virt-operator installs is for virt-api."""
+    definitions = [made for made in objects if made["kind"] == "CustomResourceDefinition"]
+    for definition in definitions:
+        await client.create(definition)
+    for definition in definitions:
+        await until(client, _CRDS, definition["metadata"]["name"], "", _established)
+    await client.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}})
+    await client.create(
+        {
+            "apiVersion": "kubevirt.io/v1",
+            "kind": "KubeVirt",
+            "metadata": {"name": "kubevirt", "namespace": NAMESPACE},
+            "spec": {"configuration": {"developerConfiguration": {"featureGates": ["Snapshot"]}}},
+        }
+    )
+    for node in await client.list(Node):
+        labels = {"kubevirt.io/schedulable": "true", "kubernetes.io/arch": "amd64"}
+        await client.patch(Node, node.metadata.name, MergePatch({"metadata": {"labels": labels}}))
+        room = {"capacity": _DEVICES, "allocatable": _DEVICES}
+        await client.patch(Node, node.metadata.name, MergePatch({"status": room}), subresource="status")
+
+
+def _established(definition: Obj) -> bool:
+    conditions = (definition.get("status") or {}).get("conditions", [])
+    return any(entry["type"] == "Established" and entry["status"] == "True" for entry in conditions)
+
+
+@contextmanager
+def running(program: Path, kubeconfig: Path, folder: Path) -> Iterator[Path]:
+    """virt-controller; gives its log."""
+    certificate, key = Authority(folder / "pki").issue("metrics", user="metrics", server=True)
+    listening = ("--listen", HOST, "--port", str(free_port()))
+    files = ("--prom-cert-file", certificate, "--prom-key-file", key)
+    images = ("--launcher-image", "virt-launcher:test", "--exporter-image", "virt-exportserver:test")
+    log = folder / "virt-controller.log"
+    with log.open("wb") as out:
+        process = subprocess.Popen(
+            [program, "--kubeconfig", kubeconfig, *listening, *files, *images, "-v", "4"],
+            stdin=subprocess.DEVNULL,
+            stdout=out,
+            stderr=subprocess.STDOUT,
+        )
+    try:
+        yield log
+    finally:
+        process.terminate()
+        process.wait()
+
+
+@asynccontextmanager
+async def cluster(kubeconfig: Path) -> AsyncIterator[Client]:
+    """Two nodes whose launcher pods run, and the simulated CDI and Multus."""
+    rules = [Rule(image="virt-launcher*", behave="runs, stop 0s")]
+    async with (
+        Client.connect(load_config(kubeconfig=str(kubeconfig))) as client,
+        Parts(Kubelet(rules)).at_work(client, nodes=2),
+        SimulatedKubeVirt(client, parts=("cdi", "multus"), timings=QUICK),
+    ):
+        yield client
+
+
+@asynccontextmanager
+async def handling(client: Client) -> AsyncIterator[None]:
+    async def handle() -> None:
+        async for event in client.watch(VMI, ""):
+            if event.type in ("ADDED", "MODIFIED"):
+                await _handle(client, event.object)
+
+    task = asyncio.create_task(handle())
+    try:
+        yield
+    finally:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+
+async def _handle(client: Client, instance: Obj) -> None:
+    meta, phase = instance["metadata"], (instance.get("status") or {}).get("phase")
+    ends = "deletionTimestamp" in meta
+    said = "Succeeded" if ends and phase == "Running" else "Running" if not ends and phase == "Scheduled" else ""
+    if said:
+        stamp = {"phase": said, "phaseTransitionTimestamp": meta["creationTimestamp"]}
+        stamps = [*instance["status"].get("phaseTransitionTimestamps", []), stamp]
+        body = {"metadata": {"uid": meta["uid"]}, "status": {"phase": said, "phaseTransitionTimestamps": stamps}}
+        with suppress(NotFound, Conflict):
+            await client.patch(VMI, meta["name"], MergePatch(body), meta["namespace"])
+
+
+async def until(client: Client, kind: Resource, name: str, namespace: str, holds: Callable[[Obj], object]) -> Obj:
+    """The object once this holds for it; an empty one when there is none."""
+    named = f"metadata.name={name}"
+    listed = await client.list(kind, namespace, field_selector=named)
+    last: Obj = next(iter(listed), {})
+    version = listed.metadata.resource_version
+    with suppress(TimeoutError):
+        async with asyncio.timeout(PATIENCE):
+            if holds(last):
+                return last
+            async for event in client.watch(kind, namespace, field_selector=named, resource_version=version):
+                if event.type != "BOOKMARK":
+                    last = {} if event.type == "DELETED" else event.object
+                if holds(last):
+                    return last
+    raise AssertionError(f"{kind.kind} {name} never came so far; at last it was {json.dumps(last, default=str)}")
