@@ -8,7 +8,7 @@ import itertools
 import pytest
 
 from konverge.cache import CacheSpec, Informer
-from konverge.client import Client
+from konverge.client import Client, MergePatch
 from konverge.objects.kinds.coordination_v1 import Lease
 from konverge.objects.kinds.core_v1 import Node
 from konverge.objects.times import parse_time
@@ -108,3 +108,18 @@ async def test_a_lease_that_somebody_deleted_is_there_again_with_the_next_heartb
     assert len(await cluster.client.list(Lease, NAMESPACE)) == 2
     await cluster.clock.advance(HEARTBEAT)
     assert len(await cluster.client.list(Lease, NAMESPACE)) == 3
+
+
+@pytest.mark.spec("S-48")
+async def test_an_extended_resource_that_a_node_is_said_to_have_is_offered(cluster: Cluster) -> None:
+    async def announce(amount: str | None) -> dict[str, str]:
+        patch = MergePatch({"status": {"capacity": {"example.com/dongle": amount}}})
+        await cluster.client.patch(Node, "node-1", patch, subresource="status")
+        await cluster.settle()
+        node = await cluster.client.get(Node, "node-1")
+        assert str(node.status.allocatable["cpu"]) == "32"
+        return {name: str(value) for name, value in node.status.allocatable.items() if "/" in name}
+
+    assert await announce("4") == {"example.com/dongle": "4"}
+    assert await announce("6") == {"example.com/dongle": "6"}
+    assert await announce(None) == {}

@@ -263,6 +263,8 @@ class Nodes:
         if not node.status.allocatable:
             capacity = {key: str(amount) for key, amount in node.status.capacity.items()} or CAPACITY
             wanted |= {"capacity": capacity, "allocatable": capacity}
+        elif extended := _extended(node):
+            wanted["allocatable"] = extended
         if not node.status.addresses:
             address = self.addresses.of(node.metadata.name)
             kinds = (("InternalIP", address), ("Hostname", node.metadata.name))
@@ -284,3 +286,14 @@ class Nodes:
         self.lost.discard(name)
         await self.heartbeats.recover(client, name)
         await self._keep(client, await client.get(Node, name))
+
+
+def _extended(node: Node) -> dict[str, str | None]:
+    """What differs between the extended resources that a node has and those that it offers; None: not any more.
+
+    Whoever announces one writes the capacity alone. Upstream: MachineInfo (pkg/kubelet/nodestatus/setters.go).
+    """
+    has, offers = ({name: str(amount) for name, amount in amounts.items() if "/" in name}
+                   for amounts in (node.status.capacity, node.status.allocatable))  # fmt: skip
+    gone = {name: None for name in offers if name not in has}
+    return {**gone, **{name: amount for name, amount in has.items() if offers.get(name) != amount}}
