@@ -166,6 +166,21 @@ async def test_the_important_make_room_for_themselves() -> None:
         assert left == {"m": "a", "h": "b"}
 
 
+async def test_room_that_was_made_for_a_pod_is_kept_for_it() -> None:
+    async with cluster_of(node("a")) as cluster:
+        for name, value in (("low", 10), ("high", 100)):
+            await cluster.client.create(PriorityClass(metadata=ObjectMeta(name=name), value=value))
+        await place(
+            cluster, pod("victim", **asks("2", priorityClassName="low")), pod("a", **asks("1", priorityClassName="low"))
+        )
+        await place(cluster, pod("preemptor", **asks("1500m", priorityClassName="high")))
+        left = {item.metadata.name: item.spec.node_name for item in await cluster.client.list(Pod)}
+        assert left == {"a": None, "preemptor": "a"}  # the one that waited longer was neither placed nor preempted
+        await cluster.client.delete(Pod, "preemptor", SPACE)
+        await cluster.settle()
+        assert await where(cluster, "a") == "a"
+
+
 async def test_gated_pods_and_those_of_other_schedulers_are_left_alone(cluster: Cluster) -> None:
     await cluster.client.create(pod("gated", schedulingGates=[{"name": "example.com/wait"}]))
     await cluster.client.create(pod("foreign", schedulerName="mine"))

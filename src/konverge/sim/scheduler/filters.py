@@ -98,9 +98,10 @@ def lacking(info: PodInfo, node: NodeInfo, without: Iterable[PodInfo] = ()) -> l
     freed: Counter[str] = Counter()
     for victim in without:
         freed.update(victim.requests)
+    kept = node.promised_before(info)
     reasons = []
     for key, amount in info.requests.items():
-        if amount and node.used[key] - freed[key] + amount > node.offers.get(key, 0):
+        if amount and node.used[key] + kept.get(key, 0) - freed[key] + amount > node.offers.get(key, 0):
             reasons.append("Too many pods" if key == "pods" else f"Insufficient {key}")
     return sorted(reasons)
 

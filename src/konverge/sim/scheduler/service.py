@@ -88,6 +88,8 @@ class Scheduler:
             self._unplaced.discard(key)
             self.state.place(pod, pod.spec.node_name)
         elif _ours(pod):
+            if pod.status.nominated_node_name:
+                self.state.promise(describe(pod), pod.status.nominated_node_name)
             self.queue.add(key, priority=pod.spec.priority or 0)
 
     def _node_changed(self, change: Change) -> None:
@@ -189,6 +191,7 @@ class Scheduler:
             return
         victims = sacrifice(pod, info, self.state, neighbours)
         if victims is not None:
+            self.state.promise(info, victims.node)
             await self._preempt(pod, victims)
         message = filters.refusal(self.state, refused, filters.preemption_message(self.state, hopeless))
         await self._report(pod, message, victims.node if victims else "")

@@ -39,6 +39,8 @@ class NodeInfo:
     offers: Amounts
     used: Counter[str] = field(default_factory=Counter)
     pods: dict[tuple[str, str], PodInfo] = field(default_factory=dict)
+    promised: dict[tuple[str, str], PodInfo] = field(default_factory=dict)
+    """Pods for which others had to go: they come as soon as those are gone."""
 
     @property
     def name(self) -> str:
@@ -53,6 +55,14 @@ class NodeInfo:
         if pod is not None:
             self.used.subtract(pod.requests)
 
+    def promised_before(self, pod: PodInfo) -> Amounts:
+        """What is kept for others that are at least as important. Upstream: addGENominatedPods."""
+        kept: Counter[str] = Counter()
+        for other in self.promised.values():
+            if other.priority >= pod.priority and other.key != pod.key:
+                kept.update(other.requests)
+        return kept
+
 
 class ClusterState:
     """All nodes and the pods on them."""
@@ -60,6 +70,7 @@ class ClusterState:
     def __init__(self) -> None:
         self.nodes: dict[str, NodeInfo] = {}
         self._where: dict[tuple[str, str], PodInfo] = {}
+        self._promises: dict[tuple[str, str], str] = {}
         self.repelling = 0
         """How many placed pods have anti-affinity of their own; most clusters have none, and need not look."""
 
@@ -85,11 +96,23 @@ class ClusterState:
         if node in self.nodes:
             self.nodes[node].add(info)
 
+    def promise(self, pod: PodInfo, node: str) -> None:
+        """Others have to go from a node, for this pod."""
+        self._withdraw(pod.key)
+        if node in self.nodes:
+            self._promises[pod.key] = node
+            self.nodes[node].promised[pod.key] = pod
+
+    def _withdraw(self, key: tuple[str, str]) -> bool:
+        node = self.nodes.get(self._promises.pop(key, ""))
+        return node is not None and node.promised.pop(key, None) is not None
+
     def drop(self, key: tuple[str, str]) -> bool:
-        """A pod is gone or has ended. True when it had a place."""
+        """A pod is gone or has ended. True when it had a place, or was promised one."""
+        promised = self._withdraw(key)
         info = self._where.pop(key, None)
         if info is None:
-            return False
+            return promised
         self.repelling -= bool(info.repels)
         if info.node in self.nodes:
             self.nodes[info.node].remove(key)
