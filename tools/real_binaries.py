@@ -2,7 +2,8 @@
 
 Looked for in this order: the folder that KUBEBUILDER_ASSETS names; a packed set beside the repository (xz files,
 unpacked once into a cache); a set built from Go modules into the same cache by `python -m tools.real_binaries build`,
-which needs Go and about twenty minutes. A caller that finds none says so and skips.
+which needs Go and about twenty minutes. A caller that finds none says so and skips. `python -m tools.real_binaries
+agnhost` builds the program of the conformance tests' pods beside them.
 """
 
 from __future__ import annotations
@@ -110,6 +111,8 @@ def _origin(name: str) -> tuple[str, str, str]:
         return "k8s.io/kubernetes", KUBERNETES, f"k8s.io/kubernetes/cmd/{name}"
     if name == "etcd":
         return "go.etcd.io/etcd/server/v3", ETCD, "go.etcd.io/etcd/server/v3"
+    if name == "agnhost":
+        return "k8s.io/kubernetes", KUBERNETES, "k8s.io/kubernetes/test/images/agnhost"
     return "helm.sh/helm/v4", HELM, "helm.sh/helm/v4/cmd/helm"
 
 
@@ -148,6 +151,9 @@ def _version_flags(name: str) -> str:
 
 
 def main() -> int:
+    if "agnhost" in sys.argv[1:]:
+        print(program("agnhost"))
+        return 0
     folder, note = find(build="build" in sys.argv[1:])
     print(f"{folder} ({note})" if folder else note)
     return 0 if folder else 1

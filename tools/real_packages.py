@@ -1,4 +1,4 @@
-"""Where the real database servers and the browser of the real lane come from: the distribution's packages.
+"""Where the real database servers, the browser and the busybox of the real lane come from: the distribution's packages.
 
 `make real` calls this first. Where it may (root, or sudo without a password, on a system with apt-get) it installs
 what is missing, and says so; elsewhere it says what to install, and the tests that need it skip with the same message.
@@ -45,6 +45,12 @@ def browser() -> Path | None:
     return Path(named) if named else next(filter(None, map(_find, _BROWSERS)), None)
 
 
+def busybox() -> Path | None:
+    """A busybox that needs no file besides itself."""
+    program = _find("busybox")
+    return program if program is not None and b"/ld-" not in program.read_bytes()[:4096] else None
+
+
 def _version(folder: Path) -> int:
     digits = "".join(letter for letter in str(folder) if letter.isdigit())
     return int(digits or 0)
@@ -61,6 +67,7 @@ def missing() -> list[str]:
         "postgresql": postgres_programs(),
         "mariadb-server": mariadb_programs(),
         "chromium-headless-shell": browser(),
+        "busybox-static": busybox(),
     }
     return [name for name, programs in wanted.items() if programs is None]
 
