@@ -79,9 +79,7 @@ def test_helm_installs_upgrades_and_uninstalls_the_chart(helm: Tool, made: tuple
     space = f"chart-{name}"
     kubectl_tool = Tool(kubectl, helm.kubeconfig, helm.home)
     helm("install", folder.name, str(folder), "--namespace", space, "--create-namespace")
-    kubectl_tool(
-        "wait", "--for=condition=Established", f"crd/{find(name).definitions()[0]['metadata']['name']}", "--timeout=60s"
-    )
+    kubectl_tool.serves(find(name).definitions()[0]["metadata"]["name"])
     kubectl_tool("get", "deployment,service,serviceaccount,pdb", folder.name, "--namespace", space)
     helm("upgrade", folder.name, str(folder), "--namespace", space, "--set", "replicas=3,image.tag=2.0.0")
     deployment = kubectl_tool.json("get", "deployment", folder.name, "--namespace", space)

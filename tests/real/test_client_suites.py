@@ -75,7 +75,7 @@ def cluster(kubectl: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator
         tool = Tool(kubectl, kubeconfig, folder)
         # The suites expect that something runs there, as it does in their clusters.
         tool("-n", "kube-system", "create", "deployment", "metrics-server", "--image=metrics-server")
-        tool("-n", "kube-system", "rollout", "status", "deployment/metrics-server", "--timeout=60s")
+        tool("-n", "kube-system", "rollout", "status", "deployment/metrics-server", "--timeout=150s")
         yield tool
 
 
@@ -103,7 +103,7 @@ def test_the_suite_of_kopf_that_needs_a_cluster(cluster: Tool) -> None:
     KOPF.prepare()
     peerings = str(KOPF.sources / "peering.yaml")
     cluster.run("apply", "-f", peerings)  # the definitions; the objects of their kinds come with the second one
-    cluster("wait", "--for=condition=Established", "customresourcedefinitions", "--all", "--timeout=60s")
+    cluster("wait", "--for=condition=Established", "customresourcedefinitions", "--all", "--timeout=150s")
     cluster("apply", "-f", peerings)
     results = run(KOPF, cluster, "-o", "timeout=0", "--reruns=2", "--only-e2e", "tests/e2e", "examples")
     assert not results.surprises(KOPF_KNOWN)
