@@ -7,7 +7,6 @@ v3). The HTTP status of these answers is not reliable, so the code is read too. 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from typing import Any, TypeVar
 
 import msgspec
@@ -31,7 +30,7 @@ T = TypeVar("T")
 class _Group(msgspec.Struct, rename="camel"):
     leader: str | None = None
     term: int | None = 0
-    raft_group_member: list[str] | None = None
+    raft_group_member: tuple[str, ...] | None = None
 
 
 class _Raft(msgspec.Struct, rename="camel"):
@@ -77,10 +76,11 @@ def members(body: bytes) -> tuple[Member, ...]:
         raise NacosError(
             "BadAnswer", f"the answer lists {len(answer.data)} members; more than {MAX_MEMBERS} are not read"
         )
-    return tuple(_member(raw) for raw in answer.data)
+    peers = _Peers()
+    return tuple(_member(raw, peers) for raw in answer.data)
 
 
-def _member(raw: _Member) -> Member:
+def _member(raw: _Member, peers: _Peers) -> Member:
     host, port = _host_and_port(raw)
     extended = raw.extend_info or _Extended()
     version = extended.version or None
@@ -92,8 +92,8 @@ def _member(raw: _Member) -> Member:
         port=port,
         state=state,
         version=version,
-        leaders=_leaders(extended.raft_meta_data),
-        groups=_groups(extended.raft_meta_data),
+        leaders=_leaders(extended.raft_meta_data, peers),
+        groups=_groups(extended.raft_meta_data, peers),
         raft_port=_port(extended.raft_port),
     )
 
@@ -111,25 +111,43 @@ def _port(value: int | str | None) -> int | None:
     return int(text) if text.isdecimal() and len(text) <= 5 and 0 < int(text) < 65536 else None
 
 
-def _leaders(raft: _Raft | None) -> dict[str, Leader] | None:
+def _leaders(raft: _Raft | None, peers: _Peers) -> dict[str, Leader] | None:
     if raft is None or not raft.meta_data_map:
         return None
     if len(raft.meta_data_map) > MAX_GROUPS:
         raise NacosError("BadAnswer", f"a member has {len(raft.meta_data_map)} raft groups; Nacos has six")
     return {
-        group: Leader(_raft_address(data.leader or ""), data.term or 0) for group, data in raft.meta_data_map.items()
+        group: Leader(peers.address(data.leader or ""), data.term or 0) for group, data in raft.meta_data_map.items()
     }
 
 
-def _groups(raft: _Raft | None) -> dict[str, frozenset[str]]:
+def _groups(raft: _Raft | None, peers: _Peers) -> dict[str, frozenset[str]]:
     known = (raft.meta_data_map or {}) if raft is not None else {}
-    return {group: _peers(data.raft_group_member or ()) for group, data in known.items() if data.raft_group_member}
+    return {group: peers.listed(data.raft_group_member) for group, data in known.items() if data.raft_group_member}
 
 
-def _peers(listed: Sequence[str]) -> frozenset[str]:
-    if len(listed) > MAX_MEMBERS:
-        raise NacosError("BadAnswer", f"a group has {len(listed)} raft peers; more than {MAX_MEMBERS} are not read")
-    return frozenset(_raft_address(peer) for peer in listed) - {""}
+class _Peers:
+    """The raft addresses of one answer. Each group of each member lists the same few: each is read once."""
+
+    def __init__(self) -> None:
+        self._addresses: dict[str, str] = {}
+        self._lists: dict[tuple[str, ...], frozenset[str]] = {}
+
+    def address(self, text: str) -> str:
+        known = self._addresses.get(text)
+        if known is None:
+            known = self._addresses[text] = _raft_address(text)
+        return known
+
+    def listed(self, texts: tuple[str, ...]) -> frozenset[str]:
+        known = self._lists.get(texts)
+        if known is None:
+            if len(texts) > MAX_MEMBERS:
+                raise NacosError(
+                    "BadAnswer", f"a group has {len(texts)} raft peers; more than {MAX_MEMBERS} are not read"
+                )
+            known = self._lists[texts] = frozenset(map(self.address, texts)) - {""}
+        return known
 
 
 def _raft_address(text: str) -> str:

@@ -94,23 +94,27 @@ class _Evidence:
     verified: Mapping[str, Member]
     """Own entries that count, by member address."""
     standalone: bool
+    by_raft: Mapping[str, str]
+    """Member addresses, by raft address."""
+    raft_up: frozenset[str]
+    """The raft addresses of verified members."""
 
     def name(self, address: str) -> str:
         return self.pods.get(address, address)
 
     def name_of_raft(self, raft: str) -> str:
-        addresses = (member.address for member in _all_members(self.views) if member.raft_address == raft)
-        return self.name(min(addresses, default=raft))
+        return self.name(self.by_raft.get(raft, raft))
 
     def leading_pod(self, leader: Leader | None) -> str:
         """Empty when the leader is not up."""
-        if leader is None or leader.address not in {member.raft_address for member in self.verified.values()}:
+        if leader is None or leader.address not in self.raft_up:
             return ""
         return self.name_of_raft(leader.address)
 
 
 def _gather(views: Sequence[View], replicas: int) -> _Evidence:
-    ordered = tuple(sorted(views, key=lambda view: (view.pod, view.address, view.port, repr(view))))
+    ordered = _ordered(views)
+    members = _all_members(ordered)
     own: dict[str, Member] = {}
     pods: dict[str, str] = {}
     for view in ordered:
@@ -119,17 +123,32 @@ def _gather(views: Sequence[View], replicas: int) -> _Evidence:
             own.setdefault(view.pod, entry)
             pods.setdefault(entry.address, view.pod)
     for view in ordered:  # a pod that did not answer is identified by its peers' entries
-        if view.pod not in own and (entry := _own_entry(view, _all_members(ordered))) is not None:
+        if view.pod not in own and (entry := _own_entry(view, members)) is not None:
             pods.setdefault(entry.address, view.pod)
     standalone = replicas == 1
+    verified = {member.address: member for member in own.values() if _counts(member, standalone)}
     return _Evidence(
         views=ordered,
         own=own,
         pods=pods,
-        addresses=frozenset(member.address for member in _all_members(ordered)),
-        verified={member.address: member for member in own.values() if _counts(member, standalone)},
+        addresses=frozenset(member.address for member in members),
+        verified=verified,
         standalone=standalone,
+        by_raft={member.raft_address: member.address for member in sorted(members, key=_address, reverse=True)},
+        raft_up=frozenset(member.raft_address for member in verified.values()),
     )
+
+
+def _ordered(views: Sequence[View]) -> tuple[View, ...]:
+    """In an order that does not depend on the one in which they are given."""
+    known = {(view.pod, view.address, view.port): view for view in views}
+    if len(known) == len(views):
+        return tuple(known[key] for key in sorted(known))
+    return tuple(sorted(views, key=lambda view: (view.pod, view.address, view.port, repr(view))))
+
+
+def _address(member: Member) -> str:
+    return member.address
 
 
 def _all_members(views: Iterable[View]) -> list[Member]:
@@ -146,7 +165,7 @@ def _own_entry(view: View, members: Iterable[Member] | None = None) -> Member | 
     ]
     if not candidates and members is None and len(view.members) == 1:
         return view.members[0]  # a list with one entry can only be about the server that was asked
-    return min(candidates, key=_order, default=None)
+    return min(candidates, key=_order) if len(candidates) > 1 else next(iter(candidates), None)
 
 
 def _order(member: Member) -> tuple[str, int, bool, str]:
@@ -192,7 +211,7 @@ def _disagreement(evidence: _Evidence, group: str, claims: Mapping[str, Leader],
     if not best.address:
         return f"{group} has no leader (term {best.term})"
     name = evidence.name_of_raft(best.address)
-    if best.address not in {member.raft_address for member in evidence.verified.values()}:
+    if best.address not in evidence.raft_up:
         return f"{group} is led by {name} (term {best.term}), which is not up: an election is due"
     others = [
         f"{evidence.name(address)} names {evidence.name_of_raft(claim.address) or 'no leader'} (term {claim.term})"

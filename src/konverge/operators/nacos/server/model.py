@@ -69,14 +69,13 @@ class Member:
     groups: Mapping[str, frozenset[str]] = field(default_factory=dict)
     """By raft group: the raft addresses of its peers. A server that leaves stays listed until it is removed."""
     raft_port: int | None = None
+    address: str = field(init=False, repr=False, compare=False)
+    raft_address: str = field(init=False, repr=False, compare=False)
 
-    @property
-    def address(self) -> str:
-        return join(self.host, self.port)
-
-    @property
-    def raft_address(self) -> str:
-        return join(self.host, self.raft_port or self.port + RAFT_OFFSET)
+    def __post_init__(self) -> None:
+        # Once: a verdict asks for them some hundred times.
+        object.__setattr__(self, "address", join(self.host, self.port))
+        object.__setattr__(self, "raft_address", join(self.host, self.raft_port or self.port + RAFT_OFFSET))
 
     @property
     def peers(self) -> frozenset[str]:
