@@ -57,6 +57,8 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
     auth: AuthSettings = msgspec.field(default_factory=AuthSettings)
     request_timeout: float = 60.0  # upstream: RequestTimeout
     """For everything but watches; a request may ask for less by `?timeout=`."""
+    seats: int = 600  # upstream: MaxRequestsInFlight, MaxMutatingRequestsInFlight
+    """Requests that may wait for something at once; priority levels divide them among themselves."""
     service_cluster_ips: str = "10.96.0.0/16"
     loopback_backends: bool = False
     """Whether endpoints may have loopback addresses. A real cluster refuses them; simulated pods have no others."""

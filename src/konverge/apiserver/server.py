@@ -22,6 +22,7 @@ from konverge.apiserver.certificates import Certificates, kept
 from konverge.apiserver.config import Config
 from konverge.apiserver.crd.serving.manager import Manager
 from konverge.apiserver.event_ttl import Expiry
+from konverge.apiserver.flow_control.control import FlowControl
 from konverge.apiserver.flow_schemas import FlowSchemaConditions
 from konverge.apiserver.http.pipeline import handle, refusal
 from konverge.apiserver.object_access import Objects
@@ -98,10 +99,7 @@ class ApiServer:
         self.gate = Gate(self.config.auth, self.store, self.objects, admin_token=self.token, data_dir=self.data_dir)
         self.admission: Admission = chain(self, self.gate.authorization, lambda: self.webhooks)
         self.streams: set[Stream] = set()
-        self.flow_headers: list[tuple[bytes, bytes]] = [
-            (b"x-kubernetes-pf-flowschema-uid", clock.new_uid().encode()),
-            (b"x-kubernetes-pf-prioritylevel-uid", clock.new_uid().encode()),
-        ]
+        self.flows = FlowControl(self.store, self.objects, self.config.seats)
         self._audit_prefix = clock.new_uid()[:24]
         self._requests = 0
         self._under_way = 0
@@ -165,6 +163,7 @@ class ApiServer:
         self.definitions.start()
         self.extensions.after[("apiextensions.k8s.io", "customresourcedefinitions")] = self.definitions.caught_up
         FlowSchemaConditions(self.store, self.objects).start()
+        self.flows.start()
         self.aggregation.start()
         self._expiry.start()
         try:
@@ -214,6 +213,7 @@ class ApiServer:
     async def stop(self) -> None:
         """End watches, finish requests that have begun, and make sure that everything is on disk."""
         self._expiry.stop()
+        self.flows.stop()
         await self.definitions.stop()
         for stream in tuple(self.streams):
             stream.end()

@@ -50,6 +50,7 @@ async def pass_on(connections: Connections, remote: Remote, call: Call) -> Respo
         await stream.aclose()
         return respond.answer_text(call, 502, _REDIRECT)
     headers = of_fields(end_to_end(stream.headers))
+    headers.raw.extend(call.flow_headers)
     return await without_body(request, stream, headers) or streamed(stream, headers, _kept_open)
 
 

@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 
 from konverge.apiserver import status
+from konverge.apiserver.flow_control.metrics import exposition
 from konverge.apiserver.http import negotiate, render, respond
 from konverge.apiserver.http.routes import CHECKS
 from konverge.apiserver.kubernetes_version import KUBERNETES_VERSION, MAJOR, MINOR
@@ -98,6 +99,7 @@ async def metrics(call: Call) -> Response:
         "# TYPE konverge_apiserver_watchers gauge",
         f"konverge_apiserver_watchers {len(call.server.streams)}",
     ]
+    lines += exposition(call.server.flows)
     if (counts := call.server.extensions.counts) is not None:
         lines += counts.exposition()
     body = "\n".join(lines) + "\n"

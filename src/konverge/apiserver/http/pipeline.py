@@ -9,18 +9,20 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Generator
+from collections.abc import Awaitable, Callable, Generator
+from functools import partial
 from typing import Any, Generic, TypeVar
 
 import msgspec
 
 from konverge.apiserver import aside, nesting, status
+from konverge.apiserver.flow_control.control import WIDEST, Flow, TooMany
 from konverge.apiserver.http import respond
 from konverge.apiserver.http.bodies import BODY_LIMIT, yaml_parsed_in_thread
 from konverge.apiserver.http.routing import PageNotFound, route
 from konverge.apiserver.request.call import Call
 from konverge.apiserver.request.info import request_info, split_target
-from konverge.apiserver.request.protocols import Backend, Handler
+from konverge.apiserver.request.protocols import Backend, Handler, Hook
 from konverge.apiserver.request.user import ANONYMOUS
 from konverge.apiserver.storage.failures import Failed, InDoubt, Lost
 from konverge.objects.durations import DurationError, parse_duration
@@ -49,6 +51,8 @@ async def handle(server: Backend, request: Request) -> Response:
         return respond.answer_text(call, 404, "404 page not found\n")
     except TimeoutError:
         return _timed_out(call)
+    except TooMany as error:
+        return respond.too_many(call, error.seconds)
     except RecursionError:
         return respond.answer_error(call, status.bad_request(f"the object is nested too deeply: {nesting.TOO_DEEP}"))
     except Failed as error:  # logged when it happened; a reader of the log needs no traceback of every write
@@ -59,28 +63,57 @@ async def handle(server: Backend, request: Request) -> Response:
 
 
 async def _answer(call: Call) -> Response:
-    gate = call.server.gate
-    call.user = gate.identify(call.request, call.info)
-    gate.authorize(call.user, call.info)
-    seconds = _time_limit(call)
-    handler = route(call)
-    before = call.server.extensions.before.get((call.info.group, call.info.plural))
-    if before is not None:
-        await before(call)
-    if call.info.verb == "watch":
-        return await handler(call)
-    if len(call.request.body) > _YAML_IN_THREAD and "yaml" in call.request.headers.get("content-type"):
-        work: Awaitable[Response] = _from_yaml(call, handler)
-    else:
-        work = _work(call, handler)
-    if len(call.request.body) < aside.FROM:
-        response = await within(seconds, work)
-    else:
-        with aside.collector_paused:
-            response = await within(seconds, work)
+    server, info = call.server, call.info
+    call.user = server.gate.identify(call.request, info)
+    flow, leave = server.flows.flow(call.user, info), None
+    if flow is not None:
+        call.flow_headers = flow.headers
+        if flow.is_limited:
+            leave = await _turn(call, flow) if flow.level.free < WIDEST else None
+        flow.schema.dispatched += 1
+    try:
+        server.gate.authorize(call.user, info)
+        seconds = _time_limit(call)
+        handler = route(call)
+        before = server.extensions.before.get((info.group, info.plural))
+        if before is not None:
+            handler = partial(_after_hook, before, handler)
+        unseated = flow if leave is None else None
+        if info.verb == "watch":
+            return await within(None, handler(call), call, unseated)
+        if len(call.request.body) < _YAML_IN_THREAD:
+            response = await within(seconds, _work(call, handler), call, unseated)
+        else:
+            response = await _large(call, seconds, handler, unseated)
+    finally:
+        if leave is not None:
+            leave()
     if len(response.body) > respond.GZIP_FROM:
         response = await respond.compressed(call, response)
     return response
+
+
+async def _turn(call: Call, flow: Flow) -> Callable[[], None] | None:
+    """Wait for seats if there are too few; the result gives them back. Raises TooMany."""
+    flows = call.server.flows
+    if flow.level.free >= flows.seats(flow, call.info):
+        return None
+    seconds = call.server.config.request_timeout if call.info.verb == "watch" else _time_limit(call)
+    return await flows.turn(flow, call.info, seconds / 4)  # upstream: GetQueueWaitContext
+
+
+async def _large(call: Call, seconds: float, handler: Handler, unseated: Flow | None) -> Response:
+    is_yaml = "yaml" in call.request.headers.get("content-type")
+    work = _from_yaml(call, handler) if is_yaml else _work(call, handler)
+    if len(call.request.body) < aside.FROM:
+        return await within(seconds, work, call, unseated)
+    with aside.collector_paused:
+        return await within(seconds, work, call, unseated)
+
+
+async def _after_hook(hook: Hook, handler: Handler, call: Call) -> Response:
+    await hook(call)
+    return await handler(call)
 
 
 def _work(call: Call, handler: Handler) -> Awaitable[Response]:
@@ -142,16 +175,24 @@ def _timed_out(call: Call) -> Response:  # upstream: timeoutWriter.timeout (apis
 T = TypeVar("T")
 
 
-async def within(seconds: float, work: Awaitable[T]) -> T:
-    """Await the work; TimeoutError when it waits for longer than so many seconds."""
+async def within(seconds: float | None, work: Awaitable[T], call: Call | None = None, flow: Flow | None = None) -> T:
+    """Await the work; TimeoutError when it waits for longer than so many seconds.
+
+    With a flow, the request takes its seats when it waits for the first time, and gives them back when it has ended.
+    """
     steps = work.__await__()
     try:
         waiting = next(steps)
     except StopIteration as done:
         result: T = done.value
         return result
-    async with asyncio.timeout(seconds):
-        return await _Started(steps, waiting)
+    leave = call.server.flows.occupy(flow, call.info) if call and flow and flow.is_limited else None
+    try:
+        async with asyncio.timeout(seconds):
+            return await _Started(steps, waiting)
+    finally:
+        if leave is not None:
+            leave()
 
 
 class _Started(Generic[T]):

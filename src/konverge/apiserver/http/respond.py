@@ -120,7 +120,7 @@ def headers(call: Call, content_type: tuple[bytes, bytes]) -> list[tuple[bytes, 
     fields = [(b"audit-id", call.audit_id.encode("latin-1", "replace")), _CACHE, content_type]
     if call.warnings:
         fields += _warnings(call.warnings)
-    fields += call.server.flow_headers
+    fields += call.flow_headers
     return fields
 
 
@@ -145,6 +145,14 @@ def whole(call: Call, code: int, body: bytes, media: str = negotiate.JSON) -> Re
 
 def answer_text(call: Call, code: int, body: str) -> Response:
     return Response(code, Headers(headers(call, (b"content-type", b"text/plain; charset=utf-8"))), body.encode())
+
+
+def too_many(call: Call, seconds: int) -> Response:
+    """429 of a request for which there is no place."""
+    response = answer_text(call, 429, "Too many requests, please try again later.\n")
+    response.headers.add("retry-after", str(seconds))
+    response.headers.add("x-content-type-options", "nosniff")
+    return response
 
 
 _LOCAL = ("127.", "::1:", "::ffff:127.", LOCAL_PEER.address)

@@ -53,8 +53,8 @@ class Call:
     """One request. It is the `Context` of strategies and admission; `server` is what it may ask of the server."""
 
     __slots__ = (
-        "accepted", "audit_id", "conversions", "dry_run", "info", "name", "namespace", "operation", "query", "request",
-        "reserve", "reverts", "served", "server", "subresource", "user", "warned", "warnings",
+        "accepted", "audit_id", "conversions", "dry_run", "flow_headers", "info", "name", "namespace", "operation",
+        "query", "request", "reserve", "reverts", "served", "server", "subresource", "user", "warned", "warnings",
     )  # fmt: skip
 
     def __init__(self, server: Backend, request: Request, info: RequestInfo, query: Query, user: User) -> None:
@@ -71,6 +71,8 @@ class Call:
         self.dry_run = False
         self.accepted = PLAIN_JSON
         self.audit_id = request.headers.get("audit-id")[:64] or server.next_audit_id()
+        self.flow_headers: Sequence[tuple[bytes, bytes]] = ()
+        """In which priority and fairness name themselves, once it is known who asks."""
         self.warnings: list[str] = []
         self.warned = 0
         """Characters of the warnings."""

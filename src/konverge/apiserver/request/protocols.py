@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from konverge.apiserver.aggregation.registered import Aggregation
     from konverge.apiserver.auth.gate import Gate
     from konverge.apiserver.config import Config
+    from konverge.apiserver.flow_control.control import FlowControl
     from konverge.apiserver.kinds.core.service.allocation import Allocators
     from konverge.apiserver.object_access import Objects
     from konverge.apiserver.registry import Registry, Served
@@ -94,8 +95,7 @@ class Backend(Protocol):
         """The watches that are open."""
 
     @property
-    def flow_headers(self) -> Sequence[tuple[bytes, bytes]]:
-        """The headers in which priority and fairness name themselves; the same in every answer."""
+    def flows(self) -> FlowControl: ...
 
     @property
     def extensions(self) -> Extensions: ...

@@ -258,6 +258,9 @@ class Handler(BaseHTTPRequestHandler):
         elif what == "next":
             self.more.release()
             self.answer(200, {})
+        elif what == "held":
+            self.more.acquire()
+            self.answer(200, {})
         elif what == "slow":
             time.sleep(3)
             self.answer(200, {})
