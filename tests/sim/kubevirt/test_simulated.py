@@ -51,7 +51,7 @@ async def test_a_class_that_waits_is_filled_when_the_machine_is_there(way: str, 
         assert (await play.phase(DV, "root"), await play.bound("root")) == (waits, "Pending")
         await play.client.create(machine("web-vm", "root"))
         await play.after(4)
-        assert await play.shown() in ("WaitingForVolumeBinding", "Provisioning")
+        assert await play.shown() in ("WaitingForVolumeBinding", "Starting")  # of a claim KubeVirt knows no import
         await play.until(VMI, "web-vm", "Running")
         assert (await play.phase(DV, "root"), await play.bound("root")) == ("Succeeded", "Bound")
         pods = await play.client.list(Pod, SPACE)

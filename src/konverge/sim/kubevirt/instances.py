@@ -49,6 +49,8 @@ class Volumes:
     """What was found out about the claims of an instance."""
 
     missing: list[str] = field(default_factory=list)
+    imports: bool = False
+    """Whether any of them comes from a DataVolume."""
     failed: list[str] = field(default_factory=list)
     filling: list[str] = field(default_factory=list)
     to_bind: list[str] = field(default_factory=list)
@@ -70,6 +72,7 @@ async def volumes_of(ctx: Context[Instance]) -> Volumes:
         if owner is None or owner.kind != "DataVolume" or not ctx.serves(DataVolume):
             continue
         volume = await ctx.get(DataVolume, owner.name)
+        volumes.imports |= volume is not None
         phase = volume.status.get("phase", "") if volume is not None else "Succeeded"
         if phase == "Failed":
             volumes.failed.append(name)
@@ -110,6 +113,8 @@ def _unusable(attachment: NetworkAttachment | None, place: str, name: str) -> st
 
 
 _NEXT = -1.0
+_ALL_READY = ("AllDVsReady", "All of the VMI's DVs are bound and ready")
+_NOT_READY = ("NotAllDVsReady", "Not all of the VMI's DVs are ready")
 _NO_POD = "virt-launcher pod has not yet been scheduled"
 _PULLING = ("ErrImagePull", "ImagePullBackOff")
 _PLACELESS = "0/{count} nodes are available: {count} Insufficient devices.kubevirt.io/kvm."
@@ -188,8 +193,9 @@ class Instances(KindController[Instance]):
             set_condition(status, "PodScheduled", False, "Unschedulable", message)
         else:
             drop_condition(status, "Synchronized")
-        ready = not (volumes.filling or volumes.to_bind)
-        set_condition(status, "DataVolumesReady", ready, "AllDVsReady" if ready else "NotAllDVsReady")
+        if volumes.imports:
+            ready = not (volumes.filling or volumes.to_bind)
+            set_condition(status, "DataVolumesReady", ready, *(_ALL_READY if ready else _NOT_READY))
         await self._bind(ctx, pods, volumes.to_bind)
         if not volumes.ready:
             return inf
@@ -229,6 +235,7 @@ class Instances(KindController[Instance]):
             left = self._pace.left(ctx.obj.metadata, "scheduled", self._timings.begin)
             if left:
                 return left
+            await patch(ctx.client, ctx.obj, {"metadata": {"labels": {launcher.NODE: pod.spec.node_name}}})
             status["nodeName"] = pod.spec.node_name
             status["activePods"] = {pod.metadata.uid: pod.spec.node_name}
             return move(ctx, "Scheduled")

@@ -24,6 +24,8 @@ IMAGE = "quay.io/kubevirt/virt-launcher:v1.8.0"
 TARGET = "kubevirt.io/migrationJobUID"
 """The label of a pod that an instance moves to."""
 CREATED_BY = "kubevirt.io/created-by"
+NODE = "kubevirt.io/nodeName"
+"""The label of an instance that says where it is."""
 BINDS_ONLY = "kubevirt.io/ephemeral-provisioning"
 """The label of a pod that is there to have claims bound, and does nothing else."""
 OVERHEAD = 220 << 20

@@ -95,9 +95,9 @@ class Machines(KindController[VirtualMachine]):
     async def _keep(self, ctx: Context[VirtualMachine], instance: Instance | None) -> float:
         machine = ctx.obj
         await with_finalizers(ctx.client, machine, [FINALIZER])
-        await _identify(ctx)
         if not await self._make_volumes(ctx) and strategy(machine.spec) != "Halted":
             return inf
+        await _identify(ctx)
         if instance is not None and instance.status.get("phase") in OVER:
             self._count(machine, instance)
         _settle_requests(machine, instance)

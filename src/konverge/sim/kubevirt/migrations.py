@@ -110,7 +110,8 @@ class Migrations(PhaseController[Migration]):
         node = target.spec.node_name or ""
         before = dict(instance.status.get("activePods") or {})
         active = {**dict.fromkeys(before), target.metadata.uid: node}
-        await patch(ctx.client, instance, {"status": {"nodeName": node, "activePods": active}})
+        label = {"metadata": {"labels": {launcher.NODE: node}}}
+        await patch(ctx.client, instance, {**label, "status": {"nodeName": node, "activePods": active}})
         created = f"{launcher.CREATED_BY}={instance.metadata.uid}"
         for pod in await ctx.client.list(Pod, instance.metadata.namespace, label_selector=created):
             if pod.metadata.uid in before:
