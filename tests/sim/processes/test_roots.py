@@ -20,7 +20,7 @@ import pytest
 from konverge.objects.codec import from_dict
 from konverge.objects.kinds.core_v1 import Container, Event, Pod
 from konverge.sim.cluster import Cluster
-from konverge.sim.processes import ProcessRule, RuleError, disk, plan, read_rules, roots, runtime
+from konverge.sim.processes import ProcessRule, RuleError, disk, plan, read_rules, roots, runtime, trampoline
 from konverge.sim.processes.environment import ConfigError, Self
 from konverge.sim.processes.images import Image, Settings
 from konverge.sim.processes.isolation import why_no_roots, why_not
@@ -200,6 +200,47 @@ async def test_links_of_an_image_lead_nowhere_on_this_machine(root: Path, tmp_pa
         said = await output(cluster, box("links", text, sources, volumeMounts=mounts("/out/deep")))
     assert "hi" in said, said
     assert list(outside.iterdir()) == []
+
+
+BEFORE = trampoline._BEFORE
+
+
+@possible
+@pytest.mark.parametrize("below", ["/made", "/made/deep"])
+async def test_no_path_of_a_pod_leads_to_what_was_there_before_the_image(
+    root: Path, tmp_path: Path, below: str
+) -> None:
+    """While a container is made there is a moment when this machine's file system has a name in it."""
+    outside, image = tmp_path / "outside", tmp_path / "image"
+    outside.mkdir()
+    shutil.copytree(root, image, symlinks=True)
+    (image / "link").symlink_to(f"{BEFORE}{outside}")
+    text = "echo x > file; echo done"
+    for number, path in enumerate((f"{BEFORE}{outside}{below}", f"/link{below}")):
+        async with cluster_of(image) as cluster:
+            sources = volumes({"emptyDir": {}})
+            pod = box(f"reaching-{number}", text, sources, volumeMounts=mounts(path), workingDir=f"{path}-cwd")
+            assert await output(cluster, pod) == ["done"]
+            said = await output(cluster, box(f"looking-{number}", f"ls {BEFORE}/bin"))
+            assert "sh" not in said
+    assert list(outside.iterdir()) == []
+
+
+@possible
+@pytest.mark.parametrize("path", ["/", "/proc", "/proc/1/ns", "/up", "/data/up"])
+async def test_nothing_is_mounted_at_the_root_or_in_proc(root: Path, tmp_path: Path, path: str) -> None:
+    image = tmp_path / "image"
+    shutil.copytree(root, image, symlinks=True)
+    (image / "data").mkdir()
+    for link in ("up", "data/up"):
+        (image / link).symlink_to("/")
+    async with cluster_of(image) as cluster:
+        await cluster.client.create(box("over", "true", volumes({"emptyDir": {}}), volumeMounts=mounts(path)))
+        status = main_status(await until(cluster.client, "over", is_over))
+    assert status is not None
+    assert status.state is not None
+    assert status.state.terminated is not None
+    assert "nothing is mounted at / or in /proc" in (status.state.terminated.message or "")
 
 
 @possible

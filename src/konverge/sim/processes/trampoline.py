@@ -20,7 +20,7 @@ OPTIONS is JSON: `parent` (a pid), `terminal`, `cwd`, and for a program that is 
 """
 
 # A script for which each import counts; all of them are here, since the modules may be hidden from an isolated program.
-# ruff: noqa: PTH102, PTH103, PTH106, PTH108, PTH110, PTH112, PTH113, PTH120, PTH123, PTH211
+# ruff: noqa: PTH102, PTH103, PTH106, PTH108, PTH110, PTH112, PTH113, PTH114, PTH120, PTH123, PTH211
 
 from __future__ import annotations
 
@@ -48,6 +48,9 @@ _BEFORE = "/.konverge-before"
 """Where the file system of this machine is until the program's own is complete."""
 _NOT_PASSED_ON = {signal.SIGCHLD, signal.SIGTSTP, signal.SIGTTIN, signal.SIGTTOU, signal.SIGWINCH}
 
+Tree = tuple[int, str, int]
+"""A descriptor of what is to be mounted, where, and with which attributes."""
+
 libc = ctypes.CDLL(None, use_errno=True)
 
 
@@ -61,6 +64,10 @@ def _call(what: str, result: int) -> int:
 def mount(source: str, target: str, kind: str, flags: int, options: str = "") -> None:
     texts = [text.encode() for text in (source, target, kind)]
     _call(f"mount {target}", libc.mount(*texts, ctypes.c_ulong(flags), options.encode()))
+
+
+def mount_proc() -> None:
+    mount("proc", "/proc", "proc", _MS_NOSUID | _MS_NODEV | _MS_NOEXEC)
 
 
 def set_attributes(descriptor: int, path: str, flags: int, attributes: int) -> None:
@@ -134,24 +141,42 @@ def _make_place(path: str, folder: bool) -> None:
 # ------------------------------------------------------------------ an image as /
 
 
-def stand_on(root: dict[str, Any], user: int | None) -> None:
-    """`lower` is the image. What the program writes goes to memory, and with it; `mounts` are at their paths.
+def stand_on(root: dict[str, Any], user: int | None) -> list[Tree]:
+    """`lower` is the image, and `/` from here on. What the program writes goes to memory, and with it.
 
-    As soon as the image is `/`, no link in it leads to this machine, which is let go by the first process.
+    Gives what is to be mounted. No path that an image or a pod has chosen is used before this machine's file system is
+    let go: any name could be that of a place in it.
     """
     mount("", "/", "", _MS_REC | _MS_PRIVATE)
-    trees = [(open_tree(source), target, writable) for source, target, writable in root["mounts"]]
-    devices = [(open_tree(f"/dev/{name}"), f"/dev/{name}") for name in _DEVICES]
+    trees = [(open_tree(f"/dev/{name}"), f"/dev/{name}", _NO_SUID) for name in _DEVICES]
+    for source, target, writable in root["mounts"]:
+        trees.append((open_tree(source), target, _NO_SUID | _NO_DEV | (0 if writable else _READ_ONLY)))
     os.umask(0)
     _overlay(root["lower"], root["scratch"], f"mode=0755,size={root['size']}", user)
     os.mkdir(_BEFORE[1:], 0o700)
     _call("pivot_root", libc.pivot_root(b".", _BEFORE[1:].encode()))
     os.chdir("/")
-    _make_devices(devices, user)
-    for path, mode in (("/proc", 0o555), ("/tmp", 0o1777), (root["cwd"], 0o755)):  # noqa: S108
+    return trees
+
+
+def let_go() -> None:
+    """Of this machine's file system. Not before there is a /proc: who is not root mounts it only where one is seen."""
+    if os.path.islink("/proc"):
+        raise OSError("/proc is a link in the image: make it a folder")
+    with suppress(FileExistsError):
+        os.mkdir("/proc", 0o555)
+    mount_proc()
+    _call("umount2", libc.umount2(_BEFORE.encode(), _MNT_DETACH))
+    os.rmdir(_BEFORE)
+
+
+def furnish(root: dict[str, Any], trees: list[Tree], user: int | None) -> None:
+    """Devices, volumes at their paths, links and the name of the host."""
+    _make_devices(user)
+    for path, mode in (("/tmp", 0o1777), (root["cwd"], 0o755)):  # noqa: S108
         _make_folders(path, mode, user)
-    for descriptor, target, writable in trees:
-        _attach(descriptor, target, _NO_SUID | _NO_DEV | (0 if writable else _READ_ONLY), user)
+    for descriptor, target, attributes in trees:
+        _attach(descriptor, target, attributes, user)
     for link, target in root["links"]:
         _make_folders(os.path.dirname(link), 0o755, user)
         with suppress(FileNotFoundError):
@@ -159,6 +184,8 @@ def stand_on(root: dict[str, Any], user: int | None) -> None:
         os.symlink(target, link)
     name = root["hostname"].encode()
     _call("sethostname", libc.sethostname(name, len(name)))
+    if root["read_only"]:
+        set_attributes(_HERE, "/", 0, _READ_ONLY)
 
 
 def _overlay(lower: str, scratch: str, memory: str, user: int | None) -> None:
@@ -180,11 +207,9 @@ def _overlay(lower: str, scratch: str, memory: str, user: int | None) -> None:
     os.chdir("merged")
 
 
-def _make_devices(devices: list[tuple[int, str]], user: int | None) -> None:
+def _make_devices(user: int | None) -> None:
     _make_folders("/dev", 0o755, user)
     mount("tmpfs", "/dev", "tmpfs", _MS_NOSUID | _MS_NODEV, "mode=0755")
-    for descriptor, path in devices:
-        _attach(descriptor, path, _NO_SUID, user)
     for path in ("/dev/pts", "/dev/shm"):  # noqa: S108
         os.mkdir(path, 0o755)
     mount("devpts", "/dev/pts", "devpts", _MS_NOSUID | _MS_NOEXEC, "newinstance,ptmxmode=0666,mode=0620")
@@ -199,6 +224,8 @@ def _attach(descriptor: int, target: str, attributes: int, user: int | None) -> 
     set_attributes(descriptor, "", _EMPTY_PATH | _RECURSIVE, attributes)
     folder = stat.S_ISDIR(os.fstat(descriptor).st_mode)
     place = os.path.realpath(target)
+    if place == "/" or place.split("/")[1] == "proc":
+        raise OSError(f"mount {target}: nothing is mounted at / or in /proc")
     _make_folders(place if folder else os.path.dirname(place), 0o755, user)
     if not folder and not os.path.exists(place):
         os.close(os.open(place, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644))
@@ -214,14 +241,6 @@ def _make_folders(path: str, mode: int, user: int | None) -> None:
         os.mkdir(path, mode)
         if user is not None:
             os.chown(path, user, user)
-
-
-def let_go(read_only: bool) -> None:
-    """Of this machine's file system. Not earlier: who is not root mounts /proc only where one is to be seen."""
-    _call("umount2", libc.umount2(_BEFORE.encode(), _MNT_DETACH))
-    os.rmdir(_BEFORE)
-    if read_only:
-        set_attributes(_HERE, "/", 0, _READ_ONLY)
 
 
 # ------------------------------------------------------------------ namespaces and users
@@ -293,9 +312,8 @@ def die_with_parent() -> None:
         libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
-def keep(child: int) -> None:
-    """Pass signals on until the child has ended; never returns."""
-    nothing = os.open(os.devnull, os.O_RDWR)
+def keep(child: int, nothing: int) -> None:
+    """Pass signals on until the child has ended; never returns. `nothing` is /dev/null, which an image has not yet."""
     for descriptor in range(3):
         os.dup2(nothing, descriptor)
     wanted = signal.valid_signals()
@@ -328,6 +346,8 @@ def enter(options: dict[str, Any]) -> None:
     """Returns in the process that is to be the program, inside; raises OSError before there is one."""
     user, status, ids = options["user"], options["status"], options.get("ids")
     mapped = user is not None and ids is not None
+    trees: list[Tree] = []
+    nothing = os.open(os.devnull, os.O_RDWR)
     own_streams(user)
     if "join" in options:
         join(options["join"], user)
@@ -335,18 +355,18 @@ def enter(options: dict[str, Any]) -> None:
             become_user(user, ids)
     else:
         leave_host(user, ids)
-        view = options["view"]
         if ids is None:
-            see(view)
+            see(options["view"])
         else:
-            stand_on(view, user)
+            trees = stand_on(options["view"], user)
         die_with_parent()
     child = fork()
     if child:
-        os.close(status)
-        keep(child)
+        for descriptor in (status, *(tree[0] for tree in trees)):
+            os.close(descriptor)
+        keep(child, nothing)
     if "join" not in options:
-        begin_first_process(options)
+        begin_first_process(options, trees, nothing)
     elif mapped:
         join_user(options["ids"])
     os.chdir(options["cwd"])
@@ -356,18 +376,20 @@ def enter(options: dict[str, Any]) -> None:
         os.setpgid(0, 0)
 
 
-def begin_first_process(options: dict[str, Any]) -> None:
+def begin_first_process(options: dict[str, Any], trees: list[Tree], nothing: int) -> None:
     """Returns in the program's process."""
-    status, ids = options["status"], options.get("ids")
-    mount("proc", "/proc", "proc", _MS_NOSUID | _MS_NODEV | _MS_NOEXEC)
-    if ids is not None:
-        let_go(options["view"]["read_only"])
-    become_user(options["user"], ids)
+    user, status, ids = options["user"], options["status"], options.get("ids")
+    if ids is None:
+        mount_proc()
+    else:
+        let_go()
+        furnish(options["view"], trees, user)
+    become_user(user, ids)
     die_with_parent()  # that does not survive another user
     child = fork()
     if child:
         os.close(status)
-        keep(child)
+        keep(child, nothing)
 
 
 def own_streams(user: int | None) -> None:
