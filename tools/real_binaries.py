@@ -26,7 +26,8 @@ ESSENTIAL = ("etcd", "kube-apiserver")
 PACKED = Path(__file__).resolve().parents[2] / "shared" / "oracle" / "packed"
 
 _K8S_PROGRAMS = ("kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubectl")
-_KUBERNETES = (*_K8S_PROGRAMS, "kubectl-convert")
+_TESTING = {"e2e.test": "test/e2e", "agnhost": "test/images/agnhost"}
+_KUBERNETES = (*_K8S_PROGRAMS, "kubectl-convert", *_TESTING)
 _TAGS = "selinux,notest,grpcnotrace"
 
 
@@ -99,16 +100,15 @@ def _build(name: str, target: Path) -> None:
     work.mkdir(parents=True, exist_ok=True)
     if not (work / "go.mod").exists():
         (work / "go.mod").write_text(_go_mod(work, module, version))
+    command = ["go", "test", "-c", "-vet=off"] if name.endswith(".test") else ["go", "build"]
     flags = ["-mod=mod", "-trimpath", "-ldflags", "-s -w " + _version_flags(name), "-o", str(target / name)]
     tags = ["-tags", _TAGS] if name in _KUBERNETES else []
-    subprocess.run(
-        ["go", "build", *flags, *tags, package], cwd=work, check=True, env={**os.environ, "CGO_ENABLED": "0"}
-    )
+    subprocess.run([*command, *flags, *tags, package], cwd=work, check=True, env={**os.environ, "CGO_ENABLED": "0"})
 
 
 def _origin(name: str) -> tuple[str, str, str]:
     if name in _KUBERNETES:
-        return "k8s.io/kubernetes", KUBERNETES, f"k8s.io/kubernetes/cmd/{name}"
+        return "k8s.io/kubernetes", KUBERNETES, f"k8s.io/kubernetes/{_TESTING.get(name, f'cmd/{name}')}"
     if name == "etcd":
         return "go.etcd.io/etcd/server/v3", ETCD, "go.etcd.io/etcd/server/v3"
     if name == "agnhost":

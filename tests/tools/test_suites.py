@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +12,7 @@ import pytest
 
 from tools import real_binaries
 from tools.suites import __main__ as command
-from tools.suites import controller_runtime, kubectl_commands, modules
+from tools.suites import conformance_specs, controller_runtime, images, kubectl_commands, modules
 from tools.suites.report import Count, table
 
 SCRIPT = """
@@ -208,6 +210,84 @@ def test_a_package_that_does_not_compile_has_failed() -> None:
     assert controller_runtime.read("client", 1, "undefined: x").failed == ("the package as a whole",)
 
 
+# ------------------------------------------------------------------ conformance specs
+
+
+def spec(name: str, state: str, message: str = "") -> dict[str, Any]:
+    """An entry of Ginkgo's report."""
+    area, _, leaf = name.partition(" ")
+    failure = {"Failure": {"Message": message}} if message else {}
+    return {"ContainerHierarchyTexts": [area], "LeafNodeText": leaf, "State": state, **failure}
+
+
+@pytest.mark.spec("S-47")
+def test_the_verdict_on_a_spec_is_read_from_the_report(tmp_path: Path) -> None:
+    report = tmp_path / "0.json"
+    entries = [
+        {"ContainerHierarchyTexts": None, "LeafNodeText": "", "State": "passed"},  # a setup node
+        spec("Pods run", "passed"),
+        spec("Pods end", "failed", "timed out"),
+        spec("Pods sleep", "skipped", "needs three nodes"),
+        spec("Pods not asked for", "skipped"),
+    ]
+    report.write_text(json.dumps([{"SpecReports": entries}]))
+    results = conformance_specs.read(report, ["Pods run", "Pods end", "Pods sleep", "Pods missing"])
+    assert [(result.name, result.passed) for result in results] == [
+        ("Pods run", True),
+        ("Pods end", False),
+        ("Pods sleep", False),
+        ("Pods missing", False),
+    ]
+    assert [result.reason for result in results[:3]] == ["", "timed out", "needs three nodes"]
+    assert "was not run" in results[3].reason
+
+
+@pytest.mark.spec("S-47")
+def test_a_suite_that_wrote_no_report_has_passed_nothing(tmp_path: Path) -> None:
+    results = conformance_specs.read(tmp_path / "0.json", ["Pods run"])
+    assert [(result.name, result.passed) for result in results] == [("Pods run", False)]
+
+
+@pytest.mark.spec("S-47")
+def test_the_listed_specs_are_sorted_and_named_once() -> None:
+    names = conformance_specs.passing()
+    assert names == sorted(set(names))
+
+
+@pytest.mark.spec("S-47")
+def test_the_images_have_their_programs_by_all_their_names(tmp_path: Path) -> None:
+    busybox, agnhost, root = tmp_path / "busybox", tmp_path / "agnhost", tmp_path / "root"
+    busybox.write_text("#!/bin/sh\nprintf 'busybox\\ncat\\nsh\\n'\n")
+    busybox.chmod(0o755)
+    agnhost.write_text("agnhost")
+    images.make_agnhost(root, busybox, agnhost)
+    assert sorted(path.name for path in (root / "bin").iterdir()) == ["busybox", "cat", "sh"]
+    assert (root / "bin/cat").read_bytes() == busybox.read_bytes()
+    assert (root / "agnhost-2").read_text() == "agnhost"
+    assert (root / "tmp").stat().st_mode & 0o7777 == 0o1777
+
+
+@pytest.mark.spec("S-47")
+def test_without_busybox_the_specs_are_not_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("shutil.which", lambda name: None)
+    with pytest.raises(modules.Unavailable, match="no busybox on the PATH"):
+        conformance_specs.Programs.find()
+
+
+@pytest.mark.spec("S-47")
+def test_only_the_specs_that_are_asked_for_are_run(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    ran: list[str] = []
+    monkeypatch.setattr(conformance_specs, "passing", lambda: ["Pods run", "Pods end", "Jobs end"])
+    monkeypatch.setattr(conformance_specs, "BATCH", 1)
+    monkeypatch.setattr(conformance_specs, "_cluster", lambda folder, programs: nullcontext(folder / "kubeconfig"))
+    monkeypatch.setattr(conformance_specs.Programs, "find", lambda: None)
+    monkeypatch.setattr(conformance_specs, "_run_batch", lambda report, kubeconfig, programs, names: ran.extend(names))
+    conformance_specs.run(tmp_path, only=["end"])
+    assert ran == ["Pods end", "Jobs end"]
+    with pytest.raises(ValueError, match="no spec has sleep in its name"):
+        conformance_specs.run(tmp_path, only=["sleep"])
+
+
 # ------------------------------------------------------------------ the command
 
 
@@ -246,4 +326,4 @@ def test_a_suite_that_cannot_run_is_left_out_with_the_reason(
 def test_a_suite_that_does_not_exist_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         command.main(["e2e"])
-    assert "no suite e2e; there are test-cmd, controller-runtime" in capsys.readouterr().err
+    assert "no suite e2e; there are test-cmd, controller-runtime, conformance" in capsys.readouterr().err

@@ -3,6 +3,7 @@
 python -m tools.suites                                            all of them, on our server
 python -m tools.suites test-cmd --only run_job_tests run_rs_tests
 python -m tools.suites controller-runtime --real                  on the real programs, to compare
+python -m tools.suites conformance --all-specs                    also the specs that are known to fail
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from tools import real_binaries
-from tools.suites import controller_runtime, kubectl_commands, modules, servers
+from tools.suites import conformance_specs, controller_runtime, kubectl_commands, modules, servers
 from tools.suites.report import Count, table
 
 WORK = Path("build/suites")
@@ -39,9 +40,12 @@ def main(arguments: list[str] | None = None) -> int:
 def _options(arguments: list[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m tools.suites", description=__doc__.partition(":")[0])
     parser.add_argument("suites", nargs="*", metavar="SUITE", help=f"{' or '.join(SUITES)} (all by default)")
-    parser.add_argument("--only", nargs="+", default=[], metavar="NAME", help="these functions or packages")
+    parser.add_argument(
+        "--only", nargs="+", default=[], metavar="NAME", help="functions, packages, or texts in the names of specs"
+    )
     parser.add_argument("--real", action="store_true", help="run them on the real programs instead of ours")
     parser.add_argument("--jobs", type=int, default=2, help="servers that share the functions of test-cmd (2)")
+    parser.add_argument("--all-specs", action="store_true", help="of conformance: also those that are not listed")
     options = parser.parse_args(arguments)
     unknown = [suite for suite in options.suites if suite not in SUITES]
     if unknown:
@@ -84,9 +88,25 @@ def _controller_runtime(folder: Path, options: argparse.Namespace, real: Path | 
     return Count(name, "specs", passed, tuple(failed))
 
 
+def _conformance(folder: Path, options: argparse.Namespace, real: Path | None) -> Count:
+    if real is not None:
+        raise modules.Unavailable("its specs need nodes, and there are no real ones")
+    results = conformance_specs.run(folder, only=options.only, all_specs=options.all_specs)
+    failed, listed = [], frozenset(conformance_specs.passing())
+    for result in results:
+        if not result.passed:
+            failed.append(result.name)
+            print(f"FAIL {result.name}\n     {result.reason}", flush=True)
+        elif result.name not in listed:
+            print(f"ok   {result.name}: add it to {conformance_specs.PASSING.name}", flush=True)
+    name = f"Kubernetes' conformance specs {real_binaries.KUBERNETES}"
+    return Count(name, "specs", len(results) - len(failed), tuple(failed))
+
+
 SUITES: dict[str, Callable[[Path, argparse.Namespace, Path | None], Count]] = {
     "test-cmd": _test_cmd,
     "controller-runtime": _controller_runtime,
+    "conformance": _conformance,
 }
 
 if __name__ == "__main__":

@@ -1,0 +1,170 @@
+"""Kubernetes' own conformance specs (test/e2e), on `konverge up` with two simulated nodes.
+
+Containers of busybox, and of agnhost in certain areas, are processes, each with its image as `/`; all others are
+simulated.
+`conformance_passing.txt` lists the specs that pass; the others need what is not there (docs/conformance.md has the
+reasons). A spec that is listed and fails fails the suite.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tools import real_binaries
+from tools.suites import images, modules
+
+LIST = "test/conformance/testdata/conformance.yaml"
+PASSING = Path(__file__).with_name("conformance_passing.txt")
+BATCH = 10
+"""Specs for one process: what it has found is on disk when it ends."""
+LIMIT = "45m"
+"""For one process."""
+
+AREAS = (
+    *("configmap", "container", "containers", "crd", "downward-api", "emptydir", "init-container", "kubectl-logs"),
+    *("kubelet-test", "pods", "prestop", "projected", "proxy", "secrets", "security-context", "subpath"),
+    *("svcaccounts", "var-expansion", "webhook"),
+)
+"""Namespaces, without their numbers, where agnhost is a process: its specs ask it for something. Elsewhere it stands
+for any server, of which there may be several on one port; pods share this machine's."""
+_AGNHOST = """
+- image: "*/e2e-test-images/agnhost:*"
+  namespace: "{area}-*"
+  root: {agnhost}
+  command: [/bin/sh, -c, 'if [ $# = 0 ]; then set -- pause; fi; exec /agnhost "$@"', agnhost, "{{args}}"]
+"""
+"""`pause` is what the image does without arguments."""
+_BUSYBOX = """
+- image: "*/e2e-test-images/busybox:*"
+  root: {busybox}
+  command: [/bin/sh, "{{args}}"]
+"""
+SIMULATED = """
+- {image: "*/pause:*", behave: runs}
+- {image: "*/e2e-test-images/nginx:*", behave: runs}
+- {image: "foo:non-existent", behave: image-pull-error}
+- {image: "webserver:404", behave: image-pull-error}
+"""
+"""What is known of other images: servers never end by themselves, whatever their pod's restart policy is, and two names
+stand for images that no registry has."""
+
+
+@dataclass(frozen=True)
+class Result:
+    name: str
+    passed: bool
+    reason: str = ""
+
+
+def run(folder: Path, *, only: Collection[str] = (), all_specs: bool = False) -> list[Result]:
+    """The listed specs, or all of them; with `only`, those whose name holds one of these texts.
+
+    One after the other: pods share this machine's ports.
+    """
+    names = specs(modules.sources("k8s.io/kubernetes", real_binaries.KUBERNETES)) if all_specs else passing()
+    names = [name for name in names if not only or any(text in name for text in only)]
+    if not names:
+        raise ValueError(f"no spec has {' or '.join(only)} in its name")
+    programs = Programs.find()
+    results: list[Result] = []
+    with _cluster(folder, programs) as kubeconfig:
+        for first in range(0, len(names), BATCH):
+            batch = names[first : first + BATCH]
+            report = folder / f"{first}.json"
+            _run_batch(report, kubeconfig, programs, batch)
+            results += read(report, batch)
+    return results
+
+
+def specs(source: Path) -> list[str]:
+    """The names of all conformance specs, as upstream lists them."""
+    import yaml
+
+    return [entry["codename"] for entry in yaml.safe_load((source / LIST).read_text(encoding="utf-8"))]
+
+
+def passing() -> list[str]:
+    return [line for line in PASSING.read_text(encoding="utf-8").splitlines() if line]
+
+
+@dataclass(frozen=True)
+class Programs:
+    suite: Path
+    agnhost: Path
+    kubectl: Path
+    busybox: Path
+
+    @classmethod
+    def find(cls) -> Programs:
+        """Built from Go modules where they are missing: half an hour for the suite."""
+        busybox = shutil.which("busybox")
+        if busybox is None:
+            raise modules.Unavailable("no busybox on the PATH: its containers have a static one (busybox-static)")
+        try:
+            suite, agnhost, kubectl = map(real_binaries.program, ("e2e.test", "agnhost", "kubectl"))
+        except (FileNotFoundError, subprocess.CalledProcessError) as error:
+            raise modules.Unavailable(f"e2e.test, agnhost or kubectl cannot be had: {error}") from error
+        return cls(suite, agnhost, kubectl, Path(busybox))
+
+
+@contextmanager
+def _cluster(folder: Path, programs: Programs) -> Iterator[Path]:
+    kubeconfig, processes, simulated = folder / "kubeconfig", folder / "processes.yaml", folder / "simulated.yaml"
+    roots = {name: folder / "images" / name for name in ("agnhost", "busybox")}
+    images.make_busybox(roots["busybox"], programs.busybox)
+    images.make_agnhost(roots["agnhost"], programs.busybox, programs.agnhost)
+    rules = [*(_AGNHOST.format(area=area, **roots) for area in AREAS), _BUSYBOX.format(**roots)]
+    processes.write_text("".join(rules))
+    simulated.write_text(SIMULATED)
+    up = (
+        *(sys.executable, "-m", "konverge.cli.main", "up", "--name", "conformance", "--nodes", "2"),
+        *("--operators", "none", "--no-console", "--processes", processes, "--rules", simulated),
+        *("--kubeconfig", kubeconfig, "--output", "json"),
+    )
+    with (folder / "up.log").open("wb") as log, subprocess.Popen(up, stdout=subprocess.PIPE, stderr=log) as process:
+        assert process.stdout is not None
+        try:
+            if not process.stdout.readline():
+                raise RuntimeError(f"konverge up did not start: {(folder / 'up.log').read_text()[-2000:]}")
+            yield kubeconfig
+        finally:
+            process.terminate()
+
+
+def _run_batch(report: Path, kubeconfig: Path, programs: Programs, names: Sequence[str]) -> None:
+    options = (
+        *(f"--kubeconfig={kubeconfig}", "--provider=skeleton", f"--kubectl-path={programs.kubectl}"),
+        *("--dump-logs-on-failure=false", "--ginkgo.no-color", "--ginkgo.v", f"--ginkgo.timeout={LIMIT}"),
+        *(f"--ginkgo.json-report={report}", *(f"--ginkgo.focus={re.escape(name)}" for name in names)),
+    )
+    path = os.pathsep.join((str(programs.kubectl.parent), os.environ["PATH"]))
+    with report.with_suffix(".log").open("wb") as out:
+        subprocess.run(
+            [programs.suite, *options], cwd=report.parent, env={**os.environ, "PATH": path}, stdout=out, stderr=out
+        )
+
+
+def read(report: Path, names: Sequence[str]) -> list[Result]:
+    """What Ginkgo's report says of these specs. One that it does not name has not been run, and so has failed."""
+    found = {name: Result(name, False, f"was not run: see {report.with_suffix('.log')}") for name in names}
+    if report.exists():
+        for suite in json.loads(report.read_text(encoding="utf-8")):
+            for spec in suite["SpecReports"] or ():
+                name = " ".join((*(spec["ContainerHierarchyTexts"] or ()), spec["LeafNodeText"]))
+                if name in found and (spec["State"] != "skipped" or _reason(spec)):
+                    found[name] = Result(name, spec["State"] == "passed", _reason(spec))
+    return list(found.values())
+
+
+def _reason(spec: dict[str, Any]) -> str:
+    return str((spec.get("Failure") or {}).get("Message", ""))
