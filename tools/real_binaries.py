@@ -111,8 +111,6 @@ def _origin(name: str) -> tuple[str, str, str]:
         return "k8s.io/kubernetes", KUBERNETES, f"k8s.io/kubernetes/{_TESTING.get(name, f'cmd/{name}')}"
     if name == "etcd":
         return "go.etcd.io/etcd/server/v3", ETCD, "go.etcd.io/etcd/server/v3"
-    if name == "agnhost":
-        return "k8s.io/kubernetes", KUBERNETES, "k8s.io/kubernetes/test/images/agnhost"
     return "helm.sh/helm/v4", HELM, "helm.sh/helm/v4/cmd/helm"
 
 
