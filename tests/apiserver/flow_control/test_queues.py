@@ -114,6 +114,27 @@ def test_a_flow_that_has_had_much_waits_for_one_that_has_had_little() -> None:
     assert level.begun == ["b1", "b2"]
 
 
+def test_a_flow_that_comes_late_has_no_claim_on_the_past() -> None:
+    """What it did not ask for then is gone: from now on both have their turns."""
+    level = Level(Limits(1, queues=2, hand=1, length=99))
+    for _ in range(5):  # queues that are used no more
+        level.enter("early", flow=1)
+        level.end("early")
+    for number in range(24):
+        level.enter(f"a{number}", flow=0)
+    for number in range(20):
+        level.time += 1.0
+        level.end(f"a{number}")
+    for number in range(4):
+        level.enter(f"b-{number}", flow=1)
+    begun = len(level.begun)
+    while level.open:
+        level.time += 1.0
+        level.end(level.executing()[0])
+    order = "".join(name[0] for name in level.begun[begun - 1 :])
+    assert order.startswith(("abab", "abba")), order
+
+
 @given(st.integers(0, 2**64 - 1), st.integers(1, 128), st.data())
 def test_a_hand_has_different_cards(value: int, deck: int, data: st.DataObject) -> None:
     hand = data.draw(st.integers(1, min(deck, 8)))
