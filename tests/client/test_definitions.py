@@ -52,3 +52,10 @@ async def test_a_kind_of_which_no_version_is_served_is_not_asked_for() -> None:
     async with server.client() as client:
         await until_served(client, NAME)
     assert len(server.lines) == 1
+
+
+async def test_the_stored_version_is_asked_for_if_it_is_served() -> None:
+    server = Script(watched(definition("True", v2=True, v1=True)), EMPTY)
+    async with server.client() as client:
+        await until_served(client, NAME)
+    assert server.lines[1:] == [LIST.replace("v2", "v1")]

@@ -41,7 +41,9 @@ async def is_served(client: Client, definition: CustomResourceDefinition) -> boo
     """Whether the server answers requests for the kind of an established definition, if only by a refusal: who may
     define a kind need not be allowed to read its objects."""
     spec = definition.spec
-    version = next((version.name for version in spec.versions if version.served), "")
+    # The stored one, if possible: nobody may be there yet who converts objects to another.
+    versions = sorted(spec.versions, key=lambda version: not version.storage)
+    version = next((version.name for version in versions if version.served), "")
     try:
         if version:
             kind = Resource(spec.group, version, spec.names.kind, spec.names.plural, spec.scope == "Namespaced")
