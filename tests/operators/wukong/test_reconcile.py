@@ -254,7 +254,7 @@ async def test_what_got_past_the_definition_is_refused_by_the_operator() -> None
         await w.until_condition("SpecValid", "False", "Invalid")
         after = await w.vm()
         assert after is not None
-        assert after.metadata.resource_version == machine.metadata.resource_version, "the machine is left alone"
+        assert after.metadata.generation == machine.metadata.generation, "the machine is left alone"
         await w.change(disks=[disk], cpu=2)
         await w.phase("Running")
 
