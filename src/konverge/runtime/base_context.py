@@ -7,15 +7,18 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 from functools import partial
+from hashlib import blake2b
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 import msgspec
+from msgspec.structs import force_setattr
 
 from konverge.cache.informer import Informer
 from konverge.cache.lister import Lister
-from konverge.cache.record import Key, new_key
+from konverge.cache.record import Key, Record, new_key
 from konverge.client import ApplyPatch, Client, Conflict, Invalid, NotFound
 from konverge.client.options import ApplyOptions
+from konverge.objects.codec import encode_hook
 from konverge.objects.labels import Selector
 from konverge.objects.meta import Object
 from konverge.runtime.containment import first_difference, plain
@@ -27,6 +30,7 @@ from konverge.runtime.story.entry import Entry
 K = TypeVar("K", bound=Object)
 
 _decode = msgspec.json.Decoder().decode
+_encode = msgspec.json.Encoder(enc_hook=encode_hook).encode
 
 
 class Recorder(Protocol):
@@ -194,7 +198,10 @@ class BaseContext:
         if owner is not None:
             set_controller_reference(owner, desired)
         key = Key(meta.namespace, meta.name)
-        raw = await self._present(kind, key) if owner is not None else self._cached_bytes(kind, key)
+        raw, record = await self._present(kind, key) if owner is not None else self._cached(kind, key)
+        digest = b"" if record is None else self._digest(desired)
+        if record is not None and record.contains == digest:
+            return Applied(False, raw, raw)  # an owner's reference is among what it contains
         uid = ""
         if raw is not None:
             live = _decode(raw)
@@ -203,6 +210,8 @@ class BaseContext:
                 uid = live["metadata"]["uid"]
             path = first_difference(plain(desired), live, self._manager, partial(self._caches.additions.has, kind))
             if not path:
+                if record is not None:
+                    force_setattr(record, "contains", digest)
                 return Applied(False, raw, raw)
             self.log.debug("%s %s differs at %s", kind.__name__, meta.name, path)
         elif owner is not None:
@@ -241,22 +250,27 @@ class BaseContext:
                 raise Conflict(error.status, request=error.request) from error
             raise
 
-    async def _present(self, kind: type[K], key: Key) -> bytes | None:
-        """An object as it is in the cluster: from the cache; where a cache cannot say that it is absent, live."""
+    def _digest(self, desired: Object) -> bytes:
+        """Of all that a comparison with `desired` depends on, beside the object that it is compared with."""
+        return blake2b(_encode((self._manager, desired)), digest_size=16).digest()
+
+    async def _present(self, kind: type[K], key: Key) -> tuple[bytes | None, Record | None]:
+        """An object as it is in the cluster: from the cache, with its record there; where a cache cannot say that it is
+        absent, live."""
         informer = self._caches.presence(kind, key)
         if informer is not None:
             record = informer.get(key)
             if self._entry is not None:
                 self._entry.read(kind, key.namespace, key.name)
             if record is None and informer.served:
-                return None
+                return None, None
             if record is not None and informer.spec.whole:
-                return record.raw  # of a cache that keeps less, every field that was not kept would differ
+                return record.raw, record  # of a cache that keeps less, every field that was not kept would differ
         self._check_declared(kind, ("get",), key.namespace, "apply")
         try:
-            return await self.client.get_bytes(kind, key.name, key.namespace)
+            return await self.client.get_bytes(kind, key.name, key.namespace), None
         except NotFound:
-            return None
+            return None, None
 
     async def delete(self, kind: type[K], name: str, namespace: str | None = None) -> bool:
         """Delete an object; False when it is gone already.
@@ -276,7 +290,7 @@ class BaseContext:
             return False
         return True
 
-    def _cached_bytes(self, kind: type[Any], key: Key) -> bytes | None:
+    def _cached(self, kind: type[Any], key: Key) -> tuple[bytes | None, Record | None]:
         informer = self._caches.presence(kind, key)
         record = None if informer is None or not informer.spec.whole else informer.get(key)
-        return None if record is None else record.raw
+        return (None, None) if record is None else (record.raw, record)

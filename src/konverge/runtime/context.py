@@ -251,7 +251,7 @@ class Context(BaseContext, Generic[T]):
             field_manager=self._manager,
         )
         # The next difference is computed from what was written now.
-        self._record = msgspec.structs.replace(self._record, raw=written)
+        self._record = msgspec.structs.replace(self._record, raw=written, contains=b"")
         self._version = self._record.meta.resource_version
         if not self._read_twice:
             self.obj.metadata.resource_version = self._version
