@@ -13,6 +13,7 @@ from datetime import timedelta
 from typing import Any, Literal, TypeVar
 
 from konverge import clock
+from konverge.cache.record import Key
 from konverge.client import AlreadyExists, MergePatch, NotFound
 from konverge.objects import Condition, Object, Quantity, Status, from_dict, times, to_dict
 from konverge.objects.kinds.apps_v1 import StatefulSet
@@ -114,6 +115,14 @@ class Objects:
         self.put(from_dict(kind, merged(to_dict(self.need(kind, name)), body)))
 
 
+class NoCaches:
+    """All is read from `Objects`."""
+
+    def covering(self, kind: type[Object], key: Key) -> None: ...
+
+    def lister(self, kind: type[Object]) -> None: ...
+
+
 class BenchContext:
     """What the steps use of `konverge.runtime.Context`."""
 
@@ -121,6 +130,7 @@ class BenchContext:
         self.obj = obj
         self.request = Request(SPACE, obj.metadata.name)
         self.client = objects
+        self.caches = NoCaches()
         self.events: list[tuple[str, str, str]] = []
 
     @property

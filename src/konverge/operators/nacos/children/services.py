@@ -26,6 +26,11 @@ def services(desired: Desired) -> list[Service]:
     return [headless_service(desired), client_service(desired)] if desired.cluster else [standalone_service(desired)]
 
 
+def service_names(desired: Desired) -> list[str]:
+    name = desired.name
+    return [names.headless(name), names.client(name)] if desired.cluster else [name]
+
+
 def standalone_service(desired: Desired) -> Service:
     """All ports on one address: clients compute the second port from the first."""
     service = _service(desired, desired.name, _server_ports(desired))

@@ -39,7 +39,7 @@ async def ensure_admin(state: ReconcileState, workload: Workload) -> None:
     if ref is None or not ref.name or desired.engine == "postgresql" or desired.version < FIRST_WITHOUT_DEFAULT_USER:
         return
     done = state.is_true(ROTATED) and state.status.admin.last_result == "Success"
-    if done and await state.ctx.get(Secret, ref.name) is None:
+    if done and await state.reads.get(Secret, ref.name) is None:
         return  # it has what it was given
     admin = _Administrator(state, workload, await read_secret(state, ref.name))
     if done and not admin.changed and state.status.admin.last_secret_checksum:
@@ -194,7 +194,7 @@ class _Administrator:
 
     async def _kept(self) -> Secret | None:
         """The operator's own Secret; none where the servers ask nobody who they are."""
-        kept = await self._state.ctx.get(Secret, names.auth_secret(self._state.desired.name))
+        kept = await self._state.reads.get(Secret, names.auth_secret(self._state.desired.name))
         return kept if kept is not None and is_controlled_by(kept, self._state.ctx.obj) else None
 
     async def _known(self) -> list[str]:

@@ -29,7 +29,7 @@ HIBERNATING = "Hibernating"
 
 async def sleep_or_wake(state: ReconcileState) -> Outcome:
     """CONTINUE for a Nacos that is awake, or has to wake."""
-    live = await state.ctx.get(StatefulSet, state.desired.name)
+    live = await state.reads.get(StatefulSet, state.desired.name)
     if state.desired.spec.hibernate:
         return await _sleep(state, live)
     await _wake(state, live)

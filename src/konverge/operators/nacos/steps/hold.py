@@ -67,7 +67,7 @@ class Change:
 
 async def hold_changes(state: ReconcileState) -> Outcome:
     """Part of PreCheck. Where something is held, `state.desired` becomes what is in force."""
-    live = await state.ctx.get(StatefulSet, state.desired.name)
+    live = await state.reads.get(StatefulSet, state.desired.name)
     present, wanted = await read_present(state, live), _wanted(state.desired)
     if live is not None and present is not None:
         state.status.applied = applied(present, standard_of(live), slept_with(state, live))
@@ -132,10 +132,12 @@ def _of_places(present: Present, wanted: Present) -> Iterator[Change]:
 
 
 def _of_version(state: ReconcileState, present: Present, wanted: Present) -> Iterator[Change]:
-    ran = _version_that_ran(state)
     # A pod may be older than the template that was applied: without the StatefulSet only the status knows that one.
     in_force = (present.image, state.status.applied.image)
-    if wanted.image not in in_force and state.desired.version.known and state.desired.version < ran:
+    if wanted.image in in_force or not state.desired.version.known:
+        return
+    ran = _version_that_ran(state)
+    if state.desired.version < ran:
         text = f"servers of {ran} have written data that {state.desired.version} may not read"
         yield Change("version", str(state.desired.version), text)
 

@@ -27,7 +27,7 @@ from konverge.operators.nacos.children.member_list import reads_list
 from konverge.operators.nacos.children.monitoring import dashboard, wants_dashboard
 from konverge.operators.nacos.children.mysql_tls import has_store
 from konverge.operators.nacos.children.network_policy import network_policy, wants_network_policy
-from konverge.operators.nacos.children.services import ingress, services, wants_ingress
+from konverge.operators.nacos.children.services import ingress, service_names, services, wants_ingress
 from konverge.operators.nacos.children.stateful_set import disruption_budget, stateful_set, wants_budget
 from konverge.operators.nacos.spec.references import ConfigMapRef
 from konverge.operators.nacos.steps.monitoring import ensure_monitoring
@@ -61,7 +61,7 @@ async def make_ensure(state: ReconcileState) -> Outcome:
     if desired.mysql_init and (outcome := await ensure_mysql_job(state)).ends:
         return await _keep_running(state, outcome)
     size, listed = await next_size(state)
-    state.at_size(size, listed, listed_since(await state.ctx.get(StatefulSet, desired.name), listed))
+    state.at_size(size, listed, listed_since(await state.reads.get(StatefulSet, desired.name), listed))
     final = await _final_config(state)
     if (outcome := await _ensure_auth_secret(state)).ends:
         return outcome
@@ -92,7 +92,7 @@ async def make_ensure(state: ReconcileState) -> Outcome:
 
 async def _keep_running(state: ReconcileState, outcome: Outcome) -> Outcome:
     """Nothing of the desired change is written yet, for the reason in `outcome`. Servers that run are looked after."""
-    live = await state.ctx.get(StatefulSet, state.desired.name)
+    live = await state.reads.get(StatefulSet, state.desired.name)
     if live is None or state.wrote or is_hibernated(live):
         return outcome
     state.unapplied = outcome
@@ -107,7 +107,7 @@ def _keep_size(state: ReconcileState, live: StatefulSet) -> None:
 
 async def _restore_missing(state: ReconcileState) -> Outcome:
     """While an edit is held: children that exist stay as they are, those that were deleted come back."""
-    live = await state.ctx.get(StatefulSet, state.desired.name)
+    live = await state.reads.get(StatefulSet, state.desired.name)
     if live is None:  # deleted a moment ago, after PreCheck
         return wait("Recreating", f"StatefulSet {state.desired.name} is missing")
     _keep_size(state, live)
@@ -116,9 +116,9 @@ async def _restore_missing(state: ReconcileState) -> Outcome:
     if final is not None:
         children.append(final_config_map(state.desired, final))
     for child in children:
-        if await state.ctx.get(type(child), child.metadata.name) is None:
+        if await state.reads.get(type(child), child.metadata.name) is None:
             await state.ensure(child)
-    if has_store(state.desired) and await state.ctx.get(ConfigMap, names.mysql_ca(state.desired.name)) is None:
+    if has_store(state.desired) and await state.reads.get(ConfigMap, names.mysql_ca(state.desired.name)) is None:
         await ensure_mysql_tls(state)
     if state.wrote:
         return wait("Ensured", "; ".join(state.changes), progress=True)
@@ -138,7 +138,7 @@ async def _final_config(state: ReconcileState) -> str | None:
 async def _referred(state: ReconcileState, ref: ConfigMapRef | None, default_key: str) -> str | None:
     if ref is None or not ref.name:
         return None
-    config = await state.ctx.get(ConfigMap, ref.name)
+    config = await state.reads.get(ConfigMap, ref.name)
     key = ref.key or default_key
     if config is None:
         message = f"get configmap {state.key.namespace}/{ref.name} failed: there is none; create it"
@@ -165,7 +165,7 @@ async def _ensure_auth_secret(state: ReconcileState) -> Outcome:
     name = names.auth_secret(state.desired.name)
     if not state.desired.needs_auth_secret:
         return CONTINUE
-    live = await state.ctx.get(Secret, name)
+    live = await state.reads.get(Secret, name)
     if live is not None:
         if not is_controlled_by(live, state.ctx.obj):  # it was handed over, and keeps its values
             await state.ensure(Secret(metadata=state.desired.metadata(name)))
@@ -180,8 +180,8 @@ async def _ensure_auth_secret(state: ReconcileState) -> Outcome:
 
 async def _ensure_network_policy(state: ReconcileState) -> None:
     name = state.desired.name
-    live = await state.ctx.get(NetworkPolicy, name)
-    workload = Workload(await state.ctx.get(StatefulSet, name), pods_of(state))
+    live = await state.reads.get(NetworkPolicy, name)
+    workload = Workload(await state.reads.get(StatefulSet, name), pods_of(state))
     kept = [] if workload.of_one_template and not state.wrote else _open_to(live, workload)
     await state.ensure(network_policy(state.desired, kept), created="Shielded")
 
@@ -206,7 +206,7 @@ async def _remove_obsolete(state: ReconcileState) -> None:
     """Children of an earlier spec: the Services of the other type, a budget, a configuration that no pod mounts."""
     desired = state.desired
     needed: dict[type[Object], set[str]] = {
-        Service: {service.metadata.name for service in services(desired)},
+        Service: set(service_names(desired)),
         ConfigMap: {desired.name},
         Job: {names.mysql_init(desired.name)} if desired.mysql_init else set(),
         PodDisruptionBudget: {desired.name} if wants_budget(desired) else set(),
@@ -219,11 +219,13 @@ async def _remove_obsolete(state: ReconcileState) -> None:
         needed[ConfigMap].add(names.mysql_init(desired.name))
     if wants_dashboard(desired):
         needed[ConfigMap].add(names.dashboard(desired.name))
-    if has_store(desired) or _mounted(state, names.mysql_ca(desired.name)):
+    if has_store(desired):
         needed[ConfigMap].add(names.mysql_ca(desired.name))
     for kind, kept in needed.items():
         for child in await state.ctx.owned(kind):
-            if child.metadata.name not in kept and child.metadata.deletion_timestamp is None:
+            if child.metadata.name in kept or child.metadata.deletion_timestamp is not None:
+                continue
+            if child.metadata.name != names.mysql_ca(desired.name) or not _mounted(state, child.metadata.name):
                 await state.delete(child)
 
 

@@ -41,7 +41,7 @@ async def ensure_mysql_job(state: ReconcileState) -> Outcome:
     digest = hashlib.sha256(script.encode() + to_json(job.spec)).hexdigest()[:16]
     job.metadata.annotations[SCRIPT_DIGEST] = digest
     name = job.metadata.name
-    live = await state.ctx.get(Job, name)
+    live = await state.reads.get(Job, name)
     if live is None:
         await state.create(job)
         return wait("InitJobCreated", f"Job {name} creates the tables of Nacos {version.line}", progress=True)

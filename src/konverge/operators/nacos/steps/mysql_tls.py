@@ -27,7 +27,7 @@ from konverge.operators.nacos.steps.state import ReconcileState
 async def ensure_mysql_tls(state: ReconcileState) -> Outcome:
     """Fails where nothing of the desired change can be written; the servers that run are to be looked after."""
     desired = state.desired
-    live = await state.ctx.get(StatefulSet, desired.name)
+    live = await state.reads.get(StatefulSet, desired.name)
     present, wanted = _parameters(live, desired.name), driver_parameters(desired)
     if not wanted and "sslMode=" not in present:
         return CONTINUE
@@ -61,7 +61,7 @@ def _parameters(live: StatefulSet | None, name: str) -> str:
 async def _is_another(state: ReconcileState, store: ConfigMap | None) -> bool:
     if store is None:
         return False
-    live = await state.ctx.get(ConfigMap, store.metadata.name)
+    live = await state.reads.get(ConfigMap, store.metadata.name)
     return live is None or live.data != store.data
 
 

@@ -14,7 +14,7 @@ from konverge.client import NotFound
 from konverge.objects import Object, to_dict
 from konverge.objects.kinds.apps_v1 import StatefulSet
 from konverge.objects.kinds.batch_v1 import Job
-from konverge.objects.kinds.core_v1 import ConfigMap, PersistentVolumeClaim, Secret
+from konverge.objects.kinds.core_v1 import ConfigMap, PersistentVolumeClaim, Secret, Service
 from konverge.objects.kinds.networking_v1 import Ingress, NetworkPolicy
 from konverge.objects.kinds.policy_v1 import PodDisruptionBudget
 from konverge.operators.nacos import names
@@ -22,7 +22,7 @@ from konverge.operators.nacos.children.monitoring import wants_dashboard
 from konverge.operators.nacos.children.mysql_tls import has_store
 from konverge.operators.nacos.children.network_policy import wants_network_policy
 from konverge.operators.nacos.children.pod_template import has_claim
-from konverge.operators.nacos.children.services import services, wants_ingress
+from konverge.operators.nacos.children.services import service_names, wants_ingress
 from konverge.operators.nacos.children.stateful_set import wants_budget
 from konverge.operators.nacos.desired import Desired
 from konverge.operators.nacos.steps.outcome import CONTINUE, PARAMETER, Outcome, failed
@@ -40,7 +40,7 @@ async def refuse_foreign(state: ReconcileState) -> Outcome:
     if not problem:
         return CONTINUE
     outcome = failed(PARAMETER, NOT_OWNED, problem)
-    live = await state.ctx.get(StatefulSet, state.desired.name)
+    live = await state.reads.get(StatefulSet, state.desired.name)
     if live is None or not is_controlled_by(live, state.ctx.obj):
         return outcome
     state.unapplied = outcome
@@ -49,21 +49,21 @@ async def refuse_foreign(state: ReconcileState) -> Outcome:
 
 async def _clash(state: ReconcileState) -> str:
     """The first child whose name belongs to an object of others."""
-    for child in _children(state.desired):
-        live = await state.ctx.get(type(child), child.metadata.name)
-        if live is None:
+    for kind, name in _children(state.desired):
+        live = await state.reads.get(kind, name)
+        if live is None or is_controlled_by(live, state.ctx.obj):
             continue
         try:
-            require_ownership(state.ctx.obj, child, to_dict(live)["metadata"])
+            require_ownership(state.ctx.obj, _named(kind, name), to_dict(live)["metadata"])
         except NotOwned as error:
             return str(error)
     return ""
 
 
-def _children(desired: Desired) -> list[Object]:
+def _children(desired: Desired) -> list[tuple[type[Object], str]]:
     """Kinds and names of all that MakeEnsure may write; what watches it is not cached, and has its own conditions."""
     children: list[tuple[type[Object], str]] = [(StatefulSet, desired.name), (ConfigMap, desired.name)]
-    children += [(type(service), service.metadata.name) for service in services(desired)]
+    children += [(Service, name) for name in service_names(desired)]
     if desired.renders:
         children.append((ConfigMap, desired.final_config))
     if desired.mysql_init:
@@ -81,7 +81,7 @@ def _children(desired: Desired) -> list[Object]:
         children.append((NetworkPolicy, desired.name))
     if wants_dashboard(desired):
         children.append((ConfigMap, names.dashboard(desired.name)))
-    return [_named(kind, name) for kind, name in children]
+    return children
 
 
 def _named(kind: type[Object], name: str) -> Object:
@@ -105,7 +105,7 @@ def is_our_claim(state: ReconcileState, claim: PersistentVolumeClaim) -> bool:
 def claims_of(state: ReconcileState) -> list[PersistentVolumeClaim]:
     """Our claims, by the number of their server."""
     prefix = names.claim(state.desired.name, 0).removesuffix("0")
-    claims = state.ctx.indexed(PersistentVolumeClaim, BY_APP, f"{state.key.namespace}/{state.desired.name}")
+    claims = state.reads.indexed(PersistentVolumeClaim, BY_APP, f"{state.key.namespace}/{state.desired.name}")
     numbered = {claim.metadata.name.removeprefix(prefix): claim for claim in claims if is_our_claim(state, claim)}
     return [numbered[number] for number in sorted(filter(str.isdecimal, numbered), key=int)]
 
@@ -122,7 +122,7 @@ async def _foreign_claim(state: ReconcileState) -> str:
     desired = state.desired
     if not has_claim(desired):
         return ""
-    live = await state.ctx.get(StatefulSet, desired.name)
+    live = await state.reads.get(StatefulSet, desired.name)
     first = (live.spec.replicas or 0) if live is not None and live.spec.volume_claim_templates else 0
     known = {claim.metadata.name for claim in claims_of(state)}
     for number in range(first, desired.replicas):

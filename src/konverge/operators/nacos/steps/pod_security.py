@@ -25,7 +25,7 @@ async def choose_pod_security(state: ReconcileState) -> None:
 
 
 async def _kept(state: ReconcileState) -> str:
-    live = await state.ctx.get(StatefulSet, state.desired.name)
+    live = await state.reads.get(StatefulSet, state.desired.name)
     if live is not None:
         return standard_of(live)
     pods = pods_of(state)

@@ -139,7 +139,7 @@ class Workload:
 def pods_of(state: ReconcileState) -> list[Pod]:
     """The servers' pods: of this resource by label, and owned by its StatefulSet or, for the moment, by none."""
     pods = []
-    for pod in state.ctx.indexed(Pod, BY_APP, f"{state.key.namespace}/{state.desired.name}"):
+    for pod in state.reads.indexed(Pod, BY_APP, f"{state.key.namespace}/{state.desired.name}"):
         owner = controller_of(pod)
         if owner is None or (owner.kind == "StatefulSet" and owner.name == state.desired.name):
             pods.append(pod)
@@ -148,7 +148,7 @@ def pods_of(state: ReconcileState) -> list[Pod]:
 
 async def read_workload(state: ReconcileState) -> Workload:
     """The document's two requests: the StatefulSet, and the pods by label."""
-    stateful_set = await state.ctx.get(StatefulSet, state.desired.name)
+    stateful_set = await state.reads.get(StatefulSet, state.desired.name)
     pods = [pod for pod in pods_of(state) if ordinal(pod) >= 0]
     workload = Workload(stateful_set, pods)
     status = state.status

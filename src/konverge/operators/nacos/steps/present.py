@@ -121,7 +121,7 @@ async def _properties(state: ReconcileState, spec: PodSpec) -> str | None:
     """The application.properties that the pods mount."""
     for volume in spec.volumes:
         if volume.config_map is not None and volume.name == "final-config":
-            config = await state.ctx.get(ConfigMap, volume.config_map.name or "")
+            config = await state.reads.get(ConfigMap, volume.config_map.name or "")
             return config.data.get(FINAL_KEY) if config is not None else None
     return None
 

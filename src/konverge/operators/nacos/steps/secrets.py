@@ -20,7 +20,7 @@ from konverge.runtime.owners import is_controlled_by
 
 
 async def read_secret(state: ReconcileState, name: str) -> Secret:
-    secret = await state.ctx.get(Secret, name)
+    secret = await state.reads.get(Secret, name)
     if secret is None:
         message = f"get secret {state.key.namespace}/{name} failed: there is none; create it"
         raise StepError(SYSTEM, "SecretMissing", message)
@@ -50,7 +50,7 @@ async def secrets_digest(state: ReconcileState) -> str:
     """
     digest = hashlib.sha256()
     for name, key in from_secrets(state.desired):
-        secret = await state.ctx.get(Secret, name)
+        secret = await state.reads.get(Secret, name)
         if secret is None or key not in secret.data:
             return await _digest_in_use(state)
         digest.update("\0".join((secret.metadata.uid, key, secret.data[key], "")).encode())
@@ -58,7 +58,7 @@ async def secrets_digest(state: ReconcileState) -> str:
 
 
 async def _digest_in_use(state: ReconcileState) -> str:
-    live = await state.ctx.get(StatefulSet, state.desired.name)
+    live = await state.reads.get(StatefulSet, state.desired.name)
     return live.spec.template.metadata.annotations.get(names.SECRETS_DIGEST, "") if live is not None else ""
 
 
@@ -113,7 +113,7 @@ async def identity_of(state: ReconcileState) -> Identity | None:
     if ref is not None and ref.name:
         secret = await read_secret(state, ref.name)
         return Identity(value_of(secret, ref.key_key), value_of(secret, ref.value_key))
-    generated = await state.ctx.get(Secret, names.auth_secret(state.desired.name))
+    generated = await state.reads.get(Secret, names.auth_secret(state.desired.name))
     if generated is None or not is_controlled_by(generated, state.ctx.obj):
         return None
     return Identity(value_of(generated, IDENTITY_KEY), value_of(generated, IDENTITY_VALUE))

@@ -20,6 +20,7 @@ from konverge.operators.nacos.metrics import NacosMetrics
 from konverge.operators.nacos.resource import AnyNacos, NacosStatus
 from konverge.operators.nacos.server import HttpNacosServers
 from konverge.operators.nacos.steps.outcome import Outcome
+from konverge.operators.nacos.steps.reads import Reads
 from konverge.runtime import Context, Request, find_condition, is_true, set_condition, set_controller_reference
 from konverge.runtime.owners import is_controlled_by
 
@@ -122,6 +123,7 @@ class ReconcileState:
 
     def __init__(self, ctx: Context[AnyNacos], tools: Tools) -> None:
         self.ctx = ctx
+        self.reads = Reads(ctx, ctx.request.namespace)
         self.tools = tools
         self.changes: list[str] = []
         """The children that were written, for the message of the outcome."""
@@ -216,7 +218,7 @@ class ReconcileState:
         missing after the creation: it was deleted, or it is needed only now.
         """
         kind, name = type(child), child.metadata.name
-        live = await self.ctx.get(kind, name)
+        live = await self.reads.get(kind, name)
         known = live is not None
         try:
             if not await self.ctx.apply(child):

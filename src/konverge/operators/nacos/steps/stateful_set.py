@@ -33,7 +33,7 @@ async def next_size(state: ReconcileState) -> tuple[int, int]:
     One that wakes from hibernation has the size that it had: its raft groups count those servers.
     """
     desired = state.desired
-    live = await state.ctx.get(StatefulSet, desired.name)
+    live = await state.reads.get(StatefulSet, desired.name)
     if live is None:
         size = _size_of_new(state) if desired.cluster else desired.replicas
         return size, size
@@ -122,7 +122,7 @@ async def _list_without_last(state: ReconcileState, workload: Workload, count: i
 
 async def ensure_stateful_set(state: ReconcileState, desired: StatefulSet) -> Outcome:
     """Ends the reconcile while the set is being recreated."""
-    live = await state.ctx.get(StatefulSet, desired.metadata.name)
+    live = await state.reads.get(StatefulSet, desired.metadata.name)
     if live is not None:
         if live.metadata.deletion_timestamp is not None:
             return wait("Recreating", f"StatefulSet {live.metadata.name} is being recreated")

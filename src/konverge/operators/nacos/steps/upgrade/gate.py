@@ -42,7 +42,7 @@ async def gate_upgrade(state: ReconcileState) -> None:
     move = next_move(now)
     if move == "none" and state.settled:
         return
-    live = await state.ctx.get(StatefulSet, state.desired.name)
+    live = await state.reads.get(StatefulSet, state.desired.name)
     match move:
         case "none":
             _take_over(state, live, now)
