@@ -28,6 +28,7 @@ from konverge.operators.catalog import Operator, find
 from konverge.runtime import Controller, Manager
 from konverge.sim.cluster import RESTLESS, Cluster
 from konverge.sim.databases import Content, SimulatedDatabases
+from konverge.sim.kubevirt.templates import firmware_uuid
 from konverge.sim.loop import VirtualLoop
 
 Obj = dict[str, Any]
@@ -39,6 +40,9 @@ SPACE = "default"
 OLD, HELM, NEW = "old definitions", "definitions of helm upgrade", "new definitions"
 """Helm leaves definitions alone, but for those that it has as templates, because they name a conversion."""
 DEFINITIONS = "apiextensions.k8s.io/customresourcedefinitions"
+INSTANCES = "kubevirt.io/virtualmachineinstances"
+"""KubeVirt has always made their board's uuid from the name, and writes it into machines now; the simulation of then
+computed it in another way, so that it would differ."""
 SIMULATED = b"simulated-kubevirt"
 """In the definitions of kinds that are not ours: who installed them."""
 NO_WRITES = (Event.resource, SelfSubjectAccessReview.resource, CustomResourceDefinition.resource)
@@ -53,6 +57,10 @@ REST = 600.0
 def recorded(name: str) -> tuple[Obj, list[tuple[str, bytes]]]:
     """The head, and the objects by table as the store has them."""
     head, *lines = map(json.loads, (RECORDED / f"{name}.jsonl").read_text().splitlines())
+    for line in lines:
+        if line["table"] == INSTANCES:
+            obj = line["object"]
+            obj["spec"]["domain"]["firmware"]["uuid"] = firmware_uuid(obj["metadata"]["name"])
     return head, [(line["table"], encode(line["object"])) for line in lines]
 
 

@@ -153,11 +153,11 @@ async def live(client: Client, kind: type[K], name: str, namespace: str) -> K | 
         return None
 
 
-async def patch(client: Client, obj: Object, body: Obj, *, subresource: str = "") -> None:
+async def patch(client: Client, obj: K, body: Obj, *, subresource: str = "") -> K:
     """A merge patch of just this object: not of another one that has its name by now."""
     meta = obj.metadata
     guarded = MergePatch({**body, "metadata": {**body.get("metadata", {}), "uid": meta.uid}})
-    await client.patch(type(obj), meta.name, guarded, meta.namespace, subresource=subresource)
+    return await client.patch(type(obj), meta.name, guarded, meta.namespace, subresource=subresource)
 
 
 async def save(client: Client, obj: Foreign, before: Obj, *, main: bool = False) -> None:

@@ -249,7 +249,8 @@ async def _identify(ctx: Context[VirtualMachine]) -> None:
     if not firmware.get("uuid"):
         firmware = {**firmware, "uuid": firmware_uuid(ctx.request.name)}
         template["domain"]["firmware"] = firmware
-        await patch(ctx.client, ctx.obj, {"spec": {"template": {"spec": {"domain": {"firmware": firmware}}}}})
+        made = await patch(ctx.client, ctx.obj, {"spec": {"template": {"spec": {"domain": {"firmware": firmware}}}}})
+        ctx.obj.metadata.generation = made.metadata.generation
 
 
 def _desired_action(machine: VirtualMachine, instance: Instance | None) -> str:
