@@ -8,8 +8,10 @@ from typing import Any
 
 import pytest
 
-from konverge.apiserver.aggregation.offers import part_v2
+from konverge.apiserver.aggregation.offers import Offer, offer, part_v2
+from konverge.apiserver.aggregation.registered import remote
 from konverge.apiserver.openapi import merge_v2
+from konverge.wire.message import Response
 from tests.apiserver.aggregation.extension import (
     AGGREGATED,
     GROUP,
@@ -128,6 +130,24 @@ def merged(*specs: dict[str, Any]) -> dict[str, Any]:
     for spec in specs:
         merge_v2.merge(whole, {"parameters": {}, **spec})
     return whole
+
+
+@pytest.mark.parametrize(
+    ("answer", "stays"), [(None, True), (Response(503), True), (Response(404), False)], ids=["none", "503", "404"]
+)
+async def test_documents_stay_while_a_server_ends(answer: Response | None, stays: bool) -> None:
+    """It answered that it is there, and nothing any more after that."""
+
+    async def ask(path: str, accept: str, etag: str) -> Response | None:
+        return answer
+
+    known = Offer(documents={f"apis/{GROUP}/v1": "/openapi/v3/coats"}, v2={"paths": {}}, v2_etag="1")
+    wardrobe = remote(api_service())
+    assert wardrobe is not None
+    made = await offer(ask, wardrobe, b'{"resources": []}', known)
+    assert (made.documents, made.v2, made.v2_etag) == (
+        (known.documents, known.v2, known.v2_etag) if stays else ({}, None, "")
+    )
 
 
 def test_what_two_servers_say_alike_is_one() -> None:

@@ -44,12 +44,16 @@ class Offer:
 
 
 async def offer(ask: Ask, remote: Remote, listed: bytes, known: Offer | None) -> Offer:
-    """`listed` is the document of the version, an APIResourceList: what servers show that know nothing newer."""
+    """`listed` is the document of the version, an APIResourceList: what servers show that know nothing newer.
+
+    What was known stays where a server does not answer: it may be about to go away.
+    """
+    known = known or Offer()
     served = _aggregated(await ask("/apis", AGGREGATED, ""))
     return Offer(
         {(remote.group, remote.version): _converted(listed)} if served is None else served,
-        _documents(await ask("/openapi/v3", "application/json", ""), remote),
-        *await _v2(ask, remote, known or Offer()),
+        _documents(await ask("/openapi/v3", "application/json", ""), remote, known),
+        *await _v2(ask, remote, known),
     )
 
 
@@ -215,9 +219,11 @@ class _Index(msgspec.Struct):
 _decode_index = msgspec.json.Decoder(_Index).decode
 
 
-def _documents(response: Response | None, remote: Remote) -> dict[str, str]:
+def _documents(response: Response | None, remote: Remote, known: Offer) -> dict[str, str]:
     """Those of the group: no server speaks for the groups of another."""
-    if response is None or response.status != 200 or len(response.body) > MOST:
+    if response is None or response.status not in (200, 404):
+        return known.documents
+    if response.status == 404 or len(response.body) > MOST:
         return {}
     try:
         paths = _decode_index(response.body).paths
