@@ -199,8 +199,7 @@ class BaseContext:
             set_controller_reference(owner, desired)
         key = Key(meta.namespace, meta.name)
         raw, record = await self._present(kind, key) if owner is not None else self._cached(kind, key)
-        digest = b"" if record is None else self._digest(desired)
-        if record is not None and record.contains == digest:
+        if record is not None and record.contains and record.contains == self._digest(desired):
             return Applied(False, raw, raw)  # an owner's reference is among what it contains
         uid = ""
         if raw is not None:
@@ -211,7 +210,7 @@ class BaseContext:
             path = first_difference(plain(desired), live, self._manager, partial(self._caches.additions.has, kind))
             if not path:
                 if record is not None:
-                    force_setattr(record, "contains", digest)
+                    force_setattr(record, "contains", self._digest(desired))
                 return Applied(False, raw, raw)
             self.log.debug("%s %s differs at %s", kind.__name__, meta.name, path)
         elif owner is not None:

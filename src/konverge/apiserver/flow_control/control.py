@@ -61,7 +61,6 @@ class Level:
         self.demand = shares.Demand(now)
         self.queues = Queues(Limits(0), now, self._changed)
         self.retry_after = RetryAfter()
-        self.free = UNLIMITED
 
     def configure(self, share: shares.Share, limits: Limits | None) -> None:
         """Without limits it is exempt."""
