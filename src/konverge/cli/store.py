@@ -230,6 +230,8 @@ async def _migrate(arguments: argparse.Namespace) -> None:
         for name in arguments.definitions:
             try:
                 count = await migrate_stored_versions(client, name)
-            except NotFound:
+            except NotFound as error:
+                if error.kind_missing:
+                    raise  # the definition is there
                 raise CommandFailed(f"there is no definition {name}: `kubectl get crds` lists them") from None
             print(f"{name}: {count} objects are stored in the stored version" if count else f"{name}: nothing to do")
