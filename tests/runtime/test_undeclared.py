@@ -46,6 +46,13 @@ def test_what_to_declare_is_said_once_for_each_verb_of_a_kind() -> None:
     assert undeclared.grants(Secret, "watch", "park"), "its own kind, everywhere"
 
 
+def test_what_is_granted_everywhere_is_remembered_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    undeclared = Undeclared(Controller(Secret, nothing))
+    assert undeclared.describe(Secret, ("get", "list"), "shop") == ""
+    monkeypatch.delattr(undeclared, "_granted")
+    assert undeclared.describe(Secret, ("get", "list"), "park") == ""
+
+
 async def get(ctx: Context[Secret]) -> None:
     assert await ctx.get(ConfigMap, "present") is not None
 

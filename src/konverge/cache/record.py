@@ -76,8 +76,8 @@ class Record(msgspec.Struct, gc=False, frozen=True):
     uid: str
     generation: int
     contains: bytes = b""
-    """The digest of the desired object that was last found in this one: it need not be compared again. What the cache
-    knows later of the object is another record."""
+    """The digest of the desired object that was found in this one more than once: it need not be compared again. What
+    the cache knows later of the object is another record."""
 
     @property
     def meta(self) -> Meta:

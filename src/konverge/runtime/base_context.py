@@ -32,6 +32,9 @@ K = TypeVar("K", bound=Object)
 _decode = msgspec.json.Decoder().decode
 _encode = msgspec.json.Encoder(enc_hook=encode_hook).encode
 
+COMPARED_ONCE = b"compared once"
+"""In place of a digest, so that a first sync does not compute those of objects that never come again."""
+
 
 class Recorder(Protocol):
     """Where events about an object go."""
@@ -199,7 +202,8 @@ class BaseContext:
             set_controller_reference(owner, desired)
         key = Key(meta.namespace, meta.name)
         raw, record = await self._present(kind, key) if owner is not None else self._cached(kind, key)
-        if record is not None and record.contains and record.contains == self._digest(desired):
+        digest = self._digest(desired) if record is not None and record.contains else COMPARED_ONCE
+        if record is not None and record.contains == digest:
             return Applied(False, raw, raw)  # an owner's reference is among what it contains
         uid = ""
         if raw is not None:
@@ -210,7 +214,7 @@ class BaseContext:
             path = first_difference(plain(desired), live, self._manager, partial(self._caches.additions.has, kind))
             if not path:
                 if record is not None:
-                    force_setattr(record, "contains", self._digest(desired))
+                    force_setattr(record, "contains", digest)
                 return Applied(False, raw, raw)
             self.log.debug("%s %s differs at %s", kind.__name__, meta.name, path)
         elif owner is not None:

@@ -21,14 +21,22 @@ class Undeclared:
     def __init__(self, controller: Controller[Any]) -> None:
         self._granted = frozenset(permissions([controller]))
         self._said: set[tuple[type[Any], str]] = set()
+        self._known: set[tuple[type[Any], tuple[str, ...], str]] = set()
+        """What was found to be granted, by declared namespace or for all: every write asks."""
 
     def describe(self, kind: type[Object], verbs: tuple[str, ...], namespace: str, use: str = "") -> str:
         """What to declare for these verbs; empty when they are granted, and when it was said before.
 
         `use` is the verb of `Use` that grants them; by default the verb itself.
         """
+        if (kind, verbs, namespace) in self._known or (kind, verbs, "") in self._known:
+            return ""
         missing = [verb for verb in verbs if not self.grants(kind, verb, namespace)]
-        if not missing or (kind, missing[0]) in self._said:
+        if not missing:
+            everywhere = all(self.grants(kind, verb, "") for verb in verbs)
+            self._known.add((kind, verbs, "" if everywhere else namespace))
+            return ""
+        if (kind, missing[0]) in self._said:
             return ""
         self._said.add((kind, missing[0]))
         name, verb = kind.__name__, use or missing[0]
