@@ -144,14 +144,26 @@ def test_a_quota_leads_to_the_machines_that_wait_for_it_or_do_not_know_of_it() -
     assert gone == [Request(SPACE, "has"), Request(SPACE, "waits"), Request(SPACE, "web")]
 
 
-def test_a_machine_leads_to_the_quota_of_its_namespace_where_there_is_one() -> None:
-    (watch,) = declared()[3].watched
-    assert watch.lookup is not None
+def test_what_asks_leads_to_the_quota_of_its_namespace_where_there_is_one() -> None:
     machine = made(AnyWukong, "web", owners=(), spec=spec())
+    snapshot = made(WukongSnapshot, "back", owners=(), spec={"wukongName": "web"})
     with_one = Stage(None, made(WukongQuota, "default", owners=(), spec={}))
-    assert list(watch.lookup(machine, with_one)) == [Request(SPACE, "default")]
-    assert list(watch.lookup(machine, Stage())) == []
-    assert list(watch.lookup(machine, NoCaches())) == []  # type: ignore[arg-type]
+    for watch, asking in zip(declared()[3].watched, (machine, snapshot), strict=True):
+        assert watch.lookup is not None
+        assert list(watch.lookup(asking, with_one)) == [Request(SPACE, "default")]
+        assert list(watch.lookup(asking, Stage())) == []
+        assert list(watch.lookup(asking, NoCaches())) == []  # type: ignore[arg-type]
+
+
+@pytest.mark.spec("W-31")
+def test_a_quota_leads_to_the_snapshots_that_were_not_begun() -> None:
+    (watch,) = declared()[1].watched
+    assert watch.lookup is not None
+    waits = made(WukongSnapshot, "waits", owners=(), spec={"wukongName": "web"})
+    begun = made(WukongSnapshot, "begun", owners=(), spec={"wukongName": "web"}, status={"snapshotName": "begun"})
+    quota = made(WukongQuota, "default", owners=(), spec={})
+    assert list(watch.lookup(quota, Stage(None, waits, begun))) == [Request(SPACE, "waits")]
+    assert list(watch.lookup(quota, NoCaches())) == []  # type: ignore[arg-type]
 
 
 def test_an_instance_leads_to_the_wukong_that_its_label_names() -> None:
@@ -217,12 +229,13 @@ def test_what_the_controllers_declare() -> None:
     assert (snapshot.name, snapshot.kind, snapshot.namespaces) == ("wukongsnapshot", WukongSnapshot, ("a", "b"))
     assert [owned.kind for owned in snapshot.owned] == [VirtualMachineSnapshot]
     assert read(snapshot) == {AnyWukong, VirtualMachine}
-    assert snapshot.optional_kinds == {VirtualMachineSnapshot, VirtualMachine}
+    assert [watch.kind for watch in snapshot.watched] == [WukongQuota]
+    assert snapshot.optional_kinds == {VirtualMachineSnapshot, VirtualMachine, WukongQuota}
     assert (schedule.kind, schedule.namespaces) == (WukongSnapshotSchedule, ("a", "b"))
     assert [watch.kind for watch in schedule.watched] == [WukongSnapshot]
     assert read(schedule) == {AnyWukong, VirtualMachineSnapshot}
     assert (quota.kind, quota.namespaces) == (WukongQuota, ("a", "b"))
-    assert [watch.kind for watch in quota.watched] == [AnyWukong]
+    assert [watch.kind for watch in quota.watched] == [AnyWukong, WukongSnapshot]
     assert read(quota) == {PersistentVolumeClaim, VirtualMachineInstance}
     assert quota.optional_kinds == {WukongQuota, VirtualMachineInstance}
     assert (address.kind, address.namespaces) == (WukongAddress, ("a", "b"))

@@ -129,13 +129,20 @@ def used(grants: Collection[Grant]) -> QuotaUse:
 
 
 def _storage(grant: Grant) -> Quantity:
-    return sum((Quantity(size) for size in grant.disks.values()), NOTHING)
+    return sum_of(grant.disks)
+
+
+def sum_of(disks: Mapping[str, str]) -> Quantity:
+    return sum((Quantity(size) for size in disks.values()), NOTHING)
 
 
 def _excess(limits: QuotaSpec, grants: Collection[Grant], present: Grant | None, desired: Grant) -> str:
-    """Which limits are in the way of what is asked for beyond the present, and by how much."""
-    total, before = used(grants), [] if present is None else [present]
-    mine, then = used(before), used([desired])
+    before = [] if present is None else [present]
+    return too_much(limits, used(grants), used(before), used([desired]))
+
+
+def too_much(limits: QuotaSpec, total: QuotaUse, mine: QuotaUse, then: QuotaUse) -> str:
+    """Which limits are in the way of having `then` instead of `mine`, and by how much."""
     texts = []
     for name, limit in limits_of(limits).items():
         have, more = _amount(total, name), _amount(then, name) - _amount(mine, name)
@@ -145,9 +152,20 @@ def _excess(limits: QuotaSpec, grants: Collection[Grant], present: Grant | None,
     return "; ".join(texts)
 
 
+_LIMITS = {
+    "machines": "machines",
+    "cpu": "cpu",
+    "memory": "memory",
+    "storage": "storage",
+    "snapshots": "snapshots",
+    "snapshotStorage": "snapshot_storage",
+}
+"""The members of limits and of their use, by the names that people see."""
+
+
 def limits_of(limits: QuotaSpec) -> dict[str, Quantity]:
     """Those that are set."""
-    given = {name: getattr(limits, name) for name in ("machines", "cpu", "memory", "storage")}
+    given = {name: getattr(limits, member) for name, member in _LIMITS.items()}
     return {name: Quantity(str(value)) for name, value in given.items() if value is not None}
 
 
@@ -158,4 +176,4 @@ def exceeded(limits: QuotaSpec, use: QuotaUse) -> list[str]:
 
 
 def _amount(use: QuotaUse, name: str) -> Quantity:
-    return Quantity(str(getattr(use, name)))
+    return Quantity(str(getattr(use, _LIMITS[name])))

@@ -33,7 +33,7 @@ from konverge.operators.wukong.kinds import (
 )
 from konverge.operators.wukong.options import Options, from_environment, to_environment
 from konverge.operators.wukong.protection import policies
-from konverge.operators.wukong.quotas import QuotaReconciler, concerned, quota_of
+from konverge.operators.wukong.quotas import QuotaReconciler, concerned, quota_of, waiting_snapshots
 from konverge.operators.wukong.reconciler import WukongReconciler
 from konverge.operators.wukong.resource import (
     FINALIZER,
@@ -208,6 +208,7 @@ def controllers(options: Options | None = None, *, namespaces: tuple[str, ...] =
             SnapshotReconciler(options),
             name="wukongsnapshot",
             owns=[Owns(VirtualMachineSnapshot, optional=True)],
+            watches=[Watches(WukongQuota, lookup=waiting_snapshots, optional=True)],
             uses=[Use(AnyWukong, cached=True), Use(VirtualMachine, cached=True, optional=True)],
             namespaces=namespaces,
             settings=_SETTINGS,
@@ -231,10 +232,11 @@ def controllers(options: Options | None = None, *, namespaces: tuple[str, ...] =
             WukongQuota,
             QuotaReconciler(options),
             name="wukongquota",
-            watches=[Watches(AnyWukong, lookup=quota_of)],
+            watches=[Watches(AnyWukong, lookup=quota_of), Watches(WukongSnapshot, lookup=quota_of)],
             uses=[
                 Use(WukongQuota, optional=True),
                 Use(AnyWukong, "get"),
+                Use(WukongSnapshot, "get"),
                 Use(PersistentVolumeClaim, cached=True),
                 Use(VirtualMachineInstance, cached=True, optional=True),
             ],

@@ -1,4 +1,4 @@
-"""The loop of a WukongQuota: it grants machines what they ask for, as far as the limits go.
+"""The loop of a WukongQuota: it grants machines and snapshots what they ask for, as far as the limits go.
 
 A machine is built only with what was granted to it, and the grants are in the status of one object, written under the
 version that the decision was made on: however many machines ask at once, and however many operators decide, no two
@@ -16,8 +16,9 @@ from konverge.operators.wukong import names
 from konverge.operators.wukong.grants import Asking, decide, exceeded, used, wanted
 from konverge.operators.wukong.kinds import VirtualMachineInstance
 from konverge.operators.wukong.options import Options
-from konverge.operators.wukong.resource import QUOTA, AnyWukong, WukongQuota
-from konverge.operators.wukong.spec_quota import Grant
+from konverge.operators.wukong.resource import QUOTA, AnyWukong, WukongQuota, WukongSnapshot
+from konverge.operators.wukong.snapshot_grants import Taking, are_limited, decide_snapshots, snapshots_used
+from konverge.operators.wukong.spec_quota import Grant, SnapshotGrant
 from konverge.operators.wukong.status import LONGEST_MESSAGE, READY, SPEC_VALID, WITHIN_QUOTA
 from konverge.operators.wukong.templates import resolved_spec
 from konverge.runtime import Context, Reconciler, Request, Result, find_condition, is_true, set_condition
@@ -39,8 +40,11 @@ class QuotaReconciler(Reconciler[WukongQuota]):
         unseen = [await _unseen(ctx, grant) for grant in _without(status.granted, machines)]
         asking = [machine for machine in (*machines, *unseen) if machine is not None]
         decision = decide(spec, asking, status.granted)
-        status.granted, status.waiting = decision.granted, decision.waiting
-        status.used = used(decision.granted)
+        takings = await _takings(ctx) if are_limited(spec) else []
+        status.snapshots, held_up = decide_snapshots(spec, takings, status.snapshots)
+        status.granted, status.waiting = decision.granted, [*decision.waiting, *held_up]
+        status.used, kept = used(decision.granted), snapshots_used(status.snapshots)
+        status.used.snapshots, status.used.snapshot_storage = kept.snapshots, kept.snapshot_storage
         status.observed_generation = ctx.obj.metadata.generation
         _say(ctx, exceeded(spec, status.used))
         patch = merge_between(before, ctx.obj, lock=True)
@@ -105,6 +109,44 @@ async def _unseen(ctx: Context[WukongQuota], grant: Grant) -> Asking | None:
     return await _asking(ctx, live, [grant]) if live.metadata.uid == grant.uid else None
 
 
+async def _takings(ctx: Context[WukongQuota]) -> list[Taking]:
+    """The snapshots that have a place, or ask for one."""
+    granted = {grant.uid: grant for grant in ctx.obj.status.snapshots}
+    seen = {snapshot.metadata.uid: snapshot for snapshot in await ctx.list(WukongSnapshot)}
+    for grant in granted.values():
+        if grant.uid not in seen and (live := await _live(ctx, grant)) is not None:
+            seen[grant.uid] = live
+    takings = [await _taking(ctx, snapshot, known=uid in granted) for uid, snapshot in seen.items()]
+    return [taking for taking in takings if taking is not None]
+
+
+async def _live(ctx: Context[WukongQuota], grant: SnapshotGrant) -> WukongSnapshot | None:
+    """A snapshot with a grant that is not in the cache: gone; or the cache is older than the grant."""
+    try:
+        live = await ctx.client.get(WukongSnapshot, grant.name, ctx.request.namespace)
+    except NotFound:
+        return None
+    return live if live.metadata.uid == grant.uid else None
+
+
+async def _taking(ctx: Context[WukongQuota], snapshot: WukongSnapshot, *, known: bool) -> Taking | None:
+    """None for one that waits for its machine, or goes: it asks for nothing."""
+    place, status = snapshot.metadata, snapshot.status
+    wukong = await ctx.get(AnyWukong, snapshot.spec.wukong_name)
+    begun = bool(status.snapshot_name)
+    if not known and not begun and (place.deletion_timestamp or wukong is None or not wukong.status.vm_name):
+        return None
+    volumes = wukong.status.volumes if wukong is not None else []
+    return Taking(
+        name=place.name,
+        uid=place.uid,
+        created=place.creation_timestamp or "",
+        disks={volume.name: volume.size or volume.capacity or volume.requested or "0" for volume in volumes},
+        begun=begun,
+        contents=frozenset(status.volumes) if status.phase == "Succeeded" else None,
+    )
+
+
 def _say(ctx: Context[WukongQuota], over: list[str]) -> None:
     waiting = ctx.obj.status.waiting
     reason, message = "Enforced", f"{len(waiting)} wait" if waiting else "all that was asked for is granted"
@@ -120,9 +162,9 @@ def _say(ctx: Context[WukongQuota], over: list[str]) -> None:
 # ------------------------------------------------------------------ who is to look
 
 
-def quota_of(wukong: AnyWukong, caches: Caches) -> Iterable[Request]:
-    """The quota of a machine's namespace, where there is one."""
-    lister, namespace = caches.lister(WukongQuota), wukong.metadata.namespace
+def quota_of(asking: AnyWukong | WukongSnapshot, caches: Caches) -> Iterable[Request]:
+    """The quota of the namespace of a machine or a snapshot, where there is one."""
+    lister, namespace = caches.lister(WukongQuota), asking.metadata.namespace
     return () if lister is None or lister.get(QUOTA, namespace) is None else (Request(namespace, QUOTA),)
 
 
@@ -140,10 +182,25 @@ def concerned(quota: WukongQuota, caches: Caches) -> Iterable[Request]:
     ]
 
 
+def waiting_snapshots(quota: WukongQuota, caches: Caches) -> Iterable[Request]:
+    """Snapshots that KubeVirt has not been asked for: the status of one that waits for a quota may not say so yet."""
+    lister, namespace = caches.lister(WukongSnapshot), quota.metadata.namespace
+    snapshots = lister.list(namespace) if lister is not None else ()
+    waiting = (snapshot for snapshot in snapshots if not snapshot.status.snapshot_name)
+    return [Request(namespace, snapshot.metadata.name) for snapshot in waiting]
+
+
 def grant_of(quota: WukongQuota, uid: str) -> Grant | None:
     return next((grant for grant in quota.status.granted if grant.uid == uid), None)
 
 
-def obstacle_of(quota: WukongQuota, uid: str) -> str:
-    """Why a machine waits; empty while that is not decided."""
-    return next((entry.message for entry in quota.status.waiting if entry.uid == uid), "")
+GRANTED = ("Granted", f"WukongQuota {QUOTA} has granted it")
+EXCEEDED = "QuotaExceeded"
+
+
+def refusal(quota: WukongQuota, uid: str) -> tuple[str, str]:
+    """Why a machine or a snapshot without a grant waits: a reason and a message."""
+    obstacle = next((entry.message for entry in quota.status.waiting if entry.uid == uid), "")
+    if obstacle:
+        return EXCEEDED, f"WukongQuota {QUOTA}: {obstacle}"
+    return "QuotaPending", f"WukongQuota {QUOTA} has not decided yet"

@@ -14,17 +14,19 @@ from datetime import datetime
 
 from konverge import clock
 from konverge.client import AlreadyExists, BadRequest, Forbidden, Invalid
-from konverge.objects import ObjectMeta, cron
+from konverge.objects import Condition, ObjectMeta, cron
 from konverge.objects.times import format_time, parse_time
 from konverge.operators import timetable
 from konverge.operators.wukong import names
 from konverge.operators.wukong.kinds import VirtualMachineSnapshot
 from konverge.operators.wukong.options import Options
+from konverge.operators.wukong.quotas import EXCEEDED
 from konverge.operators.wukong.readiness import refuse, say
 from konverge.operators.wukong.resource import AnyWukong, SnapshotSpec, WukongSnapshot, WukongSnapshotSchedule
 from konverge.operators.wukong.retention import expired, is_made_by, next_expiry, own, start_of, succeeded_of
 from konverge.operators.wukong.spec_schedule import ScheduleSpec
-from konverge.runtime import Context, Reconciler, Request, Result
+from konverge.operators.wukong.status import WITHIN_QUOTA
+from konverge.runtime import Context, Reconciler, Request, Result, find_condition
 
 SCHEDULES = "schedules"
 """The index of WukongSnapshots by the name of the schedule that made them."""
@@ -82,6 +84,9 @@ class ScheduleReconciler(Reconciler[WukongSnapshotSchedule]):
         named = wukong.spec.get("restoreFromSnapshot") or ""
         for snapshot, why in expired(snapshots, ctx.obj.spec.retention, now, named=str(named)):
             await _delete(ctx, snapshot, why)
+        if (held := _held_up(snapshots)) is not None:
+            refuse(ctx, held.reason, f"{snapshots[0].metadata.name}: {held.message}", None)
+            return wait
         if start is not None and _is_busy(snapshots):
             say(ctx, True, "Waiting", f"{snapshots[0].metadata.name} is still being taken")
             return wait
@@ -172,6 +177,12 @@ def schedule_of(snapshot: WukongSnapshot) -> Iterable[Request]:
 
 def _is_busy(snapshots: Sequence[WukongSnapshot]) -> bool:
     return bool(snapshots) and snapshots[0].status.phase not in ("Succeeded", "Failed")
+
+
+def _held_up(snapshots: Sequence[WukongSnapshot]) -> Condition | None:
+    """Why the last one waits for the quota of the namespace, if it does."""
+    within = find_condition(snapshots[0].status.conditions, WITHIN_QUOTA) if snapshots else None
+    return within if within is not None and within.reason == EXCEEDED and _is_busy(snapshots) else None
 
 
 async def _delete(ctx: Context[WukongSnapshotSchedule], snapshot: WukongSnapshot, why: str) -> None:

@@ -11,8 +11,10 @@ from konverge.operators.wukong.children.virtualmachine import snapshot_for
 from konverge.operators.wukong.kinds import VirtualMachine, VirtualMachineSnapshot
 from konverge.operators.wukong.kinds.snapshots import SnapshotStatus as FoundStatus
 from konverge.operators.wukong.options import Options
-from konverge.operators.wukong.resource import AnyWukong, WukongSnapshot
-from konverge.operators.wukong.status import SnapshotStatus
+from konverge.operators.wukong.quotas import EXCEEDED, GRANTED, refusal
+from konverge.operators.wukong.resource import QUOTA, AnyWukong, WukongQuota, WukongSnapshot
+from konverge.operators.wukong.snapshot_grants import are_limited
+from konverge.operators.wukong.status import WITHIN_QUOTA, SnapshotStatus
 from konverge.runtime import Context, NotOwned, Reconciler, Result, find_condition, set_condition
 from konverge.runtime.owners import is_controlled_by
 
@@ -48,7 +50,7 @@ class SnapshotReconciler(Reconciler[WukongSnapshot]):
         if vm is None or not is_controlled_by(vm, wukong):
             status.phase, status.error = "Pending", f"Wukong {name} has no virtual machine yet"
             return wait
-        return await self._make(ctx, status)
+        return await self._make(ctx, status) if await _is_granted(ctx) else 0.0
 
     async def _make(self, ctx: Context[WukongSnapshot], status: SnapshotStatus) -> float:
         try:
@@ -62,6 +64,24 @@ class SnapshotReconciler(Reconciler[WukongSnapshot]):
         status.phase, status.snapshot_name, status.error = "Creating", ctx.request.name, ""
         ctx.event("SnapshotStarted", f"VirtualMachineSnapshot {ctx.request.name} made")
         return self.options.wait
+
+
+async def _is_granted(ctx: Context[WukongSnapshot]) -> bool:
+    """Whether the quota of the namespace lets it be taken; it is heard of when that changes."""
+    status, place = ctx.obj.status, ctx.obj.metadata
+    quota = await ctx.get(WukongQuota, QUOTA) if ctx.serves(WukongQuota) else None
+    if quota is None or not are_limited(quota.spec):
+        status.conditions = [entry for entry in status.conditions if entry.type != WITHIN_QUOTA]
+        return True
+    granted = any(grant.uid == place.uid for grant in quota.status.snapshots)
+    reason, message = GRANTED if granted else refusal(quota, place.uid)
+    before = find_condition(status.conditions, WITHIN_QUOTA)
+    if reason == EXCEEDED and (before is None or before.reason != reason):
+        ctx.warning(reason, message)
+    set_condition(status.conditions, WITHIN_QUOTA, granted, reason, message, observed_generation=place.generation)
+    if not granted:
+        status.phase, status.error = "Pending", message
+    return granted
 
 
 def _conclude(status: SnapshotStatus, generation: int) -> None:

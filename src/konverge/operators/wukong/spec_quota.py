@@ -1,4 +1,4 @@
-"""A `WukongQuota`: what the machines of a namespace may have together, and what each of them has been granted."""
+"""A `WukongQuota`: what the machines and snapshots of a namespace may have together, and what each has been granted."""
 
 from __future__ import annotations
 
@@ -17,6 +17,10 @@ class QuotaSpec(Model):
     cpu: Annotated[Count | None, Description("Processors of all machines, on or off.")] = None
     memory: Annotated[Size | None, Description("Memory of all machines, on or off.")] = None
     storage: Annotated[Size | None, Description("Bytes of all disks that were made for machines.")] = None
+    snapshots: Annotated[Count | None, Description("How many snapshots.")] = None
+    snapshot_storage: Annotated[
+        Size | None, Description("Bytes of the disks in snapshots, each as large as when it was taken.")
+    ] = None
 
 
 class QuotaUse(Model):
@@ -26,6 +30,8 @@ class QuotaUse(Model):
     cpu: Annotated[int, Description("Processors.")] = 0
     memory: Annotated[str, Description("Memory.")] = "0"
     storage: Annotated[str, Description("Bytes of disks.")] = "0"
+    snapshots: Annotated[int, Description("Snapshots; 0 where they are not limited.")] = 0
+    snapshot_storage: Annotated[str, Description("Bytes of disks in snapshots; 0 where they are not limited.")] = "0"
 
 
 class Grant(Model):
@@ -38,10 +44,18 @@ class Grant(Model):
     disks: Annotated[dict[str, str], Description("The size of each disk.")] = {}
 
 
-class Waiting(Model):
-    """A machine that asks for more than it was granted."""
+class SnapshotGrant(Model):
+    """A snapshot that may be taken. Where snapshots are limited, none is taken without an entry."""
 
-    name: Annotated[str, Description("The Wukong.")]
+    name: Annotated[str, Description("The WukongSnapshot.")]
+    uid: Annotated[str, Description("Its uid: another of the same name has nothing.")]
+    disks: Annotated[dict[str, str], Description("The size of each disk in it.")] = {}
+
+
+class Waiting(Model):
+    """A machine or a snapshot that asks for more than it was granted."""
+
+    name: Annotated[str, Description("The Wukong or the WukongSnapshot.")]
     uid: Annotated[str, Description("Its uid.")]
     message: Annotated[str, Description("Which limit is in the way, and by how much.")] = ""
 
@@ -51,6 +65,7 @@ class QuotaStatus(Model):
 
     used: Annotated[QuotaUse, Description("The sum of what was granted.")] = field(default_factory=QuotaUse)
     granted: Annotated[list[Grant], Description("What each machine may have.")] = []
-    waiting: Annotated[list[Waiting], Description("The machines that ask for more.")] = []
+    snapshots: Annotated[list[SnapshotGrant], Description("The snapshots that may be taken or were.")] = []
+    waiting: Annotated[list[Waiting], Description("The machines and snapshots that ask for more.")] = []
     observed_generation: Annotated[int, Description("The spec that this is about.")] = 0
     conditions: Annotated[list[Condition], ListType("map", "type"), Description("What is true of it, and why.")] = []

@@ -10,7 +10,7 @@ import msgspec
 
 from konverge.objects import Quantity, to_dict
 from konverge.operators.wukong.grants import covers, wanted
-from konverge.operators.wukong.quotas import grant_of, obstacle_of
+from konverge.operators.wukong.quotas import EXCEEDED, GRANTED, grant_of, refusal
 from konverge.operators.wukong.resource import QUOTA, Wukong, WukongQuota, problems
 from konverge.operators.wukong.spec import WukongSpec
 from konverge.operators.wukong.spec_disks import Disk
@@ -18,8 +18,6 @@ from konverge.operators.wukong.spec_quota import Grant
 from konverge.operators.wukong.status import WITHIN_QUOTA, Trouble, drop, say
 from konverge.operators.wukong.steps.state import ReconcileState
 from konverge.runtime import find_condition
-
-NOT_YET = "WukongQuota default has not decided yet"
 
 
 async def quota(state: ReconcileState) -> None:
@@ -29,14 +27,14 @@ async def quota(state: ReconcileState) -> None:
         drop(state.status, WITHIN_QUOTA)
         return
     wukong, uid = state.spec, state.ctx.obj.metadata.uid
-    grant, obstacle = grant_of(found, uid), obstacle_of(found, uid)
+    grant = grant_of(found, uid)
     wants = wanted(to_dict(wukong.spec), wukong.metadata.name, uid)
     if grant is not None and covers(grant, wants) and not (grant.cpu and wukong.spec.instancetype):
-        _say(state, True, "Granted", "WukongQuota default has granted it")
+        _say(state, True, *GRANTED)
         return
-    reason, message = ("QuotaExceeded", f"WukongQuota {QUOTA}: {obstacle}") if obstacle else ("QuotaPending", NOT_YET)
+    reason, message = refusal(found, uid)
     before = find_condition(state.status.conditions, WITHIN_QUOTA)
-    if obstacle and (before is None or before.reason != reason):
+    if reason == EXCEEDED and (before is None or before.reason != reason):
         state.ctx.warning(reason, message)
     _say(state, False, reason, message)
     held = None if grant is None else _held(wukong, grant)
