@@ -61,6 +61,15 @@ def definition(name: str, storage: str, webhook: Row | None) -> Row:
     }
 
 
+def selectable(name: str, storage: str, webhook: Row | None) -> Row:
+    """The same, whose objects are selected by the field that has another name in each version."""
+    made = definition(name, storage, webhook)
+    for version in made["spec"]["versions"]:
+        if version["name"] in RENAMED:
+            version["selectableFields"] = [{"jsonPath": f".spec.{RENAMED[version['name']]}"}]
+    return made
+
+
 class Webhook:
     """Renames the field, and loses the one that the other version does not know."""
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import posixpath
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
 import msgspec
@@ -172,14 +172,14 @@ async def page(store: Store, table: Table, selection: Selection, options: ListOp
     if revision == 0:
         # An explicit "0" allows any cached state, and such a list is never cut into pages; events have no cache.
         cached = options.resource_version == "0" and table.name not in _UNCACHED
-        return await _at(table, selection, store.durable, "", 0 if cached else options.limit)
+        return await _at(store, table, selection, store.durable, "", 0 if cached else options.limit)
     if options.match == "Exact" or (options.limit and not options.match):
         await wait_for(store, revision)
         if revision < store.compacted:
             raise status.expired(TOO_OLD)
-        return await _at(table, selection, revision, "", options.limit)
+        return await _at(store, table, selection, revision, "", options.limit)
     await wait_for(store, revision)
-    return await _at(table, selection, store.durable, "", options.limit)
+    return await _at(store, table, selection, store.durable, "", options.limit)
 
 
 async def _cut(records: list[Record], selection: Selection, revision: int, limit: int) -> Page:
@@ -208,19 +208,23 @@ async def _continued(store: Store, table: Table, selection: Selection, options: 
     revision, start = read_token(options.continue_, selection.scope)
     limit = 0 if options.resource_version == "0" and table.name not in _UNCACHED else options.limit
     if revision < 0:
-        return await _at(table, selection, store.durable, start, limit)
+        return await _at(store, table, selection, store.durable, start, limit)
     if revision < store.compacted:
         key = start.rstrip("\0")
         raise status.expired(CONTINUE_TOO_OLD, metadata={"continue": token(-1, key, selection.scope)})
-    return await _at(table, selection, revision, start, limit)
+    return await _at(store, table, selection, revision, start, limit)
 
 
-async def _at(table: Table, selection: Selection, revision: int, start: str, limit: int) -> Page:
+async def _at(store: Store, table: Table, selection: Selection, revision: int, start: str, limit: int) -> Page:
     """The state at a revision. The present is the newest one on disk: a write that is not may yet be lost."""
     if selection.single:
         record = table.get_at(revision, selection.scope) if selection.scope >= start else None
-        return await _cut([] if record is None else [record], selection, revision, limit)
-    return await _cut(table.at(revision, selection.scope, start), selection, revision, limit)
+        records = [] if record is None else [record]
+    else:
+        records = table.at(revision, selection.scope, start)
+    if selection.prepare_past is not None and revision < store.durable:
+        await selection.prepare_past(records)
+    return await _cut(records, selection, revision, limit)
 
 
 # --- which objects a list or a watch is about: its scope in the table, and the test that its selectors make
@@ -245,6 +249,8 @@ class Selection(msgspec.Struct, frozen=True):
     """The test needs the object itself."""
     shard: str = ""
     """The shard selector that was applied, as lists show it."""
+    prepare_past: Callable[[list[Record]], Awaitable[None]] | None = None
+    """Awaited before earlier states of objects can be tested."""
 
     @property
     def single(self) -> bool:
@@ -289,7 +295,12 @@ def _by_labels_and_fields(served: Served, namespace: str, options: ListOptions) 
     indexed = any(by_field.exact(name) is not None for name in served.strategy.indexed_fields)
     cost = _TERM * (options.label_selector.count(",") + options.field_selector.count(","))
     return Selection(
-        _scope(served, namespace, by_field), _test(by_label, by_field, getters), indexed, cost, bool(getters)
+        _scope(served, namespace, by_field),
+        _test(by_label, by_field, getters, _view(served)),
+        indexed,
+        cost,
+        decodes=bool(getters),
+        prepare_past=served.prepare_past if getters else None,
     )
 
 
@@ -325,8 +336,19 @@ def _unknown_field(served: Served, field: str) -> str:
     return f'{quote(field)} is not a known field selector: only "metadata.name", "metadata.namespace"'
 
 
+def _view(served: Served) -> Callable[[Obj], Obj]:
+    """A stored object as selectors read it: each version of a custom kind declares fields of its own; those of a
+    built-in kind are of the stored form."""
+    if not served.custom or served.conversion is None:
+        return lambda obj: obj
+    return served.conversion.from_storage
+
+
 def _test(
-    by_label: labels.Selector, by_field: fields.FieldSelector, getters: Mapping[str, Callable[[Obj], str]]
+    by_label: labels.Selector,
+    by_field: fields.FieldSelector,
+    getters: Mapping[str, Callable[[Obj], str]],
+    view: Callable[[Obj], Obj],
 ) -> Test | None:
     matches = by_label.matches
     if by_field.empty:
@@ -337,7 +359,7 @@ def _test(
             return False
         values = {"metadata.name": record.name, "metadata.namespace": record.namespace}
         if getters:
-            obj = record.decode()
+            obj = view(record.decode())
             values.update((field, getter(obj)) for field, getter in getters.items())
         return by_field.matches(values)
 
