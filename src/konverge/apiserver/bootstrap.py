@@ -45,15 +45,15 @@ def create_all(objects: Objects, cluster_ips: str) -> None:
     objects.create("", "configmaps", _token_tracking())
     for name, (value, description) in _PRIORITIES.items():
         objects.create("scheduling.k8s.io", "priorityclasses", _priority_class(name, value, description))
-    for group, plural, group_objects in _generated():
+    for group, plural, group_objects in generated():
         for obj in group_objects:
             objects.create(group, plural, _dated(obj))
 
 
-def _generated() -> list[tuple[str, str, list[dict[str, Any]]]]:
+def generated() -> list[tuple[str, str, list[dict[str, Any]]]]:
+    """(group, plural, objects) of what is the same on every server."""
     data = resources.files("konverge.apiserver").joinpath("data/bootstrap.json").read_bytes()
-    generated: list[tuple[str, str, list[dict[str, Any]]]] = msgspec.json.decode(data)
-    return generated
+    return msgspec.json.decode(data, type=list[tuple[str, str, list[dict[str, Any]]]])
 
 
 def _dated(obj: dict[str, Any]) -> dict[str, Any]:

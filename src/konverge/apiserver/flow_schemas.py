@@ -20,6 +20,7 @@ from konverge.apiserver.strategy import Obj
 
 FLOW = "flowcontrol.apiserver.k8s.io"
 SCHEMAS = "flowschemas"
+LEVELS = "prioritylevelconfigurations"
 
 
 class FlowSchemaConditions:
@@ -32,7 +33,7 @@ class FlowSchemaConditions:
 
     def start(self) -> None:
         self._store.subscribe(f"{FLOW}/{SCHEMAS}", self._changed)
-        self._store.subscribe(f"{FLOW}/prioritylevelconfigurations", self._levels_changed)
+        self._store.subscribe(f"{FLOW}/{LEVELS}", self._levels_changed)
         self._store.on_recovery(self._check_all)
 
     def _check_all(self) -> None:
@@ -59,7 +60,7 @@ class FlowSchemaConditions:
 
     def _dangling(self, schema: Obj) -> None:
         level = schema["spec"]["priorityLevelConfiguration"]["name"]
-        exists = self._objects.exists(FLOW, "prioritylevelconfigurations", "", level)
+        exists = self._objects.exists(FLOW, LEVELS, "", level)
         what = f'This FlowSchema references the PriorityLevelConfiguration object named "{level}"'
         condition = {
             "type": "Dangling",

@@ -22,6 +22,7 @@ from konverge.apiserver.certificates import Certificates, kept
 from konverge.apiserver.config import Config
 from konverge.apiserver.crd.serving.manager import Manager
 from konverge.apiserver.event_ttl import Expiry
+from konverge.apiserver.flow_control.bootstrap import BootstrapConfiguration
 from konverge.apiserver.flow_control.control import FlowControl
 from konverge.apiserver.flow_schemas import FlowSchemaConditions
 from konverge.apiserver.http.pipeline import handle, refusal
@@ -100,6 +101,7 @@ class ApiServer:
         self.admission: Admission = chain(self, self.gate.authorization, lambda: self.webhooks)
         self.streams: set[Stream] = set()
         self.flows = FlowControl(self.store, self.objects, self.config.seats)
+        self._flow_objects = BootstrapConfiguration(self.store, self.objects, self.registry)
         self._audit_prefix = clock.new_uid()[:24]
         self._requests = 0
         self._under_way = 0
@@ -164,6 +166,7 @@ class ApiServer:
         self.extensions.after[("apiextensions.k8s.io", "customresourcedefinitions")] = self.definitions.caught_up
         FlowSchemaConditions(self.store, self.objects).start()
         self.flows.start()
+        self._flow_objects.start()
         self.aggregation.start()
         self._expiry.start()
         try:
@@ -214,6 +217,7 @@ class ApiServer:
         """End watches, finish requests that have begun, and make sure that everything is on disk."""
         self._expiry.stop()
         self.flows.stop()
+        self._flow_objects.stop()
         await self.definitions.stop()
         for stream in tuple(self.streams):
             stream.end()

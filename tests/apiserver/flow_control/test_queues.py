@@ -135,6 +135,25 @@ def test_a_flow_that_comes_late_has_no_claim_on_the_past() -> None:
     assert order.startswith(("abab", "abba")), order
 
 
+def test_also_where_the_other_flow_never_has_more_than_one_waiting() -> None:
+    """Its queue is in use all the time, so what it was granted is no less than the time that has passed."""
+    level = Level(Limits(1, queues=2, hand=1, length=99))
+    level.enter("a0", flow=0)
+    for number in range(20):
+        level.enter(f"a{number + 1}", flow=0)
+        level.time += 1.0
+        level.end(f"a{number}")
+    for number in range(4):
+        level.enter(f"b{number}", flow=1)
+        level.enter(f"a{number + 21}", flow=0)
+    begun = len(level.begun)
+    while level.open:
+        level.time += 1.0
+        level.end(level.executing()[0])
+    order = "".join(name[0] for name in level.begun[begun - 1 :])
+    assert order.startswith(("abab", "abba")), order
+
+
 @given(st.integers(0, 2**64 - 1), st.integers(1, 128), st.data())
 def test_a_hand_has_different_cards(value: int, deck: int, data: st.DataObject) -> None:
     hand = data.draw(st.integers(1, min(deck, 8)))
