@@ -126,11 +126,11 @@ class WebSocket:
                 await self._more()
         return None
 
-    async def send(self, data: bytes) -> None:
-        """Send one binary message, and wait for a slow reader. Raises ConnectionError when it has gone."""
+    async def send(self, data: bytes, *, text: bool = False) -> None:
+        """Send one message, and wait for a slow reader. Raises ConnectionError when it has gone."""
         if self._closing:
             raise ConnectionResetError("this WebSocket is closed")
-        self._connection.write(encode(Opcode.BINARY, data))
+        self._connection.write(encode(Opcode.TEXT if text else Opcode.BINARY, data))
         await self._connection.drain()
 
     def ping(self, data: bytes = b"") -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import json
 import os
 import sys
@@ -98,6 +99,67 @@ async def test_a_command_runs_in_the_containers_environment_and_its_exit_code_co
     assert status["details"]["causes"] == [{"reason": "ExitCode", "message": "3"}]
 
 
+@pytest.mark.spec("S-57")
+@pytest.mark.parametrize("protocol", ["channel.k8s.io", "base64.channel.k8s.io", ""])
+@pytest.mark.parametrize(
+    ("code", "told"), [(0, b""), (3, b"command terminated with non-zero exit code: exit status 3")]
+)
+async def test_older_clients_are_told_of_failures_alone(protocol: str, code: int, told: bytes) -> None:
+    program = f"import sys; print(sys.stdin.readline()); sys.exit({code})"
+    query = asked([sys.executable, "-c", program], "stdin", "stdout", "stderr")
+    is_text, said = "base64" in protocol, {0: b"", 1: b"", 2: b"", 3: b""}
+    async with running() as cluster, session(cluster, "web", "exec", query, protocol) as talker:
+        assert talker.status == 101
+        assert ("sec-websocket-protocol" in talker.head.lower()) is bool(protocol)
+        talker.send(
+            b"0" + base64.b64encode(b"hello\n") if is_text else b"\0hello\n", Opcode.TEXT if is_text else Opcode.BINARY
+        )
+        while (message := await talker.receive())[0] is not Opcode.CLOSE:
+            assert message[0] is (Opcode.TEXT if is_text else Opcode.BINARY)
+            data = message[1]
+            said[data[0] - (48 if is_text else 0)] += base64.b64decode(data[1:]) if is_text else data[1:]
+    assert (said[1], said[3]) == (b"hello\n\n", told)
+
+
+@pytest.mark.spec("S-57")
+async def test_a_newer_client_may_speak_base64() -> None:
+    query = asked(["echo", "hello"], "stdout")
+    async with running() as cluster, session(cluster, "web", "exec", query, "v4.base64.channel.k8s.io") as talker:
+        said = []
+        while (message := await talker.receive())[0] is not Opcode.CLOSE:
+            said.append((chr(message[1][0]), base64.b64decode(message[1][1:])))
+    assert said[:2] == [("1", b""), ("1", b"hello\n")]
+    assert said[2][0] == "3"
+    assert json.loads(said[2][1])["status"] == "Success"
+
+
+async def test_an_unknown_subprotocol_is_refused() -> None:
+    async with running() as cluster, session(cluster, "web", "exec", asked(["ls"]), "v9.channel.k8s.io") as talker:
+        assert talker.status == 400
+
+
+@pytest.mark.spec("S-57")
+@pytest.mark.parametrize("protocol", ["binary.k8s.io", "base64.binary.k8s.io", ""])
+async def test_a_log_comes_as_messages(protocol: str) -> None:
+    """And goes on with the process, until the client goes."""
+    text = lines("print('one')", "input()", "print('two')", "input()")
+    is_text = "base64" in protocol
+    async with running(text, stdin=True) as cluster:
+        async with session(cluster, "web", "log", asked([], "follow"), protocol) as talker:
+            assert talker.status == 101
+            assert await talker.receive() == (Opcode.TEXT if is_text else Opcode.BINARY, b"")
+            for word in (b"one\n", b"two\n"):
+                opcode, data = await talker.receive()
+                assert opcode is (Opcode.TEXT if is_text else Opcode.BINARY)
+                assert (base64.b64decode(data) if is_text else data) == word
+                if word == b"one\n":
+                    async with session(cluster, "web", "attach", asked([], "stdin")) as attached:
+                        attached.send(b"\0\n")
+                        await attached.receive()
+        async with session(cluster, "web", "log", asked([], "follow"), "v4.channel.k8s.io") as talker:
+            assert talker.status == 400
+
+
 async def test_input_goes_in_and_its_end_is_noticed() -> None:
     async with running() as cluster:
         sent = (b"\x00one ", b"\x00" + b"x" * 200_000, b"\xff\x00")
@@ -173,7 +235,7 @@ async def test_a_simulated_pod_says_what_to_do() -> None:
 
 async def test_a_plain_request_is_told_about_websockets() -> None:
     async with running() as cluster:
-        with pytest.raises(BadRequest, match="this server speaks WebSockets here"):
+        with pytest.raises(BadRequest, match="this server speaks SPDY and WebSockets here"):
             await cluster.client.create_sub(Pod, "web", "exec?command=ls&stdout=true", {}, SPACE)
         with pytest.raises(BadRequest, match="at least 1 command"):
             await cluster.client.create_sub(Pod, "web", "exec", {}, SPACE)

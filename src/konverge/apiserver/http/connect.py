@@ -9,9 +9,10 @@ from __future__ import annotations
 from konverge.apiserver import field_errors, status
 from konverge.apiserver.field_errors import FieldError
 from konverge.apiserver.go.strconv import quote
-from konverge.apiserver.http import options, respond
+from konverge.apiserver.http import options, over_websocket, respond
 from konverge.apiserver.request.call import Call
 from konverge.apiserver.strategy import Obj
+from konverge.wire import websocket
 from konverge.wire.message import Headers, Response
 
 
@@ -33,6 +34,8 @@ async def log(call: Call) -> Response:
     if logs is None:
         raise _unreachable(f'Get "https://{pod["spec"]["nodeName"]}:10250/containerLogs": no kubelet serves logs here')
     producer = logs(pod, container, call.query)
+    if websocket.is_asked_for(call.request):
+        return over_websocket.log(call.request, producer)
     headers = respond.headers(call, (b"content-type", b"text/plain"))
     return Response(200, Headers(headers), producer=producer)
 

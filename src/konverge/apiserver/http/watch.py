@@ -17,7 +17,7 @@ import msgspec
 from konverge import clock
 from konverge.apiserver import status
 from konverge.apiserver.config import WatchLimits
-from konverge.apiserver.http import listing, negotiate, render, respond
+from konverge.apiserver.http import listing, negotiate, over_websocket, render, respond
 from konverge.apiserver.http.listing import Selection, Test, selected
 from konverge.apiserver.http.options import ListOptions, flag, list_options
 from konverge.apiserver.registry import Served
@@ -27,6 +27,7 @@ from konverge.apiserver.schema.zero_values import zero
 from konverge.apiserver.storage import Event, Record, Store, Table
 from konverge.apiserver.storage.records import restamped
 from konverge.apiserver.strategy import Obj
+from konverge.wire import websocket
 from konverge.wire.message import Headers, Response, Sink
 
 INITIAL_END = {"k8s.io/initial-events-end": "true"}
@@ -127,7 +128,10 @@ async def watch(call: Call) -> Response:
     headers = Headers(respond.headers(call, (b"content-type", b"application/json")))
     if framer is None:
         return Response(200, headers)
-    return Response(200, headers, producer=_Watching(call, selection, options, since, framer).produce)
+    producer = _Watching(call, selection, options, since, framer).produce
+    if websocket.is_asked_for(call.request):
+        return over_websocket.watch(call.request, producer)
+    return Response(200, headers, producer=producer)
 
 
 class _Watching:

@@ -16,7 +16,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
 from konverge.apiserver import status
-from konverge.sim.kubelet import spdy_channels
+from konverge.sim.kubelet import spdy_channels, websocket_channels
 from konverge.sim.kubelet.channels import Channels
 from konverge.sim.kubelet.containers import ContainerState, Mode
 from konverge.sim.kubelet.status import time
@@ -34,7 +34,6 @@ Line = tuple[str, str]
 """A time and a text."""
 Talk = Callable[[Channels], Awaitable[None]]
 
-CHANNELS = ("v5.channel.k8s.io", "v4.channel.k8s.io")
 FORWARDING = ("SPDY/3.1+portforward.k8s.io", "v4.channel.k8s.io")
 
 
@@ -159,7 +158,7 @@ async def _exec(kubelet: Kubelet, what: str, call: Call) -> Response:
     if spdy_channels.is_asked_for(call.request):
         expected = [name for name in ("stdin", "stdout", "stderr") if getattr(options, name)]
         return spdy_channels.accept(call.request, expected, talk)
-    return _upgraded(call, CHANNELS, talk)
+    return websocket_channels.accept(call.request, talk)
 
 
 def _runs(kubelet: Kubelet, uid: str, container: str) -> bool:
@@ -196,8 +195,16 @@ async def _forward(kubelet: Kubelet, call: Call) -> Response:
     except ValueError as error:
         raise status.bad_request(str(error)) from None
     protocol = websocket.choose(call.request, FORWARDING)
+    if not protocol:
+        raise status.bad_request(
+            "unable to upgrade the connection: this server speaks WebSockets here, with the subprotocols "
+            f"{', '.join(FORWARDING)}; kubectl does so since 1.31"
+        )
     talk = partial(forwarding.by_channels if protocol == FORWARDING[1] else forwarding.by_streams, address, ports)
-    return _upgraded(call, FORWARDING, talk)
+    try:
+        return websocket.accept(call.request, protocol, talk)
+    except websocket.HandshakeError as error:
+        raise status.bad_request(f"unable to upgrade the connection: {error}") from None
 
 
 async def _proxied(call: Call) -> Response:
@@ -240,16 +247,3 @@ def _container(call: Call, pod: Obj) -> str:
 def is_true(query: Query, name: str) -> bool:
     """As Go's strconv.ParseBool reads it."""
     return (query.get(name) or [""])[0] in ("1", "t", "T", "true", "TRUE", "True")
-
-
-def _upgraded(call: Call, protocols: Sequence[str], talk: Talk) -> Response:
-    protocol = websocket.choose(call.request, protocols)
-    if not protocol:
-        raise status.bad_request(
-            "unable to upgrade the connection: this server speaks WebSockets here, with the subprotocols "
-            f"{', '.join(protocols)}; kubectl does so since 1.31"
-        )
-    try:
-        return websocket.accept(call.request, protocol, talk)
-    except websocket.HandshakeError as error:
-        raise status.bad_request(f"unable to upgrade the connection: {error}") from None
