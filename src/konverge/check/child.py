@@ -59,7 +59,7 @@ class Child:
         self._subject, self._setup, self._token = subject, setup, token
         self._spawner = Spawner()
         self._home = Path(tempfile.mkdtemp(prefix="konverge-check-"))
-        self._spawner.temporary = str(self._home)
+        self._spawner.temporary = (str(self._home),)
         self.name = Path(subject.command[0]).name
 
     async def start(self, cluster: Cluster, gate: Gate) -> Incarnation:

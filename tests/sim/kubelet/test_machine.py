@@ -118,6 +118,20 @@ def test_init_containers_run_one_after_the_other() -> None:
     assert lifecycle.inits["second"].restarts == 1
 
 
+@pytest.mark.spec("S-57")
+@pytest.mark.parametrize(("inits", "reason"), [(["first"], "PodInitializing"), ([], "ContainerCreating")])
+def test_who_is_about_to_begin_waits_with_the_reason_of_its_pod(inits: list[str], reason: str) -> None:
+    script = "pull 3s; first: pull 2s, exit 0 after 5s" if inits else "pull 3s"
+    made = pod("web", script, initContainers=[{"name": name, "image": "a"} for name in inits])
+    lifecycle = machine(made)
+    assert described(lifecycle, 1) == f"Pending False 0 {reason}"
+    status = wanted(lifecycle, "", "")
+    states = [*status.get("initContainerStatuses", ()), *status["containerStatuses"]]
+    assert [each["state"] for each in states] == [{"waiting": {"reason": reason}}] * (len(inits) + 1)
+    assert described(lifecycle, 9) == ("Pending False 0 PodInitializing" if inits else "Running True 0 running")
+    assert described(lifecycle, 11) == "Running True 0 running"
+
+
 def test_a_failed_init_container_fails_a_pod_that_never_restarts() -> None:
     made = pod("web", "first: exit 1", restartPolicy="Never", initContainers=[{"name": "first", "image": "a"}])
     assert story(made, 0) == ["Failed False 0 PodInitializing"]

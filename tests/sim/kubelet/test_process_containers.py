@@ -53,6 +53,25 @@ def test_a_container_runs_when_its_process_does_and_not_before() -> None:
     assert lifecycle.orders() == []
 
 
+@pytest.mark.spec("S-57")
+def test_who_is_about_to_begin_waits_with_the_reason_of_its_pod() -> None:
+    lifecycle = machine(initContainers=[container("first")])
+
+    def reasons() -> list[str]:
+        status = wanted(lifecycle, "", "")
+        states = [each["state"] for each in (*status["initContainerStatuses"], *status["containerStatuses"])]
+        return [state["waiting"]["reason"] if "waiting" in state else next(iter(state)) for state in states]
+
+    lifecycle.advance(0.0)
+    assert reasons() == ["PodInitializing", "PodInitializing"]
+    launch(lifecycle, 1.0, "first").exited(2.0, 0)
+    lifecycle.advance(2.0)
+    assert reasons() == ["terminated", "PodInitializing"], "its process is being started"
+    alone = machine()
+    alone.advance(0.0)
+    assert wanted(alone, "", "")["containerStatuses"][0]["state"] == {"waiting": {"reason": "ContainerCreating"}}
+
+
 def test_a_process_that_ends_runs_again_and_then_backs_off() -> None:
     lifecycle = machine()
     main = launch(lifecycle, 0.0)

@@ -154,7 +154,7 @@ class Known:
         return self._secrets.get(name)
 
 
-KNOWN = Known({"conf": {"A": "1", "not a name": "x"}}, {"key": {"B": b"2"}})
+KNOWN = Known({"conf": {"A": "1"}, "odd": {"data-1": "x"}}, {"key": {"B": b"2"}})
 
 
 async def test_variables_from_everywhere() -> None:
@@ -180,6 +180,13 @@ async def test_variables_from_everywhere() -> None:
         "SERVICE": "s", "P_A": "1", "B": "2", "SUM": "1+2+$(LATER)+$(B)", "LATER": "x", "POD": "2", "CPU": "1500",
         "MEMORY": "8192", "FROM_MAP": "1",
     }  # fmt: skip
+
+
+@pytest.mark.spec("S-57")
+@pytest.mark.parametrize("prefix", ["", "1-", "$_-", "p_"])
+async def test_names_with_a_prefix_are_whatever_the_api_lets_through(prefix: str) -> None:
+    spec = container(envFrom=[{"prefix": prefix, "configMapRef": {"name": "odd"}}])
+    assert await container_env(spec, itself(), KNOWN, {}) == {f"{prefix}data-1": "x"}
 
 
 @pytest.mark.parametrize(
@@ -256,12 +263,34 @@ def test_the_hosts_file_has_pods_by_name_and_services_by_their_endpoints() -> No
             ],
         },
     )
-    assert access.hosts_file(me, [other], [service("api", "shop")], [endpoints]).splitlines() == [
-        "127.0.0.1 localhost",
-        "127.1.0.5 web-0.webs.shop.svc.cluster.local web-0",
+    assert access.hosts_file(me, [other], [service("api", "shop")], [endpoints]).splitlines()[7:] == [
+        "127.1.0.5\tweb-0.webs.shop.svc.cluster.local\tweb-0",
+        "",
+        "# Pods and services of the cluster, in place of its DNS.",
         "127.1.0.9 db-0.dbs.data.svc.cluster.local db-0.dbs.data.svc db-0.dbs.data",
         "127.1.0.3 api.shop.svc.cluster.local api.shop.svc api.shop api",
     ]
+
+
+@pytest.mark.spec("S-57")
+def test_the_hosts_file_begins_as_a_kubelet_writes_it() -> None:
+    aliases = [{"ip": "123.45.67.89", "hostnames": ["foo", "bar"]}, {"ip": "::7", "hostnames": ["seven"]}]
+    assert access.hosts_file(itself(hostname="web-0", hostAliases=aliases), [], [], []) == (
+        "# Kubernetes-managed hosts file.\n"
+        "127.0.0.1\tlocalhost\n"
+        "::1\tlocalhost ip6-localhost ip6-loopback\n"
+        "fe00::0\tip6-localnet\n"
+        "fe00::0\tip6-mcastprefix\n"
+        "fe00::1\tip6-allnodes\n"
+        "fe00::2\tip6-allrouters\n"
+        "127.1.0.5\tweb-0\n"
+        "\n"
+        "# Entries added by HostAliases.\n"
+        "123.45.67.89\tfoo\tbar\n"
+        "::7\tseven\n"
+    )
+    first, *_ = access.hosts_file(itself(hostNetwork=True), [], [], []).splitlines()
+    assert first == "# Kubernetes-managed hosts file (host network)."
 
 
 # ------------------------------------------------------------------ files
@@ -332,14 +361,32 @@ def test_mount_paths_have_stand_ins(tmp_path: Path) -> None:
     assert made.translate("--conf=/etc/app/x /database /data") == f"--conf={conf}/x /database {data}/web-0/x"
 
 
-@pytest.mark.parametrize("sub", ["../x", "link"])
-def test_a_sub_path_does_not_leave_its_volume(tmp_path: Path, sub: str) -> None:
+def test_a_sub_path_does_not_leave_its_volume(tmp_path: Path) -> None:
     data = tmp_path / "data"
     data.mkdir()
     (data / "link").symlink_to("/etc")
-    spec = container(volumeMounts=[{"name": "data", "mountPath": "/data", "subPath": sub}])
+    spec = container(volumeMounts=[{"name": "data", "mountPath": "/data", "subPath": "link"}])
     with pytest.raises(MountError):
         disk.prepare(tmp_path / "c", spec, {"data": (data, False)}, {})
+
+
+@pytest.mark.spec("S-57")
+@pytest.mark.parametrize(
+    ("mount", "message"),
+    [
+        ({"subPath": "../x"}, "unable to provision SubPath `../x`: must not contain '..'"),
+        ({"subPathExpr": "$(UP)"}, "unable to provision SubPath `..`: must not contain '..'"),
+        ({"subPathExpr": "$(TMP)"}, "error SubPath `/tmp` must not be an absolute path"),
+        ({"subPathExpr": "$(NO)-$(EMPTY)-$(UP)"}, "missing value for EMPTY, NO"),
+    ],
+)
+def test_a_sub_path_is_refused_as_a_kubelet_does(tmp_path: Path, mount: dict[str, str], message: str) -> None:
+    (tmp_path / "data").mkdir()
+    spec = container(volumeMounts=[{"name": "data", "mountPath": "/data", **mount}])
+    known = {"UP": "..", "TMP": "/tmp", "EMPTY": ""}
+    with pytest.raises(ConfigError) as error:
+        disk.prepare(tmp_path / "c", spec, {"data": (tmp_path / "data", False)}, known)
+    assert str(error.value) == message
 
 
 # ------------------------------------------------------------------ logs
@@ -376,8 +423,7 @@ async def test_what_was_said_is_what_is_read(said: list[tuple[int, bytes]]) -> N
         log.end()
         for fd, stream in ((1, b"stdout"), (2, b"stderr")):
             whole = b"".join(data for number, data in said if number == fd)
-            ended = whole + (b"\n" if whole and not whole.endswith(b"\n") else b"")
-            assert await heard(log, LogOptions(stream=stream)) == ended
+            assert await heard(log, LogOptions(stream=stream)) == whole
         again = LogFile(Path(folder) / "1.log")
         assert await heard(again, LogOptions()) == await heard(log, LogOptions())
 
@@ -406,8 +452,8 @@ async def test_a_line_without_end_is_kept_in_parts(tmp_path: Path) -> None:
     log.write(1, b"x" * (2 * LINE + 5) + b"\nnext")
     log.end()
     result = list(entries((tmp_path / "1.log").read_bytes()))
-    assert [(len(item.text), item.whole) for item in result] == [(LINE, False), (LINE, False), (5, True), (4, True)]
-    assert await heard(log, LogOptions()) == b"x" * (2 * LINE + 5) + b"\nnext\n"
+    assert [(len(item.text), item.whole) for item in result] == [(LINE, False), (LINE, False), (5, True), (4, False)]
+    assert await heard(log, LogOptions()) == b"x" * (2 * LINE + 5) + b"\nnext"
 
 
 async def test_ways_to_ask(tmp_path: Path) -> None:

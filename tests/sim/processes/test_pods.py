@@ -17,7 +17,8 @@ import pytest
 
 from konverge.apiserver.certificates import make as make_certificates
 from konverge.client import MergePatch
-from konverge.objects.kinds.core_v1 import Event, PersistentVolume, PersistentVolumeClaim, Pod
+from konverge.objects.codec import from_dict
+from konverge.objects.kinds.core_v1 import Container, Event, PersistentVolume, PersistentVolumeClaim, Pod
 from konverge.sim.cluster import Cluster
 from konverge.sim.loop import RealTime
 from konverge.sim.processes import disk
@@ -549,6 +550,42 @@ async def test_the_last_words_of_a_container_are_its_message() -> None:
         policy = {"terminationMessagePolicy": "FallbackToLogsOnError"}
         await cluster.client.create(script("log", "raise SystemExit('from the log')", **policy))
         assert terminated(await until(cluster.client, "log", is_over)).message == "from the log\n"
+
+
+@pytest.mark.spec("S-57")
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("print('DONE', end='')", "DONE"),
+        ("[print('line', n) for n in range(100)]", "".join(f"line {n}\n" for n in range(20, 100))),
+        (
+            "[print(f'{n:03}' + 'x' * 37) for n in range(100)]",
+            "".join(f"{n:03}{'x' * 37}\n" for n in range(100))[-2048:],
+        ),
+    ],
+    ids=["no line's end", "80 lines", "2048 bytes"],
+)
+async def test_the_end_of_the_log_speaks_for_a_failure(text: str, message: str) -> None:
+    policy: dict[str, Any] = {"terminationMessagePolicy": "FallbackToLogsOnError"}
+    async with process_cluster() as cluster:
+        await cluster.client.create(script("log", f"{text}; raise SystemExit(1)", **policy))
+        assert terminated(await until(cluster.client, "log", is_over)).message == message
+        await cluster.client.create(script("fine", text, **policy))
+        assert terminated(await until(cluster.client, "fine", is_over)).message is None
+
+
+@pytest.mark.spec("S-57")
+async def test_of_a_long_message_the_end_is_kept() -> None:
+    rule = replace(SCRIPT, image="*", env={"LAST_WORDS": "{termination_log}"})
+    text = "import os; open(os.environ['LAST_WORDS'], 'w').write('a' * 1000 + 'b' * 4096)"
+    others = [{"name": f"other{number}", "image": "python:3", "args": ["pass"]} for number in range(3)]
+    async with process_cluster(rule) as cluster:
+        await cluster.client.create(script("alone", text))
+        assert terminated(await until(cluster.client, "alone", is_over)).message == "b" * 4096
+        crowd = script("crowd", text)
+        crowd.spec.containers.extend(from_dict(Container, other) for other in others)
+        await cluster.client.create(crowd)
+        assert terminated(await until(cluster.client, "crowd", is_over)).message == "b" * (12 * 1024 // 4)
 
 
 async def test_a_deadline_ends_a_process() -> None:

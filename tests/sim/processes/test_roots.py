@@ -169,7 +169,7 @@ async def test_the_token_of_its_account_names_and_its_own_name_are_where_program
         said = await output(cluster, box("named", text))
         pod = await cluster.client.get(Pod, "named", SPACE)
     assert said[:4] == ["ca.crt", "namespace", "token", "named"]
-    assert f"{pod.status.pod_ip} named" in said
+    assert f"{pod.status.pod_ip}\tnamed" in said
     assert said[-1] == f"named {pod.status.pod_ip} / {roots.PATH}"
 
 
@@ -555,3 +555,25 @@ def test_the_mount_plan_has_outer_mounts_first_and_the_pods_own_instead_of_ours(
     assert [target for target, _ in targets].count("/sys") == 1
     assert found.links == ()
     assert found.ids == (1, 2)
+
+
+# ------------------------------------------------------------------ memory
+
+
+@possible
+@pytest.mark.spec("S-57")
+async def test_a_volume_in_memory_is_one_for_all_containers_and_runs_of_its_pod(root: Path) -> None:
+    sources = volumes({"emptyDir": {"medium": "Memory", "sizeLimit": "1Mi"}}, {"emptyDir": {}})
+    text = "stat -f -c %T /memory; stat -c %a /memory; ls /memory; echo x > /memory/x; exit 1"
+    pod = box("memory", text, sources | {"restartPolicy": "OnFailure"}, volumeMounts=mounts("/memory", "/disk"))
+    async with cluster_of(root) as cluster:
+        await cluster.client.create(pod)
+        await until(cluster.client, "memory", lambda pod: (main_status(pod) or _NONE).restart_count)
+        made = await until(cluster.client, "memory", waits_for("CrashLoopBackOff"))
+        said = (await cluster.client.log("memory", SPACE)).splitlines()
+        assert said == ["tmpfs", "777", "x"]
+        folders = list(Path("/dev/shm").glob(f"konverge-memory-*/{made.metadata.uid}"))
+        assert len(folders) == 1
+        await cluster.client.delete(Pod, "memory", SPACE, grace_period=0)
+        await until_gone(cluster.client, "memory")
+    assert not folders[0].parent.exists()

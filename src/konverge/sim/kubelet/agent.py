@@ -260,7 +260,8 @@ class Kubelet:
             machine = self.machines[uid] = recover(pod, scripts, now, live, self.pace)
             self._rooms.add(pod)
         else:
-            machine.update(pod, scripts, now)
+            added = self.runtime.lives(pod) if self.runtime is not None and pod.spec.ephemeral_containers else ()
+            machine.update(pod, scripts, now, added)
         return machine
 
     def _script(self, pod: Pod) -> dict[str, Behaviour]:

@@ -143,7 +143,9 @@ class ContainerState:
     sidecar: bool = False
     policy: str = "Always"
     mode: Mode = Mode.NEW
-    reason: str = "PodInitializing"
+    creating: str = "ContainerCreating"
+    """The reason of one that is about to begin; in a pod with init containers another one."""
+    reason: str = ""
     message: str = ""
     due: float = inf
     """When waiting or the pause after an end is over."""
@@ -165,6 +167,9 @@ class ContainerState:
     backoff: float = 0.0
     pull_backoff: float = FIRST_BACKOFF
     probers: list[Prober] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.reason = self.creating
 
     @property
     def restarts(self) -> int:
@@ -214,7 +219,7 @@ class ContainerState:
             return self._refuse()
         pause = (script.pull if self.runs == 0 else 0.0) + script.start
         if pause > 0:
-            self._wait("ContainerCreating", "", t + pause)
+            self._wait(self.creating, "", t + pause)
             return []
         return self.run(t, spec, script)
 
@@ -283,7 +288,7 @@ class ContainerState:
                 Note("Normal", "BackOff", message, self.name),
                 Note("Warning", "Failed", "Error: ImagePullBackOff", self.name),
             ]
-        if self.reason == "ContainerCreating":
+        if self.reason == self.creating:
             return self._refuse() if self.refusal else self.run(t, spec, script)
         return self.create(t, spec, script)
 
@@ -321,7 +326,7 @@ class ContainerState:
     def follow(self, t: float, script: Behaviour) -> None:
         """Go on by another script: what it says of readiness and of the end holds from here on."""
         if self.mode is not Mode.RUNNING:
-            if self.reason in ("ContainerCreating", "ErrImagePull", "ImagePullBackOff") and self.due < inf:
+            if self.reason in (self.creating, "ErrImagePull", "ImagePullBackOff") and self.due < inf:
                 self.due = t + script.start
             return
         self.code, self.termination_message = script.exit_code or 0, script.message

@@ -37,16 +37,25 @@ def _sub_path_error(pod: Pod, spec: Container) -> str:
     values = _environment(pod, spec) if mounts else {}
     for mount in mounts:
         expression = mount.sub_path_expr or ""
-        missing = sorted({name for name in _REFERENCE.findall(expression) if name and values.get(name, "") == ""})
-        if missing:
-            return f"missing value for {', '.join(missing)}"
         path = _expanded(expression, values)
-        if path is None:
-            continue
-        if path.startswith("/"):
-            return f"error SubPath `{path}` must not be an absolute path"
-        if ".." in path.split("/"):
-            return f"unable to provision SubPath `{path}`: must not contain '..'"
+        refusal = missing_values(expression, values) or ("" if path is None else sub_path_refusal(path))
+        if refusal:
+            return refusal
+    return ""
+
+
+def missing_values(expression: str, values: Mapping[str, str | None]) -> str:
+    """Which variables of a subPathExpr have no value, as the kubelet says it. Upstream: ExpandContainerVolumeMounts."""
+    missing = sorted({name for name in _REFERENCE.findall(expression) if name and values.get(name, "") == ""})
+    return f"missing value for {', '.join(missing)}" if missing else ""
+
+
+def sub_path_refusal(path: str) -> str:
+    """Why a path cannot be one within a volume, as the kubelet says it, or an empty text."""
+    if path.startswith("/"):
+        return f"error SubPath `{path}` must not be an absolute path"
+    if ".." in path.split("/"):
+        return f"unable to provision SubPath `{path}`: must not contain '..'"
     return ""
 
 

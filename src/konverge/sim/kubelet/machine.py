@@ -46,8 +46,7 @@ class PodMachine:
     def _add_ephemerals(self) -> None:
         for spec in self.pod.spec.ephemeral_containers:
             if spec.name not in self.ephemerals:
-                added = ContainerState(name=spec.name, policy="Never", reason="ContainerCreating")
-                self.ephemerals[spec.name] = added
+                self.ephemerals[spec.name] = self._new(spec.name, policy="Never")
 
     def _state(self, spec: Container, *, init: bool) -> ContainerState:
         policy = self.pod.spec.restart_policy or "Always"
@@ -56,9 +55,13 @@ class PodMachine:
             policy = spec.restart_policy or policy
         elif init and policy == "Always":
             policy = "OnFailure"
+        return self._new(spec.name, policy=policy, init=init, sidecar=sidecar)
+
+    def _new(self, name: str, *, policy: str, init: bool = False, sidecar: bool = False) -> ContainerState:
+        # upstream: defaultWaitingState in convertToAPIContainerStatuses
         waits = "PodInitializing" if self.pod.spec.init_containers else "ContainerCreating"
-        kind = LiveContainer if spec.name in self._live else ContainerState
-        made = kind(name=spec.name, init=init, sidecar=sidecar, policy=policy, reason=waits)
+        kind = LiveContainer if name in self._live else ContainerState
+        made = kind(name=name, init=init, sidecar=sidecar, policy=policy, creating=waits)
         if isinstance(made, LiveContainer):
             made.grace = self.grace
         return made
@@ -184,10 +187,12 @@ class PodMachine:
         for container in self._all():
             self.notes += container.stop(self.time, grace, self.script(container))
 
-    def update(self, pod: Pod, scripts: dict[str, Behaviour], now: float) -> None:
-        """The object or its script has changed. A new script is followed from now on."""
+    def update(self, pod: Pod, scripts: dict[str, Behaviour], now: float, live: Collection[str] = ()) -> None:
+        """The object or its script has changed. A new script is followed from now on; `live` are containers that have
+        been added since, and are real processes."""
         self.advance(now)
         before, self.pod, self.scripts = self.scripts, pod, scripts
+        self._live = self._live.union(live)
         self._add_ephemerals()
         for container in self._all():
             script = scripts.get(container.name, RUNS)
@@ -273,7 +278,22 @@ class PodMachine:
 
 def as_container(spec: EphemeralContainer) -> Container:
     """An ephemeral container as an ordinary one; it has neither ports nor probes."""
-    return Container(name=spec.name, image=spec.image, env=spec.env, env_from=spec.env_from, resources=spec.resources)
+    return Container(
+        name=spec.name,
+        image=spec.image,
+        command=spec.command,
+        args=spec.args,
+        working_dir=spec.working_dir,
+        env=spec.env,
+        env_from=spec.env_from,
+        resources=spec.resources,
+        security_context=spec.security_context,
+        stdin=spec.stdin,
+        tty=spec.tty,
+        termination_message_path=spec.termination_message_path,
+        termination_message_policy=spec.termination_message_policy,
+        volume_mounts=spec.volume_mounts,
+    )
 
 
 def recover(

@@ -55,7 +55,7 @@ class LiveContainer(ContainerState):
     # -------------------------------------------------------------- beginning
 
     def create(self, t: float, spec: Container, script: Behaviour) -> list[Note]:
-        self._wait("ContainerCreating", "", inf)
+        self._wait(self.creating, "", inf)
         self.orders.append(Start(self.name))
         return []
 

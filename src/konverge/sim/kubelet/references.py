@@ -168,7 +168,7 @@ def _mount_errors(volumes: Iterable[Volume], keys: Keys, bundles: list[ClusterTr
         errors = dict.fromkeys(
             error for kind, name, part in _filed(volume) if (error := _file_error(kind, name, part, keys))
         )
-        errors |= dict.fromkeys(error for part in _trusted(volume) if (error := _trust_error(part, bundles)))
+        errors |= dict.fromkeys(error for part in _trusted(volume) if (error := trust_error(part, bundles)))
         if errors:
             yield not_mounted(volume.name, _aggregate(list(errors)))
 
@@ -188,19 +188,24 @@ def _trusted(volume: Volume) -> Iterator[ClusterTrustBundleProjection]:
             yield part.cluster_trust_bundle
 
 
-def _trust_error(part: ClusterTrustBundleProjection, bundles: list[ClusterTrustBundle]) -> str:
+def trusted_by(part: ClusterTrustBundleProjection, bundles: Iterable[ClusterTrustBundle]) -> list[ClusterTrustBundle]:
+    """The bundles that a projection asks for: one by its name, or those of a signer that are selected; all with an
+    empty selector, none without one."""
+    if part.name is not None:
+        return [bundle for bundle in bundles if bundle.metadata.name == part.name]
+    if part.label_selector is None:
+        return []
+    matches = from_selector(part.label_selector).matches
+    of_signer = (bundle for bundle in bundles if bundle.spec.signer_name == part.signer_name)
+    return [bundle for bundle in of_signer if matches(bundle.metadata.labels)]
+
+
+def trust_error(part: ClusterTrustBundleProjection, bundles: Iterable[ClusterTrustBundle]) -> str:
     """Upstream: GetTrustAnchorsByName, GetTrustAnchorsBySigner (pkg/kubelet/clustertrustbundle)."""
-    if part.optional:
+    if part.optional or trusted_by(part, bundles):
         return ""
     if part.name is not None:
-        if any(bundle.metadata.name == part.name for bundle in bundles):
-            return ""
         return f'while getting ClusterTrustBundle: clustertrustbundle.certificates.k8s.io "{part.name}" not found'
-    matching = (bundle for bundle in bundles if bundle.spec.signer_name == part.signer_name)
-    if part.label_selector is not None and any(
-        from_selector(part.label_selector).matches(bundle.metadata.labels) for bundle in matching
-    ):
-        return ""
     return "combination of signerName and labelSelector matched zero ClusterTrustBundles"
 
 

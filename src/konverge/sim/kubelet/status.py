@@ -18,6 +18,8 @@ from konverge.sim.kubelet.machine import PodMachine, as_container
 Obj = dict[str, Any]
 
 _ORDER = ("PodReadyToStartContainers", "Initialized", "Ready", "ContainersReady", "PodScheduled")
+_MESSAGES = 12 * 1024
+"""Bytes of all messages of a pod's ends. Upstream: MaxPodTerminationMessageLogLength."""
 _COMPARED = ("status", "reason", "message", "observedGeneration")
 
 
@@ -70,7 +72,7 @@ def _container(machine: PodMachine, container: ContainerState, spec: Container) 
         status["containerID"] = _identity(pod, container.name, container.runs)
     if container.last is not None:
         before = _identity(pod, container.name, max(container.runs - 1, 1))
-        status["lastState"] = {"terminated": _terminated(container.last, before)}
+        status["lastState"] = {"terminated": _terminated(container.last, pod, before)}
     if container.runs and spec.resources is not None:
         status["resources"] = to_dict(spec.resources)
         if spec.resources.requests:
@@ -86,14 +88,21 @@ def _state(container: ContainerState, pod: Pod, age: float) -> Obj:
     if container.mode is Mode.RUNNING:
         return {"running": {"startedAt": time(container.began - age)}}
     if container.mode is Mode.ENDED and container.end is not None:
-        return {"terminated": _terminated(container.end, _identity(pod, container.name, container.runs))}
+        return {"terminated": _terminated(container.end, pod, _identity(pod, container.name, container.runs))}
     return {"waiting": {"reason": container.reason} | ({"message": container.message} if container.message else {})}
 
 
-def _terminated(run: Run, identity: str) -> Obj:
+def _terminated(run: Run, pod: Pod, identity: str) -> Obj:
     times = {"startedAt": time(run.began), "finishedAt": time(run.ended)}
-    message = {"message": run.message} if run.message else {}
+    text = run.message.encode()[: _share_of_messages(pod)].decode(errors="ignore")
+    message = {"message": text} if text else {}
     return {"exitCode": run.code, "reason": run.reason, **message, **times, "containerID": identity}
+
+
+def _share_of_messages(pod: Pod) -> int:  # upstream: normalizeStatus (pkg/kubelet/status/status_manager.go)
+    """Bytes of the message of one container's end."""
+    spec = pod.spec
+    return _MESSAGES // (len(spec.containers) + len(spec.init_containers) + len(spec.ephemeral_containers) or 1)
 
 
 # ------------------------------------------------------------------ conditions

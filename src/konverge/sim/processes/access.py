@@ -20,16 +20,33 @@ DOMAIN = "cluster.local"
 
 
 def hosts_file(itself: Self, pods: Iterable[Pod], services: Iterable[Service], slices: Iterable[EndpointSlice]) -> str:
-    """The file of one pod: itself, pods with a name of their own, services. Short names are those of its namespace."""
+    """The file of one pod: itself and its aliases as a kubelet writes them, pods with a name of their own, services.
+    Short names are those of its namespace. Upstream: managedHostsFileContent (pkg/kubelet/kubelet_pods.go).
+    """
     meta, spec = itself.pod.metadata, itself.pod.spec
     own = [itself.hostname]
     if spec.subdomain:
         own = [f"{itself.hostname}.{spec.subdomain}.{meta.namespace}.svc.{DOMAIN}", *own]
-    lines = ["127.0.0.1 localhost", f"{itself.pod_ip} {' '.join(own)}"]
-    lines += _pods(meta.namespace, pods)
-    lines += _services(meta.namespace, services, slices)
-    lines += [" ".join((alias.ip, *alias.hostnames)) for alias in spec.host_aliases if alias.ip and alias.hostnames]
+    header = _HOST_NETWORK if spec.host_network else _MANAGED
+    lines = [header, *_LOCAL, "\t".join((itself.pod_ip, *own))]
+    if spec.host_aliases:
+        lines += ["", "# Entries added by HostAliases."]
+        lines += ["\t".join((alias.ip, *alias.hostnames)) for alias in spec.host_aliases]
+    others = [*_pods(meta.namespace, pods), *_services(meta.namespace, services, slices)]
+    if others:
+        lines += ["", "# Pods and services of the cluster, in place of its DNS.", *others]
     return "\n".join(lines) + "\n"
+
+
+_MANAGED, _HOST_NETWORK = "# Kubernetes-managed hosts file.", "# Kubernetes-managed hosts file (host network)."
+_LOCAL = (
+    "127.0.0.1\tlocalhost",
+    "::1\tlocalhost ip6-localhost ip6-loopback",
+    "fe00::0\tip6-localnet",
+    "fe00::0\tip6-mcastprefix",
+    "fe00::1\tip6-allnodes",
+    "fe00::2\tip6-allrouters",
+)
 
 
 def _pods(namespace: str, pods: Iterable[Pod]) -> list[str]:

@@ -29,8 +29,9 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from konverge.objects.kinds.core_v1 import Container, VolumeMount
+from konverge.sim.kubelet.creation import missing_values, sub_path_refusal
 from konverge.sim.processes import warden
-from konverge.sim.processes.environment import expand
+from konverge.sim.processes.environment import ConfigError, expand
 
 DATA = "..data"
 MODE = 0o644
@@ -105,13 +106,17 @@ def write_private(path: Path, data: bytes, mode: int = 0o600, *, user: int | Non
 
 
 def read_private(path: Path, size: int) -> bytes:
-    """The beginning of a file that a process has written; nothing, if that is a link or no plain file any more."""
+    """The end of a file that a process has written; nothing, if that is a link or no plain file any more."""
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
     except OSError:
         return b""
     with os.fdopen(descriptor, "rb") as file:
-        return file.read(size) if stat.S_ISREG(os.fstat(descriptor).st_mode) else b""
+        found = os.fstat(descriptor)
+        if not stat.S_ISREG(found.st_mode):
+            return b""
+        file.seek(max(found.st_size - size, 0))
+        return file.read(size)
 
 
 def write_volume(folder: Path, files: Files, user: int | None = None, mask: int = PRIVATE) -> bool:
@@ -173,6 +178,12 @@ def copied(source: Path, target: Path) -> None:
         shutil.copytree(source, target, symlinks=False)
     else:
         write_private(target, source.read_bytes(), source.stat().st_mode, mask=FULL)
+
+
+def link(path: Path, target: Path) -> None:
+    """Make a path lead somewhere, unless there is something already."""
+    with suppress(FileExistsError):
+        path.symlink_to(target)
 
 
 def remove(path: Path) -> None:
@@ -268,7 +279,7 @@ def prepare(
     in_place: bool = False,
 ) -> Mounts:
     """A fresh root with its mounts. `volumes` are folders (resolved), and whether they are made of objects; `user`
-    is who is to own it all, if that is not us. Raises MountError.
+    is who is to own it all, if that is not us. Raises MountError and ConfigError.
     """
     mounts = Mounts(home.resolve(), user, in_place=in_place)
     remove(mounts.root)
@@ -293,11 +304,16 @@ def prepare(
 def _shown(
     mount: VolumeMount, folder: Path, of_objects: bool, copy: Path, env: Mapping[str, str], user: int | None
 ) -> Path:
-    sub = expand(mount.sub_path_expr, env) if mount.sub_path_expr else mount.sub_path
+    sub = mount.sub_path
+    if mount.sub_path_expr:
+        missing = missing_values(mount.sub_path_expr, env)
+        if missing:
+            raise ConfigError(missing)
+        sub = expand(mount.sub_path_expr, env)
     if not sub:
         return folder
-    if ".." in PurePosixPath(sub).parts or sub.startswith("/"):
-        raise MountError(f'subPath "{sub}" must be a relative path without ".."')
+    if refusal := sub_path_refusal(sub):
+        raise ConfigError(refusal)
     source = folder / sub
     if of_objects:
         if not source.exists():

@@ -95,7 +95,6 @@ def _lines(group: Mapping[str, str]) -> str:
 
 
 _REFERENCE = re.compile(r"\$(?:\$|\(([^()]*)\))")
-_NAME = re.compile(r"[-._a-zA-Z][-._a-zA-Z0-9]*")
 
 
 class ConfigError(Exception):
@@ -156,7 +155,7 @@ async def _from(source: EnvFromSource, objects: Objects) -> dict[str, str]:
         if optional:
             return {}
         raise ConfigError(not_found(kind, name))
-    return {prefix + key: value for key, value in texts.items() if _NAME.fullmatch(prefix + key)}
+    return {prefix + key: value for key, value in texts.items()}
 
 
 async def _value_from(source: EnvVarSource, spec: Container, itself: Self, objects: Objects) -> str | None:

@@ -177,12 +177,12 @@ class LogFile:
         self._append(bytes(entries))
 
     def end(self) -> None:
-        """The run is over: what stands without a line break is written, and followers are let go."""
+        """The run is over: what stands without a line break is written as such, and followers are let go."""
         if self.ended:
             return
         for fd, partial in self._partial.items():
             if partial:
-                self._append(_entry(_now(), fd, bytes(partial), True))
+                self._append(_entry(_now(), fd, bytes(partial), whole=False))
                 partial.clear()
         self.ended = True
         if self._file is not None:
@@ -244,6 +244,16 @@ class LogFile:
                     return start + place + 1
                 lines -= 1
         return 0
+
+    def last(self, lines: int, size: int) -> bytes:
+        """What was said in the last lines, of that the last bytes."""
+        position, rest, text = self.tail(lines), b"", b""
+        while True:
+            data, position = self.read(position)
+            if not data:
+                return text
+            whole, line_break, rest = (rest + data).rpartition(b"\n")
+            text = (text + b"".join(entry.body for entry in entries(whole + line_break)))[-size:]
 
     async def changed(self) -> None:
         """Until more is said, or the run is over."""

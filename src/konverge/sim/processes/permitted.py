@@ -7,7 +7,7 @@ is refused unless the rule allows it; only a rule with `container_command: repla
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
 
@@ -106,9 +106,9 @@ def check_env(env: Mapping[str, str], before: Mapping[str, str], rule: ProcessRu
             raise _refusal(f"the variable {name}", f"allow it with {name} in `container_env`", rule)
 
 
-def check_host_path(folder: Path, ours: Path, rule: ProcessRule) -> None:
-    """A folder of this machine is for the containers whose own rule names it. Raises Refused."""
-    if not folder.is_relative_to(ours) and not is_host_path_allowed(folder, rule.host_paths):
+def check_host_path(folder: Path, ours: Iterable[Path], rule: ProcessRule) -> None:
+    """A folder of this machine is for the containers whose own rule names it, unless it is ours. Raises Refused."""
+    if not any(map(folder.is_relative_to, ours)) and not is_host_path_allowed(folder, rule.host_paths):
         raise _refusal(f"hostPath {folder}", "allow it with the folder in `host_paths`", rule)
 
 

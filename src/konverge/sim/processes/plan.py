@@ -151,7 +151,7 @@ class _Templates:
         self._with_argument: dict[str, Callable[[str], str]] = {
             "port": self._port,
             "mount": lambda path: str(mounts.locate(path)),
-            "volume": lambda name: str(place.volumes / name),
+            "volume": lambda name: str((place.volumes / name).resolve()),  # one in memory is elsewhere
             "env": lambda name: env.get(name, ""),
         }
 

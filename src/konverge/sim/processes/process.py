@@ -162,10 +162,10 @@ class _Status:
 
 
 class Spawner:
-    """Starts processes that do not outlive us; `temporary` is a folder that does not either."""
+    """Starts processes that do not outlive us; `temporary` are folders that do not either."""
 
     def __init__(self) -> None:
-        self.temporary = ""
+        self.temporary: tuple[str, ...] = ()  # no Sequence: a text is one too, and its first letter is "/"
         self._abandoned: set[asyncio.Task[None]] = set()
         self._warden: subprocess.Popen[bytes] | None = None
 
@@ -240,7 +240,7 @@ class Spawner:
 
     def _tell(self, line: bytes) -> None:
         if self._warden is None:
-            command = [*_WARDEN, *([self.temporary] if self.temporary else [])]
+            command = [*_WARDEN, *self.temporary]
             self._warden = subprocess.Popen(
                 command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
                 start_new_session=True, env={}, cwd="/", bufsize=0,

@@ -3,12 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import errno
-import fcntl
 import json
 import os
-import struct
-import termios
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
@@ -27,6 +23,7 @@ from konverge.sim.kubelet.sessions import ExecOptions
 from konverge.sim.loop import end
 from konverge.sim.processes.process import Output, Process, Spawner, StartError
 from konverge.sim.processes.runner import Run
+from konverge.sim.processes.terminal import Terminal
 
 _AHEAD = 1024 * 1024
 """Bytes of output that wait for the client before the process has to."""
@@ -106,17 +103,17 @@ async def _with_pipes(run: Run, spawner: Spawner, options: ExecOptions, socket: 
 
 async def _with_terminal(run: Run, spawner: Spawner, options: ExecOptions, socket: Channels) -> dict[str, Any]:
     ours, theirs = os.openpty()
-    terminal = _Terminal(ours)
+    terminal = Terminal(ours)
     outlet = Outlet(socket, terminal.hold)
     try:
-        env = {"TERM": "xterm", **run.plan.env}
-        command = exec_arguments(run, options.command)
-        place: dict[str, Any] = {"view": run.plan.view, "beside": run.process}
-        process = await spawner.start(command, env, run.plan.cwd, lambda fd, data: None, terminal=theirs, **place)
-    finally:
-        os.close(theirs)
+        try:
+            env = {"TERM": "xterm", **run.plan.env}
+            command = exec_arguments(run, options.command)
+            place: dict[str, Any] = {"view": run.plan.view, "beside": run.process}
+            process = await spawner.start(command, env, run.plan.cwd, lambda fd, data: None, terminal=theirs, **place)
+        finally:
+            os.close(theirs)
         terminal.say_to(lambda data: outlet.put(STDOUT, data))
-    try:
         return await _together(process, outlet, socket, terminal)
     finally:
         terminal.close()
@@ -142,75 +139,7 @@ class _Pipes:
         """A process's output is complete when it has ended."""
 
 
-class _Terminal:
-    """Our end of a pseudo terminal."""
-
-    def __init__(self, fd: int) -> None:
-        self._fd = fd
-        self._say: Callable[[bytes], None] = lambda data: None
-        self._open = True
-        os.set_blocking(fd, False)
-
-    def say_to(self, say: Callable[[bytes], None]) -> None:
-        self._say = say
-        self.hold(False)
-
-    def hold(self, held: bool) -> None:
-        loop = asyncio.get_running_loop()
-        if held or not self._open:
-            loop.remove_reader(self._fd)
-        else:
-            loop.add_reader(self._fd, self._read)
-
-    def _read(self) -> None:
-        try:
-            data = os.read(self._fd, _CHUNK)
-        except BlockingIOError:
-            return
-        except OSError:  # EIO: no process has the other end open any more
-            data = b""
-        if data:
-            self._say(data)
-        else:
-            asyncio.get_running_loop().remove_reader(self._fd)
-
-    async def write(self, data: bytes) -> None:
-        while data:
-            try:
-                data = data[os.write(self._fd, data) :]
-            except BlockingIOError:
-                await asyncio.sleep(0.01)  # a terminal that is not being read; typing is slow anyway
-            except OSError as error:
-                if error.errno == errno.EIO:
-                    return
-                raise
-
-    def end(self) -> None:
-        with suppress(OSError):
-            os.write(self._fd, b"\x04")
-
-    def resize(self, columns: int, rows: int) -> None:
-        size = struct.pack("HHHH", min(rows, 0xFFFF), min(columns, 0xFFFF), 0, 0)
-        fcntl.ioctl(self._fd, termios.TIOCSWINSZ, size)
-
-    def rest(self) -> None:
-        """What was said last is still in the terminal when its process has ended."""
-        for _ in range(1024):
-            try:
-                data = os.read(self._fd, _CHUNK)
-            except OSError:
-                return
-            if not data:
-                return
-            self._say(data)
-
-    def close(self) -> None:
-        self._open = False
-        asyncio.get_running_loop().remove_reader(self._fd)
-        os.close(self._fd)
-
-
-async def _together(process: Process, outlet: Outlet, socket: Channels, inlet: _Pipes | _Terminal) -> dict[str, Any]:
+async def _together(process: Process, outlet: Outlet, socket: Channels, inlet: _Pipes | Terminal) -> dict[str, Any]:
     """Both directions until the process has ended; when the client goes first, the process goes too."""
     reading = asyncio.create_task(_listen(socket, inlet), name="exec: input")
     sending = asyncio.create_task(outlet.run(), name="exec: output")
@@ -231,7 +160,7 @@ async def _together(process: Process, outlet: Outlet, socket: Channels, inlet: _
     return outcome_of(code)
 
 
-async def _listen(socket: Channels, inlet: _Pipes | _Terminal) -> None:
+async def _listen(socket: Channels, inlet: _Pipes | Terminal) -> None:
     while (message := await socket.receive()) is not None:
         channel, data = message[:1], message[1:]
         if channel == bytes((STDIN,)) and data:
@@ -265,10 +194,11 @@ async def attach(run: Run, options: ExecOptions, socket: Channels) -> None:
     assert process is not None
     await socket.send(bytes((STDOUT,)))
     outlet = Outlet(socket, None)  # one who watches must not hold the process
+    inlet = _Pipes(process) if run.terminal is None else run.terminal
     said = outlet.listener(options)
     run.listeners.add(said)
     tasks = [
-        asyncio.create_task(_listen(socket, _Pipes(process)), name="attach: input"),
+        asyncio.create_task(_listen(socket, inlet), name="attach: input"),
         asyncio.create_task(outlet.run(), name="attach: output"),
         asyncio.create_task(process.wait(), name="attach: process"),
     ]

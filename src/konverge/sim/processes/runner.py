@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import signal
 from collections.abc import Callable, Coroutine, Sequence
 from pathlib import Path
@@ -25,10 +26,11 @@ from konverge.sim.processes import disk
 from konverge.sim.processes.disk import MountError
 from konverge.sim.processes.environment import ConfigError, DownwardError
 from konverge.sim.processes.handlers import HandlerError, hook, probe
-from konverge.sim.processes.logfile import LogFile, entries
+from konverge.sim.processes.logfile import LogFile
 from konverge.sim.processes.permitted import Refused
 from konverge.sim.processes.plan import Plan
 from konverge.sim.processes.process import Output, Process, Spawner, StartError
+from konverge.sim.processes.terminal import Terminal
 from konverge.sim.processes.warden import resident
 
 _OUTPUT = 64 * 1024
@@ -43,6 +45,8 @@ class Run:
         self.plan = plan
         self.log = log
         self.process: Process | None = None
+        self.terminal: Terminal | None = None
+        """Of a container with `tty`."""
         self.out_of_memory = False
         self.listeners: set[Output] = set()
         """Those who are attached."""
@@ -55,12 +59,29 @@ class Run:
         self.log.open()
         plan = self.plan
         try:
-            self.process = await self._spawner.start(
-                plan.command, plan.env, plan.cwd, self._said, stdin=bool(plan.spec.stdin), view=plan.view
-            )
+            self.process = await (self._start_in_terminal() if plan.spec.tty else self._start_with_pipes())
         except OSError as error:
             raise StartError(f"cannot start {plan.command[0]!r}: {error.strerror or error}") from error
         return self.process
+
+    async def _start_with_pipes(self) -> Process:
+        plan = self.plan
+        return await self._spawner.start(
+            plan.command, plan.env, plan.cwd, self._said, stdin=bool(plan.spec.stdin), view=plan.view
+        )
+
+    async def _start_in_terminal(self) -> Process:
+        """What it says is one stream, as a terminal shows it."""
+        plan, (ours, theirs) = self.plan, os.openpty()
+        self.terminal = Terminal(ours)
+        self.terminal.say_to(lambda data: self._said(1, data))
+        try:
+            env = {"TERM": "xterm", **plan.env}
+            return await self._spawner.start(
+                plan.command, env, plan.cwd, lambda fd, data: None, terminal=theirs, view=plan.view
+            )
+        finally:
+            os.close(theirs)
 
     async def post_start(self) -> str:
         """Run the hook; why it failed, or nothing."""
@@ -84,7 +105,14 @@ class Run:
         finally:
             if self._deadline is not None:
                 self._deadline.cancel()
-            self.log.end()
+            self.end()
+
+    def end(self) -> None:
+        """Of all that it said."""
+        if self.terminal is not None:
+            self.terminal.rest()
+            self.terminal.close()
+        self.log.end()
 
     async def watch_memory(self, limit: int) -> None:
         """Kill it when it holds more than this; until it ends."""
@@ -261,7 +289,7 @@ class PodRunner:
         finally:
             if run.process is not None and run.process.running:
                 await run.process.end()
-            run.log.end()
+            run.end()
 
     async def _through(self, run: Run, name: str, spec: Container) -> None:
         try:
@@ -293,7 +321,7 @@ class PodRunner:
         return self._spawn(run.watch_memory(int(limit)), f"memory of {spec.name}")
 
     def _not_mounted(self, live_container: LiveContainer, t: float, message: str) -> list[Note]:
-        live_container.refused("ContainerCreating", "", t + AGAIN)
+        live_container.refused(live_container.creating, "", t + AGAIN)
         known = self._mount_errors.get(live_container.name) == message
         self._mount_errors[live_container.name] = message
         return [] if known else [Note("Warning", "FailedMount", message, live_container.name)]
@@ -363,9 +391,11 @@ class PodRunner:
 
 
 def _termination_message(run: Run, spec: Container, code: int) -> str:
-    """The message of a container's end: its file, or (if asked for, after a failure) the end of its log."""
+    """The message of a container's end: the end of its file, or (if asked for, after a failure) of its log.
+
+    Upstream: getTerminationMessage and readLastStringFromContainerLogs (pkg/kubelet/kuberuntime).
+    """
     text = disk.read_private(run.plan.mounts.home / "termination-log", _MESSAGE)
-    if text or code == 0 or spec.termination_message_policy != "FallbackToLogsOnError":
-        return text.decode("utf-8", "replace")
-    data, _ = run.log.read(max(run.log.tail(_LAST_LINES), run.log.end_position - 2 * _LAST_BYTES))
-    return b"".join(entry.body for entry in entries(data))[-_LAST_BYTES:].decode("utf-8", "replace")
+    if not text and code != 0 and spec.termination_message_policy == "FallbackToLogsOnError":
+        text = run.log.last(_LAST_LINES, _LAST_BYTES)
+    return text.decode("utf-8", "replace")

@@ -27,7 +27,7 @@ from konverge.objects.kinds.discovery_v1 import EndpointSlice
 from konverge.runtime import Context, Controller, Request, Result, Watches
 from konverge.runtime.predicates import ChangePredicate
 from konverge.sim.kubelet.containers import Mode
-from konverge.sim.kubelet.machine import PodMachine
+from konverge.sim.kubelet.machine import PodMachine, as_container
 from konverge.sim.kubelet.sessions import ExecOptions, Talk, refuse
 from konverge.sim.loop import RealTime, VirtualLoop
 from konverge.sim.processes import (
@@ -46,7 +46,7 @@ from konverge.sim.processes.layers import ImageError
 from konverge.sim.processes.process import Spawner
 from konverge.sim.processes.rules import ProcessRule, find
 from konverge.sim.processes.runner import Kubelet, PodRunner, Run
-from konverge.sim.processes.volumes import Lookup, PodVolumes, folder_name, refers_to
+from konverge.sim.processes.volumes import Lookup, PodVolumes, folder_name, memory_folder, refers_to
 from konverge.wire.message import Producer
 
 log = logging.getLogger("konverge.sim.processes")
@@ -88,6 +88,7 @@ class Processes:
         """Why they do."""
         self._client: Client
         self._root: Path
+        self._memory: Path | None
         self._volumes: dict[str, tuple[PodVolumes, Lookup]] = {}
         self._closing: set[asyncio.Task[None]] = set()
         self._said_on: set[str] = set()
@@ -102,11 +103,12 @@ class Processes:
                 "or without `processes`"
             )
         self._client = client
-        with tempfile.TemporaryDirectory(prefix="konverge-processes-") as temporary:
+        with tempfile.TemporaryDirectory(prefix="konverge-processes-") as temporary, memory_folder() as memory:
+            self._memory = memory
             self._root = disk.make_folder((self._folder or Path(temporary)).resolve())
             self._root.chmod(0o700)
             self._images = Images(self._root / "images")
-            self.spawner.temporary = temporary
+            self.spawner.temporary = (temporary, *([str(memory)] if memory is not None else []))
             await self._isolate()
             await self._sweep()
             try:
@@ -157,8 +159,8 @@ class Processes:
         return frozenset(name for name, rule in self._ruled(pod).items() if rule is not None)
 
     def _ruled(self, pod: Pod) -> dict[str, ProcessRule | None]:
-        space, containers = pod.metadata.namespace, (*pod.spec.init_containers, *pod.spec.containers)
-        return {spec.name: find(self.rules, space, spec.name, spec.image or "") for spec in containers}
+        space = pod.metadata.namespace
+        return {spec.name: find(self.rules, space, spec.name, spec.image or "") for spec in _containers(pod)}
 
     def obey(self, machine: PodMachine, pod_ip: str, host_ip: str) -> None:
         uid = machine.pod.metadata.uid
@@ -179,12 +181,14 @@ class Processes:
     async def _remove(self, runner: PodRunner) -> None:
         await runner.close(0.0)
         await asyncio.to_thread(runner.remove_files)
+        if self._memory is not None:
+            await asyncio.to_thread(disk.remove, self._memory / runner.pod.metadata.uid)
 
     # -------------------------------------------------------------- what a container is given
 
     async def plan(self, pod: Pod, name: str, pod_ip: str, host_ip: str) -> plan.Plan:
         client, home = self._client, self._root / "pods" / pod.metadata.uid
-        spec = next(spec for spec in (*pod.spec.init_containers, *pod.spec.containers) if spec.name == name)
+        spec = next(spec for spec in _containers(pod) if spec.name == name)
         rule = self._ruled(pod)[name]
         if rule is None:
             raise ConfigError(
@@ -196,7 +200,7 @@ class Processes:
         folders = await volumes.prepare(itself, lookup)
         for mount in spec.volume_mounts:
             if mount.name in folders:
-                permitted.check_host_path(folders[mount.name][0], self._root, rule)
+                permitted.check_host_path(folders[mount.name][0], [self._root, *volumes.ours], rule)
         services, slices = await client.list(Service), await client.list(EndpointSlice)
         place = plan.Place(home / "volumes", home / "names" / "hosts", home / "containers" / name / "kubeconfig")
         self._write_hosts(itself, list(await client.list(Pod)), list(services), list(slices))
@@ -259,7 +263,8 @@ class Processes:
             persistent = self._root / "volumes"
             with_root = any(rule is not None and rule.root for rule in self._ruled(pod).values())
             mask = disk.FULL if with_root else disk.PRIVATE
-            volumes = PodVolumes(home, persistent, self._client, allowed, self._user(pod), mask)
+            memory = None if self._memory is None else self._memory / uid
+            volumes = PodVolumes(home, persistent, self._client, allowed, self._user(pod), mask, memory)
             self._volumes[uid] = volumes, Lookup(self._client, pod)
         return self._volumes[uid]
 
@@ -347,6 +352,11 @@ class Processes:
 
     async def _nothing(self, ctx: Context[PersistentVolume]) -> None:
         """Volumes are only watched for their end."""
+
+
+def _containers(pod: Pod) -> list[Container]:
+    ephemeral = map(as_container, pod.spec.ephemeral_containers)
+    return [*pod.spec.init_containers, *pod.spec.containers, *ephemeral]
 
 
 def _linked(pod: Pod, services: Iterable[Service]) -> list[Service]:

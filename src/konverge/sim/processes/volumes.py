@@ -6,14 +6,19 @@ Upstream: pkg/volume/{configmap,secret,downwardapi,projected}.
 
 from __future__ import annotations
 
+import re
 from base64 import b64decode
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, Protocol, TypeVar
 
 from konverge import clock
 from konverge.client import Client, NotFound
+from konverge.objects.kinds.certificates_v1 import ClusterTrustBundle
 from konverge.objects.kinds.core_v1 import (
+    ClusterTrustBundleProjection,
     ConfigMap,
     ConfigMapProjection,
     ConfigMapVolumeSource,
@@ -31,7 +36,15 @@ from konverge.objects.kinds.core_v1 import (
     VolumeProjection,
 )
 from konverge.objects.times import parse_time
-from konverge.sim.kubelet.references import Kind, no_file, not_found, not_mounted, of_volumes
+from konverge.sim.kubelet.references import (
+    Kind,
+    no_file,
+    not_found,
+    not_mounted,
+    of_volumes,
+    trust_error,
+    trusted_by,
+)
 from konverge.sim.processes import disk
 from konverge.sim.processes.disk import MODE, File, Files, MountError
 from konverge.sim.processes.environment import Objects, Self
@@ -47,6 +60,8 @@ class Source(Objects, Protocol):
 
     async def token(self, audience: str, seconds: int) -> bytes:
         """For the pod's service account, bound to the pod."""
+
+    async def trust_bundles(self) -> Sequence[ClusterTrustBundle]: ...
 
 
 def is_made_of_objects(volume: Volume) -> bool:
@@ -78,7 +93,31 @@ async def _projected(part: VolumeProjection, itself: Self, source: Source, mode:
         return _downward(part.downward_api.items, itself, mode)
     if part.service_account_token is not None:
         return await _token(part.service_account_token, source)
-    raise MountError("process pods offer configMap, secret, downwardAPI and serviceAccountToken in projected volumes")
+    if part.cluster_trust_bundle is not None:
+        return _trusted(part.cluster_trust_bundle, await source.trust_bundles(), mode)
+    raise MountError(
+        "process pods offer configMap, secret, downwardAPI, serviceAccountToken and clusterTrustBundle in projected "
+        "volumes"
+    )
+
+
+# upstream: normalizeTrustAnchors (pkg/kubelet/clustertrustbundle)
+def _trusted(part: ClusterTrustBundleProjection, bundles: Sequence[ClusterTrustBundle], mode: int | None) -> Files:
+    """Each certificate once, without what stands around it; in an order that means nothing."""
+    if error := trust_error(part, bundles):
+        raise MountError(error)
+    texts = [bundle.spec.trust_bundle for bundle in trusted_by(part, bundles)]
+    certificates = sorted({"".join(body.split()) for text in texts for body in _CERTIFICATE.findall(text)})
+    pem = "".join(f"{_BEGIN}\n{_wrapped(body)}{_END}\n" for body in certificates)
+    return {part.path: File(pem.encode(), MODE if mode is None else mode)}
+
+
+_BEGIN, _END = "-----BEGIN CERTIFICATE-----", "-----END CERTIFICATE-----"
+_CERTIFICATE = re.compile(f"{_BEGIN}\\s*(?:[^\\n:]+:[^\\n]*\\n)*(.*?){_END}", re.DOTALL)
+
+
+def _wrapped(body: str) -> str:
+    return "".join(f"{body[start : start + 64]}\n" for start in range(0, len(body), 64))
 
 
 async def _of_config_map(part: ConfigMapVolumeSource | ConfigMapProjection, source: Source, mode: int | None) -> Files:
@@ -167,6 +206,9 @@ class Lookup:
         secret = await self._get(Secret, name)
         return None if secret is None else {key: b64decode(value) for key, value in secret.data.items()}
 
+    async def trust_bundles(self) -> Sequence[ClusterTrustBundle]:
+        return list(await self._client.list(ClusterTrustBundle))
+
     async def token(self, audience: str, seconds: int) -> bytes:
         key = (audience, seconds)
         known = self._tokens.get(key)
@@ -189,6 +231,26 @@ class Lookup:
         return str(made["status"]["token"]).encode(), now + life * _FRESH
 
 
+@contextmanager
+def memory_folder() -> Iterator[Path | None]:
+    """A folder in memory, for as long as the cluster lives; None where this machine has none for everybody.
+
+    To mount a file system needs rights that we may not have; one that is there already does not.
+    """
+    try:
+        mounts = [line.split() for line in Path("/proc/self/mounts").read_text().splitlines()]
+        if not any(mount[1:3] == [str(_SHARED_MEMORY), "tmpfs"] for mount in mounts):
+            raise FileNotFoundError(_SHARED_MEMORY)
+        made = TemporaryDirectory(prefix="konverge-memory-", dir=_SHARED_MEMORY)
+    except OSError:
+        yield None
+        return
+    with made as folder:
+        yield Path(folder)
+
+
+_SHARED_MEMORY = Path("/dev/shm")  # noqa: S108
+
 Folders = dict[str, tuple[Path, bool]]
 """By the names of volumes: the folder, and whether it is made of objects."""
 
@@ -204,8 +266,10 @@ class PodVolumes:
         host_paths: Sequence[str],
         user: int | None = None,
         mask: int = disk.PRIVATE,
+        memory: Path | None = None,
     ) -> None:
-        """`user` is who is to own them, if that is not us; `mask` is what is kept of the modes of files."""
+        """`user` is who is to own them, if that is not us; `mask` is what is kept of the modes of files; `memory` is
+        where those with medium Memory are, if this machine has a place for them."""
         self.home = disk.make_folder(home)
         disk.give(home, user)
         self._user = user
@@ -213,6 +277,12 @@ class PodVolumes:
         self._persistent = persistent
         self._client = client
         self._host_paths = tuple(host_paths)
+        self._memory = memory
+
+    @property
+    def ours(self) -> list[Path]:
+        """The folders beside that of the cluster where volumes are."""
+        return [] if self._memory is None else [self._memory]
 
     async def prepare(self, itself: Self, source: Source) -> Folders:
         """All volumes, filled. Raises MountError."""
@@ -242,9 +312,13 @@ class PodVolumes:
 
     async def _folder(self, volume: Volume, pod: Pod) -> Path:
         if volume.empty_dir is not None:
-            folder = self.home / volume.name
+            memory = self._memory if volume.empty_dir.medium == "Memory" else None
+            folder = (memory or self.home) / volume.name
             if not folder.exists():
                 disk.make_folder(folder).chmod(disk.FULL & self._mask)
+            if memory is not None:
+                disk.give(memory, self._user)
+                disk.link(self.home / volume.name, folder)
             return self._owned(folder)
         if volume.host_path is not None:
             return self._of_host(volume.host_path.path)

@@ -1,9 +1,9 @@
 """Ends what is left when the cluster itself was killed: a process of its own, at the other end of a pipe.
 
 Run as a script, on the standard library alone. Each line that it reads is `+SESSION` or `-SESSION`; when the pipe
-ends, every session that is still named is killed, and the folder that it was given (one that was to live as long as
-the cluster) is removed. A container is a session of its own, so whatever it started goes with it, also what has left
-its process group.
+ends, every session that is still named is killed, and the folders that it was given (those that were to live as
+long as the cluster) are removed. A container is a session of its own, so whatever it started goes with it, also what
+has left its process group.
 """
 
 from __future__ import annotations
@@ -83,6 +83,12 @@ def remove_tree(path: str) -> None:
                         os.chmod(place, 0o700)  # noqa: PTH101
 
 
+def is_ours(folder: str) -> bool:
+    """Whether a folder may be removed: one that was made for a cluster, by its name. Whatever else is named here was
+    named by mistake, and a mistake must not cost a machine its files."""
+    return os.path.isabs(folder) and os.path.basename(folder).startswith("konverge-")  # noqa: PTH117, PTH119
+
+
 def watch() -> None:
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
@@ -91,8 +97,9 @@ def watch() -> None:
         (sessions.add if line.startswith(b"+") else sessions.discard)(int(line[1:]))
     for session in sessions:
         kill_session(session)
-    if len(sys.argv) > 1:
-        remove_tree(sys.argv[1])
+    for folder in sys.argv[1:]:
+        if is_ours(folder):
+            remove_tree(folder)
 
 
 if __name__ == "__main__":
