@@ -35,15 +35,21 @@ ALWAYS = (
 _DIGEST = re.compile(r"(annotations|labels)\..*(digest|checksum|hash|last-applied)", re.IGNORECASE)
 
 
-def is_digest(path: str) -> bool:
+def is_digest(path: str, *sides: Any) -> bool:
     """An annotation or label that sums up something else, or repeats it, as notes of what was last applied do: when
-    what it is made from differs too, that is the finding.
+    what it is made from differs too, that is the finding. Where one side has no annotations at all, those of the other
+    are asked.
 
     >>> is_digest("spec.template.metadata.annotations.nacos.io/secrets-digest"), is_digest("data.hash")
     (True, False)
     >>> is_digest("metadata.annotations.deploy.razee.io/last-applied-configuration")
     True
+    >>> is_digest("metadata.labels", {"checksum/config": "5"}, ABSENT), is_digest("metadata.labels", {"a": "5"})
+    (True, False)
     """
+    whole = next((side for side in sides if isinstance(side, dict) and side), None)
+    if whole is not None:
+        return all(is_digest(f"{path}.{key}", value) for key, value in whole.items())
     return _DIGEST.search(path) is not None
 
 

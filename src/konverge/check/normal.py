@@ -160,10 +160,22 @@ def compared(key: str, one: Obj, other: Obj, masks: Masks, *, derived: bool) -> 
     return [
         (path, left, right)
         for path, left, right in differences(one, other)
-        if not (masks.hides(resource, path) or CLUSTERS.hides(resource, path) or _is_count(resource, path, left, right))
+        if _counts(resource, path, left, right, masks)
     ]
 
 
+def _counts(resource: str, path: str, one: Any, other: Any, masks: Masks) -> bool:
+    """Whether a difference says something. No labels are the same as labels without any: where only one of two objects
+    has some, it is each of them that does or does not."""
+    if masks.hides(resource, path) or CLUSTERS.hides(resource, path) or _is_count(resource, path, one, other):
+        return False
+    whole = one if other == ABSENT else other if one == ABSENT else None
+    if not isinstance(whole, dict) or not whole or not path.endswith(_MAPS):
+        return True
+    return any(_counts(resource, f"{path}.{key}", value, ABSENT, masks) for key, value in whole.items())
+
+
+_MAPS = ("metadata.labels", "metadata.annotations")
 _NOTED = re.compile(r"(?:.*\.)?metadata\.(labels|annotations)\.(.+)")
 _VERSIONS = re.compile(r"(?:.*[-_./])?(?:rv|resource-?version|revision|generation)", re.IGNORECASE)
 

@@ -115,6 +115,18 @@ def test_a_digest_is_a_note_unless_it_was_asked_for(note: str, about: str, sever
     assert [item[0] for item in said(path_dependence, there_and_back([before], [after], about))] == [severity]
 
 
+@pytest.mark.spec("K-95")
+@pytest.mark.parametrize(
+    ("note", "severities"),
+    [("checksum/config", ["low"]), ("lastTransitionTime", []), ("team", ["medium"])],
+)
+def test_a_first_annotation_is_what_it_says(note: str, severities: list[str]) -> None:
+    before, after = (
+        child("apps/statefulsets", spec={"template": {"metadata": more}}) for more in ({}, {"annotations": {note: "5"}})
+    )
+    assert [item[0] for item in said(path_dependence, there_and_back([before], [after]))] == severities
+
+
 @pytest.mark.spec("K-24")
 @pytest.mark.parametrize(
     ("before", "after", "severity", "thing", "field"),

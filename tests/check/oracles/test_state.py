@@ -56,6 +56,33 @@ def reference(*states: dict[str, Any], **more: Any) -> Reference:
 KEY = "apps/statefulsets default/db"
 
 
+@pytest.mark.spec("K-95")
+@pytest.mark.parametrize("where", ["labels", "annotations"])
+@pytest.mark.parametrize(
+    ("notes", "expected"),
+    [
+        ({"lastSourceUpdateTimestamp": "1794940057241"}, []),
+        ({"example.dev/owner-rv": "17"}, []),
+        ({"checksum/config": "5"}, ["low"]),
+        ({"lastSourceUpdateTimestamp": "1794940057241", "team": "shop"}, ["worse"]),
+        ({"checksum/config": "5", "team": "shop"}, ["worse"]),
+    ],
+)
+def test_a_map_that_only_one_object_has_is_what_is_in_it(
+    where: str, notes: dict[str, str], expected: list[str]
+) -> None:
+    """An operator's first label or annotation makes the map: nobody misses an empty one."""
+    sane = reference({KEY: stateful_set(3, **{where: notes})})
+    bare = run({KEY: stateful_set(3)}, seed=1)
+    worse = {"labels": "high", "annotations": "medium"}[where]
+    wanted = [worse if severity == "worse" else severity for severity in expected]
+    assert [alarm.severity for alarm in state(bare, sane)] == wanted
+    assert [
+        alarm.severity
+        for alarm in state(run(sane.run.checkpoints[0].state, seed=1), reference(bare.checkpoints[0].state))
+    ] == wanted
+
+
 @pytest.mark.spec("K-31")
 def test_a_field_that_stays_wrong_is_said_once_with_the_step_at_which_it_began() -> None:
     sane = reference({KEY: stateful_set(1)}, {KEY: stateful_set(3)})

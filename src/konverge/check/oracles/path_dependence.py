@@ -188,9 +188,9 @@ _VOLUMES = frozenset(("persistentvolumeclaims", "persistentvolumes", "cdi.kubevi
 def severity(difference: Difference, step: Step, *, asked: bool = False) -> Severity:
     """A field that an operator decides is high, and so is an annotation that the user asked for; pods that stay behind
     are medium; volumes, digests and texts of a status low."""
-    key, path, _, _ = difference
+    key, path, expected, actual = difference
     resource = key.partition(" ")[0]
-    if is_digest(path) and not asked:
+    if is_digest(path, expected, actual) and not asked:
         return "low"
     if resource in _VOLUMES or is_own(key, step):
         return "low"  # volumes outlive what used them; the custom resource's own status is judged by others

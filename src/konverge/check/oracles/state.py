@@ -207,7 +207,7 @@ def _fields(
         normally = "absent" if wanted == ABSENT else repr(wanted)
         yield Alarm(
             oracle="state",
-            severity=_severity(key, path),
+            severity="low" if is_digest(path, wanted, present) else _severity(key, path),
             object=key,
             field=path,
             sentence=f"{path} of {key} stays {shown[:80]} (without the fault: {normally[:80]})",
@@ -219,8 +219,6 @@ def _fields(
 
 def _severity(key: str, path: str) -> Severity:
     """By what it means for users: a field that the operator decides is wrong for ever, or it is only shown wrong."""
-    if is_digest(path):
-        return "low"
     if path.startswith("metadata.annotations"):
         return "medium"
     if not path.startswith("status."):
