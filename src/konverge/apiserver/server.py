@@ -166,7 +166,7 @@ class ApiServer:
         self.extensions.after[("apiextensions.k8s.io", "customresourcedefinitions")] = self.definitions.caught_up
         FlowSchemaConditions(self.store, self.objects).start()
         self.flows.start()
-        self._flow_objects.start()
+        self._flow_objects.start(loaded=self._journal is not None)
         self.aggregation.start()
         self._expiry.start()
         try:

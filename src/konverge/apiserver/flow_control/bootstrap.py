@@ -46,12 +46,14 @@ class BootstrapConfiguration:
         self._began = 0.0
         self._timer: asyncio.TimerHandle | None = None
 
-    def start(self) -> None:
+    def start(self, *, loaded: bool) -> None:
+        """`loaded` is a state that an earlier server left; one that was made just now is as it should be."""
         self._began = asyncio.get_running_loop().time()
         for plural in (LEVELS, SCHEMAS):
             self._store.subscribe(f"{FLOW}/{plural}", self._changed)
         self._store.on_recovery(self._arm)
-        self._ensure()
+        if loaded:
+            self._ensure()
 
     def stop(self) -> None:
         if self._timer is not None:
