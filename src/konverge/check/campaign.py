@@ -20,7 +20,7 @@ from konverge.check.conclusion import Conclusion
 from konverge.check.differences import Masks
 from konverge.check.findings import Evidence, Findings, Group, by_cause, by_chance, first_turn, group_of
 from konverge.check.inputs import anew
-from konverge.check.model import Alarm, Finding, Plan, Run, Setup, Step, Subject, Task
+from konverge.check.model import Alarm, Finding, Plan, Run, Setup, Severity, Step, Subject, Task
 from konverge.check.names import Names
 from konverge.check.oracles import judge as judge_run
 from konverge.check.oracles.unused import Used, unused
@@ -76,6 +76,8 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     repeats: int = 1
     """How often a finding is repeated to confirm it: once on virtual time, three times on real time."""
     shrink: bool = True
+    least: Severity = "low"
+    """What is less than that is reported as it was seen: repeating it takes as long as finding it."""
     unused_rules: bool = False
     """Rules of the operator's roles that no run used are a note: roles that were made from declarations ask for no more
     than those do."""
@@ -316,7 +318,10 @@ class Campaign:
     def _conclude(self, outcome: Outcome, findings: Findings, names: Names, budget: Budget) -> None:
         """Repeats what was found, and makes it smaller; what there is no time for is reported as it was seen."""
         shrinker = Shrinker(self._runner, self._judge, names, budget, repeats=self._options.repeats)
-        conclusion = Conclusion(shrinker, findings, budget, self._runner.jobs, shrink=self._options.shrink)
+        options = self._options
+        conclusion = Conclusion(
+            shrinker, findings, budget, self._runner.jobs, shrink=options.shrink, least=options.least
+        )
         try:
             conclusion.draw(self._confirming(budget))
         finally:

@@ -15,7 +15,7 @@ import msgspec
 
 from konverge.check.budget import GRACE, Budget
 from konverge.check.findings import Evidence, Findings, Group
-from konverge.check.model import SEVERITIES, Alarm, Finding
+from konverge.check.model import SEVERITIES, Alarm, Finding, Severity
 from konverge.check.shrink import Shrinker
 
 Known = tuple[Finding, Evidence]
@@ -25,15 +25,23 @@ class Conclusion:
     """The findings of a search, as far as they are known. `ranked` may be asked for at any time."""
 
     def __init__(
-        self, shrinker: Shrinker, findings: Findings, budget: Budget, jobs: int, *, shrink: bool = True
+        self,
+        shrinker: Shrinker,
+        findings: Findings,
+        budget: Budget,
+        jobs: int,
+        *,
+        shrink: bool = True,
+        least: Severity = "low",
     ) -> None:
         self._shrinker, self._budget, self._jobs, self._shrinks = shrinker, budget, jobs, shrink
+        self._least = SEVERITIES.index(least)
         self._every = {group: findings.evidence(group) for group in findings.groups}
         self._known = {group: (findings.finding(group), every[0]) for group, every in self._every.items()}
 
     def draw(self, progress: Callable[[int, int], None]) -> None:
         """Repeat all, then make smaller what showed again, as long as there is time."""
-        disturbed = [group for group, (_, evidence) in self._known.items() if _is_disturbed(evidence)]
+        disturbed = [group for group, known in self._known.items() if self._is_repeated(*known)]
         disturbed.sort(key=lambda group: rank(*self._known[group]))
         total = len(disturbed) * (2 if self._shrinks else 1)
         self._each(disturbed, self._confirm, lambda done: progress(done, total))
@@ -41,6 +49,9 @@ class Conclusion:
             again = [group for group in disturbed if group in self._known and self._known[group][0].confirmed[0]]
             again.sort(key=lambda group: rank(*self._known[group]))
             self._each(again, self._shrink, lambda done: progress(len(disturbed) + done, total))
+
+    def _is_repeated(self, finding: Finding, evidence: Evidence) -> bool:
+        return _is_disturbed(evidence) and SEVERITIES.index(finding.alarm.severity) <= self._least
 
     def ranked(self) -> list[Known]:
         """The worst first."""

@@ -57,7 +57,12 @@ def _group(plan: Plan) -> str:
 
 
 def concluded(
-    runner: Scripted, severities: dict[str, Severity], *, budget: float = 1e6, left: float = 1e6
+    runner: Scripted,
+    severities: dict[str, Severity],
+    *,
+    budget: float = 1e6,
+    left: float = 1e6,
+    least: Severity = "low",
 ) -> list[Finding]:
     runner.severities = severities
     findings = Findings(Names())
@@ -67,7 +72,7 @@ def concluded(
             task_of(plan), run_of(plan), REFERENCE, [alarm(f"services default/{_group(plan)}", severity=severity)]
         )
     shrinker = Shrinker(runner, runner.judge, Names(), Budget(budget), repeats=3)
-    conclusion = Conclusion(shrinker, findings, Budget(left), runner.jobs, shrink=False)
+    conclusion = Conclusion(shrinker, findings, Budget(left), runner.jobs, shrink=False, least=least)
     try:
         conclusion.draw(lambda done, total: None)
     finally:
@@ -129,6 +134,16 @@ def test_a_note_is_repeated_once() -> None:
     runner = Scripted(note=(True, True))
     concluded(runner, {"note": "low"})
     assert runner.runs == ["note"]
+
+
+def test_what_is_less_than_asked_for_is_reported_as_it_was_seen() -> None:
+    runner = Scripted(mild=(True, True), note=(True,))
+    findings = concluded(runner, {"mild": "medium", "note": "low"}, least="medium")
+    assert runner.runs == ["mild", "mild"]
+    assert [(finding.alarm.severity, finding.confirmed) for finding in findings] == [
+        ("medium", (2, 2)),
+        ("low", (0, 0)),
+    ]
 
 
 @pytest.mark.spec("K-45")

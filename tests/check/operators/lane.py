@@ -93,7 +93,7 @@ class Lane:
             self._checked.setup,
             basic(self.samples),
             InThisProcess(declaration_of(operator)),
-            Options(budget=ENDLESS, shrink=False),
+            Options(budget=ENDLESS, shrink=False, least="medium"),
             planner=lambda reference, only, seed: Planned(list(plans(reference))),
         ).check()
 
