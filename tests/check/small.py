@@ -51,6 +51,23 @@ DEFINITION: Obj = {
 }
 
 
+CONVERTED: Obj = {
+    **DEFINITION,
+    "spec": {
+        **DEFINITION["spec"],
+        "versions": [
+            *DEFINITION["spec"]["versions"],
+            {**DEFINITION["spec"]["versions"][0], "name": "v2", "served": False, "storage": False},
+        ],
+        "conversion": {
+            "strategy": "Webhook",
+            "webhook": {"clientConfig": {"url": "https://127.0.0.1:1"}, "conversionReviewVersions": ["v1"]},
+        },
+    },
+}
+"""With a second version, which is not served."""
+
+
 def thing(name: str = "a", **spec: Any) -> Obj:
     metadata = {"name": name, "namespace": "default"}
     return {"apiVersion": "demo.dev/v1", "kind": "Thing", "metadata": metadata, "spec": spec}
@@ -231,11 +248,12 @@ def run(
     seed: int = 0,
     nodes: int = 0,
     patience: float = 0.0,
+    definition: Obj = DEFINITION,
 ) -> Run:
     """One run of a small operator."""
     task = Task(
         subject=Subject(target="small"),
-        setup=Setup(objects=(DEFINITION,), nodes=nodes),
+        setup=Setup(objects=(definition,), nodes=nodes),
         steps=tuple(steps),
         plan=plan or Plan("reference"),
         seed=seed,

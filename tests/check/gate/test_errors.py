@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from konverge.check.model import Edit, Exchange, Place, Plan, Ref, Refuse, Run
-from tests.check.small import CONFIGS, THINGS, Api, Caches, Obj, Small, create, run
+from tests.check.small import CONFIGS, CONVERTED, DEFINITION, THINGS, Api, Caches, Obj, Small, create, run
 
 STEPS = (create("create", size=1), create("grow", size=2))
 
@@ -88,6 +88,21 @@ def test_a_place_is_known_by_what_the_write_would_change() -> None:
     assert [exchange.status for exchange in writes(refused)].count(500) == 1
     failed = next(index for index, exchange in enumerate(writes(refused)) if exchange.status == 500)
     assert writes(refused)[failed + 1].place == UPDATE  # the next attempt changes what was named
+
+
+@pytest.mark.spec("K-10")
+@pytest.mark.parametrize("definition", [DEFINITION, CONVERTED], ids=["one version", "converted versions"])
+def test_a_write_to_a_custom_resource_is_refused(definition: Obj) -> None:
+    async def tell_size(api: Api, caches: Caches) -> None:
+        for name, thing in caches[THINGS].items():
+            if thing.get("status") != thing["spec"]:
+                await api.patch(THINGS, f"{name}/status", {"status": thing["spec"]})
+
+    place = Place("patch", "demo.dev/things/status", "default", "a", "status.size")
+    plan = Plan("errors", (Refuse(place, "conflict"),))
+    refused = run(lambda: Small(tell_size), STEPS, plan, definition=definition)
+    assert not refused.missed
+    assert [item.status for item in refused.exchanges if item.resource == place.resource] == [200, 409, 200]
 
 
 @pytest.mark.spec("K-10")

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from konverge.apiserver.crd.serving.strategy import STORED_VERSION
 from konverge.check.differences import changed_paths, differences
 from konverge.check.folding import folded
 from konverge.check.model import Exchange, Place
@@ -19,8 +20,8 @@ if TYPE_CHECKING:
     from konverge.check.gate.core import Gate
 
 _OBJECT = msgspec.json.Decoder(dict)
-_SHOWN_APART = ("apiVersion", "kind")
-"""Members of an answer that the store keeps elsewhere."""
+_SHOWN_APART = ("apiVersion", "kind", STORED_VERSION)
+"""Members of an answer that the store keeps elsewhere, and one of the store's own."""
 
 
 def is_alike(exchange: Exchange, place: Place) -> bool:
