@@ -173,8 +173,7 @@ class SharedSpec(
     pod_security_context: PodSecurityContext | None = None
     """The security context of the pod."""
     pod_security: Literal["Restricted", "Baseline"] | None = None
-    """The standard of Pod Security that the pods meet. Left out: Baseline for a new Nacos, as the images run; one that
-    exists stays as it is."""
+    """The standard of Pod Security that the pods meet. Left out: Baseline, as the images run."""
     mysql_init_image: str = ""
     """The image of a Job that makes the tables in MySQL; empty: they are there."""
     cluster_domain: str = ""

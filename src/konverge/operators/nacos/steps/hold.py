@@ -20,12 +20,12 @@ import msgspec
 
 from konverge.objects.kinds.apps_v1 import StatefulSet
 from konverge.objects.kinds.core_v1 import PersistentVolumeClaim
+from konverge.operators.nacos import names
 from konverge.operators.nacos.children.stateful_set import stateful_set
 from konverge.operators.nacos.desired import Desired, engine_of
 from konverge.operators.nacos.resource import ALLOW
 from konverge.operators.nacos.steps.outcome import CONTINUE, PARAMETER, Outcome, failed, held
 from konverge.operators.nacos.steps.ownership import claims_of
-from konverge.operators.nacos.steps.pod_security import standard_of
 from konverge.operators.nacos.steps.pods import Workload, is_ready, pods_of
 from konverge.operators.nacos.steps.present import (
     CLAIMS,
@@ -70,7 +70,7 @@ async def hold_changes(state: ReconcileState) -> Outcome:
     live = await state.reads.get(StatefulSet, state.desired.name)
     present, wanted = await read_present(state, live), _wanted(state.desired)
     if live is not None and present is not None:
-        state.status.applied = applied(present, standard_of(live), slept_with(state, live))
+        state.status.applied = applied(present, _standard_of(live), slept_with(state, live))
     state.image_in_force = present.image if present is not None else ""
     state.image_wanted = wanted.image if wanted is not None else ""
     allowed = allowed_changes(state)
@@ -82,6 +82,11 @@ async def hold_changes(state: ReconcileState) -> Outcome:
         _wait_to_grow(state, live, allowed)
         return CONTINUE
     return await _hold(state, live, present, pending)
+
+
+def _standard_of(live: StatefulSet) -> str:
+    """The standard of Pod Security that its template was made for."""
+    return live.spec.template.metadata.annotations.get(names.POD_SECURITY, "")
 
 
 def _wanted(desired: Desired) -> Present | None:

@@ -25,7 +25,6 @@ from konverge.operators.nacos.steps.outcome import (
     wait,
 )
 from konverge.operators.nacos.steps.ownership import refuse_foreign
-from konverge.operators.nacos.steps.pod_security import choose_pod_security
 from konverge.operators.nacos.steps.state import (
     HIBERNATED,
     MEMBERS_VERIFIED,
@@ -60,7 +59,6 @@ async def pre_check(state: ReconcileState) -> Outcome:
         state.desired = state.now = read_desired(state.ctx.obj)
     except InvalidSpec as error:
         return failed(PARAMETER, "InvalidSpec", str(error))
-    await choose_pod_security(state)
     if (outcome := await refuse_foreign(state)).ends or (outcome := await hold_changes(state)).ends:
         return outcome
     await gate_upgrade(state)
