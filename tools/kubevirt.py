@@ -6,16 +6,21 @@ this command.
 
 The modules that KubeVirt replaces by folders of its repository are published under the same version as itself; that
 is what takes their place, since a module does not contain the folders.
+
+CDI's programs have ports and files in their code that belong to a pod. Those of a test are not alone on a machine, so
+the main packages are copied, and take from the environment what is in `_MOVED`; everything else is as published.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shutil
 import subprocess
 import sys
 import time
+from collections.abc import Iterable
 from pathlib import Path
 from typing import NamedTuple
 
@@ -23,12 +28,27 @@ VERSION = "v1.8.4"
 CDI_VERSION = "v1.65.0"
 COMMAND = "python -m tools.kubevirt"
 _SOURCES = Path(__file__).resolve().parents[1] / "tests" / "real" / "programs" / "kubevirt"
+_PORT = 'func() (port uint) { fmt.Sscan(os.Getenv("KONVERGE_PORT"), &port); return }()'
+_MOVED = {
+    "cdi-controller": (
+        ('":8443"', 'os.Getenv("KONVERGE_LISTEN")'),
+        ('const (\n\treadyFile = "/tmp/ready"\n)', 'var readyFile = os.Getenv("KONVERGE_READY_FILE")'),
+        ("controller.TokenPublicKeyPath", 'os.Getenv("KONVERGE_PUBLIC_KEY")'),
+        ("controller.TokenPrivateKeyPath", 'os.Getenv("KONVERGE_PRIVATE_KEY")'),
+    ),
+    "cdi-apiserver": (('"0.0.0.0"', '"127.0.0.1"'), ("\t\tdefaultPort,\n", f"\t\t{_PORT},\n")),
+}
+"""What is written in the main package of a program, and what takes its place."""
 
 
 class Origin(NamedTuple):
     module: str
     version: str
     package: str
+
+    @property
+    def name(self) -> str:
+        return self.module.rpartition("/")[2]
 
 
 _KUBEVIRT, _CDI = "kubevirt.io/kubevirt", "kubevirt.io/containerized-data-importer"
@@ -37,44 +57,67 @@ PROGRAMS = {
     "virt-controller": Origin(_KUBEVIRT, VERSION, f"{_KUBEVIRT}/cmd/virt-controller"),
     "virt-api": Origin(_KUBEVIRT, VERSION, f"{_KUBEVIRT}/cmd/virt-api"),
     "cdi-definitions": Origin(_CDI, CDI_VERSION, "./definitions"),
-    "cdi-controller": Origin(_CDI, CDI_VERSION, f"{_CDI}/cmd/cdi-controller"),
-    "cdi-apiserver": Origin(_CDI, CDI_VERSION, f"{_CDI}/cmd/cdi-apiserver"),
+    "cdi-controller": Origin(_CDI, CDI_VERSION, "./cdi-controller"),
+    "cdi-apiserver": Origin(_CDI, CDI_VERSION, "./cdi-apiserver"),
 }
 
 
 def cache() -> Path:
     base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return Path(base) / "konverge" / f"kubevirt-{VERSION}"
+    return Path(base) / "konverge"
+
+
+def program(name: str) -> Path:
+    """Where a program is, or will be; another version is another file."""
+    origin = PROGRAMS[name]
+    return cache() / f"{origin.name}-{origin.version}" / name
 
 
 def missing(*names: str) -> str:
     """Which of these programs are not built, and what to do about it; nothing when all are there."""
-    absent = [name for name in names if not os.access(cache() / name, os.X_OK)]
+    absent = [name for name in names if not os.access(program(name), os.X_OK)]
     return f"no {', '.join(absent)} in {cache()}: install Go and run `{COMMAND}`" if absent else ""
 
 
 def build(name: str) -> None:
-    origin = PROGRAMS[name]
-    work = cache() / "build" / origin.module.rpartition("/")[2]
+    origin, target = PROGRAMS[name], program(name)
+    work = target.parent / "build"
+    source = _source(work, origin)
     if not (work / "go.mod").exists():
-        _prepare(work, origin)
-    if origin.package.startswith("./"):
-        shutil.copytree(_SOURCES / work.name, work / "definitions", dirs_exist_ok=True)
-    target = cache() / name
+        shutil.copyfile(source / "go.sum", work / "go.sum")
+        (work / "go.mod").write_text(own_requirements((source / "go.mod").read_text(), origin))
+    if name in _MOVED:
+        _move(source / "cmd" / name, work / name, _MOVED[name])
+    elif origin.package.startswith("./"):
+        shutil.copytree(_SOURCES / origin.name, work / "definitions", dirs_exist_ok=True)
     _go(work, "build", "-trimpath", "-ldflags", "-s -w", "-o", str(target), origin.package)
 
 
-def _prepare(work: Path, origin: Origin) -> None:
-    """A module that has the requirements and the replacements of the other one as its own: only those count."""
-    work.mkdir(parents=True, exist_ok=True)
-    named = f"{origin.module}@{origin.version}"
-    folder = Path(_go(cache(), "mod", "download", "-json", named).split('"Dir": "')[1].split('"')[0])
-    (work / "go.sum").write_text((folder / "go.sum").read_text())
-    (work / "go.mod").write_text(own_requirements((folder / "go.mod").read_text(), origin))
+def _source(work: Path, origin: Origin) -> Path:
+    """The folder that a module has been downloaded to."""
+    done = _go(work, "mod", "download", "-json", f"{origin.module}@{origin.version}")
+    return Path(str(json.loads(done)["Dir"]))
+
+
+def _move(source: Path, target: Path, changes: Iterable[tuple[str, str]]) -> None:
+    """A main package of another module as one of ours, with these changes."""
+    target.mkdir(exist_ok=True)
+    (main,) = (path for path in source.glob("*.go") if not path.name.endswith("_test.go"))
+    (target / "main.go").write_text(changed(main.read_text(), changes))
+
+
+def changed(text: str, changes: Iterable[tuple[str, str]]) -> str:
+    """Each of them once: a version whose code is another one must not be built as if nothing were to change."""
+    for before, after in changes:
+        if text.count(before) != 1:
+            raise ValueError(f"{before!r} is there {text.count(before)} times")
+        text = text.replace(before, after)
+    return text
 
 
 def own_requirements(text: str, origin: Origin) -> str:
-    """The go.mod of a module that builds programs of another one, from the go.mod of that."""
+    """The go.mod of a module that builds programs of another one, from the go.mod of that: it has the requirements and
+    the replacements as its own, for only those count."""
     text = re.sub(r"^module .*$", "module konverge.invalid/build", text, flags=re.MULTILINE)
     text = re.sub(r"(\S+) => \./staging/\S+", rf"\1 => \1 {origin.version}", text)
     text = re.sub(r"^tool (\(.*?^\)|\S+)$", "", text, flags=re.MULTILINE | re.DOTALL)

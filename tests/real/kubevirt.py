@@ -18,29 +18,39 @@ from typing import Any
 import pytest
 
 from konverge.client import Client, Conflict, MergePatch, NotFound, load_config
+from konverge.objects import times
 from konverge.objects.kinds.core_v1 import Node
 from konverge.objects.resource import Resource
 from konverge.sim.kubelet.agent import Kubelet
 from konverge.sim.kubelet.behaviour import Rule
 from konverge.sim.kubevirt import QUICK, SimulatedKubeVirt
 from konverge.sim.parts import Parts
+from tests.real.loopback import PATIENCE, listening, on_loopback, running
 from tests.sim.kubevirt.conftest import VMI
 from tools import kubevirt
 from tools.control_plane import HOST, Authority, free_port
 
 Obj = dict[str, Any]
 NAMESPACE = "kubevirt"
-PATIENCE = 90.0
+_LABELS = dict.fromkeys(
+    (
+        "kubevirt.io/schedulable",
+        "machine-type.node.kubevirt.io/q35",
+        "host-model-cpu.node.kubevirt.io/Skylake-Server",
+        "cpu-model-migration.node.kubevirt.io/Skylake-Server",
+    ),
+    "true",
+)
 _DEVICES = {f"devices.kubevirt.io/{name}": "1k" for name in ("kvm", "tun", "vhost-net")}
 _CRDS = Resource("apiextensions.k8s.io", "v1", "CustomResourceDefinition", "customresourcedefinitions", False)
 
 
 def programs(*names: str) -> Path:
-    """The folder that has them; skips with the command that builds them."""
+    """The folder that has the first of them; skips with the command that builds them."""
     note = kubevirt.missing(*names)
     if note:
         pytest.skip(note)
-    return kubevirt.cache()
+    return kubevirt.program(names[0]).parent
 
 
 def printed(folder: Path) -> list[Obj]:
@@ -52,11 +62,7 @@ def printed(folder: Path) -> list[Obj]:
 
 async def install(client: Client, objects: list[Obj]) -> None:
     """Definitions, configuration and nodes; the rest of what virt-operator installs is for virt-api."""
-    definitions = [made for made in objects if made["kind"] == "CustomResourceDefinition"]
-    for definition in definitions:
-        await client.create(definition)
-    for definition in definitions:
-        await until(client, _CRDS, definition["metadata"]["name"], "", _established)
+    await define(client, [made for made in objects if made["kind"] == "CustomResourceDefinition"])
     await client.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}})
     await client.create(
         {
@@ -67,10 +73,18 @@ async def install(client: Client, objects: list[Obj]) -> None:
         }
     )
     for node in await client.list(Node):
-        labels = {"kubevirt.io/schedulable": "true", "kubernetes.io/arch": "amd64"}
+        labels = {"kubernetes.io/arch": "amd64", **_LABELS}
         await client.patch(Node, node.metadata.name, MergePatch({"metadata": {"labels": labels}}))
         room = {"capacity": _DEVICES, "allocatable": _DEVICES}
         await client.patch(Node, node.metadata.name, MergePatch({"status": room}), subresource="status")
+
+
+async def define(client: Client, definitions: list[Obj]) -> None:
+    """Have these kinds, and wait until they are served."""
+    for definition in definitions:
+        await client.create(definition)
+    for definition in definitions:
+        await until(client, _CRDS, definition["metadata"]["name"], "", _established)
 
 
 def _established(definition: Obj) -> bool:
@@ -79,25 +93,46 @@ def _established(definition: Obj) -> bool:
 
 
 @contextmanager
-def running(program: Path, kubeconfig: Path, folder: Path) -> Iterator[Path]:
-    """virt-controller; gives its log."""
+def controller(kubeconfig: Path, folder: Path) -> Iterator[None]:
+    """virt-controller."""
     certificate, key = Authority(folder / "pki").issue("metrics", user="metrics", server=True)
-    listening = ("--listen", HOST, "--port", str(free_port()))
+    served = ("--listen", HOST, "--port", str(free_port()))
     files = ("--prom-cert-file", certificate, "--prom-key-file", key)
     images = ("--launcher-image", "virt-launcher:test", "--exporter-image", "virt-exportserver:test")
-    log = folder / "virt-controller.log"
-    with log.open("wb") as out:
-        process = subprocess.Popen(
-            [program, "--kubeconfig", kubeconfig, *listening, *files, *images, "-v", "4"],
-            stdin=subprocess.DEVNULL,
-            stdout=out,
-            stderr=subprocess.STDOUT,
-        )
-    try:
-        yield log
-    finally:
-        process.terminate()
-        process.wait()
+    options = ("--kubeconfig", kubeconfig, *served, *files, *images, "-v", "4")
+    with running([kubevirt.program("virt-controller"), *options], folder / "virt-controller.log"):
+        yield
+
+
+@asynccontextmanager
+async def webhooks(client: Client, kubeconfig: Path, folder: Path, installed: list[Obj]) -> AsyncIterator[None]:
+    """virt-api, asked before every write as virt-operator configures it, on loopback."""
+    authority, port = Authority(folder / "virt-api-pki"), free_port()
+    certificate, key = authority.issue("virt-api", user="virt-api", server=True)
+    bundle = {"ca-bundle": authority.ca_file.read_text()}
+    meta = {"name": "kubevirt-ca", "namespace": NAMESPACE}
+    await client.create({"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta, "data": bundle})
+    serving = ("--kubeconfig", kubeconfig, "--listen", HOST, "--port", str(port))
+    files = ("--tls-cert-file", certificate, "--tls-key-file", key)
+    handlers = ("--handler-cert-file", certificate, "--handler-key-file", key)
+    command = [kubevirt.program("virt-api"), *serving, *files, *handlers]
+    with running(command, folder / "virt-api.log") as process:
+        await listening(process, port, authority.ca_file)
+        for made in installed:
+            if made["kind"].endswith("WebhookConfiguration"):
+                await client.create(on_loopback(made, port, authority.ca_file))
+        yield
+
+
+def as_part(kubeconfig: Path, part: str) -> Path:
+    """The same server, as the service account of a part of KubeVirt: virt-api asks who writes."""
+    config = json.loads(kubeconfig.read_text())
+    for entry in config["users"]:
+        entry["user"] |= {"as": f"system:serviceaccount:{NAMESPACE}:kubevirt-{part}", "as-groups": ["system:masters"]}
+    path = kubeconfig.with_name(f"{part}.kubeconfig")
+    path.touch(mode=0o600)
+    path.write_text(json.dumps(config))
+    return path
 
 
 @asynccontextmanager
@@ -130,13 +165,37 @@ async def handling(client: Client) -> AsyncIterator[None]:
 async def _handle(client: Client, instance: Obj) -> None:
     meta, phase = instance["metadata"], (instance.get("status") or {}).get("phase")
     ends = "deletionTimestamp" in meta
+    if phase == "Running" and not ends:
+        await _move(client, instance)
     said = "Succeeded" if ends and phase == "Running" else "Running" if not ends and phase == "Scheduled" else ""
     if said:
         stamp = {"phase": said, "phaseTransitionTimestamp": meta["creationTimestamp"]}
         stamps = [*instance["status"].get("phaseTransitionTimestamps", []), stamp]
-        body = {"metadata": {"uid": meta["uid"]}, "status": {"phase": said, "phaseTransitionTimestamps": stamps}}
+        found = {"phase": said, "phaseTransitionTimestamps": stamps, "selinuxContext": "none"}
+        body = {"metadata": {"uid": meta["uid"]}, "status": found}
         with suppress(NotFound, Conflict):
             await client.patch(VMI, meta["name"], MergePatch(body), meta["namespace"])
+
+
+async def _move(client: Client, instance: Obj) -> None:
+    """What the handlers of both nodes say about a migration, one thing after the other."""
+    meta, state = instance["metadata"], instance["status"].get("migrationState") or {}
+    now = times.now()
+    body: Obj = {}
+    if not state.get("targetNode") or state.get("completed"):
+        return
+    if not state.get("targetNodeAddress"):
+        said: Obj = {"targetNodeAddress": "192.0.2.7"}
+    elif not state.get("startTimestamp"):
+        said = {"startTimestamp": now}
+    else:
+        node = state["targetNode"]
+        said = {"completed": True, "endTimestamp": now, "targetNodeDomainReadyTimestamp": now}
+        body = {"metadata": {"labels": {"kubevirt.io/nodeName": node}}, "status": {"nodeName": node}}
+    body.setdefault("metadata", {})["uid"] = meta["uid"]
+    body.setdefault("status", {})["migrationState"] = said
+    with suppress(NotFound, Conflict):
+        await client.patch(VMI, meta["name"], MergePatch(body), meta["namespace"])
 
 
 async def until(client: Client, kind: Resource, name: str, namespace: str, holds: Callable[[Obj], object]) -> Obj:

@@ -116,7 +116,7 @@ async def test_the_simulated_controller_says_what_the_real_one_says(tmp_path: Pa
     with embedded_server(tmp_path / "real") as kubeconfig:
         async with kubevirt.cluster(kubeconfig) as client:
             await kubevirt.install(client, installed)
-            with kubevirt.running(folder / "virt-controller", kubeconfig, tmp_path):
+            with kubevirt.controller(kubeconfig, tmp_path):
                 async with kubevirt.handling(client):
                     real = await tell(client)
     with embedded_server(tmp_path / "simulated") as kubeconfig:

@@ -44,7 +44,7 @@ async def test_machines_of_wukong_live_under_the_real_controller(either_kubeconf
         manager = Manager(client, name=OPERATOR.identity)
         for controller in controllers(Options()):
             manager.add(controller)
-        with kubevirt.running(folder / "virt-controller", either_kubeconfig, tmp_path):
+        with kubevirt.controller(either_kubeconfig, tmp_path):
             async with kubevirt.handling(client), manager.running():
                 for name in SAMPLES:
                     for document in sample(name):

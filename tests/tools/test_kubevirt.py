@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tools.kubevirt import COMMAND, Origin, missing, own_requirements
+from tools.kubevirt import COMMAND, Origin, changed, missing, own_requirements, program
 
 THEIRS = """module example.com/theirs
 
@@ -40,7 +40,15 @@ def test_what_is_missing_is_named_with_the_command(tmp_path: Path, monkeypatch: 
     note = missing("virt-controller", "virt-api")
     assert "virt-controller, virt-api" in note
     assert COMMAND in note
-    program = tmp_path / "konverge" / "kubevirt-v1.8.4" / "virt-api"
-    program.parent.mkdir(parents=True)
-    program.touch(mode=0o755)
+    built = tmp_path / "konverge" / "kubevirt-v1.8.4" / "virt-api"
+    assert program("virt-api") == built
+    built.parent.mkdir(parents=True)
+    built.touch(mode=0o755)
     assert missing("virt-api") == ""
+
+
+def test_a_change_is_made_once_or_not_at_all() -> None:
+    assert changed("port = 1", [("= 1", "= 2"), ("port", "wharf")]) == "wharf = 2"
+    for text in ("port = 8", "port = 1, other = 1"):
+        with pytest.raises(ValueError, match=r"'= 1' is there \d times"):
+            changed(text, [("= 1", "= 2")])

@@ -55,7 +55,7 @@ def test_an_image(image: str, source: dict[str, Any]) -> None:
             {"source": {"registry": {"url": "docker://x", "pullMethod": "node"}}, "secretRef": "s"},
             {"source": {"registry": {"url": "docker://x", "secretRef": "s", "pullMethod": "node"}}},
         ),
-        ({"source": {"s3": {"url": "s3://b/k"}}}, {"source": {"s3": {"url": "s3://b/k"}}}),
+        ({"source": {"s3": {"url": "https://b/k"}}}, {"source": {"s3": {"url": "https://b/k"}}}),
         ({"source": {"pvc": {"name": "g"}}}, {"source": {"pvc": {"namespace": "team-a", "name": "g"}}}),
         ({"source": {"snapshot": {"name": "g"}}}, {"source": {"snapshot": {"namespace": "team-a", "name": "g"}}}),
         ({"source": {"dataSource": {"name": "g"}}}, {"sourceRef": {"kind": "DataSource", "name": "g"}}),
@@ -156,9 +156,9 @@ def test_a_data_volume_whole() -> None:
             "accessModes": ["ReadWriteMany"],
         },
     }
-    s3 = wukong(disk(source={"s3": {"url": "s3://b/k", "certConfigMap": "ca"}}, secretRef="s"))
+    s3 = wukong(disk(source={"s3": {"url": "https://b/k", "certConfigMap": "ca"}}, secretRef="s"))
     assert to_dict(data_volume_for(s3, s3.spec.disks[0]))["spec"]["source"] == {
-        "s3": {"url": "s3://b/k", "secretRef": "s", "certConfigMap": "ca"}
+        "s3": {"url": "https://b/k", "secretRef": "s", "certConfigMap": "ca"}
     }
     golden = wukong(disk(source={"dataSource": {"name": "g", "namespace": "images"}}))
     assert to_dict(data_volume_for(golden, golden.spec.disks[0]))["spec"]["sourceRef"] == {

@@ -142,9 +142,9 @@ PAIRS: dict[str, tuple[Spec, ...]] = {
     "disks[].source.registry.pullMethod": tuple(
         disk(source={"registry": {"url": "docker://x", "pullMethod": item}}) for item in ("pod", "node")
     ),
-    "disks[].source.s3.url": tuple(disk(source={"s3": {"url": f"s3://{item}"}}) for item in "ab"),
+    "disks[].source.s3.url": tuple(disk(source={"s3": {"url": f"https://{item}"}}) for item in "ab"),
     "disks[].source.s3.certConfigMap": tuple(
-        disk(source={"s3": {"url": "s3://x", "certConfigMap": item}}) for item in "ab"
+        disk(source={"s3": {"url": "https://x", "certConfigMap": item}}) for item in "ab"
     ),
     "disks[].source.pvc.name": tuple(disk(source={"pvc": {"name": item}}) for item in "ab"),
     "disks[].source.snapshot.name": tuple(disk(source={"snapshot": {"name": item}}) for item in "ab"),

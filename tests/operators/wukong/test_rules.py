@@ -293,7 +293,7 @@ def test_what_is_static() -> None:
         ({"image": "docker://x"}, True, False, True),
         ({"source": {"http": {"url": "http://x"}}}, True, True, True),
         ({"source": {"registry": {"url": "docker://x"}}}, True, False, True),
-        ({"source": {"s3": {"url": "s3://x"}}}, True, False, True),
+        ({"source": {"s3": {"url": "https://x"}}}, True, False, True),
         ({"source": {"blank": {}}}, True, False, False),
         ({"existingClaim": "x"}, True, False, False),
     ],

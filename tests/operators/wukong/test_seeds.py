@@ -78,7 +78,7 @@ async def test_a_life_full_of_trouble(seed: int, mode: Any) -> None:
         async def grown() -> bool:
             status = (await w.wukong()).status
             volume = status.volumes[0] if status.volumes else None
-            larger = volume is not None and volume.capacity == volume.requested == "21788Mi"
+            larger = volume is not None and volume.capacity == volume.requested == "22763326670"
             return larger and status.last_restart == "once" and await runs()
 
         await story.through(grown)

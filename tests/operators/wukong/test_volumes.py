@@ -131,6 +131,8 @@ def test_what_a_disk_waits_for_is_told_with_its_cause() -> None:
     assert text(volume("ImportInProgress", **bound), claim(), storage()) == "ImportInProgress: no volume"
     assert text(volume("ImportInProgress"), claim(), storage()) == "ImportInProgress"
     assert text(volume(""), claim(), storage()) == "CDI has not looked at it yet"
+    refused = volume("", Bound=("False", "ErrClaimNotValid", "no accessMode"))
+    assert text(refused, None, storage()) == "no accessMode"
     failed = volume("Failed", Running=("False", "Error", "404"))
     assert text(failed, claim(), storage()) == "CDI has given up: 404"
     assert text(volume("Failed"), claim(), storage()) == "CDI has given up: no reason is given"

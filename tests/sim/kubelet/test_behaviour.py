@@ -35,6 +35,7 @@ from tests.sim.conftest import pod
         ("exit 0 1 time", Behaviour(exit_code=0, exit_times=1)),
         ("stop 5s", Behaviour(stop=5)),
         ("ignore-term", Behaviour(stop=None)),
+        ('exit 0, says {"done": true}', Behaviour(exit_code=0, message='{"done": true}')),
     ],
 )
 def test_phrases(script: str, meant: Behaviour) -> None:

@@ -9,9 +9,9 @@ import pytest
 
 from konverge.client import Forbidden, Invalid, MergePatch
 from konverge.sim.kubevirt.admission import PROTECTED
-from konverge.sim.kubevirt.admission import problems as volume_problems
 from konverge.sim.kubevirt.machine_rules import MACHINE_TYPE, PCI_TOPOLOGY, fill_in
 from konverge.sim.kubevirt.machine_rules import problems as machine_problems
+from konverge.sim.kubevirt.volume_rules import problems as volume_problems
 from tests.sim.kubevirt.conftest import DV, SPACE, VM, VMI, VMIM, Obj, claim, condition, data_volume, machine, playing
 
 pytestmark = [pytest.mark.virtual, pytest.mark.spec("S-22")]
@@ -133,22 +133,58 @@ async def test_a_protected_machine_is_not_deleted() -> None:
 
 
 P = "spec.pvc"
+DIGEST = "sha256:" + "a" * 64
 BAD_VOLUMES: dict[str, tuple[str, Any, str]] = {
-    "neither pvc nor storage": ("spec.pvc", None, "either PVC or Storage"),
-    "both": ("spec.storage", {}, "either PVC or Storage"),
-    "two access modes": (f"{P}.accessModes", ["ReadWriteOnce", "ReadWriteMany"], "exactly one"),
-    "no size": (f"{P}.resources", {}, "size is missing"),
-    "too small": (f"{P}.resources.requests.storage", "1Ki", "at least 1Mi"),
-    "no number": (f"{P}.resources.requests.storage", "much", "storage"),
-    "no source": ("spec.source", None, "either Source or SourceRef"),
-    "source and reference": ("spec.sourceRef", {"kind": "DataSource", "name": "x"}, "either Source or SourceRef"),
-    "two sources": ("spec.source.blank", {}, "exactly one source"),
-    "an unknown source": ("spec.source", {"ftp": {"url": "ftp://x"}}, "exactly one source"),
-    "http without http": ("spec.source.http.url", "debian.qcow2", "scheme"),
-    "an image without docker://": ("spec.source", {"registry": {"url": "quay.io/x"}}, "scheme"),
-    "a registry without a url": ("spec.source", {"registry": {}}, "either url or imageStream"),
-    "a clone of nothing": ("spec.source", {"pvc": {}}, "has no name"),
-    "a long name": ("metadata.name", "x" * 254, "253"),
+    "neither pvc nor storage": ("spec.pvc", None, "Missing Data volume PVC"),
+    "both": ("spec.storage", {}, "Duplicate storage definition, both target storage and target pvc defined"),
+    "no access mode": (f"{P}.accessModes", [], "Required value: at least 1 access mode is required"),
+    "two access modes": (f"{P}.accessModes", ["ReadWriteOnce", "ReadWriteMany"], "PVC multiple accessModes"),
+    "no size": (f"{P}.resources", {}, "PVC size is missing"),
+    "too small": (f"{P}.resources.requests.storage", "1Ki", "PVC size should be at least 1MiB"),
+    "nothing": (f"{P}.resources.requests.storage", "0", "PVC size can't be equal or less than zero"),
+    "no source": (
+        "spec.source",
+        None,
+        "Data volume should have either Source or SourceRef, or be externally populated",
+    ),
+    "source and reference": (
+        "spec.sourceRef",
+        {"kind": "DataSource", "name": "x"},
+        "Data volume should have either Source or SourceRef, or be externally populated",
+    ),
+    "two sources": ("spec.source.blank", {}, "Multiple Data volume sources"),
+    "an empty source": ("spec.source", {}, "Missing Data volume source"),
+    "http without a scheme": ("spec.source.http.url", "debian.qcow2", "spec.source Invalid source URL: debian.qcow2"),
+    "http by ftp": ("spec.source.http.url", "ftp://x/y", "spec.source Invalid source URL scheme: ftp://x/y"),
+    "a bucket by s3": ("spec.source", {"s3": {"url": "s3://x/y"}}, "spec.source Invalid source URL scheme: s3://x/y"),
+    "a short checksum": (
+        "spec.source.http.checksum",
+        "sha256:abc",
+        "Invalid checksum format: invalid sha256 hash length: expected 64 hex characters, got 3",
+    ),
+    "an image without docker://": (
+        "spec.source",
+        {"registry": {"url": "quay.io/x"}},
+        "Illegal registry source URL scheme quay.io/x",
+    ),
+    "a registry without a url": (
+        "spec.source",
+        {"registry": {}},
+        "Source registry should have either URL or ImageStream",
+    ),
+    "a clone without a namespace": (
+        "spec.source",
+        {"pvc": {"namespace": "", "name": "x"}},
+        "spec.source.PVC source PVC is not valid",
+    ),
+}
+GOOD_VOLUMES: dict[str, tuple[str, Any]] = {
+    "a checksum": ("spec.source.http.checksum", DIGEST),
+    "a bucket": ("spec.source", {"s3": {"url": "https://x/y"}}),
+    "an image": ("spec.source", {"registry": {"url": "docker://quay.io/x"}}),
+    "a clone": ("spec.source", {"pvc": {"namespace": SPACE, "name": "x"}}),
+    "nothing but room": ("spec.source", {"blank": {}}),
+    "an upload": ("spec.source", {"upload": {}}),
 }
 
 
@@ -160,7 +196,16 @@ async def test_a_data_volume_with_this_is_refused(name: str) -> None:
     bad = changed(good, path, value)
     if value is None:
         del bad["spec"][path.partition(".")[2]]
-    assert text in str(volume_problems(bad, None))
+    assert [found for _, found in volume_problems(bad, None)] == [text]
+
+
+@pytest.mark.parametrize("name", GOOD_VOLUMES)
+def test_a_data_volume_with_this_is_taken(name: str) -> None:
+    assert volume_problems(changed(data_volume("root"), *GOOD_VOLUMES[name]), None) == []
+
+
+def test_a_name_that_is_too_long_is_refused() -> None:
+    assert volume_problems(data_volume("x" * 254), None) == [("", "Name cannot be longer than 253 characters")]
 
 
 async def test_data_volumes_are_immutable_and_take_no_claim_that_is_there() -> None:

@@ -55,6 +55,37 @@ async def test_an_image_that_is_not_there_is_tried_for_ever_and_found_at_last(wa
 
 
 @WAYS
+async def test_a_class_that_cdi_does_not_know_gets_no_claim(way: str) -> None:
+    """Its modes are not given, and there is no profile to take them from."""
+    async with playing(cdi=way, parts=["cdi"]) as play:
+        volume = data_volume("root", metadata=faulty("no-profile"))
+        volume["spec"]["storage"] = volume["spec"].pop("pvc")
+        del volume["spec"]["storage"]["accessModes"]
+        await play.client.create(volume)
+        await play.after(30)
+        result = await play.status(DV, "root")
+        assert (result.get("phase"), condition(result, "Bound")) == (None, ("False", "ErrClaimNotValid"))
+        assert "no accessMode specified in StorageProfile standard" in await text_of(play, "root", "Bound")
+        assert await play.find(PersistentVolumeClaim.resource, "root") is None
+        await play.patch(DV, "root", {"metadata": {"annotations": {ANNOTATION: None}}})
+        await play.until(DV, "root", "Succeeded")
+
+
+@WAYS
+async def test_a_copy_of_nothing_waits_for_it_without_a_claim(way: str) -> None:
+    async with playing(cdi=way, parts=["cdi"]) as play:
+        await play.client.create(data_volume("copy", source={"pvc": {"namespace": SPACE, "name": "origin"}}))
+        await play.after(30)
+        result = await play.status(DV, "copy")
+        assert (result.get("phase"), condition(result, "Bound")) == (None, ("False", "CloneWithoutSource"))
+        assert await text_of(play, "copy", "Ready") == "The source pvc origin doesn't exist"
+        assert await play.find(PersistentVolumeClaim.resource, "copy") is None
+        await play.client.create(claim("origin"))
+        await play.until(DV, "copy", "Succeeded")
+        assert await play.events("CloneSucceeded") == ["Successfully cloned from default/origin into default/copy"]
+
+
+@WAYS
 async def test_a_wrong_checksum_is_the_end(way: str) -> None:
     async with playing(cdi=way) as play:
         await play.client.create(data_volume("root", metadata=faulty("import-fatal")))

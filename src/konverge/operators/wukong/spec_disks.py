@@ -44,7 +44,7 @@ class RegistrySource(Model):
 class S3Source(Model):
     """An object in a bucket."""
 
-    url: Annotated[str, Pattern(r"^(https?|s3)://\S+$"), MaxLength(2048), Description("Its address.")]
+    url: Annotated[str, Pattern(r"^https?://\S+$"), MaxLength(2048), Description("Its address.")]
     cert_config_map: Annotated[ObjectName | None, Description("A ConfigMap with the certificates to trust.")] = None
 
 

@@ -88,7 +88,8 @@ def _of_volume(disk: str, volume: DataVolume, restarts: int) -> Standing:
         return _no(disk, "WaitingForUpload", f"waits for data: virtctl image-upload dv {volume.metadata.name}")
     if status.phase == "Paused":
         return _no(disk, "ImportPaused", "the import is paused")
-    return _no(disk, "Importing", f"{status.phase or 'CDI has not looked at it yet'}{f': {cause}' if cause else ''}")
+    how = ": ".join(text for text in (status.phase, cause) if text)  # without a phase CDI has refused it for now
+    return _no(disk, "Importing", how or "CDI has not looked at it yet")
 
 
 def _cause(condition: Condition | None) -> str:

@@ -86,6 +86,7 @@ _PHRASES: dict[str, tuple[str, Callable[..., dict[str, Any]]]] = {
     "unhealthy after 1m": (r"unhealthy after (\S+)", lambda t: {"unhealthy_after": _seconds(t)}),
     "crash-loop after 5s": (r"crash-loop(?: after (\S+))?", lambda t: _exit("1", t, None)),
     "exit 3 after 10s 2 times": (r"exit (\d+)(?: after (\S+))?(?: (\d+) times?)?", _exit),
+    "says done": (r"says (.+)", lambda text: {"message": text}),
     "runs": (r"runs", lambda: {"exit_code": None}),
     "stop 5s": (r"stop (\S+)", lambda t: {"stop": _seconds(t)}),
     "ignore-term": (r"ignore-term", lambda: {"stop": None}),

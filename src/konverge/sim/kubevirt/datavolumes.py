@@ -3,131 +3,90 @@
 Two ways, as clusters have them. With populators the claim stays Pending until it is filled, and is bound then; a class
 that waits for a pod shows as PendingPopulation. In the older way the claim is bound first and filled afterwards, and a
 class that waits shows as WaitForFirstConsumer. A failing importer is restarted for ever: only a wrong checksum or a
-lost claim is the end. Upstream: pkg/controller/datavolume of CDI.
-
-Under `storage` the importer needs room for the file system beside the image, so the claim is larger than what was asked
-for; under `pvc` it is exactly what was asked for.
+lost claim is the end. Nothing is made for a copy of a claim that is not there. Upstream: pkg/controller/datavolume of
+CDI.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from contextlib import suppress
-from math import ceil, inf
+from math import inf
 from typing import Any
 
 from konverge.client import AlreadyExists
 from konverge.objects.kinds.core_v1 import PersistentVolume, PersistentVolumeClaim
 from konverge.objects.kinds.storage_v1 import StorageClass
 from konverge.objects.meta import ObjectMeta
-from konverge.objects.quantity import Quantity
 from konverge.runtime import Context, Controller, Request, Use, Watches, controller_of
 from konverge.sim.kubevirt import faults
+from konverge.sim.kubevirt.claims import USES_POPULATOR, claim_for, image_in, uses_populator, waits
 from konverge.sim.kubevirt.controller import Pace, PhaseController, Span, Timings, seconds
-from konverge.sim.kubevirt.kinds import DataSource, DataVolume, Obj, live, patch, reference, set_condition
+from konverge.sim.kubevirt.kinds import DataSource, DataVolume, Obj, condition, live, patch, reference, set_condition
+from konverge.sim.kubevirt.volume_rules import ADOPTION
 from konverge.sim.volumes import BY_HAND, SELECTED_NODE, volume_for
 
-OVERHEAD = 0.06
-LEGACY = "cdi.kubevirt.io/storage.usePopulator"
-BIND_NOW = "cdi.kubevirt.io/storage.bind.immediate.requested"
-ADOPTION = "cdi.kubevirt.io/allowClaimAdoption"
-DEFAULT_VIRT = "storageclass.kubevirt.io/is-default-virt-class"
-_MIB = 1 << 20
-_SOURCES = {"pvc": "VolumeCloneSource", "snapshot": "VolumeCloneSource", "upload": "VolumeUploadSource"}
 UPLOADED = "sim.konverge.dev/uploaded"
 """The annotation of a DataVolume that says that data has been uploaded into it."""
+CLONE_TYPE = "cdi.kubevirt.io/cloneType"
 _CLONES = ("pvc", "snapshot")
+_VERBS = {"pvc": "Clone", "snapshot": "Clone", "upload": "Upload"}
 _LOOKS = 4
 """How often progress is reported."""
-_MESSAGES = {
-    "Pending": "",
-    "Succeeded": "Successfully imported into PVC {name}",
-    "Failed": "Import into {name} failed",
-    "PendingPopulation": "PVC {name} Pending Population",
-    "WaitForFirstConsumer": "PVC {name} waiting for first consumer",
+_EVENTS = {
+    "ImportScheduled": ("ImportScheduled", "Import into {name} scheduled"),
+    "ImportInProgress": ("ImportInProgress", "Import into {name} in progress"),
+    "UploadScheduled": ("UploadScheduled", "Upload into {name} scheduled"),
+    "UploadReady": ("UploadReady", "Upload into {name} ready"),
+    "CloneScheduled": ("CloneScheduled", "Cloning from {origin} into {space}/{name} scheduled"),
+    "CloneInProgress": ("CloneInProgress", "Cloning from {origin} into {space}/{name} in progress"),
+    "Import Succeeded": ("ImportSucceeded", "Successfully imported into PVC {name}"),
+    "Upload Succeeded": ("UploadSucceeded", "Successfully uploaded into {name}"),
+    "Clone Succeeded": ("CloneSucceeded", "Successfully cloned from {origin} into {space}/{name}"),
+    "Failed": ("ImportFailed", "Failed to import into PVC {name}"),
+    "Lost": ("ErrClaimLost", "PVC {name} lost"),
 }
+"""What is reported with a new phase, and how."""
 
 
-def uses_populator(volume: DataVolume, default: bool) -> bool:
-    """The cluster's way, unless the DataVolume says otherwise."""
-    word = volume.metadata.annotations.get(LEGACY)
-    return default if word is None else word == "true"
+def verb_of(source: str) -> str:
+    return _VERBS.get(source, "Import")
 
 
-def waits(volume: DataVolume, kind: StorageClass | None) -> bool:
-    """Whether its class waits for a pod, and it does so too."""
-    later = kind is not None and kind.volume_binding_mode == "WaitForFirstConsumer"
-    return later and BIND_NOW not in volume.metadata.annotations
-
-
-def claim_for(volume: DataVolume, source: str, size: str, classes: Iterable[StorageClass], *, populator: bool) -> Obj:
-    """`source` is the word for what fills it, `size` what a clone takes when none is asked for."""
-    requested = _asked_for(volume)
-    mode = requested.get("volumeMode", "Filesystem")
-    spec: Obj = {
-        "accessModes": requested.get("accessModes") or ["ReadWriteOnce"],
-        "volumeMode": mode,
-        "resources": {"requests": {"storage": _requested(volume, mode, size)}},
-    }
-    name = requested.get("storageClassName") or (_virt_default(classes) if "storage" in volume.spec else "")
-    if name:
-        spec["storageClassName"] = name
-    if populator:
-        kind = _SOURCES.get(source, "VolumeImportSource")
-        named = f"{_dashed(kind)}-{volume.metadata.uid}"
-        spec["dataSourceRef"] = {"apiGroup": "cdi.kubevirt.io", "kind": kind, "name": named}
-    meta = volume.metadata
-    metadata = {
-        "name": meta.name,
-        "namespace": meta.namespace,
-        "labels": {**meta.labels, "app": "containerized-data-importer"},
-        "annotations": {"cdi.kubevirt.io/storage.contentType": volume.spec.get("contentType", "kubevirt")},
-        "ownerReferences": [reference(volume)],
-    }
-    return {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": metadata, "spec": spec}
-
-
-def _asked_for(volume: DataVolume) -> Obj:
-    requested: Obj = volume.spec.get("storage") or volume.spec.get("pvc") or {}
-    return requested
-
-
-def _requested(volume: DataVolume, mode: str, size: str) -> str:
-    requested = _asked_for(volume)
-    asked = str(((requested.get("resources") or {}).get("requests") or {}).get("storage") or size)
-    if "storage" not in volume.spec or mode == "Block":
-        return asked
-    return f"{ceil(float(Quantity(asked)) / (1 - OVERHEAD) / _MIB)}Mi"
-
-
-def _virt_default(classes: Iterable[StorageClass]) -> str:
-    marked = (cls_.metadata.name for cls_ in classes if cls_.metadata.annotations.get(DEFAULT_VIRT) == "true")
-    return min(marked, default="")
-
-
-def _dashed(kind: str) -> str:
-    """VolumeImportSource → volume-import-source."""
-    return "".join(f"-{letter.lower()}" if letter.isupper() else letter for letter in kind).lstrip("-")
-
-
-def asked_size(claim: PersistentVolumeClaim | None) -> str:
-    """What a claim asks for, as a clone of it does."""
-    requests: dict[str, Any] = claim.spec.resources.requests if claim is not None and claim.spec.resources else {}
-    return str(requests.get("storage", "1Gi"))
-
-
-def phase(ctx: Context[DataVolume], word: str) -> None:
-    """Write it into the status, and emit one Event."""
-    status, name = ctx.obj.status, ctx.obj.metadata.name
+def phase(ctx: Context[DataVolume], word: str, event: str = "", **names: str) -> None:
+    """Write it into the status, and emit one Event: that of the phase, or the one that is named."""
+    status, meta = ctx.obj.status, ctx.obj.metadata
     if status.get("phase") == word:
         return
     status["phase"] = word
-    text = _MESSAGES.get(word, "{name} is {word}").format(name=name, word=word)
     if word != "Succeeded":
-        set_condition(status, "Ready", False, "TransferRunning" if "Progress" in word else word)
+        set_condition(status, "Ready", False)
+    reason, text = _EVENTS.get(event or word, ("", ""))
     if text:
-        reason = {"Succeeded": "ImportSucceeded", "Failed": "ImportFailed"}.get(word, word)
-        ctx.event(reason, text, type="Warning" if word == "Failed" else "Normal")
+        said = text.format(name=meta.name, space=meta.namespace, **{"origin": "", **names})
+        ctx.event(reason, said, type="Warning" if word == "Failed" else "Normal")
+
+
+def _binding(claim: PersistentVolumeClaim, status: dict[str, Any]) -> str:
+    """A claim that a populator fills waits for another one, of which CDI tells what its last Event told."""
+    name, uid = claim.metadata.name, claim.metadata.uid
+    if claim.status.phase == "Bound":
+        return f"PVC {name} Bound"
+    if claim.spec.data_source_ref is None or not str(status.get("phase", "")).endswith(
+        ("Scheduled", "Progress", "Ready")
+    ):
+        return f"PVC {name} Pending"
+    return f"target PVC {name} Pending and [prime-{uid}] : Successfully provisioned volume pvc-{uid}"
+
+
+def _says_modes(volume: DataVolume) -> bool:
+    """Whether it says how its claim is to be used: else CDI looks into the profile of the class."""
+    return "pvc" in volume.spec or bool((volume.spec.get("storage") or {}).get("accessModes"))
+
+
+def in_transfer(status: dict[str, Any]) -> None:
+    """A pod is at work."""
+    set_condition(status, "Running", True, "Pod is running")
+    set_condition(status, "Ready", False, "TransferRunning")
 
 
 class Transfers:
@@ -137,18 +96,20 @@ class Transfers:
         self._pace = pace
         self._timings = timings
 
-    def advance(self, ctx: Context[DataVolume], claim: ObjectMeta, source: str, wrong: faults.Faults) -> float:
+    def advance(
+        self, ctx: Context[DataVolume], claim: ObjectMeta, source: str, wrong: faults.Faults, **names: str
+    ) -> float:
         """0: it is done; infinity: nothing will happen by itself."""
-        if source == "blank":
-            return 0.0
-        verb = "Clone" if source in _CLONES else "Upload" if source == "upload" else "Import"
+        verb = verb_of(source)
         left = self._pace.left(claim, "scheduled", self._timings.importer)
         if left:
-            phase(ctx, f"{verb}Scheduled")
+            phase(ctx, f"{verb}Scheduled", **names)
             return left
         if verb == "Upload":
             return self._upload(ctx)
-        phase(ctx, f"{verb}InProgress")
+        phase(ctx, f"{verb}InProgress", **names)
+        if source == "blank":
+            return self._progress(ctx, claim, self._timings.begin)
         if "import-fatal" in wrong:
             return self._fail(ctx, "Unable to process data: checksum mismatch")
         if "import-404" in wrong:
@@ -159,7 +120,7 @@ class Transfers:
         if UPLOADED in ctx.obj.metadata.annotations:
             return 0.0
         phase(ctx, "UploadReady")
-        set_condition(ctx.obj.status, "Running", True, "Pod is running")
+        in_transfer(ctx.obj.status)
         return inf
 
     def _fail(self, ctx: Context[DataVolume], why: str) -> float:
@@ -184,7 +145,7 @@ class Transfers:
         status: dict[str, Any] = ctx.obj.status
         step = f"transfer {status.get('restartCount', 0)}"
         left, whole = self._pace.left(claim, step, span), self._pace.draw(claim, step, span)
-        set_condition(status, "Running", True, "Pod is running")
+        in_transfer(status)
         if left == 0:
             return 0.0
         status["progress"] = f"{100 * min(1 - left / whole, 0.9999):.2f}%"
@@ -221,18 +182,17 @@ class DataVolumes(PhaseController[DataVolume]):
         volume, status = ctx.obj, ctx.obj.status
         claim = await ctx.get(PersistentVolumeClaim, volume.metadata.name)
         if claim is None:
-            await self._make_claim(ctx)
-            return self._timings.begin[0]
+            return await self._make_claim(ctx, wrong)
         if claim.metadata.deletion_timestamp is not None or not await self._is_ours(ctx, claim):
             return inf
         status["claimName"] = claim.metadata.name
         if claim.status.phase == "Lost":
-            phase(ctx, "Failed")
+            phase(ctx, "Failed", "Lost")
             set_condition(status, "Bound", False, "ClaimLost", "Claim Lost")
             return inf
         bound = claim.status.phase == "Bound"
         word = "Bound" if bound else "Pending"
-        set_condition(status, "Bound", bound, word, f"PVC {claim.metadata.name} {word}")
+        set_condition(status, "Bound", bound, word, _binding(claim, status))
         if status.get("phase") == "Succeeded" and bound:
             return await self._collect(ctx, claim, wrong)
         if "stuck" in wrong:
@@ -244,20 +204,50 @@ class DataVolumes(PhaseController[DataVolume]):
 
     # -------------------------------------------------------------- the claim
 
-    async def _make_claim(self, ctx: Context[DataVolume]) -> None:
-        volume = ctx.obj
-        source, origin = await self._source(ctx)
+    async def _make_claim(self, ctx: Context[DataVolume], wrong: faults.Faults) -> float:
+        volume, status = ctx.obj, ctx.obj.status
+        source, origin, named = await self._source(ctx)
+        if "no-profile" in wrong and not _says_modes(volume):
+            name = volume.spec["storage"].get("storageClassName") or "default"
+            return self._refuse(ctx, "ErrClaimNotValid", f"no accessMode specified in StorageProfile {name}")
         populator = uses_populator(volume, self._populator)
-        made = claim_for(volume, source, asked_size(origin), await ctx.list(StorageClass, ""), populator=populator)
+        await self._annotate(ctx, {USES_POPULATOR: str(populator).lower()})
+        if source == "pvc" and origin is None:
+            message = f"The source pvc {named.partition('/')[2]} doesn't exist"
+            return self._refuse(ctx, "CloneWithoutSource", message)
+        if source in _CLONES:
+            await self._annotate(ctx, {CLONE_TYPE: "copy"})
+        classes = await ctx.list(StorageClass, "")
+        made = claim_for(volume, source, image_in(origin), list(classes), populator=populator)
         phase(ctx, "Pending")
-        ctx.obj.status["progress"] = "N/A"
-        set_condition(volume.status, "Bound", False, "NotFound", "No PVC found")
-        set_condition(volume.status, "Ready", False, "NotFound", "No PVC found")
+        status["progress"] = "N/A"
+        set_condition(status, "Bound", False, "NotFound", "No PVC found")
+        set_condition(status, "Running", False)
         with suppress(AlreadyExists):
             await ctx.client.create(made, resource=PersistentVolumeClaim.resource)
+        return self._timings.begin[0]
 
-    async def _source(self, ctx: Context[DataVolume]) -> tuple[str, PersistentVolumeClaim | None]:
-        """The word for what fills it, and the claim that it is cloned from, if it is there."""
+    async def _annotate(self, ctx: Context[DataVolume], notes: dict[str, str]) -> None:
+        """What CDI writes beside what others have written."""
+        meta = ctx.obj.metadata
+        missing = {key: notes[key] for key in notes if key not in meta.annotations}
+        if missing:
+            await patch(ctx.client, ctx.obj, {"metadata": {"annotations": missing}})
+            meta.annotations |= missing
+
+    def _refuse(self, ctx: Context[DataVolume], reason: str, message: str) -> float:
+        """No claim is made for now. What stands in the way is in the conditions; the phase stays as it is."""
+        status = ctx.obj.status
+        new = condition(status, "Bound").get("reason") != reason
+        for name in ("Bound", "Ready"):
+            set_condition(status, name, False, reason, message)
+        set_condition(status, "Running", False)
+        if new:
+            ctx.warning(reason, message)
+        return self._timings.retry[0]
+
+    async def _source(self, ctx: Context[DataVolume]) -> tuple[str, PersistentVolumeClaim | None, str]:
+        """The word for what fills it, the claim that it is cloned from, if it is there, and the name of that."""
         source: Obj = ctx.obj.spec.get("source") or {}
         place = ctx.obj.metadata.namespace
         named: Obj = ctx.obj.spec.get("sourceRef") or {}
@@ -267,9 +257,9 @@ class DataVolumes(PhaseController[DataVolume]):
             source = data_source.spec.get("source", {}) if data_source is not None else {"pvc": {"name": ""}}
         word = next(iter(source), "blank")
         if word != "pvc" or not source["pvc"].get("name"):
-            return word, None
+            return word, None, ""
         name, place = source["pvc"]["name"], source["pvc"].get("namespace") or place
-        return word, await live(ctx.client, PersistentVolumeClaim, name, place)
+        return word, await live(ctx.client, PersistentVolumeClaim, name, place), f"{place}/{name}"
 
     async def _is_ours(self, ctx: Context[DataVolume], claim: PersistentVolumeClaim) -> bool:
         """A claim that was there before is taken over only where the DataVolume says so."""
@@ -277,11 +267,13 @@ class DataVolumes(PhaseController[DataVolume]):
         if owner is not None:
             return owner.uid == ctx.obj.metadata.uid
         if ctx.obj.metadata.annotations.get(ADOPTION) != "true":
-            ctx.warning("ErrClaimNotValid", f"The PVC {claim.metadata.name} exists and is not owned by a DataVolume")
+            ctx.warning(
+                "ErrResourceExists", f'Resource "{claim.metadata.name}" already exists and is not managed by DataVolume'
+            )
             return False
         owners = [*claim.metadata.owner_references, reference(ctx.obj)]
         await patch(ctx.client, claim, {"metadata": {"ownerReferences": owners}})
-        self._succeed(ctx)
+        self._succeed(ctx, "", "")
         return False
 
     # -------------------------------------------------------------- the two ways
@@ -290,7 +282,8 @@ class DataVolumes(PhaseController[DataVolume]):
         self, ctx: Context[DataVolume], claim: PersistentVolumeClaim, kind: StorageClass | None, wrong: faults.Faults
     ) -> float:
         if claim.status.phase == "Bound":
-            self._succeed(ctx)
+            source, _, named = await self._source(ctx)
+            self._succeed(ctx, verb_of(source), named)
             return await self._collect(ctx, claim, wrong)
         if waits(ctx.obj, kind) and SELECTED_NODE not in claim.metadata.annotations:
             phase(ctx, "PendingPopulation")
@@ -319,26 +312,27 @@ class DataVolumes(PhaseController[DataVolume]):
             return left
         left = await self._transfer(ctx, claim, wrong)
         if left == 0:
-            self._succeed(ctx)
+            source, _, named = await self._source(ctx)
+            self._succeed(ctx, verb_of(source), named)
             return await self._collect(ctx, claim, wrong)
         return left
 
     async def _transfer(self, ctx: Context[DataVolume], claim: PersistentVolumeClaim, wrong: faults.Faults) -> float:
-        source, origin = await self._source(ctx)
+        source, origin, named = await self._source(ctx)
         if source == "pvc" and origin is None:
-            set_condition(ctx.obj.status, "Running", False, "SourceNotFound", "the claim to clone does not exist")
-            return self._timings.retry[0]
-        return self._transfers.advance(ctx, claim.metadata, source, wrong)
+            return self._timings.retry[0]  # it went after the copy had begun: that waits for it
+        return self._transfers.advance(ctx, claim.metadata, source, wrong, origin=named)
 
     # -------------------------------------------------------------- the end
 
-    def _succeed(self, ctx: Context[DataVolume]) -> None:
-        status = ctx.obj.status
-        phase(ctx, "Succeeded")
+    def _succeed(self, ctx: Context[DataVolume], verb: str, origin: str) -> None:
+        """`verb` is what has been done; a claim that was taken over has everything already."""
+        status, name = ctx.obj.status, ctx.obj.metadata.name
+        phase(ctx, "Succeeded", f"{verb} Succeeded", origin=origin)
         status["progress"] = "100.0%"
-        name = ctx.obj.metadata.name
         set_condition(status, "Bound", True, "Bound", f"PVC {name} Bound")
-        set_condition(status, "Running", False, "Completed", "Import Complete")
+        done = ("Completed", f"{verb} Complete") if verb else ()
+        set_condition(status, "Running", False, *done)
         set_condition(status, "Ready", True)
 
     async def _collect(self, ctx: Context[DataVolume], claim: PersistentVolumeClaim, wrong: faults.Faults) -> float:

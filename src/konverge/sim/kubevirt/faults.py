@@ -37,6 +37,7 @@ KNOWN: dict[str, dict[str, str]] = {
         "import-404": "the source does not exist: the importer restarts for ever",
         "import-fatal": "the checksum does not fit: the import has failed for good",
         "stuck": "nothing moves",
+        "no-profile": "CDI does not know the class: it refuses `storage` without access modes",
         "collected": "it is deleted after seconds=10 of success, and its claim stays, as older releases did",
     },
     "pvc": {"lost": "its volume has gone"},

@@ -1,14 +1,36 @@
-// Prints the definitions of CDI's kinds as YAML documents.
+// Prints what CDI's operator would install, as one JSON list: the definitions of its kinds, and the webhooks and the API
+// service of cdi-apiserver in the namespace that is given.
 package main
 
 import (
-	"fmt"
+	"encoding/json"
+	"log"
+	"os"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/util/yaml"
 
 	"kubevirt.io/containerized-data-importer/pkg/operator/resources"
+	"kubevirt.io/containerized-data-importer/pkg/operator/resources/cluster"
 )
 
 func main() {
-	for _, definition := range resources.CDICRDs {
-		fmt.Printf("---\n%s\n", definition)
+	var printed []any
+	for _, text := range resources.CDICRDs {
+		definition := map[string]any{}
+		if err := yaml.NewYAMLToJSONDecoder(strings.NewReader(text)).Decode(&definition); err != nil {
+			log.Fatal(err)
+		}
+		printed = append(printed, definition)
+	}
+	registrations, err := cluster.CreateAllDynamicResources(&cluster.FactoryArgs{Namespace: os.Args[1]})
+	if err != nil {
+		log.Fatal(err)
+	}
+	for _, registration := range registrations {
+		printed = append(printed, registration)
+	}
+	if err := json.NewEncoder(os.Stdout).Encode(printed); err != nil {
+		log.Fatal(err)
 	}
 }

@@ -1,0 +1,238 @@
+"""CDI's own controllers and the simulated ones, with the same DataVolumes: what they say and make is the same."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from konverge.client import ApiStatusError, Client
+from konverge.objects.kinds.core_v1 import PersistentVolumeClaim
+from konverge.objects.resource import Resource
+from konverge.sim.kubelet.behaviour import Rule
+from konverge.sim.kubevirt import QUICK, SimulatedKubeVirt
+from tests.real import cdi
+from tests.real.embedded import embedded_server
+from tests.real.kubevirt import Obj, until
+from tests.real.sides import differences
+from tests.sim.kubevirt.conftest import DV, SPACE, claim, data_volume
+from tests.sim.kubevirt.test_admission import BAD_VOLUMES, GOOD_VOLUMES, changed
+
+CLAIM = PersistentVolumeClaim.resource
+DATA_SOURCE = Resource("cdi.kubevirt.io", "v1beta1", "DataSource", "datasources")
+_UID = re.compile(r"[0-9a-f]{8}-[0-9a-f-]{27}")
+_OF_PODS = re.compile(
+    r"cdi.kubevirt.io/(storage.(pod|condition|populator|preallocation.applied|import|uploadPodName)|clone)"
+)
+_DENIED = 'admission webhook "datavolume-validate.cdi.kubevirt.io" denied the request: '
+_OF_VOLUMES = re.compile(r"(pv|volume).kubernetes.io/")
+
+
+def stored(name: str, **more: Any) -> Obj:
+    """A DataVolume as Wukong writes them: what is made of it is CDI's to say."""
+    made = data_volume(name, **{"kind": "fast", **more})
+    made["spec"]["storage"] = made["spec"].pop("pvc")
+    return made
+
+
+def is_in(phase: str, **conditions: str) -> Callable[[Obj], bool]:
+    """Whether a DataVolume is in this phase, and its conditions have these statuses."""
+
+    def holds(volume: Obj) -> bool:
+        status = volume.get("status") or {}
+        present = {entry["type"]: entry["status"] for entry in status.get("conditions", [])}
+        return status.get("phase", "") == phase and all(present.get(name) == conditions[name] for name in conditions)
+
+    return holds
+
+
+def reported(volume: Obj) -> Obj:
+    """What an operator reads of a DataVolume. What a pod says when it ends is its own affair: it is simulated."""
+    status = volume["status"]
+    conditions = {
+        entry["type"]: (entry["status"], entry.get("reason") or "", _told(entry.get("message") or ""))
+        for entry in status["conditions"]
+    }
+    if status.get("phase") == "Succeeded":
+        conditions["Running"] = conditions["Running"][:1]
+    notes = sorted(
+        key for key in volume["metadata"].get("annotations", {}) if "Token" not in key and "token" not in key
+    )
+    return {"phase": status.get("phase"), "claim": status.get("claimName"), "conditions": conditions, "notes": notes}
+
+
+def _told(message: str) -> str:
+    """Without what an Event of the storage said, if CDI repeats it: that may come early or late."""
+    return _UID.sub("UID", message.partition(" and [")[0].removeprefix("target "))
+
+
+async def made(client: Client, name: str) -> Obj:
+    """The claim that was made, without what changes while pods work on it."""
+    obj = await client.get(CLAIM, name, SPACE)
+    meta, spec = obj["metadata"], obj["spec"]
+    notes = {key: _UID.sub("UID", value) for key, value in meta.get("annotations", {}).items()}
+    owners = [(owner["kind"], owner["name"], owner.get("controller")) for owner in meta.get("ownerReferences", [])]
+    return {
+        "labels": meta.get("labels"),
+        "notes": {key: notes[key] for key in notes if not _OF_PODS.match(key) and not _OF_VOLUMES.match(key)},
+        "owners": owners,
+        "asks": (spec["accessModes"], spec.get("volumeMode"), spec.get("storageClassName"), spec["resources"]),
+        "source": {key: _UID.sub("UID", value) for key, value in (spec.get("dataSourceRef") or {}).items()},
+    }
+
+
+async def imported(client: Client) -> list[Obj]:
+    """By a populator, as clusters with CSI do it."""
+    notes = {"labels": {"a": "b"}, "annotations": {"example.com/note": "x"}}
+    await client.create(stored("system", metadata=notes))
+    told = [reported(await until(client, DV, "system", SPACE, is_in("ImportInProgress", Running="True")))]
+    told.append(reported(await until(client, DV, "system", SPACE, is_in("Succeeded", Ready="True", Bound="True"))))
+    return [*told, await made(client, "system")]
+
+
+async def imported_the_older_way(client: Client) -> list[Obj]:
+    notes = {"annotations": {"cdi.kubevirt.io/storage.usePopulator": "false"}}
+    await client.create(stored("older", metadata=notes))
+    told = [reported(await until(client, DV, "older", SPACE, is_in("ImportInProgress", Running="True")))]
+    told.append(reported(await until(client, DV, "older", SPACE, is_in("Succeeded", Ready="True"))))
+    return [*told, await made(client, "older")]
+
+
+async def empty(client: Client) -> list[Obj]:
+    await client.create(stored("blank", size="123456789", source={"blank": {}}))
+    told = reported(await until(client, DV, "blank", SPACE, is_in("Succeeded", Ready="True", Bound="True")))
+    return [told, await made(client, "blank")]
+
+
+async def waiting_for_a_pod(client: Client) -> list[Obj]:
+    await client.create(stored("later", kind="fast-wait"))
+    told = [reported(await until(client, DV, "later", SPACE, is_in("PendingPopulation", Bound="False")))]
+    await client.create(user_of("later"))
+    told.append(reported(await until(client, DV, "later", SPACE, is_in("Succeeded", Ready="True", Bound="True"))))
+    return told
+
+
+def user_of(name: str) -> Obj:
+    volume = {"name": "data", "persistentVolumeClaim": {"claimName": name}}
+    spec = {"containers": [{"name": "main", "image": "user"}], "volumes": [volume]}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": f"of-{name}", "namespace": SPACE}, "spec": spec}
+
+
+async def uploaded(client: Client) -> list[Obj]:
+    await client.create(stored("upload", source={"upload": {}}))
+    told = reported(await until(client, DV, "upload", SPACE, is_in("UploadReady", Running="True")))
+    return [told, await made(client, "upload")]
+
+
+async def cloned(client: Client) -> list[Obj]:
+    """Of nothing, until there is something."""
+    source = {"pvc": {"namespace": SPACE, "name": "origin"}}
+    await client.create(stored("copy", source=source))
+    missing = is_in("", Bound="False")
+    told = [
+        reported(
+            await until(
+                client, DV, "copy", SPACE, lambda dv: missing(dv) and dv["status"]["conditions"][0].get("reason")
+            )
+        )
+    ]
+    await client.create(claim("origin", kind="fast"))
+    told.append(reported(await until(client, DV, "copy", SPACE, is_in("Succeeded", Ready="True", Bound="True"))))
+    return [*told, await made(client, "copy")]
+
+
+async def cloned_by_reference(client: Client) -> list[Obj]:
+    """Of a DataSource, and without a size: that of the origin is taken."""
+    await client.create(claim("golden", kind="fast"))
+    source = {"apiVersion": "cdi.kubevirt.io/v1beta1", "kind": "DataSource"}
+    meta = {"name": "golden", "namespace": SPACE}
+    spec = {"source": {"pvc": {"namespace": SPACE, "name": "golden"}}}
+    await client.create({**source, "metadata": meta, "spec": spec}, resource=DATA_SOURCE)
+    volume = stored("referred", sourceRef={"kind": "DataSource", "name": "golden"})
+    del volume["spec"]["source"], volume["spec"]["storage"]["resources"]
+    await client.create(volume)
+    told = reported(await until(client, DV, "referred", SPACE, is_in("Succeeded", Ready="True", Bound="True")))
+    return [told, await made(client, "referred")]
+
+
+async def of_an_unknown_class(client: Client) -> list[Obj]:
+    """The annotation is for the simulated CDI: it is to know as little of the class as the real one."""
+    volume = stored("strange", metadata={"annotations": {"sim.konverge.dev/fault": "no-profile"}})
+    del volume["spec"]["storage"]["accessModes"]
+    await client.create(volume)
+    return [reported(await until(client, DV, "strange", SPACE, lambda dv: (dv.get("status") or {}).get("conditions")))]
+
+
+STORIES = (
+    imported,
+    imported_the_older_way,
+    empty,
+    waiting_for_a_pod,
+    uploaded,
+    cloned,
+    cloned_by_reference,
+    of_an_unknown_class,
+)
+
+
+async def tell(client: Client) -> dict[str, list[Obj]]:
+    """All at once: each has its own DataVolumes."""
+    told = await asyncio.gather(*(story(client) for story in STORIES))
+    return {story.__name__: part for story, part in zip(STORIES, told, strict=True)}
+
+
+async def refusals(client: Client) -> dict[str, str]:
+    """What the real webhook says to DataVolumes that the simulated one refuses, and that it takes the others."""
+    for name in GOOD_VOLUMES:
+        await client.create(changed(data_volume("good"), *GOOD_VOLUMES[name]), dry_run=True)
+    told = {}
+    for name, (path, value, _) in BAD_VOLUMES.items():
+        bad = changed(data_volume("bad"), path, value)
+        if value is None:
+            del bad["spec"][path.partition(".")[2]]
+        with pytest.raises(ApiStatusError) as caught:
+            await client.create(bad, dry_run=True)
+        if _DENIED in str(caught.value):  # else the definition has refused it before
+            told[name] = str(caught.value).partition(_DENIED)[2].partition(" [POST")[0].strip()
+    assert len(told) > 10
+    return told
+
+
+RULES = (
+    Rule(image="cdi-importer*", behave='exit 0 after 4s, says {"message":"Import Complete"}'),
+    Rule(image="cdi-cloner*", behave='exit 0 after 2s, says {"message":"Clone Complete"}'),
+    Rule(
+        image="cdi-uploadserver*",
+        name="cdi-upload-tmp-pvc-*",
+        behave='exit 0 after 4s, says {"message":"Clone Complete"}',
+    ),
+    Rule(image="cdi-uploadserver*", behave="runs"),
+)
+
+
+@asynccontextmanager
+async def real_cdi(folder: Path) -> AsyncIterator[Client]:
+    folder.mkdir()
+    with embedded_server(folder) as kubeconfig:
+        async with cdi.cluster(kubeconfig, *RULES) as client, cdi.at_work(client, kubeconfig, folder):
+            yield client
+
+
+@pytest.mark.spec("W-35", "S-22")
+@pytest.mark.limit(400)
+async def test_the_simulated_cdi_says_what_the_real_one_says(tmp_path: Path) -> None:
+    async with real_cdi(tmp_path / "real") as client:
+        refused = await refusals(client)
+        real = await tell(client)
+    (tmp_path / "simulated").mkdir()
+    with embedded_server(tmp_path / "simulated") as kubeconfig:
+        async with cdi.cluster(kubeconfig) as client, SimulatedKubeVirt(client, parts=["cdi"], timings=QUICK):
+            simulated = await tell(client)
+    assert "\n".join(differences(simulated, real)) == ""
+    words = {name: text for name, (_, _, text) in BAD_VOLUMES.items()}
+    assert "\n".join(differences({name: words[name] for name in refused}, refused)) == ""
