@@ -21,6 +21,7 @@ _NAMES = (
     "kubernetes.default",
     "kubernetes.default.svc",
     "kubernetes.default.svc.cluster.local",
+    "10.96.0.1",  # of its Service, by which programs in pods know it
 )
 
 

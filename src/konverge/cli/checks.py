@@ -52,6 +52,7 @@ def machine() -> list[Finding]:
 
 def _isolation() -> Finding:
     """Whether process pods (`konverge up --processes`) can be kept from the rest of this machine."""
+    from konverge.sim.podnet.network import why_no_network
     from konverge.sim.processes.isolation import why_no_roots, why_not
 
     if why := why_not():
@@ -62,7 +63,13 @@ def _isolation() -> Finding:
         return Finding(
             "process pods", "ok", f"isolated: namespaces of their own; but rules cannot have a `root` ({why})"
         )
-    return Finding("process pods", "ok", "isolated: namespaces of their own, and images as their roots")
+    if why := why_no_network():
+        return Finding(
+            "process pods",
+            "ok",
+            f"isolated: namespaces of their own, and images as their roots; but no network ({why})",
+        )
+    return Finding("process pods", "ok", "isolated: namespaces of their own, images as their roots, a network of pods")
 
 
 async def examine(

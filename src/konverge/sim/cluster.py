@@ -150,7 +150,7 @@ class Cluster:
         self.kubelet = Kubelet(rules, addresses=Addresses(pods_from, shared=pod_address), events=events, pace=pace)
         self.applications = _stand_ins(self.server, self.kubelet, simulation)
         """What stands in for the programs in pods, where a `simulation` asks for it."""
-        self.processes = _process_pods(processes, self.kubelet, data_dir, processes_as_root)
+        self.processes = _process_pods(processes, self.server, self.kubelet, data_dir, processes_as_root)
         self._parts = Parts(
             self.kubelet if kubelet else None, controllers=controllers, scheduler=scheduler, hold=hold, events=events
         )
@@ -360,7 +360,7 @@ class Cluster:
 
 
 def _process_pods(
-    rules: Sequence[ProcessRule], kubelet: Kubelet, data_dir: Path | None, as_root: bool
+    rules: Sequence[ProcessRule], server: ApiServer, kubelet: Kubelet, data_dir: Path | None, as_root: bool
 ) -> Processes | None:
     """Only where rules ask for it is the machinery even imported."""
     if not rules:
@@ -368,7 +368,10 @@ def _process_pods(
     from konverge.sim.processes.runtime import Processes
 
     folder = data_dir / "processes" if data_dir is not None else None
-    kubelet.runtime = made = Processes(rules, kubelet, folder, as_root=as_root)
+    services = server.config.service_cluster_ips
+    kubelet.runtime = made = Processes(
+        rules, kubelet, folder, as_root=as_root, objects=server.objects, services=services
+    )
     return made
 
 

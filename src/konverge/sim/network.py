@@ -40,9 +40,10 @@ def claimed_block() -> Iterator[str]:
 class Addresses:
     """Hands out addresses from one start on; what is given back is used again when all have had their turn."""
 
-    def __init__(self, first: str, *, shared: str = "") -> None:
+    def __init__(self, first: str, *, last: str = "", shared: str = "") -> None:
         self._next = int(ipaddress.IPv4Address(first))
         self._first = self._next
+        self._end = int(ipaddress.IPv4Address(last)) + 1 if last else None
         self._shared = shared
         self._held: dict[str, str] = {}
         self._taken: set[str] = set()
@@ -72,7 +73,7 @@ class Addresses:
         while True:
             address = str(ipaddress.IPv4Address(self._next))
             self._next += 1
-            if self._next & 0xFFFFFF == 0xFF0000:  # the end of the pods' range: start over
+            if self._next & 0xFFFFFF == 0xFF0000 or self._next == self._end:  # the end of the range: start over
                 self._next = self._first
             if address not in self._taken and not address.endswith((".0", ".255")):
                 return address

@@ -15,6 +15,8 @@ from collections import deque
 from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
 
+from konverge.wire import routes
+
 P = TypeVar("P", bound=asyncio.BaseProtocol)
 AddressEntry = tuple[int, int, int, str, Any]
 """What a lookup gives for each address."""
@@ -29,11 +31,19 @@ async def dial(
     """Connect, through TLS if there is a context."""
     loop = asyncio.get_running_loop()
     name = server_name if context is not None else None
+    if (way := routes.way_to(host)) is not None:
+        return await _over(await way(host, port), protocol, context, name)
     if _is_address(host):
         return await loop.create_connection(protocol, host, port, ssl=context, server_hostname=name)
     entries = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
-    sock = await _first_to_connect(_mixed(entries))
+    return await _over(await _first_to_connect(_mixed(entries)), protocol, context, name)
+
+
+async def _over(
+    sock: socket.socket, protocol: Callable[[], P], context: ssl.SSLContext | None, name: str | None
+) -> tuple[asyncio.Transport, P]:
     try:
+        loop = asyncio.get_running_loop()
         return await loop.create_connection(protocol, sock=sock, ssl=context, server_hostname=name)
     except BaseException:
         sock.close()

@@ -68,6 +68,9 @@ class Runtime(Sessions, Protocol):
     def lives(self, pod: Pod) -> frozenset[str]:
         """The containers of a pod that are real processes."""
 
+    def address(self, pod: Pod) -> str:
+        """Of a pod with a network of its own; empty for all others."""
+
     def obey(self, machine: PodMachine, pod_ip: str, host_ip: str) -> None:
         """Begin to carry out the orders of a pod's machine."""
 
@@ -291,7 +294,12 @@ class Kubelet:
     def _pod_ip(self, pod: Pod, host_ip: str) -> str:
         if pod.spec.host_network:
             return host_ip
-        asked = pod.metadata.annotations.get(ADDRESS) or pod.status.pod_ip
+        if self.runtime is not None and (own := self.runtime.address(pod)):
+            return own
+        known = pod.status.pod_ip or ""
+        if self.runtime is not None and not known.startswith("127."):  # of a network that it has no more
+            known = ""
+        asked = pod.metadata.annotations.get(ADDRESS) or known
         if asked:
             self.addresses.keep(pod.metadata.uid, asked)
         return self.addresses.of(pod.metadata.uid)

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 
 from konverge.sim.loop import end
-from konverge.wire import spdy
+from konverge.wire import routes, spdy
 from konverge.wire.websocket import WebSocket
 
 _BLOCK = 32 * 1024
@@ -21,13 +21,17 @@ CONNECT_TIME = 10.0
 
 
 def check(address: str) -> None:
-    """An annotation may give a pod any address; only those of this machine are connected to. Raises ValueError."""
+    """An annotation may give a pod any address; only those of this machine and of pod networks are connected to.
+
+    Raises ValueError.
+    """
     try:
         here = ipaddress.ip_address(address).is_loopback
     except ValueError:
         here = False
-    if not here:
-        raise ValueError(f"the pod's address is {address or 'not known yet'}; only loopback addresses are forwarded to")
+    if not here and routes.way_to(address) is None:
+        known = address or "not known yet"
+        raise ValueError(f"the pod's address is {known}; only loopback addresses are forwarded to, and pod networks'")
 
 
 class _Refused(Exception):
@@ -37,7 +41,7 @@ class _Refused(Exception):
 async def _connect(address: str, port: int) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
     try:
         async with asyncio.timeout(CONNECT_TIME):
-            return await asyncio.open_connection(address, port)
+            return await routes.open_connection(address, port)
     except TimeoutError:
         raise _Refused(f"failed to connect to {address}:{port}: it does not answer") from None
     except (OSError, OverflowError) as error:

@@ -12,7 +12,7 @@ from contextlib import suppress
 
 from konverge.apiserver.kubernetes_version import MINOR_VERSION
 from konverge.objects.kinds.core_v1 import Container, HTTPGetAction, LifecycleHandler, Probe
-from konverge.wire import ClientLimits, ConnectionPool, Headers, Request, TlsOptions, WireError
+from konverge.wire import ClientLimits, ConnectionPool, Headers, Request, TlsOptions, WireError, routes
 
 SHOWN = 1024
 """Bytes of an answer or output that an event quotes."""
@@ -74,7 +74,7 @@ async def _command(command: Sequence[str], seconds: float, run: Runner) -> None:
 async def _connect(host: str, port: int, seconds: float) -> None:
     try:
         async with asyncio.timeout(seconds):
-            _, writer = await asyncio.open_connection(host, port)
+            _, writer = await routes.open_connection(host, port)
     except TimeoutError:
         raise HandlerError(f"dial tcp {host}:{port}: i/o timeout") from None
     except OSError as error:

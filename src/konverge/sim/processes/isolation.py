@@ -3,7 +3,8 @@
 Where the kernel allows it, a container's process has namespaces of its own: it sees this machine read-only, without the
 state of the API server, the folders of other pods, the user's home, and what lies in the temporary folders and in /run;
 and no process but its own. As root it becomes an unprivileged user besides, another one for each namespace of the
-cluster (in a namespace, whoever may create pods may use all that is in it). The network is this machine's.
+cluster (in a namespace, whoever may create pods may use all that is in it). The network is this machine's, but for a
+container with a `/` of its own where its rule gives it the pod's.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from konverge.sim.podnet.network import NetworkPlace
 from konverge.sim.processes import roots
 from konverge.sim.processes.roots import Root
 
@@ -56,6 +58,8 @@ class View:
     user: int | None = None
     root: Root | None = None
     """A `/` of its own, in place of all that."""
+    network: NetworkPlace | None = None
+    """The pod's network; None: this machine's."""
 
     def hides(self, path: str | Path) -> bool:
         """Whether this path, or what it leads to, cannot be seen."""
@@ -70,7 +74,13 @@ class View:
 
     def place(self) -> dict[str, Any]:
         """What the trampoline has to know of every process that runs there."""
-        return {"user": self.user} if self.root is None else {"user": self.user, "ids": self.root.ids}
+        network = self.network.options() if self.network is not None else {}
+        return {"user": self.user, **({"ids": self.root.ids} if self.root is not None else {}), **network}
+
+    @property
+    def descriptors(self) -> tuple[int, ...]:
+        """What it has to be given for that."""
+        return self.network.descriptors if self.network is not None else ()
 
 
 def _beneath(place: Path, entries: Iterable[tuple[Any, ...]]) -> bool:

@@ -194,7 +194,7 @@ class Spawner:
         if view is not None and status is not None:
             inside = {"view": view.options()} if beside is None else {"join": beside.pid}
             options |= {"cwd": str(cwd), "status": status.theirs, **view.place(), **inside}
-            streams["pass_fds"] = (status.theirs,)
+            streams["pass_fds"] = (status.theirs, *view.descriptors)
         starting: asyncio.Future[Any] = asyncio.ensure_future(
             asyncio.get_running_loop().subprocess_exec(
                 lambda: process,

@@ -95,12 +95,22 @@ def workdir(spec: Container, image: Image) -> str:
     return spec.working_dir or image.settings.workdir or "/"
 
 
-def make(spec: Container, image: Image, who: Account, mounts: Mounts, *, names: Path, hostname: str, cwd: str) -> Root:
-    """The mount plan. A mount of the pod's own at one of our paths wins."""
+def make(
+    spec: Container,
+    image: Image,
+    who: Account,
+    mounts: Mounts,
+    *,
+    names: Path,
+    hostname: str,
+    cwd: str,
+    resolver: Path = RESOLVER,
+) -> Root:
+    """The mount plan. A mount of the pod's own at one of our paths wins. `resolver` is its resolv.conf."""
     own = {target for _, target, _ in mounts.listed()}
     system = [("/sys", "/sys", False), (str(names), NAMES, False)]
-    if RESOLVER.exists():
-        system.append((str(RESOLVER.resolve()), "/etc/resolv.conf", False))
+    if resolver.exists():
+        system.append((str(resolver.resolve()), "/etc/resolv.conf", False))
     whole = [*(entry for entry in system if entry[1] not in own), *mounts.listed()]
     whole.sort(key=lambda entry: entry[1].count("/") if entry[1] != "/" else 0)
     links = [("/etc/hosts", f"{NAMES}/hosts")] if not own & {"/etc/hosts", "/etc"} else []

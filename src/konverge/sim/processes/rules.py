@@ -83,6 +83,7 @@ def fill_in(text: str, plain: Mapping[str, str], with_argument: Mapping[str, Cal
 
 _ON_COMMAND = ("ignore", "append", "replace")
 _ON_ARGS = ("refuse", "append", "ignore")
+_NETWORKS = ("host", "pod")
 
 
 class RuleError(ValueError):
@@ -103,6 +104,9 @@ class ProcessRule:
     root: str = ""
     """The container's `/`: a folder, or an image (a folder or archive in the layout of the OCI, of `docker save`, or of
     a plain file system). Such a container has its mounts at their paths, and sees nothing else of this machine."""
+    network: str = "host"
+    """`pod` gives pods whose containers all have a `root` a network of their own, where this machine can; `host` is
+    this machine's."""
     command: Sequence[str] = ()
     container_command: str = ""
     """What becomes of a container's own `command`: ignore it, append it, or replace the rule's by it. By default it is
@@ -172,6 +176,9 @@ class ProcessRule:
             self._check_root()
         elif not self.command and self.container_command != "replace":
             raise RuleError(f"the rule for {self.image!r} needs a `command`, or `container_command: replace`")
+        _one_of("network", self.network, _NETWORKS)
+        if self.network == "pod" and not self.root:
+            raise RuleError(f"the rule for {self.image!r} has `network: pod`, which only a container with a `root` has")
         _one_of("container_command", self.container_command, _ON_COMMAND)
         _one_of("container_args", self.container_args, _ON_ARGS)
         if self.stop_signal not in signal.Signals.__members__:

@@ -26,6 +26,7 @@ from konverge.objects.kinds.core_v1 import ConfigMap, Container, Node, Persisten
 from konverge.objects.kinds.discovery_v1 import EndpointSlice
 from konverge.runtime import Context, Controller, Request, Result, Watches
 from konverge.runtime.predicates import ChangePredicate
+from konverge.sim.applications.names.zone import Source
 from konverge.sim.kubelet.containers import Mode
 from konverge.sim.kubelet.machine import PodMachine, as_container
 from konverge.sim.kubelet.sessions import ExecOptions, Talk, refuse
@@ -43,6 +44,7 @@ from konverge.sim.processes.environment import ConfigError, Self, container_env,
 from konverge.sim.processes.images import Image, Images
 from konverge.sim.processes.isolation import Isolation, RunningAsRoot, View, not_as_root, salt_in, why_no_roots, why_not
 from konverge.sim.processes.layers import ImageError
+from konverge.sim.processes.networking import Networking
 from konverge.sim.processes.process import Spawner
 from konverge.sim.processes.rules import ProcessRule, find
 from konverge.sim.processes.runner import Kubelet, PodRunner, Run
@@ -66,11 +68,14 @@ class Processes:
         *,
         environ: Mapping[str, str] | None = None,
         as_root: bool = False,
+        objects: Source | None = None,
+        services: str = "10.96.0.0/16",
     ) -> None:
         """Files are in `folder`, and stay there; without one they are gone with the cluster.
 
         `environ` is the environment of which PATH, HOME, LANG and what a rule names are passed on. As root, processes
         are isolated and run as other users, or do not run; `as_root` runs them as root, without isolation.
+        `objects` and `services` are for pods with a network of their own: see `Networking`.
         """
         for rule in rules:
             rule.check()
@@ -86,6 +91,7 @@ class Processes:
         """None where processes see all that we see."""
         self.not_isolated = ""
         """Why they do."""
+        self.networking = Networking(self.rules, self._ruled, objects, services)
         self._client: Client
         self._root: Path
         self._memory: Path | None
@@ -111,10 +117,11 @@ class Processes:
             self.spawner.temporary = (temporary, *([str(memory)] if memory is not None else []))
             await self._isolate()
             await self._sweep()
-            try:
-                yield
-            finally:
-                await self._end()
+            async with self.networking.at_work():
+                try:
+                    yield
+                finally:
+                    await self._end()
 
     async def _isolate(self) -> None:
         """Raises RunningAsRoot."""
@@ -162,6 +169,9 @@ class Processes:
         space = pod.metadata.namespace
         return {spec.name: find(self.rules, space, spec.name, spec.image or "") for spec in _containers(pod)}
 
+    def address(self, pod: Pod) -> str:
+        return self.networking.address(pod)
+
     def obey(self, machine: PodMachine, pod_ip: str, host_ip: str) -> None:
         uid = machine.pod.metadata.uid
         runner = self.runners.get(uid)
@@ -180,6 +190,7 @@ class Processes:
 
     async def _remove(self, runner: PodRunner) -> None:
         await runner.close(0.0)
+        await self.networking.detach(runner.pod.metadata.uid)
         await asyncio.to_thread(runner.remove_files)
         if self._memory is not None:
             await asyncio.to_thread(disk.remove, self._memory / runner.pod.metadata.uid)
@@ -205,7 +216,7 @@ class Processes:
         place = plan.Place(home / "volumes", home / "names" / "hosts", home / "containers" / name / "kubeconfig")
         self._write_hosts(itself, list(await client.list(Pod)), list(services), list(slices))
         reached = access.server(slices)
-        env = service_env(_linked(pod, services)) | (access.variables(*reached) if reached else {})
+        env = service_env(_linked(pod, services)) | self._server_env(pod, services, reached)
         user = self._user(pod)
         image = await self._image(rule, spec, user)
         who = roots.account(pod, spec, image) if image is not None else None
@@ -216,9 +227,10 @@ class Processes:
         made = disk.prepare(home / "containers" / name, spec, folders, env, user, in_place=image is not None)
         if image is not None and who is not None:
             result = plan.make(spec, rule, itself, made, env, place, image)
-            cwd, hostname = str(result.cwd), itself.hostname
-            root = roots.make(spec, image, who, made, names=place.hosts.parent, hostname=hostname, cwd=cwd)
-            return replace(result, view=View(user=user, root=root))
+            names, cwd, hostname = place.hosts.parent, str(result.cwd), itself.hostname
+            resolver = self._resolver(pod, names)
+            root = roots.make(spec, image, who, made, names=names, hostname=hostname, cwd=cwd, resolver=resolver)
+            return replace(result, view=View(user=user, root=root, network=await self.networking.attach(pod)))
         mounted = access.token_mount(pod, spec)
         if reached and mounted:
             disk.write_private(place.kubeconfig, access.kubeconfig(pod, made, mounted, *reached).encode(), user=user)
@@ -229,6 +241,21 @@ class Processes:
         view = plan.view(self.isolation, result, itself, folders, place)
         permitted.check_files(result.named, view, rule)
         return replace(result, view=view)
+
+    def _server_env(self, pod: Pod, services: Iterable[Service], reached: tuple[str, int] | None) -> dict[str, str]:
+        """How a pod finds the API server: by its Service, or where there is no way to that, where it listens."""
+        if self.networking.concerns(pod):
+            return service_env(service for service in services if _key(service) == access.SERVICE)
+        return access.variables(*reached) if reached else {}
+
+    def _resolver(self, pod: Pod, folder: Path) -> Path:
+        """The pod's resolv.conf, written to its folder; this machine's for pods on its network."""
+        text = self.networking.resolv_conf(pod).encode()
+        if not text:
+            return roots.RESOLVER
+        path = folder / "resolv.conf"
+        disk.write_private(path, text, user=self._user(pod))
+        return path
 
     async def _image(self, rule: ProcessRule, spec: Container, user: int | None) -> Image | None:
         """Raises Refused and ConfigError."""
@@ -270,6 +297,8 @@ class Processes:
 
     def _write_hosts(self, itself: Self, pods: Iterable[Pod], services: Any, slices: Any) -> None:
         path, user = self._root / "pods" / itself.pod.metadata.uid / "names" / "hosts", self._user(itself.pod)
+        if self.networking.concerns(itself.pod):  # its names are asked for
+            pods = services = slices = ()
         text = access.hosts_file(itself, pods, services, slices).encode()
         if not path.exists() or path.read_bytes() != text:
             disk.give(disk.make_folder(path.parent), user)
@@ -314,6 +343,7 @@ class Processes:
             Controller(Pod, self.refresh, name="process-files", watches=[*everyone, *users]),
             Controller(Node, self._say_on_node, name="process-isolation"),
             Controller(PersistentVolume, self._nothing, name="process-volumes", when=volume_gone),
+            *self.networking.controllers(),
         ]
 
     def _requests(self) -> list[Request]:
@@ -345,10 +375,14 @@ class Processes:
         return False
 
     async def _say_on_node(self, ctx: Context[Node]) -> None:
-        """Once for each node: its process pods are not isolated."""
-        if self.not_isolated and ctx.obj.metadata.uid not in self._said_on:
-            self._said_on.add(ctx.obj.metadata.uid)
+        """Once for each node: its process pods are not isolated, or have no network of their own."""
+        if ctx.obj.metadata.uid in self._said_on:
+            return
+        self._said_on.add(ctx.obj.metadata.uid)
+        if self.not_isolated:
             ctx.warning("ProcessesNotIsolated", f"process pods see what the cluster's user sees: {self.not_isolated}")
+        if self.networking.why_not:
+            ctx.warning("NoPodNetwork", f"process pods are on this machine's network: {self.networking.why_not}")
 
     async def _nothing(self, ctx: Context[PersistentVolume]) -> None:
         """Volumes are only watched for their end."""
@@ -363,5 +397,9 @@ def _linked(pod: Pod, services: Iterable[Service]) -> list[Service]:
     """The services that a container's variables describe: those of its namespace, but for the API server's."""
     if pod.spec.enable_service_links is False:
         return []
-    meta = [(service, (service.metadata.namespace, service.metadata.name)) for service in services]
-    return [service for service, key in meta if key[0] == pod.metadata.namespace and key != access.SERVICE]
+    near = [service for service in services if service.metadata.namespace == pod.metadata.namespace]
+    return [service for service in near if _key(service) != access.SERVICE]
+
+
+def _key(service: Service) -> tuple[str, str]:
+    return service.metadata.namespace, service.metadata.name

@@ -16,6 +16,8 @@ OPTIONS is JSON: `parent` (a pid), `terminal`, `cwd`, and for a program that is 
 - `ids`: for a program with a `/` of its own, the user and the group that it takes itself for. In its user namespace
   these are the only ones there are, and they are `user` outside (or we).
 - `user`: who it becomes (as root); without one it stays who it is, with a user namespace of its own.
+- `network`: a descriptor of the network namespace that it enters, and `network_user` of the user namespace in which
+  that can be done, if we are not root.
 - `status`: a descriptor that is closed when the program is about to run; what went wrong is written there.
 """
 
@@ -38,6 +40,7 @@ from typing import Any
 PREFIX = "konverge:"
 _PR_SET_PDEATHSIG, _PR_SET_DUMPABLE, _PR_SET_NO_NEW_PRIVS = 1, 4, 38
 _NEWNS, _NEWUTS, _NEWIPC, _NEWUSER, _NEWPID = 0x00020000, 0x04000000, 0x08000000, 0x10000000, 0x20000000
+_NEWNET = 0x40000000
 _MS_NOSUID, _MS_NODEV, _MS_NOEXEC, _MS_BIND, _MS_REC, _MS_PRIVATE = 2, 4, 8, 4096, 16384, 1 << 18
 _OPEN_TREE, _MOVE_MOUNT, _MOUNT_SETATTR = 428, 429, 442
 _HERE, _RECURSIVE, _EMPTY_PATH, _CLONE, _CLOEXEC = -100, 0x8000, 0x1000, 1, os.O_CLOEXEC
@@ -263,6 +266,14 @@ def map_ids(inner: list[int], outer: list[int]) -> None:
             file.write(text)
 
 
+def enter_network(network: int, user: int | None) -> None:
+    """Before all else: in a user namespace of our own we would have no right to it any more."""
+    for descriptor, kind in ((user, _NEWUSER), (network, _NEWNET)):
+        if descriptor is not None:
+            _call("setns", libc.setns(descriptor, kind))
+            os.close(descriptor)
+
+
 def join(keeper: int, user: int | None) -> None:
     names = (("user", _NEWUSER),) if user is None else ()
     kinds = (*names, ("mnt", _NEWNS), ("uts", _NEWUTS), ("ipc", _NEWIPC), ("pid_for_children", _NEWPID))
@@ -349,6 +360,8 @@ def enter(options: dict[str, Any]) -> None:
     trees: list[Tree] = []
     nothing = os.open(os.devnull, os.O_RDWR)
     own_streams(user)
+    if options.get("network") is not None:
+        enter_network(options["network"], options["network_user"])
     if "join" in options:
         join(options["join"], user)
         if not mapped:

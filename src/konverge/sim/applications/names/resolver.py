@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 from contextlib import suppress
 from types import TracebackType
 from typing import Self, cast
@@ -51,6 +52,13 @@ class Resolver:
         transport, _ = await loop.create_datagram_endpoint(lambda: _Datagrams(self), local_addr=(host, chosen))
         self._datagrams.append(transport)
         return chosen
+
+    async def serve(self, stream: socket.socket, datagrams: socket.socket) -> None:
+        """Answer on sockets that are bound already, as those of another network are."""
+        self._servers.append(await asyncio.start_server(self._connected, sock=stream))
+        loop = asyncio.get_running_loop()
+        transport, _ = await loop.create_datagram_endpoint(lambda: _Datagrams(self), sock=datagrams)
+        self._datagrams.append(transport)
 
     def answer(self, data: bytes, limit: int = 0) -> bytes | None:
         """The answer to a query; None to what is no query."""

@@ -1,8 +1,8 @@
 """What the names of a cluster stand for: `web.shop.svc.cluster.local` and its kin, read from the API server's objects.
 
-As CoreDNS's plugin `kubernetes` answers, with one difference: there is no kube-proxy in a simulated cluster, so the
+As CoreDNS's plugin `kubernetes` answers, with one difference: where nothing listens on the addresses of Services, the
 name of a Service with an address of its own stands for its ready pods, if its ports are theirs. Where they are not, or
-no pod is ready, it stands for the Service's address, which no process listens on.
+no pod is ready, it stands for the Service's address.
 """
 
 from __future__ import annotations
@@ -44,9 +44,11 @@ class _Backend:
 class Names:
     """The names of one cluster."""
 
-    def __init__(self, objects: Source, domain: str = DOMAIN) -> None:
+    def __init__(self, objects: Source, domain: str = DOMAIN, *, proxied: bool = False) -> None:
+        """`proxied`: the addresses of Services lead to their pods."""
         self._objects = objects
         self.domain = domain
+        self._proxied = proxied
 
     def look_up(self, name: str, kind: int) -> Result:
         """What a full name stands for."""
@@ -93,7 +95,8 @@ class Names:
         pods = [backend.address for backend in backends]
         if address == "None":
             return _addresses(name, pods, kind) if pods else Result(NAME_ERROR)
-        return _addresses(name, pods if pods and _same_ports(service, backends) else [address], kind)
+        direct = not self._proxied and pods and _same_ports(service, backends)
+        return _addresses(name, pods if direct else [address], kind)
 
     def _ports(self, name: str, service: Obj, backends: list[_Backend], port: str, protocol: str) -> Result:
         base = f"{service['metadata']['name']}.{service['metadata']['namespace']}.svc.{self.domain}"

@@ -1,0 +1,155 @@
+"""Containers in networks of their own, as a cluster gives them; what is in such a network is tested in tests/sim/podnet
+and, with programs that use it, in tests/real.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import AsyncIterator
+from contextlib import aclosing, asynccontextmanager
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from konverge.objects.kinds.core_v1 import Event, Pod
+from konverge.sim.cluster import Cluster
+from konverge.sim.podnet import network
+from konverge.sim.processes import ProcessRule, RuleError, read_rules
+from konverge.sim.processes.isolation import why_no_roots, why_not
+from tests.sim.conftest import SPACE
+from tests.sim.podnet.support import WHY_NOT
+from tests.sim.processes.image_files import small_root
+from tests.sim.processes.support import is_running, main_status, output, process_cluster, until, until_gone
+from tests.sim.processes.test_roots import box
+from tests.sim.processes.test_sessions import ran
+
+pytestmark = pytest.mark.spec("S-52")
+
+WHY_NO_CONTAINERS = why_not() or why_no_roots()
+WHY = WHY_NO_CONTAINERS or WHY_NOT
+possible = pytest.mark.skipif(bool(WHY), reason=f"containers cannot have a network of their own here: {WHY}")
+containers = pytest.mark.skipif(bool(WHY_NO_CONTAINERS), reason=f"no containers here: {WHY_NO_CONTAINERS}")
+
+INTERFACES = "cat /proc/net/dev /proc/net/fib_trie /etc/resolv.conf /etc/hosts; echo server $KUBERNETES_SERVICE_HOST"
+
+
+@pytest.fixture(scope="module")
+def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return small_root(tmp_path_factory.mktemp("image"))
+
+
+@asynccontextmanager
+async def cluster_of(root: Path, **options: Any) -> AsyncIterator[Cluster]:
+    rules = [ProcessRule(image="box:*", root=str(root), network="pod"), ProcessRule(image="plain:*", root=str(root))]
+    async with process_cluster(*rules, **options) as cluster:
+        yield cluster
+
+
+@possible
+async def test_a_pod_has_its_address_and_an_interface_of_its_own(root: Path) -> None:
+    async with cluster_of(root) as cluster:
+        said = "\n".join(await output(cluster, box("look", INTERFACES)))
+        pod = await until(cluster.client, "look", lambda pod: pod.status.pod_ip)
+    address = pod.status.pod_ip
+    assert address is not None
+    assert address.startswith("10.")
+    assert [line.split(":")[0].strip() for line in said.splitlines() if ":" in line and "eth" in line] == ["eth0"]
+    assert address in said
+    assert f"nameserver {address.rpartition('.')[0]}.1" in said
+    assert f"search {SPACE}.svc.cluster.local svc.cluster.local cluster.local" in said
+    assert f"{address}\tlook" in said, "its own name is in its hosts file"
+    assert "kubernetes" not in said, "names of others are asked for, not in the hosts file"
+    assert "server 10.96.0.1" in said
+
+
+@possible
+async def test_commands_beside_it_are_in_its_network_and_the_next_pod_has_another(root: Path) -> None:
+    async with cluster_of(root) as cluster:
+        await cluster.client.create(box("web", "exec sleep 100000"))
+        pod = await until(cluster.client, "web", is_running)
+        assert (pod.status.pod_ip or "none").encode() in await addresses_of_web(cluster)
+        await cluster.client.delete(Pod, "web", SPACE, grace_period=0)
+        await until_gone(cluster.client, "web")
+        await cluster.client.create(box("web", "exec sleep 100000"))
+        other = await until(cluster.client, "web", is_running)
+        assert other.status.pod_ip != pod.status.pod_ip
+        assert (pod.status.pod_ip or "none").encode() not in await addresses_of_web(cluster)
+
+
+async def addresses_of_web(cluster: Cluster) -> bytes:
+    channels, _ = await ran(cluster, ["cat", "/proc/net/fib_trie"], "stdout")
+    return channels[1]
+
+
+@possible
+async def test_the_nodes_network_is_for_those_who_ask_for_it_and_for_other_rules(root: Path) -> None:
+    look = "ls -iL /proc/self/ns/net"
+    other = {"name": "other", "image": "plain:1", "command": ["sleep", "100000"], "restartPolicy": "Always"}
+    async with cluster_of(root) as cluster:
+        ours = Path("/proc/self/ns/net").stat().st_ino
+        for name, pod in (
+            ("asks", box("asks", look, pod={"hostNetwork": True})),
+            ("plain", box("plain", look, image="plain:1")),
+            ("mixed", box("mixed", look, pod={"initContainers": [other]})),
+        ):
+            assert f"{ours} " in (await output(cluster, pod))[0], name
+        found = await until(cluster.client, "plain", lambda pod: pod.status.pod_ip)
+        assert (found.status.pod_ip or "").startswith("127.")
+
+
+@possible
+async def test_pods_keep_their_addresses_when_the_cluster_comes_back(root: Path, tmp_path: Path) -> None:
+    before: list[str | None] = []
+    for run in range(2):
+        async with cluster_of(root, data_dir=tmp_path / "data") as cluster:
+            if run == 0:
+                await cluster.client.create(box("first", "exec sleep 100000"))
+                await until(cluster.client, "first", is_running)
+                await cluster.client.create(box("web", "exec sleep 100000", pod={"restartPolicy": "Always"}))
+            pod = await until(cluster.client, "web", partial(_runs_again, run))
+            assert (pod.status.pod_ip or "none").encode() in await addresses_of_web(cluster)
+            before.append(pod.status.pod_ip)
+        assert before[0] == before[-1]
+    async with process_cluster(
+        ProcessRule(image="box:*", root=str(root)), data_dir=tmp_path / "data"
+    ) as cluster:  # the rule has another network now
+        await until(cluster.client, "web", lambda pod: (pod.status.pod_ip or "").startswith("127."))
+
+
+def _runs_again(restarts: int, pod: Pod) -> bool:
+    status = main_status(pod)
+    return is_running(pod) and status is not None and status.restart_count == restarts
+
+
+@containers
+@pytest.mark.spec("S-54")
+async def test_where_it_is_refused_pods_are_on_this_machines_network_and_it_is_said(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    refuses = 'import socket, sys; socket.socket(fileno=int(sys.argv[1])).send(b\'{"error": "not here", "errno": 1}\')'
+    monkeypatch.setattr(network, "KEEPER", (sys.executable, "-I", "-S", "-c", refuses))
+    async with cluster_of(root) as cluster:
+        seen = await output(cluster, box("look", "ls -iL /proc/self/ns/net"))
+        pod = await until(cluster.client, "look", lambda pod: pod.status.pod_ip)
+        events = cluster.client.watch(Event, "default", resource_version="0")
+        async with aclosing(events):
+            async for event in events:
+                if event.object.reason == "NoPodNetwork":
+                    break
+        assert event.object.message == "process pods are on this machine's network: not here"
+    assert f"{Path('/proc/self/ns/net').stat().st_ino} " in seen[0]
+    assert (pod.status.pod_ip or "").startswith("127.")
+
+
+@pytest.mark.parametrize(
+    ("rule", "message"),
+    [
+        ({"image": "a", "root": "/srv", "network": "bridge"}, "network is 'bridge'; it may be host, pod"),
+        ({"image": "a", "command": ["true"], "network": "pod"}, "only a container with a `root`"),
+    ],
+)
+def test_rules_that_make_no_sense(rule: dict[str, Any], message: str) -> None:
+    with pytest.raises(RuleError, match=message):
+        read_rules([rule])
