@@ -31,9 +31,9 @@ LIMIT = "45m"
 """For one process."""
 
 AREAS = (
-    *("configmap", "container", "containers", "crd", "downward-api", "emptydir", "init-container", "kubectl-logs"),
-    *("kubelet-test", "pods", "prestop", "projected", "proxy", "secrets", "security-context", "subpath"),
-    *("svcaccounts", "var-expansion", "webhook"),
+    *("configmap", "container", "containers", "crd", "downward-api", "e2e-kubelet-etc-hosts", "emptydir"),
+    *("init-container", "kubectl-logs", "kubelet-test", "pods", "prestop", "projected", "proxy", "secrets"),
+    *("security-context", "subpath", "svcaccounts", "var-expansion", "webhook"),
 )
 """Namespaces, without their numbers, where agnhost is a process: its specs ask it for something. Elsewhere it stands
 for any server, of which there may be several on one port; pods share this machine's."""

@@ -154,6 +154,44 @@ def test_also_where_the_other_flow_never_has_more_than_one_waiting() -> None:
     assert order.startswith(("abab", "abba")), order
 
 
+def in_turn(level: Level) -> str:
+    """The flows of the requests that begin from now on; each request lasts a second."""
+    begun = len(level.begun)
+    while level.open:
+        level.time += 1.0
+        level.end(level.executing()[0])
+    return "".join(name[0] for name in level.begun[begun:])
+
+
+def test_who_has_waited_is_owed_its_share() -> None:
+    """Of ten seconds in which another had the only seat, half were due to it, however many of its requests waited."""
+    level = Level(Limits(1, queues=3, hand=1, length=99))
+    level.enter("a", flow=0)
+    for number in range(10):
+        level.enter(f"b{number}", flow=1)
+    level.time = 10.0
+    level.end("a")
+    for number in range(10):
+        level.enter(f"c{number}", flow=2)
+    order = in_turn(level)
+    assert order[:4] == "bbbb", order
+    assert order[4:8] in ("bcbc", "cbcb", "bccb", "cbbc"), order
+
+
+def test_who_was_gone_is_owed_nothing_and_owes_nothing() -> None:
+    """It had ten seconds where five were due to it; then it came again, as any other flow would."""
+    level = Level(Limits(1, queues=2, hand=1, length=99))
+    level.enter("a", flow=0)
+    for number in range(12):
+        level.enter(f"b{number}", flow=1)
+    level.time = 10.0
+    level.end("a")
+    for number in range(12):
+        level.enter(f"a{number}", flow=0)
+    order = in_turn(level)
+    assert 3 <= order.index("a") <= 6, order
+
+
 @given(st.integers(0, 2**64 - 1), st.integers(1, 128), st.data())
 def test_a_hand_has_different_cards(value: int, deck: int, data: st.DataObject) -> None:
     hand = data.draw(st.integers(1, min(deck, 8)))
