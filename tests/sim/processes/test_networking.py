@@ -4,6 +4,7 @@ and, with programs that use it, in tests/real.
 
 from __future__ import annotations
 
+import shutil
 import sys
 from collections.abc import AsyncIterator
 from contextlib import aclosing, asynccontextmanager
@@ -21,9 +22,11 @@ from konverge.sim.processes.isolation import why_no_roots, why_not
 from tests.sim.conftest import SPACE
 from tests.sim.podnet.support import WHY_NOT
 from tests.sim.processes.image_files import small_root
-from tests.sim.processes.support import is_running, main_status, output, process_cluster, until, until_gone
+from tests.sim.processes.support import is_ready, is_running, main_status, output, process_cluster, until, until_gone
+from tests.sim.processes.test_added_containers import debug, has_ended
 from tests.sim.processes.test_roots import box
 from tests.sim.processes.test_sessions import ran
+from tools import real_packages
 
 pytestmark = pytest.mark.spec("S-52")
 
@@ -100,6 +103,17 @@ async def test_the_nodes_network_is_for_those_who_ask_for_it_and_for_other_rules
 
 
 @possible
+async def test_an_ephemeral_container_is_in_the_network_of_its_pod_whatever_its_rule_says(root: Path) -> None:
+    async with cluster_of(root) as cluster:
+        await cluster.client.create(box("web", "exec sleep 100000"))
+        before = await until(cluster.client, "web", is_running)
+        await debug(cluster, "web", "", image="plain:1", command=["cat", "/proc/net/fib_trie"], args=[])
+        pod = await until(cluster.client, "web", has_ended)
+        assert pod.status.pod_ip == before.status.pod_ip
+        assert f"{pod.status.pod_ip}\n" in await cluster.client.log("web", SPACE, container="debug")
+
+
+@possible
 async def test_pods_keep_their_addresses_when_the_cluster_comes_back(root: Path, tmp_path: Path) -> None:
     before: list[str | None] = []
     for run in range(2):
@@ -121,6 +135,37 @@ async def test_pods_keep_their_addresses_when_the_cluster_comes_back(root: Path,
 def _runs_again(restarts: int, pod: Pod) -> bool:
     status = main_status(pod)
     return is_running(pod) and status is not None and status.restart_count == restarts
+
+
+@possible
+@pytest.mark.spec("S-53")
+async def test_services_names_and_the_api_server_from_inside(tmp_path: Path) -> None:
+    rule = ProcessRule(image="box:*", root=str(busybox_root(tmp_path / "image")), network="pod")
+    async with process_cluster(rule, controllers=("endpoints",)) as cluster:
+        await cluster.listen()
+        spec = {"selector": {"app": "web"}, "ports": [{"port": 80, "targetPort": 8080}]}
+        meta = {"name": "web", "namespace": SPACE}
+        await cluster.client.create({"apiVersion": "v1", "kind": "Service", "metadata": meta, "spec": spec})
+        probe = {"httpGet": {"path": "/sh", "port": 8080}, "periodSeconds": 1}
+        server = box("server", "exec httpd -f -p 8080 -h /bin", readinessProbe=probe)
+        server.metadata.labels = {"app": "web"}
+        await cluster.client.create(server)
+        await until(cluster.client, "server", is_ready)
+        asked = ("http://web/sh", f"http://web.{SPACE}.svc.cluster.local/sh", "http://$WEB_SERVICE_HOST/sh")
+        fetched = "; ".join(f"until wget -q -O /dev/null {url} 2>/dev/null; do :; done; echo fetched" for url in asked)
+        health = "wget -q -O - http://kubernetes.default:$KUBERNETES_SERVICE_PORT/livez; echo"
+        said = await output(cluster, box("client", f"{fetched}; {health}"))
+    assert said == ["fetched", "fetched", "fetched", "ok"]
+
+
+def busybox_root(folder: Path) -> Path:
+    program = real_packages.busybox()
+    if program is None:
+        pytest.skip(real_packages.advice(["busybox-static"]))
+    (folder / "bin").mkdir(parents=True)
+    for name in ("sh", "wget", "httpd"):
+        shutil.copy(program, folder / "bin" / name)
+    return folder
 
 
 @containers
