@@ -5,11 +5,14 @@ Where the kernel allows none of it these tests are skipped with its reason.
 
 from __future__ import annotations
 
+import array
 import asyncio
+import fcntl
 import os
 import select
 import signal
 import socket
+import struct
 import subprocess
 import sys
 from pathlib import Path
@@ -78,6 +81,32 @@ async def test_containers_of_a_pod_share_their_network_and_a_pod_that_is_gone_ha
         assert network.address("b", address) == address, "an address that is free again is not given to another"
         async with serving(await network.attach("b"), address, 80, "b"):
             assert await asked(network, address, 80) == f"b heard a question of {network.gateway}"
+
+
+@possible
+@pytest.mark.spec("S-54")
+async def test_the_interface_to_a_pod_that_is_gone_goes() -> None:
+    async with PodNetwork.at_work(SERVICES) as network:
+        for pod in ("a", "b"):
+            await network.attach(pod)
+        sock = await network.make_socket("udp")
+        assert _interfaces(sock) == {"lo", "pod1", "pod2"}
+        await network.detach("a")
+        async with asyncio.timeout(30):  # the kernel does it in its own time
+            while "pod1" in _interfaces(sock):
+                await asyncio.sleep(0)
+        assert _interfaces(sock) == {"lo", "pod2"}
+        sock.close()
+
+
+def _interfaces(sock: socket.socket) -> set[str]:
+    """Those with an address, of the network that a socket is of."""
+    room = array.array("B", bytes(4096))
+    size, _ = struct.unpack("iL", fcntl.ioctl(sock, _SIOCGIFCONF, struct.pack("iL", 4096, room.buffer_info()[0])))
+    return {room[start : start + 16].tobytes().rstrip(b"\0").decode() for start in range(0, size, _ENTRY)}
+
+
+_SIOCGIFCONF, _ENTRY = 0x8912, 40
 
 
 @possible

@@ -8,7 +8,7 @@ It talks over a socket whose other end only the cluster has. Each request is a J
 may come with descriptors:
 
     {"attach": ADDRESS}                       a network namespace for a pod, joined to ours by a pair of interfaces
-    {"detach": ADDRESS}                       the interfaces go; the namespace goes with its last process
+    {"detach": ADDRESS}                       no way to it any more; namespace and interfaces go with its last process
     {"socket": KIND, "bind": [ADDRESS, PORT]} a socket of our namespace ("tcp" or "udp"), bound if that is wanted
 
 A pod's `eth0` has its address and one neighbour, GATEWAY, who is we: packets between pods are routed here. All of
@@ -37,7 +37,7 @@ from contextlib import suppress
 from typing import Any
 
 _NEWUSER, _NEWNET = 0x10000000, 0x40000000
-_GET_LINK, _NEW_LINK, _DEL_LINK, _NEW_ADDRESS, _NEW_ROUTE, _ERROR = 18, 16, 17, 20, 24, 2
+_GET_LINK, _NEW_LINK, _NEW_ADDRESS, _NEW_ROUTE, _DEL_ROUTE, _ERROR = 18, 16, 20, 24, 25, 2
 _REQUEST, _ACK, _EXCLUSIVE, _CREATE = 1, 4, 0x200, 0x400
 _IFNAME, _LINKINFO, _NET_NS_FD, _INFO_KIND, _INFO_DATA, _VETH_PEER = 3, 18, 28, 1, 2, 1
 _ADDRESS, _LOCAL = 1, 2
@@ -69,6 +69,12 @@ def _interface(index: int, flags: int = 0) -> bytes:
     return struct.pack("=BxHiII", socket.AF_UNSPEC, 0, index, flags, flags)
 
 
+def _route(to: str, scope: int, table: int, kind: int) -> bytes:
+    address, _, length = to.partition("/")
+    head = struct.pack("=BBBBBBBBI", socket.AF_INET, int(length or 32), 0, 0, table, _BOOT, scope, kind, 0)
+    return head + attribute(_DESTINATION, socket.inet_aton(address))
+
+
 class Interfaces:
     """The interfaces, addresses and routes of the namespace in which this is made, wherever it is used."""
 
@@ -94,9 +100,6 @@ class Interfaces:
         body = _interface(0) + attribute(_IFNAME, name.encode() + b"\0") + attribute(_LINKINFO, data)
         self._ask("make a pair of interfaces (veth)", _NEW_LINK, _ACK | _CREATE | _EXCLUSIVE, body)
 
-    def remove(self, index: int) -> None:
-        self._ask("remove an interface", _DEL_LINK, _ACK, _interface(index))
-
     def add_address(self, index: int, address: str) -> None:
         packed = socket.inet_aton(address)
         head = struct.pack("=BBBBi", socket.AF_INET, 32, 0, _UNIVERSE, index)
@@ -105,10 +108,11 @@ class Interfaces:
 
     def add_route(self, index: int, to: str, *, scope: int, table: int = _MAIN, kind: int = _UNICAST) -> None:
         """To a network (`10.0.0.0/8`) or an address behind an interface."""
-        address, _, length = to.partition("/")
-        head = struct.pack("=BBBBBBBBI", socket.AF_INET, int(length or 32), 0, 0, table, _BOOT, scope, kind, 0)
-        body = head + attribute(_DESTINATION, socket.inet_aton(address)) + attribute(_OUT, struct.pack("=i", index))
+        body = _route(to, scope, table, kind) + attribute(_OUT, struct.pack("=i", index))
         self._ask(f"add a route to {to}", _NEW_ROUTE, _ACK | _CREATE, body)
+
+    def remove_route(self, to: str, *, scope: int) -> None:
+        self._ask(f"remove the route to {to}", _DEL_ROUTE, _ACK, _route(to, scope, _MAIN, _UNICAST))
 
     def add_default_route(self, index: int, gateway: str) -> None:
         head = struct.pack("=BBBBBBBBI", socket.AF_INET, 0, 0, 0, _MAIN, _BOOT, _UNIVERSE, _UNICAST, 0)
@@ -157,8 +161,6 @@ class Network:
         self._gateway = gateway
         self._here = os.open("/proc/self/ns/net", os.O_RDONLY)
         self._interfaces = Interfaces()
-        self._names: dict[str, str] = {}
-        """The interface to each pod, by its address."""
         self._count = 0
         set_variable("ipv6/conf/default/disable_ipv6", "1")
         set_variable("ipv4/ip_forward", "1")
@@ -171,7 +173,6 @@ class Network:
 
     def attach(self, address: str) -> int:
         """A new network namespace for a pod; the caller closes it."""
-        self.detach(address)
         pod = inner = None
         try:
             _call("unshare a network namespace", libc.unshare(_NEWNET))
@@ -187,8 +188,6 @@ class Network:
         except BaseException:
             if inner is not None:
                 os.close(inner)
-            with suppress(OSError):
-                self.detach(address)
             raise
         finally:
             if pod is not None:
@@ -199,23 +198,21 @@ class Network:
         self._count += 1
         name = f"pod{self._count}"
         self._interfaces.add_pair(name, "eth0", inner)
-        self._names[address] = name
         ours = self._interfaces.index(name)
         self._interfaces.add_address(ours, self._gateway)
         self._interfaces.bring_up(ours)
-        self._interfaces.add_route(ours, address, scope=_LINK)
         pod.bring_up(_LOOPBACK)
         theirs = pod.index("eth0")
         pod.add_address(theirs, address)
         pod.bring_up(theirs)
         pod.add_route(theirs, self._gateway, scope=_LINK)
         pod.add_default_route(theirs, self._gateway)
+        self._interfaces.add_route(ours, address, scope=_LINK)
 
     def detach(self, address: str) -> None:
-        name = self._names.pop(address, None)
-        if name is not None:
-            with suppress(OSError):  # it may have gone with its namespace
-                self._interfaces.remove(self._interfaces.index(name))
+        """The interface is left to the kernel, which takes a while to remove one, and does so without us."""
+        with suppress(OSError):  # the route may have gone with it
+            self._interfaces.remove_route(address, scope=_LINK)
 
     def socket(self, kind: str, bind: list[Any] | None) -> int:
         """The caller closes it."""
