@@ -4,6 +4,7 @@ and, with programs that use it, in tests/real.
 
 from __future__ import annotations
 
+import ipaddress
 import shutil
 import sys
 from collections.abc import AsyncIterator
@@ -13,7 +14,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from cryptography import x509
 
+from konverge.apiserver import certificates
 from konverge.objects.kinds.core_v1 import Event, Pod
 from konverge.sim.cluster import Cluster
 from konverge.sim.podnet import network
@@ -156,6 +159,14 @@ async def test_services_names_and_the_api_server_from_inside(tmp_path: Path) -> 
         health = "wget -q -O - http://kubernetes.default:$KUBERNETES_SERVICE_PORT/livez; echo"
         said = await output(cluster, box("client", f"{fetched}; {health}"))
     assert said == ["fetched", "fetched", "fetched", "ok"]
+
+
+@pytest.mark.spec("S-53")
+def test_the_api_servers_certificate_is_good_for_its_service() -> None:
+    certificate = x509.load_pem_x509_certificate(certificates.make(("127.0.0.1",)).server)
+    names = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    assert ipaddress.ip_address("10.96.0.1") in names.get_values_for_type(x509.IPAddress)
+    assert "kubernetes.default.svc" in names.get_values_for_type(x509.DNSName)
 
 
 def busybox_root(folder: Path) -> Path:
