@@ -5,6 +5,7 @@ The images are those of `test_containers`; here all of them have `network: pod`.
 
 from __future__ import annotations
 
+import shutil
 import signal
 import socket
 import subprocess
@@ -62,12 +63,15 @@ spec:
 """
 
 
-def with_network(folder: Path) -> list[str]:
-    """The arguments of a cluster whose containers have networks of their own."""
+def with_network(folder: Path, kubectl: Path) -> list[str]:
+    """The arguments of a cluster whose containers have networks of their own; kubectl is an image too."""
     if why := why_no_network():
         pytest.skip(f"pods cannot have a network of their own here: {why}")
     command, rules = up_command(folder), folder / "rules.yaml"
-    changed = [{**rule, "network": "pod"} for rule in yaml.safe_load(rules.read_text())]
+    (folder / "kubectl").mkdir()
+    shutil.copy(kubectl, folder / "kubectl" / "kubectl")
+    own = {"image": "kubectl:*", "root": str(folder / "kubectl"), "command": ["/kubectl"]}
+    changed = [{**rule, "network": "pod"} for rule in (*yaml.safe_load(rules.read_text()), own)]
     rules.write_text(yaml.safe_dump(changed))
     return command
 
@@ -75,7 +79,7 @@ def with_network(folder: Path) -> list[str]:
 @pytest.fixture(scope="module")
 def cluster(kubectl: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Tool]:
     folder = tmp_path_factory.mktemp("network")
-    with konverge_process(*with_network(folder)) as line:
+    with konverge_process(*with_network(folder, kubectl)) as line:
         assert line.startswith("{")
         tool = Tool(kubectl, folder / "kubeconfig", folder)
         tool("apply", "-f", "-", stdin=WEB)
@@ -155,6 +159,13 @@ def test_who_asks_for_the_nodes_network_has_it(cluster: Tool) -> None:
 
 
 @pytest.mark.spec("S-53")
+def test_kubectl_in_a_pod_is_its_service_account(cluster: Tool) -> None:
+    asks = ("auth", "whoami", "-o", "jsonpath={.status.userInfo.username}")
+    said = ended(cluster, "whoami", pod("whoami", "kubectl:1", *asks, restartPolicy="Never"))
+    assert said == "system:serviceaccount:default:default"
+
+
+@pytest.mark.spec("S-53")
 def test_agnhost_reaches_the_api_server_by_its_service(agnhost: Tool) -> None:
     agnhost("apply", "-f", "-", stdin=pod("inside", "agnhost:2", "inclusterclient", "--poll-interval=1"))
     said = agnhost.until(lambda text: text.count("calling /healthz") > 1, "logs", "inside")
@@ -183,7 +194,7 @@ def test_agnhost_by_tcp_and_udp_behind_a_service(agnhost: Tool) -> None:
 @pytest.mark.spec("S-54")
 def test_nothing_is_left_of_networks_when_the_cluster_is_killed(kubectl: Path, tmp_path: Path) -> None:
     before = socket.if_nameindex()
-    command = [sys.executable, "-m", "konverge.cli.main", *with_network(tmp_path)]
+    command = [sys.executable, "-m", "konverge.cli.main", *with_network(tmp_path, kubectl)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         try:
             assert process.stdout is not None
