@@ -1,12 +1,12 @@
 """The certificates of a server that speaks TLS: its own authority, its own name, and the administrator's identity.
 
-They are made once (`x509.py`, imported only for that). A server with a data directory keeps them there, and starts
-again without `x509.py`.
+They are made once. A server with a data directory keeps them there; of those that are kept, the server's own is issued
+again when it has to be good for another name: a `--host`, or one that an earlier version did not know.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -51,7 +51,7 @@ def kept(folder: Path | None, hosts: tuple[str, ...]) -> Certificates:
     names = [field.name for field in fields(Certificates)]
     if all((path / f"{name}.pem").exists() for name in names):
         what = "delete all of its folder: new certificates are made, and kubeconfigs with the old ones end"
-        return Certificates(*(read_pem(path / f"{name}.pem", what) for name in names))
+        return _renamed(Certificates(*(read_pem(path / f"{name}.pem", what) for name in names)), path, hosts)
     made = make(hosts)
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     path.mkdir(mode=0o700, exist_ok=True)
@@ -60,11 +60,30 @@ def kept(folder: Path | None, hosts: tuple[str, ...]) -> Certificates:
     return made
 
 
+def _renamed(found: Certificates, path: Path, hosts: tuple[str, ...]) -> Certificates:
+    """The same, good for these hosts. The key stays, so that one file changes and a crash leaves a pair that fits."""
+    from konverge.wire import x509
+
+    if x509.is_good_for(found.server, (*hosts, *_NAMES)):
+        return found
+    try:
+        issuer = x509.load(found.authority, found.authority_key)
+        key = x509.load(found.server, found.server_key).key
+    except ValueError:
+        return found  # somebody else's certificates are theirs to renew
+    server, _ = x509.issue(issuer, "kube-apiserver", x509.FOR_SERVERS, hosts=_with_own(hosts), key=key).pem
+    write_private(path / "server.pem", server)
+    return replace(found, server=server)
+
+
+def _with_own(hosts: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys((*hosts, *_NAMES)))
+
+
 def make(hosts: tuple[str, ...]) -> Certificates:
     from konverge.wire import x509
 
     issuer = x509.authority("konverge-ca")
-    names = tuple(dict.fromkeys((*hosts, *_NAMES)))
-    server = x509.issue(issuer, "kube-apiserver", x509.FOR_SERVERS, hosts=names)
+    server = x509.issue(issuer, "kube-apiserver", x509.FOR_SERVERS, hosts=_with_own(hosts))
     admin = x509.issue(issuer, "kubernetes-admin", x509.FOR_CLIENTS, groups=("system:masters",))
     return Certificates(*issuer.pem, *server.pem, *admin.pem)

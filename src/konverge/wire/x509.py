@@ -125,21 +125,34 @@ def issue(
     groups: tuple[str, ...] = (),
     hosts: tuple[str, ...] = (),
     valid: timedelta = _VALID,
+    key: EllipticCurvePrivateKey | None = None,
 ) -> Identity:
-    """A certificate of an authority; `groups` are its organizations, `hosts` the names and addresses it is good for."""
+    """A certificate of an authority; `groups` are its organizations, `hosts` the names and addresses it is good for. It
+    has a new key unless it is given one."""
     extensions = [_extension(_PURPOSES, _tlv(_SEQUENCE, purpose))]
     if hosts:
         extensions.append(_extension(_ALTERNATIVES, _tlv(_SEQUENCE, *map(_alternative, hosts))))
-    return _issued(name, groups, issuer, tuple(extensions), valid)
+    return _issued(name, groups, issuer, tuple(extensions), valid, key)
+
+
+def is_good_for(certificate: bytes, hosts: tuple[str, ...]) -> bool:
+    """Whether a certificate of `issue`, in PEM, has all of these names and addresses."""
+    der = base64.b64decode(b"".join(certificate.strip().splitlines()[1:-1]))
+    return all(_alternative(host) in der for host in hosts)
 
 
 def _issued(
-    name: str, groups: tuple[str, ...], issuer: Identity | None, more: tuple[bytes, ...], valid: timedelta
+    name: str,
+    groups: tuple[str, ...],
+    issuer: Identity | None,
+    more: tuple[bytes, ...],
+    valid: timedelta,
+    key: EllipticCurvePrivateKey | None = None,
 ) -> Identity:
     from cryptography.hazmat.primitives.asymmetric import ec
     from cryptography.hazmat.primitives.hashes import SHA256
 
-    key = ec.generate_private_key(ec.SECP256R1())
+    key = key or ec.generate_private_key(ec.SECP256R1())
     point = _point(key)
     subject = _subject(name, groups)
     unsigned = Identity(subject, key, point, b"")
