@@ -247,6 +247,24 @@ def test_volumes_outlive_what_used_them(resource: str, expected: str) -> None:
     assert severities(there_and_back([SET], [SET, disk("x")])) == [expected]
 
 
+@pytest.mark.spec("K-95")
+@pytest.mark.parametrize(
+    ("before", "after", "path", "severity"),
+    [
+        ("2Gi", "3Gi", "storage", "low"),
+        ("3Gi", "2Gi", "storage", "high"),
+        ("2Gi", "3Gi", "cpu", "high"),
+        ("none", "3Gi", "storage", "high"),
+    ],
+)
+def test_templates_of_claims_get_no_smaller_as_claims_do_not(before: str, after: str, path: str, severity: str) -> None:
+    def claims(size: str) -> tuple[str, Obj]:
+        template = {"metadata": {"name": "data"}, "spec": {"resources": {"requests": {path: size}}}}
+        return child("apps/statefulsets", spec={"volumeClaimTemplates": [template]})
+
+    assert [item[0] for item in said(path_dependence, there_and_back([claims(before)], [claims(after)]))] == [severity]
+
+
 @pytest.mark.spec("K-74")
 def test_children_follow_a_custom_resource_in_which_the_operator_wrote() -> None:
     def run(made: Run, **spec: Any) -> list[str]:
@@ -299,6 +317,33 @@ def test_a_refusal_in_the_status_makes_it_low() -> None:
     for condition in conditions:  # nor is a hint that something is left to do
         condition |= {"type": "RestartRequired", "status": "True" if condition["status"] == "False" else "False"}
     assert behind in said(path_dependence, copy.deepcopy(run))
+
+
+@pytest.mark.spec("K-95")
+@pytest.mark.parametrize("namespace", ["default", ""])
+def test_what_a_custom_resource_says_counts_in_a_namespace_and_in_the_cluster(namespace: str) -> None:
+    """The same refusal, said by an object of a namespace or of the whole cluster."""
+    key = f"example.com/shops {namespace}/corner".replace(" /", " ")
+
+    def shop(said: str) -> tuple[Step, Obj]:
+        made = custom(GOOD if said else OTHER, {"conditions": [{"type": "Accepted", "status": said or "True"}]})
+        made["metadata"] = {"name": "corner", **({"namespace": namespace} if namespace else {})}
+        return Step(f"step {said}", (Apply({**made, "status": {}}),), about="spec.color"), made
+
+    def severities(last: str) -> set[str]:
+        rests = [(shop("True"), SET), (shop(""), KEPT), (shop(last), KEPT)]
+        steps = (*(step for (step, _), _ in rests[:2]), Step("back", rests[2][0][0].actions, about="spec.color"))
+        run = Run(plan=Plan("input", steps=steps), seed=0, steps=steps)
+        for number, ((_, made), there) in enumerate(rests):
+            state = {key: made, **dict([there])}
+            run.checkpoints.append(Checkpoint(step=steps[number].name, revision=number, time=0.0, state=state))
+        for ref in (Ref("apps/statefulsets", "default", "corner"), Ref("example.com/shops", namespace, "corner")):
+            moment = Moment("ADDED", ref.resource, ref.namespace, ref.name)
+            run.changes.append(Change(revision=0, time=0.0, moment=moment, ref=ref, uid="", writer="operator"))
+        return {item[0] for item in said(path_dependence, run) if item[1] == SET[0]}
+
+    assert severities("False") == {"low"}, "it says that it does not do it"
+    assert severities("True") == {"high"}
 
 
 @pytest.mark.spec("K-24")

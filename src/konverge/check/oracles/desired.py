@@ -120,7 +120,8 @@ def is_own(key: str, step: Step) -> bool:
     ref = resource_of(step)
     resource, _, name = key.partition(" ")
     group = resource.partition("/")[0]
-    return ref is not None and name == f"{ref.namespace}/{ref.name}" and "." in group and not group.endswith(".k8s.io")
+    mine = None if ref is None else str(ref).partition(" ")[2]
+    return name == mine and "." in group and not group.endswith(".k8s.io")
 
 
 _TELLING = re.compile(r"status\.(.*\.)?(status|phase|state|ready|health)", re.IGNORECASE)

@@ -15,6 +15,7 @@ from konverge.check.inputs.paths import get
 from konverge.check.model import Alarm, Apply, Delete, Run, Severity, Step
 from konverge.check.oracles.desired import Difference, Rested, differing, is_own, is_refused, is_said, repeats
 from konverge.check.reference import Reference
+from konverge.objects.quantity import Quantity, QuantityError
 
 
 def path_dependence(run: Run, reference: Reference) -> Iterator[Alarm]:
@@ -192,7 +193,7 @@ def severity(difference: Difference, step: Step, *, asked: bool = False) -> Seve
     resource = key.partition(" ")[0]
     if is_digest(path, expected, actual) and not asked:
         return "low"
-    if resource in _VOLUMES or is_own(key, step):
+    if resource in _VOLUMES or is_own(key, step) or _is_larger(difference):
         return "low"  # volumes outlive what used them; the custom resource's own status is judged by others
     if path.startswith("status.") and _is_foreign(resource):
         return "low"  # what another operator says of its own object
@@ -203,6 +204,19 @@ def severity(difference: Difference, step: Step, *, asked: bool = False) -> Seve
     if ("metadata.annotations" in path and not asked) or (not path and resource == "configmaps"):
         return "medium"
     return "high"
+
+
+_CLAIMS = re.compile(r"spec\.volumeClaimTemplates\[.*\]\.spec\.resources\.requests\.storage")
+
+
+def _is_larger(difference: Difference) -> bool:
+    """A template of claims that asks for more than before, as the claims do: nobody makes a volume smaller."""
+    if not _CLAIMS.fullmatch(difference.path):
+        return False
+    try:
+        return Quantity(difference.actual) > Quantity(difference.expected)
+    except (QuantityError, TypeError):
+        return False
 
 
 def _is_foreign(resource: str) -> bool:
