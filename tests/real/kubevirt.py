@@ -32,6 +32,7 @@ from tools.control_plane import HOST, Authority, free_port
 
 Obj = dict[str, Any]
 NAMESPACE = "kubevirt"
+KUBEVIRTS = Resource("kubevirt.io", "v1", "KubeVirt", "kubevirts")
 _LABELS = dict.fromkeys(
     (
         "kubevirt.io/schedulable",
@@ -72,6 +73,9 @@ async def install(client: Client, objects: list[Obj]) -> None:
             "spec": {"configuration": {"developerConfiguration": {"featureGates": ["Snapshot"]}}},
         }
     )
+    # What is not deployed does not count; virt-operator has seen which architecture it is on.
+    deployed = MergePatch({"status": {"phase": "Deployed", "defaultArchitecture": "amd64"}})
+    await client.patch(KUBEVIRTS, "kubevirt", deployed, NAMESPACE, subresource="status")
     for node in await client.list(Node):
         labels = {"kubernetes.io/arch": "amd64", **_LABELS}
         await client.patch(Node, node.metadata.name, MergePatch({"metadata": {"labels": labels}}))

@@ -20,6 +20,7 @@ VMI = Resource("kubevirt.io", "v1", "VirtualMachineInstance", "virtualmachineins
 VMIM = Resource("kubevirt.io", "v1", "VirtualMachineInstanceMigration", "virtualmachineinstancemigrations")
 DV = Resource("cdi.kubevirt.io", "v1beta1", "DataVolume", "datavolumes")
 NAD = Resource("k8s.cni.cncf.io", "v1", "NetworkAttachmentDefinition", "network-attachment-definitions")
+VOLUME_SNAPSHOTS = "snapshot.storage.k8s.io"
 USUAL = ("cdi", "multus", "kubevirt")
 CONTROLLERS = ("garbage-collector", "pvc-protection", "pv-protection", "podgc")
 Obj = dict[str, Any]
@@ -76,6 +77,32 @@ def nad(name: str) -> Obj:
     config = '{"cniVersion": "0.3.1", "name": "lan", "type": "bridge", "bridge": "br-lan"}'
     meta = {"name": name, "namespace": SPACE}
     return {"apiVersion": "k8s.cni.cncf.io/v1", "kind": NAD.kind, "metadata": meta, "spec": {"config": config}}
+
+
+def kinds_of_volume_snapshots() -> list[Obj]:
+    """Definitions of what a cluster has that can take snapshots of volumes."""
+    scopes = {"VolumeSnapshot": "Namespaced", "VolumeSnapshotContent": "Cluster", "VolumeSnapshotClass": "Cluster"}
+    return [_of_volumes(kind, scopes[kind]) for kind in scopes]
+
+
+def _of_volumes(kind: str, scope: str) -> Obj:
+    """One of the kinds of snapshots of volumes: anything goes."""
+    plural = f"{kind.lower()}{'es' if kind.endswith('s') else 's'}"
+    free = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+    version = {"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": free}}
+    names = {"kind": kind, "plural": plural, "singular": kind.lower(), "listKind": f"{kind}List"}
+    approved = {"api-approved.kubernetes.io": "https://github.com/kubernetes-csi/external-snapshotter/pull/814"}
+    return {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": f"{plural}.{VOLUME_SNAPSHOTS}", "annotations": approved},
+        "spec": {
+            "group": VOLUME_SNAPSHOTS,
+            "scope": scope,
+            "names": names,
+            "versions": [{**version, "subresources": {"status": {}}}],
+        },
+    }
 
 
 class Play:

@@ -6,6 +6,7 @@ import pytest
 
 from konverge.client import Client, Invalid, RetryPolicy, Static, TooManyRequests
 from konverge.sim.kubevirt.faults import ANNOTATION
+from konverge.sim.kubevirt.migrations import INSTANCE
 from tests.sim.kubevirt.conftest import SPACE, VM, VMI, VMIM, Obj, Play, claim, condition, machine, playing
 
 pytestmark = [pytest.mark.virtual, pytest.mark.spec("S-22")]
@@ -34,6 +35,10 @@ async def test_a_guest_moves_to_another_node() -> None:
         after = await play.status(VMI)
         assert after["nodeName"] != before["nodeName"]
         assert (after["migrationState"]["completed"], after["migrationState"]["failed"]) == (True, False)
+        over = await play.get(VMIM, "move")
+        assert (over["metadata"].get("finalizers"), over["metadata"]["labels"]) == (None, {INSTANCE: "web-vm"})
+        assert over["status"]["migrationState"] == after["migrationState"]
+        assert {"sourcePod", "targetPod"} <= after["migrationState"].keys()
         assert (await play.shown(), len(await play.client.list("pods", SPACE))) == ("Running", 1)
         assert await play.phase(VMI) == "Running"
 

@@ -5,11 +5,26 @@ from __future__ import annotations
 import pytest
 
 from konverge.client import Invalid
+from konverge.client.definitions import until_served
 from konverge.explain import Gatherer
 from konverge.objects.kinds.core_v1 import PersistentVolumeClaim
 from konverge.objects.resource import Resource
 from konverge.sim.kubevirt.faults import ANNOTATION
-from tests.sim.kubevirt.conftest import DV, SPACE, VM, VMI, Obj, Play, condition, data_volume, machine, playing
+from tests.sim.kubevirt.conftest import (
+    DV,
+    SPACE,
+    VM,
+    VMI,
+    VOLUME_SNAPSHOTS,
+    Obj,
+    Play,
+    claim,
+    condition,
+    data_volume,
+    kinds_of_volume_snapshots,
+    machine,
+    playing,
+)
 
 pytestmark = [pytest.mark.virtual, pytest.mark.spec("S-22")]
 GROUP = "snapshot.kubevirt.io"
@@ -73,6 +88,24 @@ async def test_a_snapshot_keeps_the_machine_and_its_volumes() -> None:
         await play.client.delete(SNAPSHOT, "snap", SPACE)
         await play.after(5)
         assert await play.find(CONTENT, result["virtualMachineSnapshotContentName"]) is None
+
+
+async def test_a_disk_of_a_class_that_takes_no_snapshots_is_left_out() -> None:
+    async with playing(parts=["kubevirt", "snapshot"]) as play:
+        for definition in kinds_of_volume_snapshots():
+            await play.client.create(definition)
+        await until_served(play.client, f"volumesnapshotclasses.{VOLUME_SNAPSHOTS}")
+        other = {"apiVersion": "storage.k8s.io/v1", "kind": "StorageClass", "metadata": {"name": "other"}}
+        await play.client.create({**other, "provisioner": "csi.example.com"})
+        kind = {"apiVersion": f"{VOLUME_SNAPSHOTS}/v1", "kind": "VolumeSnapshotClass", "metadata": {"name": "any"}}
+        await play.client.create({**kind, "driver": "csi.example.com", "deletionPolicy": "Delete"})
+        await play.client.create(claim("good", kind="other"))
+        await play.client.create(claim("loose"))
+        await play.client.create(machine("web-vm", "good", "loose", runStrategy="Halted"))
+        await play.client.create(snapshot())
+        await play.until(SNAPSHOT, "snap", "Succeeded")
+        result = await play.status(SNAPSHOT, "snap")
+        assert result["snapshotVolumes"] == {"includedVolumes": ["good"], "excludedVolumes": ["loose"]}
 
 
 async def test_snapshots_fail_by_the_storage_and_by_their_deadline() -> None:

@@ -108,7 +108,7 @@ def _migration(request: AdmissionRequest) -> list[Problem]:
     call, namespace, name = request.call, request.namespace, spec["vmiName"]
     instance = call.lookup(KUBEVIRT, "virtualmachineinstances", namespace, name)
     if instance is None:
-        return [("spec.vmiName", f'the VMI "{name}" does not exist')]
+        return [("spec.vmiName", f'the VMI "{namespace}/{name}" does not exist')]
     migratable = condition(instance.get("status") or {}, "LiveMigratable")
     if migratable.get("status") == "False":
         why = f"Reason: {migratable.get('reason', '')}, Message: {migratable.get('message', '')}"
@@ -117,8 +117,8 @@ def _migration(request: AdmissionRequest) -> list[Problem]:
         return [("spec.vmiName", "Cannot migrate VMI in finalized state.")]
     for other in call.scan(KUBEVIRT, "virtualmachineinstancemigrations", namespace):
         if other["spec"].get("vmiName") == name and (other.get("status") or {}).get("phase") not in OVER:
-            job = other["metadata"]["name"]
-            return [("spec.vmiName", f"in-flight migration detected. Active migration job ({job})")]
+            job = f"Active migration job ({other['metadata']['uid']}) is currently already in progress for VMI {name}."
+            return [("spec.vmiName", f"in-flight migration detected. {job}")]
     return []
 
 

@@ -33,12 +33,15 @@ from konverge.sim.kubevirt.kinds import (
     Migration,
     Obj,
     is_true,
+    live,
     patch,
     record_phase,
-    set_condition,
+    without_finalizer,
 )
 
 LEAVES = "evacuationNodeName"
+INSTANCE = "kubevirt.io/vmi-name"
+"""The label of a migration: the instance that it moves."""
 _MOVES = ("LiveMigrate", "LiveMigrateIfPossible")
 _RETRY = 5
 _STEPS = ("", "Pending", "Scheduling", "Scheduled", "PreparingTarget", "TargetReady", "Running", "Succeeded")
@@ -62,6 +65,10 @@ class Migrations(PhaseController[Migration]):
     async def _release(self, ctx: Context[Migration]) -> None:
         if ctx.deleting:
             await self._cancel(ctx, self._targets(ctx))
+        elif self.finalizer in ctx.obj.metadata.finalizers:
+            written = await live(ctx.client, Migration, ctx.request.name, ctx.request.namespace)
+            if written is not None:
+                await without_finalizer(ctx.client, written, self.finalizer)
 
     def _targets(self, ctx: Context[Migration]) -> Sequence[Pod]:
         return ctx.indexed(Pod, "target", ctx.obj.metadata.uid)
@@ -72,7 +79,7 @@ class Migrations(PhaseController[Migration]):
         phase = str(migration.status.get("phase", ""))
         gone = instance is None or instance.metadata.deletion_timestamp is not None
         if instance is None or gone or instance.status.get("phase") in OVER:
-            return await self._fail(ctx, pods, "the instance has gone")
+            return await self._fail(ctx, pods, "Migration failed vmi shutdown during migration.")
         if instance.status.get("phase") != "Running":
             self._move(migration, "Pending")
             return self._timings.retry[0]
@@ -80,7 +87,9 @@ class Migrations(PhaseController[Migration]):
         if left:
             return left
         if phase == "TargetReady" and "fails" in wrong:
-            return await self._fail(ctx, pods, "the target did not come up")
+            return await self._fail(ctx, pods, "source node reported migration failed")
+        if not phase:
+            await patch(ctx.client, migration, {"metadata": {"labels": {INSTANCE: instance.metadata.name}}})
         if phase == "Pending" and not pods:
             await self._make_target(ctx, instance)
         if phase == "Scheduling" and not any(launcher.is_ready(pod) for pod in pods):
@@ -125,15 +134,24 @@ class Migrations(PhaseController[Migration]):
         if state.get("migrationUid") != ctx.obj.metadata.uid:
             state = {"migrationUid": ctx.obj.metadata.uid, "sourceNode": instance.status.get("nodeName", "")}
             state |= {"startTimestamp": times.now(), "completed": False, "failed": False, "endTimestamp": None}
+            state["sourcePod"] = await self._source_of(ctx, instance)
         state["targetNode"] = pods[0].spec.node_name if pods else ""
+        state["targetPod"] = pods[0].metadata.name if pods else ""
         if phase in OVER:
             state |= {"endTimestamp": times.now(), "completed": True, "failed": phase == "Failed"}
+            ctx.obj.status["migrationState"] = {key: state[key] for key in state if state[key] is not None}
         await patch(ctx.client, instance, {"status": {"migrationState": state}})
+
+    async def _source_of(self, ctx: Context[Migration], instance: Instance) -> str:
+        """The pod that the guest is in."""
+        active = instance.status.get("activePods") or {}
+        created = f"{launcher.CREATED_BY}={instance.metadata.uid}"
+        pods = await ctx.client.list(Pod, instance.metadata.namespace, label_selector=created)
+        return next((pod.metadata.name for pod in pods if active.get(pod.metadata.uid)), "")
 
     async def _fail(self, ctx: Context[Migration], pods: Sequence[Pod], why: str) -> float:
         self._move(ctx.obj, "Failed")
-        set_condition(ctx.obj.status, "MigrationAbortRequested", False, "Failed", why)
-        ctx.warning("FailedMigration", f"Migration failed: {why}")
+        ctx.warning("FailedMigration", why)
         await self._cancel(ctx, pods)
         return inf
 

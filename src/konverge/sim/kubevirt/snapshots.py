@@ -9,11 +9,13 @@ from __future__ import annotations
 from math import inf
 from typing import Any
 
-from konverge.client import AlreadyExists, MergePatch
+from konverge.client import AlreadyExists, Client, MergePatch, NotFound
 from konverge.objects import times
 from konverge.objects.codec import to_dict
 from konverge.objects.durations import duration_seconds
 from konverge.objects.kinds.core_v1 import PersistentVolumeClaim
+from konverge.objects.kinds.storage_v1 import StorageClass
+from konverge.objects.resource import Resource
 from konverge.runtime import Context, Controller, Use
 from konverge.sim.kubevirt import faults, launcher
 from konverge.sim.kubevirt.controller import PhaseController
@@ -38,6 +40,7 @@ RESTORE = "restoreInProgress"
 They are read from the server itself, and written only on what was read: two that begin at once must not both have it.
 """
 _DEADLINE = "5m"
+SNAPSHOT_CLASSES = Resource("snapshot.storage.k8s.io", "v1", "VolumeSnapshotClass", "volumesnapshotclasses", False)
 
 
 # ------------------------------------------------------------------ locks
@@ -80,6 +83,7 @@ class Snapshots(PhaseController[Snapshot]):
                 uses=[
                     Use(Instance, cached=True),
                     Use(PersistentVolumeClaim, cached=True),
+                    Use(StorageClass, cached=True),
                     Use(SnapshotContent, "apply", "delete"),
                 ]
             )
@@ -95,6 +99,7 @@ class Snapshots(PhaseController[Snapshot]):
         snapshot, status = ctx.obj, ctx.obj.status
         status.setdefault("phase", "InProgress")
         status.setdefault("readyToUse", False)
+        set_condition(status, "Ready", False, "Not ready")
         if self._too_late(snapshot):
             return self._fail(ctx, "snapshot deadline exceeded")
         machine = await live(ctx.client, VirtualMachine, snapshot.spec["source"]["name"], ctx.request.namespace)
@@ -105,7 +110,6 @@ class Snapshots(PhaseController[Snapshot]):
             set_condition(status, "Progressing", False, "Source not locked")
             return self._timings.retry[0]
         set_condition(status, "Progressing", True, "Source locked and operation in progress")
-        set_condition(status, "Ready", False, "Not ready")
         if "stuck" in wrong:
             return self._timings.retry[0]
         left = self._pace.left(snapshot.metadata, "snapshot", self._timings.snapshot)
@@ -142,10 +146,11 @@ class Snapshots(PhaseController[Snapshot]):
     async def _keep(self, ctx: Context[Snapshot], machine: VirtualMachine) -> None:
         snapshot, status = ctx.obj, ctx.obj.status
         template = machine.spec["template"]["spec"]
+        drivers = await _drivers(ctx.client)
         backups = []
         for volume, name in launcher.claims_of(template).items():
             claim = await ctx.get(PersistentVolumeClaim, name)
-            if claim is not None:
+            if claim is not None and await _can_be_kept(ctx, claim, drivers):
                 backups.append(_backup(volume, claim, snapshot.metadata.uid))
         content = f"vmsnapshot-content-{snapshot.metadata.uid}"
         made = SnapshotContent(
@@ -184,6 +189,23 @@ class Snapshots(PhaseController[Snapshot]):
         if instance is None or instance.status.get("phase") != "Running":
             return []
         return ["Online", "GuestAgent" if is_true(instance.status, "AgentConnected") else "NoGuestAgent"]
+
+
+async def _drivers(client: Client) -> set[str] | None:
+    """The drivers that take snapshots; None where nothing says so: then all do."""
+    try:
+        classes = await client.list(SNAPSHOT_CLASSES)
+    except NotFound:
+        return None
+    return {str(entry.get("driver")) for entry in classes}
+
+
+async def _can_be_kept(ctx: Context[Snapshot], claim: PersistentVolumeClaim, drivers: set[str] | None) -> bool:
+    """KubeVirt leaves out, without a word, what has no volume or is of a class without a VolumeSnapshotClass."""
+    if claim.status.phase != "Bound" or not claim.spec.storage_class_name:
+        return False
+    kind = await ctx.get(StorageClass, claim.spec.storage_class_name)
+    return drivers is None or (kind is not None and kind.provisioner in drivers)
 
 
 def _backup(volume: str, claim: PersistentVolumeClaim, uid: str) -> Obj:
