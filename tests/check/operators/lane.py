@@ -28,6 +28,7 @@ NACOS: dict[str, tuple[str, ...]] = {
     "single": ("nacos-single",),
     "mysql": ("nacos-cluster-mysql", "nacos-cluster"),
     "postgres": ("nacos-pg-database", "nacos-pg-admin", "nacos-pg"),
+    "content": ("nacos-single", "NacosNamespace/dev", "NacosConfig/shop", "NacosUser/shop", "shop-reads-dev"),
 }
 WUKONG: dict[str, tuple[str, ...]] = {
     "smallest": ("smallest",),
@@ -38,6 +39,11 @@ WUKONG: dict[str, tuple[str, ...]] = {
 }
 SAMPLES = {"nacos": NACOS, "wukong": WUKONG}
 """Names of objects among the samples of an operator, in the order in which a user creates them."""
+CHANGED = {"content": ("NacosNamespace", "NacosConfig", "NacosUser", "NacosPermission")}
+"""Kinds whose objects the operations of a sample change, where they are not all: other samples have the others.
+
+Templates and quotas of machines are in none: they are meant to have no effect by themselves.
+"""
 PlansOf = Callable[[Reference], Sequence[Plan]]
 ENDLESS = 1e9
 """Seconds of a budget: a part is run to its end."""
@@ -45,7 +51,10 @@ ENDLESS = 1e9
 Part = tuple[str, str, int, int]
 """An operator, a sample, and of its plans one of so many shares: half a minute of CPU time."""
 OPERATIONS: dict[str, list[Part]] = {
-    "nacos": [("nacos", sample, part, 8) for sample in NACOS for part in range(8)],
+    "nacos": [
+        *(("nacos", sample, part, 8) for sample in NACOS if sample not in CHANGED for part in range(8)),
+        ("nacos", "content", 0, 1),
+    ],
     "wukong": [("wukong", sample, part, 3) for sample in WUKONG for part in range(3)],
 }
 FAULTS: dict[str, list[Part]] = {
@@ -67,12 +76,18 @@ class Lane:
 
     def __init__(self, operator: str, sample: str) -> None:
         self._checked: Checked = from_target(operator)
-        by_name = {obj["metadata"]["name"]: obj for obj in self._checked.samples}
+        by_name: dict[str, Obj] = {}
+        for obj in self._checked.samples:
+            name = obj["metadata"]["name"]
+            by_name |= {name: obj, f"{obj['kind']}/{name}": obj}
         self.samples: list[Obj] = [placed(by_name[name], "default") for name in SAMPLES[operator][sample]]
+        kinds = CHANGED.get(sample, ())
+        definitions = self._checked.definitions
+        self._changed = [item for item in definitions if not kinds or item["spec"]["names"]["kind"] in kinds]
 
     def operations(self, seed: int = 0) -> list[Plan]:
         """Runs of changes of the sample."""
-        return list(campaign(self.samples, self._checked.definitions, seed))
+        return list(campaign(self.samples, self._changed, seed))
 
     def faults(self, reference: Reference) -> list[Plan]:
         """What is derived from the reference, and three kinds of faults at each write of it."""
