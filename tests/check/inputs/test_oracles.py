@@ -202,6 +202,32 @@ def created_again(before: tuple[str, Obj], after: tuple[str, Obj]) -> Run:
     )
 
 
+@pytest.mark.spec("K-95")
+@pytest.mark.parametrize(
+    ("old", "new", "severity"),
+    [
+        (("Unknown", "FailedReconcile"), ("Unknown", "FailedReconcile"), "low"),
+        (("False", "InvalidSpec"), ("False", "InvalidSpec"), "low"),
+        (("True", "Reconciled"), ("True", "Reconciled"), "high"),
+        (("Unknown", "Starting"), ("Unknown", "Starting"), "high"),
+    ],
+)
+def test_a_refused_custom_resource_leads_to_nothing_once_created_again(
+    old: tuple[str, str], new: tuple[str, str], severity: str
+) -> None:
+    def status(said: tuple[str, str]) -> Obj:
+        return {"conditions": [{"type": "Ready", "status": said[0], "reason": said[1]}]}
+
+    run = run_of(
+        (step("create", GOOD), {}, [SET]),
+        (step("change", OTHER), status(old), [SET]),
+        (GONE, None, []),
+        (step("change, created again", OTHER), status(new), [child("configmaps", data={})]),
+    )
+    missing = [item for item in said(path_dependence, run) if item[1] == SET[0]]
+    assert missing == [(severity, SET[0], "", "change, created again")]
+
+
 @pytest.mark.spec("K-74")
 @pytest.mark.parametrize(
     ("resource", "field", "severity"),

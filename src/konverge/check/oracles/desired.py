@@ -148,9 +148,14 @@ def says_refused(obj: Obj) -> bool:
     """The same at one rest: a condition or phase that gives a failure as the reason."""
     shown = obj.get("status") or {}
     conditions = [item for item in shown.get("conditions") or () if isinstance(item, dict)]
-    failed = any(
-        _FAILED.search(str(item.get("reason" if item.get("status") == "False" else "type", "")))
-        for item in conditions
-        if item.get("status") in ("True", "False")
-    )
+    failed = any(_is_failure(item) for item in conditions)
     return failed or any(_FAILED.search(str(shown.get(field, ""))) for field in ("phase", "state"))
+
+
+def _is_failure(condition: Obj) -> bool:
+    """It names one and is True; or it names something good, is not True, and gives a failure as the reason."""
+    status, kind, reason = (str(condition.get(name, "")) for name in ("status", "type", "reason"))
+    if status == "Unknown" and _FAILED.search(kind):
+        return False
+    named = {"True": kind, "False": reason, "Unknown": reason}.get(status, "")
+    return _FAILED.search(named) is not None

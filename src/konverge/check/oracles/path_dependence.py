@@ -13,7 +13,16 @@ from konverge.check.inputs.core_types import snake
 from konverge.check.inputs.paths import ABSENT as NOTHING
 from konverge.check.inputs.paths import get
 from konverge.check.model import Alarm, Apply, Delete, Run, Severity, Step
-from konverge.check.oracles.desired import Difference, Rested, differing, is_own, is_refused, is_said, repeats
+from konverge.check.oracles.desired import (
+    Difference,
+    Rested,
+    differing,
+    is_own,
+    is_refused,
+    is_said,
+    repeats,
+    says_refused,
+)
 from konverge.check.reference import Reference
 from konverge.objects.quantity import Quantity, QuantityError
 
@@ -29,6 +38,7 @@ def path_dependence(run: Run, reference: Reference) -> Iterator[Alarm]:
         differences = differing(before.checkpoint, now.checkpoint, run, reference)
         again = _is_again(between)
         held = (is_said if again else is_refused)(differences, now.step) or _is_order(between)
+        held = held or (again and all(_says_refused(item, now.step) for item in (before, now)))
         follows = _is_told_otherwise(differences, now.step, _about(between), again=again)
         for difference in own(differences):
             if again and difference.key.startswith("secrets ") and difference.path.startswith("data."):
@@ -60,6 +70,11 @@ def _is_stamp(difference: Difference) -> bool:
         return False
     sides = [value for value in (difference.expected, difference.actual) if value != ABSENT]
     return all(set(value.values() if isinstance(value, dict) else (str(value),)) == {"<time>"} for value in sides)
+
+
+def _says_refused(rested: Rested, step: Step) -> bool:
+    """Whether the custom resource says at a rest that it is not carried out: then it leads to nothing, old or new."""
+    return any(says_refused(obj) for key, obj in rested.checkpoint.state.items() if is_own(key, step))
 
 
 def _is_again(between: list[Step]) -> bool:
