@@ -109,7 +109,7 @@ GOOD: dict[str, Spec] = {
     "an existing claim": spec(disks=[{"name": "old", "existingClaim": "old-disk", "deletePolicy": "Retain"}]),
     "a registry": disk(source={"registry": {"url": "docker://quay.io/x:1", "pullMethod": "node"}}, secretRef="pull"),
     "http with a checksum": disk(image="https://x/y.img", checksum="sha256:aa", secretRef="login"),
-    "s3": disk(source={"s3": {"url": "s3://bucket/image"}}, secretRef="s3"),
+    "s3": disk(source={"s3": {"url": "https://s3.example.com/bucket/image"}}, secretRef="s3"),
     "a clone": disk(source={"pvc": {"name": "golden"}}),
     "a snapshot": disk(source={"snapshot": {"name": "golden"}}),
     "a golden image": disk(source={"dataSource": {"name": "fedora", "namespace": "images"}}),
@@ -306,7 +306,7 @@ def _some(required: dict[str, Any], optional: dict[str, Any]) -> st.SearchStrate
 _one = st.sampled_from
 _sizes = _one(["10Gi", "1Mi", "1023Ki", "1.5G", "0", "20", "5E"])
 _sources = _one(
-    [{}, {"blank": {}}, {"http": {"url": "http://x/y"}}, {"pvc": {"name": "a"}}, {"s3": {"url": "s3://x/y"}}]
+    [{}, {"blank": {}}, {"http": {"url": "http://x/y"}}, {"pvc": {"name": "a"}}, {"s3": {"url": "https://x/y"}}]
 )
 _disks = _some(
     {"name": _one(["a", "b", "c", "sysprep"])},

@@ -176,4 +176,4 @@ def exceeded(limits: QuotaSpec, use: QuotaUse) -> list[str]:
 
 
 def _amount(use: QuotaUse, name: str) -> Quantity:
-    return Quantity(str(getattr(use, _LIMITS[name])))
+    return Quantity(str(getattr(use, _LIMITS[name]) or 0))

@@ -43,8 +43,10 @@ class QuotaReconciler(Reconciler[WukongQuota]):
         takings = await _takings(ctx) if are_limited(spec) else []
         status.snapshots, held_up = decide_snapshots(spec, takings, status.snapshots)
         status.granted, status.waiting = decision.granted, [*decision.waiting, *held_up]
-        status.used, kept = used(decision.granted), snapshots_used(status.snapshots)
-        status.used.snapshots, status.used.snapshot_storage = kept.snapshots, kept.snapshot_storage
+        status.used = used(decision.granted)
+        if are_limited(spec):
+            kept = snapshots_used(status.snapshots)
+            status.used.snapshots, status.used.snapshot_storage = kept.snapshots, kept.snapshot_storage
         status.observed_generation = ctx.obj.metadata.generation
         _say(ctx, exceeded(spec, status.used))
         patch = merge_between(before, ctx.obj, lock=True)

@@ -30,8 +30,8 @@ class QuotaUse(Model):
     cpu: Annotated[int, Description("Processors.")] = 0
     memory: Annotated[str, Description("Memory.")] = "0"
     storage: Annotated[str, Description("Bytes of disks.")] = "0"
-    snapshots: Annotated[int, Description("Snapshots; 0 where they are not limited.")] = 0
-    snapshot_storage: Annotated[str, Description("Bytes of disks in snapshots; 0 where they are not limited.")] = "0"
+    snapshots: Annotated[int | None, Description("Snapshots, where they are limited.")] = None
+    snapshot_storage: Annotated[str | None, Description("Bytes of disks in snapshots, where they are limited.")] = None
 
 
 class Grant(Model):
