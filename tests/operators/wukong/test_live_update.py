@@ -108,3 +108,27 @@ async def test_what_cannot_reach_the_guest_is_shown_until_a_restart(rollout: Any
 
         await w.until(up_to_date, "the restart")
         assert (await instance(w))["spec"]["domain"]["cpu"]["sockets"] == 4
+
+
+@pytest.mark.parametrize("chosen", ["bios", "efi", "secureBoot"])
+async def test_a_firmware_that_is_taken_back_leaves_the_board_its_identity(chosen: str) -> None:
+    """The uuid and the serial number are KubeVirt's, beside our loader: licences of guests go by them."""
+    async with world(timings=QUICK) as w:
+
+        async def board() -> dict[str, Any]:
+            machine = await w.client.get("virtualmachines.kubevirt.io", "web-vm", SPACE)
+            return dict(machine["spec"]["template"]["spec"]["domain"]["firmware"])
+
+        await started(w)
+        before = await board()
+        assert before.keys() == {"uuid", "serial"}
+        for _ in range(2):
+            await w.change(firmware=chosen)
+            await asyncio.sleep(30)
+            assert (await board()).keys() == {"uuid", "serial", "bootloader"}
+            await w.change(firmware=None)
+            await asyncio.sleep(30)
+            assert await board() == before
+        w.writes()
+        await asyncio.sleep(300)
+        assert w.writes() == []

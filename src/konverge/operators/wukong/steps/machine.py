@@ -6,7 +6,8 @@ Only our own fields are written, and none when they are as desired. What a machi
 What others have put into a machine is kept by every apply. The lists of a VirtualMachine are one field each to the API
 server: to apply one is to apply all of it. A volume that a user plugged in with `virtctl addvolume` is in such a list,
 so it goes into the desired machine as it is. What the operator itself put there before, and no longer wants, is left
-out: an annotation, written along with the lists, says what that was.
+out: an annotation, written along with the lists, says what that was. So does the identity of the board, which KubeVirt
+has written beside our loader: who gives up a loader would give up all of `firmware`.
 """
 
 from __future__ import annotations
@@ -41,6 +42,9 @@ from konverge.runtime import controller_of
 PARTS = "vm.novasphere.dev/parts"
 """On the VirtualMachine: the names of the entries that are ours."""
 _LISTS = (("volumes",), ("networks",), ("domain", "devices", "disks"), ("domain", "devices", "interfaces"))
+_IDENTITY = ("uuid", "serial")
+"""Of the board: licences and inventories go by it, so it stays the same for as long as there is the machine."""
+_OUR_BOARD = ("fieldsV1", "f:spec", "f:template", "f:spec", "f:domain", "f:firmware")
 
 
 class Machine(Object):
@@ -52,7 +56,8 @@ class Machine(Object):
 
 
 def with_foreign(desired: VirtualMachine, live: dict[str, Any] | None) -> Machine:
-    """The desired machine, and in its lists also those entries of the live machine that never were ours."""
+    """The desired machine, with the identity of the live one, and in its lists also those entries of the live one that
+    never were ours."""
     spec = to_dict(desired)["spec"]
     wanted = spec["template"]["spec"]
     desired.metadata.annotations[PARTS] = ",".join(
@@ -63,10 +68,21 @@ def with_foreign(desired: VirtualMachine, live: dict[str, Any] | None) -> Machin
         present = live.get("spec", {}).get("template", {}).get("spec", {})
         for path in _LISTS:
             _add(wanted, present, path, ours)
+        _keep_identity(wanted, present, live)
     return Machine(metadata=desired.metadata, spec=spec)
 
 
-def _at(spec: dict[str, Any], path: tuple[str, ...]) -> list[dict[str, Any]]:
+def _keep_identity(wanted: dict[str, Any], present: dict[str, Any], live: dict[str, Any]) -> None:
+    """What KubeVirt has written beside a loader of ours that goes now, or that went before: from then on it is ours
+    too. A cached machine says of our fields alone whose they are."""
+    ours = [member for entry in live.get("metadata", {}).get("managedFields", ()) for member in _at(entry, _OUR_BOARD)]
+    board, firmware = present.get("domain", {}).get("firmware") or {}, wanted["domain"].get("firmware")
+    if ours and (firmware is None or any(f"f:{name}" in ours for name in _IDENTITY)):
+        identity = {name: board[name] for name in _IDENTITY if name in board}
+        wanted["domain"]["firmware"] = {**(firmware or {}), **identity}
+
+
+def _at(spec: dict[str, Any], path: tuple[str, ...]) -> list[Any]:
     value: Any = spec
     for step in path:
         value = value.get(step) or {}
