@@ -30,15 +30,22 @@ def pod(spec: Obj, container: Obj, uid: str = "first-pod") -> Obj:
     return made
 
 
-def run_of(spec: Obj, container: Obj, *, kind: str = "ConfigMap", uid: str = "first-pod") -> Run:
-    """The content changes in the second step; the pod is the same unless it has another uid."""
+def run_of(
+    spec: Obj, container: Obj, *, kind: str = "ConfigMap", uid: str = "first-pod", ready: tuple[str, str] = ("", "")
+) -> Run:
+    """The content changes in the second step; the pod is the same unless it has another uid. `ready` is what the custom
+    resource says of itself at both rests."""
     resource = {"ConfigMap": "configmaps", "Secret": "secrets"}[kind]
     history = History(STEPS, "input")
 
     def state(ticks: int, uid: str) -> Obj:
         content = {"conf": f"ticks={ticks}", "other": "same"}
         return {
-            KEY: {**THING, "spec": {"ticks": ticks}},
+            KEY: {
+                **THING,
+                "spec": {"ticks": ticks},
+                "status": {"kubeConditions": [{"type": "Ready", "status": ready[ticks - 1], "reason": "MembersNotUp"}]},
+            },
             f"{resource} default/a": obj(kind, data=content),
             "pods default/a-0": pod(spec, container, uid),
         }
@@ -54,6 +61,22 @@ def said(run: Run) -> list[tuple[str, str]]:
 
 
 ALARM = [("medium", "configmaps default/a")]
+
+
+@pytest.mark.spec("K-85")
+@pytest.mark.parametrize(
+    ("ready", "severity"),
+    [
+        (("False", "False"), "low"),
+        (("True", "False"), "medium"),
+        (("False", "True"), "medium"),
+        (("True", "True"), "medium"),
+        (("Unknown", "Unknown"), "medium"),
+    ],
+)
+def test_pods_of_a_resource_that_was_not_ready_before_wait_for_that(ready: tuple[str, str], severity: str) -> None:
+    run = run_of(MOUNTED, {"volumeMounts": [MOUNT]}, ready=ready)
+    assert said(run) == [(severity, "configmaps default/a")]
 
 
 @pytest.mark.spec("K-57")

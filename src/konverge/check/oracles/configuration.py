@@ -15,7 +15,7 @@ from typing import Any
 
 from konverge.check.folding import folded
 from konverge.check.model import Alarm, Checkpoint, Obj, Run
-from konverge.check.oracles.desired import Rested, differing, rests
+from konverge.check.oracles.desired import Rested, differing, is_own, rests, says_unready
 from konverge.check.oracles.history import step_of
 from konverge.check.reference import Reference
 
@@ -40,7 +40,8 @@ def configuration(run: Run, reference: Reference) -> Iterator[Alarm]:
             how, pods = _left_behind(key, changed, before.checkpoint, now.checkpoint, run)
             if pods and folded(key) not in said:
                 said.add(folded(key))
-                yield _alarm(key, how, pods, now, low=_is_scaled(before.checkpoint, now.checkpoint))
+                low = _is_scaled(before.checkpoint, now.checkpoint) or _is_held_up(before.checkpoint, now)
+                yield _alarm(key, how, pods, now, low=low)
 
 
 def _rewritten(before: Rested, now: Rested, run: Run, reference: Reference) -> Iterator[tuple[str, set[str]]]:
@@ -171,6 +172,12 @@ def _is_scaled(before: Checkpoint, now: Checkpoint) -> bool:
         for key, obj in now.state.items()
         if key.startswith(_SCALED) and key in before.state
     )
+
+
+def _is_held_up(before: Checkpoint, now: Rested) -> bool:
+    """The custom resource was not ready before, and says so still: who replaces pods one by one waits for that."""
+    own = [key for key in now.checkpoint.state if is_own(key, now.step) and key in before.state]
+    return any(says_unready(before.state[key]) and says_unready(now.checkpoint.state[key]) for key in own)
 
 
 def _alarm(key: str, how: str, pods: list[str], now: Rested, *, low: bool) -> Alarm:

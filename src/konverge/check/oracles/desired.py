@@ -152,6 +152,13 @@ def says_refused(obj: Obj) -> bool:
     return failed or any(_FAILED.search(str(shown.get(field, ""))) for field in ("phase", "state"))
 
 
+def says_unready(obj: Obj) -> bool:
+    """Whether a custom resource says that it is not ready."""
+    lists = [value for name, value in (obj.get("status") or {}).items() if name.lower().endswith("conditions")]
+    conditions = [item for items in lists if isinstance(items, list) for item in items if isinstance(item, dict)]
+    return any(_HEALTH.fullmatch(str(item.get("type"))) and item.get("status") == "False" for item in conditions)
+
+
 def _is_failure(condition: Obj) -> bool:
     """It names one and is True; or it names something good, is not True, and gives a failure as the reason."""
     status, kind, reason = (str(condition.get(name, "")) for name in ("status", "type", "reason"))
