@@ -85,6 +85,25 @@ async def test_a_machine_over_the_quota_is_not_made_and_says_which_limit() -> No
         assert await said(w) == ("Enforced", "all that was asked for is granted")
 
 
+@pytest.mark.parametrize("counted", [False, True])
+async def test_a_quota_in_which_nothing_is_counted_is_written_once(counted: bool) -> None:
+    """The definition has defaults for what nobody uses: they come back from the server, and are no difference."""
+    async with world(timings=QUICK) as w:
+        await limit(w, machines=5)
+        if counted:
+            await w.create(cpu=None, memory=None, instancetype={"name": "small"})
+            await w.until_condition("WithinQuota", "True", "Granted")
+        await asyncio.sleep(60)
+        w.writes()
+        for note in ("a", "b"):  # each is a reason to reconcile
+            body = {"metadata": {"annotations": {"note": note}}}
+            await w.client.patch(WukongQuota, "default", MergePatch(body), SPACE)
+            await asyncio.sleep(30)
+        assert [call for call in w.writes() if call.resource == WukongQuota.resource] == []
+        used = (await quota(w)).status.used
+        assert (used.machines, used.memory) == (int(counted), "0")
+
+
 async def test_of_many_at_once_as_many_get_through_as_fit() -> None:
     async with world(timings=QUICK) as w:
         await limit(w, machines=3)

@@ -49,9 +49,8 @@ class QuotaReconciler(Reconciler[WukongQuota]):
             status.used.snapshots, status.used.snapshot_storage = kept.snapshots, kept.snapshot_storage
         status.observed_generation = ctx.obj.metadata.generation
         _say(ctx, exceeded(spec, status.used))
-        patch = merge_between(before, ctx.obj, lock=True)
-        if patch:
-            place = ctx.obj.metadata
+        if status != before.status:  # by value: what is encoded of a default depends on where it came from
+            patch, place = merge_between(before, ctx.obj, lock=True), ctx.obj.metadata
             await ctx.client.patch(WukongQuota, place.name, patch, place.namespace, subresource="status")
         left_over = any(machine.left_over for machine in asking)  # no event comes when such a claim goes
         return Result(requeue_after=self.options.error) if left_over else None
