@@ -401,6 +401,36 @@ def test_what_is_created_again_is_as_what_was_changed_but_for_its_passwords() ->
 
 
 @pytest.mark.spec("K-24")
+@pytest.mark.parametrize(
+    ("before", "after", "asked", "severities"),
+    [
+        ("5e:6d:4d:04:1c:1a", "d2:37:32:04:6b:12", "", []),
+        ("5E-6D-4D-04-1C-1A", "d2-37-32-04-6b-12", "", []),
+        ("5e:6d:4d:04:1c:1a", "d2:37:32:04:6b:12", "D2:37:32:04:6B:12", ["high"]),
+        ("5e:6d:4d:04:1c:1a", "d2:37:32:04:6b:12", "5e:6d:4d:04:1c:1a", ["high"]),
+        ("5e:6d:4d:04:1c:1a", "none", "", ["high"]),
+        ("5e:6d:4d:04:1c", "d2:37:32:04:6b", "", ["high"]),
+    ],
+)
+def test_what_is_created_again_has_other_addresses_unless_they_were_asked_for(
+    before: str, after: str, asked: str, severities: list[str]
+) -> None:
+    one, other = (child("apps/deployments", spec={"macAddress": address}) for address in (before, after))
+    wanted = {"macAddress": asked} if asked else OTHER
+    run = run_of(
+        (step("create", GOOD), {}, []),
+        (step("change", wanted), {}, [one]),
+        (GONE, None, []),
+        (step("change, created again", wanted), {}, [other]),
+    )
+    assert [item[0] for item in said(path_dependence, run)] == severities
+    in_place = run_of(
+        (step("create", wanted), {}, [one]), (step("change", GOOD), {}, []), (step("back", wanted), {}, [other])
+    )
+    assert [item[0] for item in said(path_dependence, in_place)] == ["high"]
+
+
+@pytest.mark.spec("K-24")
 def test_what_was_refused_was_not_asked_for() -> None:
     run = there_and_back([SET], [KEPT])
     run.checkpoints[2].refused = "no"

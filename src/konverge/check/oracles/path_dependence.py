@@ -41,8 +41,8 @@ def path_dependence(run: Run, reference: Reference) -> Iterator[Alarm]:
         held = held or (again and all(_says_refused(item, now.step) for item in (before, now)))
         follows = _is_told_otherwise(differences, now.step, _about(between), again=again)
         for difference in own(differences):
-            if again and difference.key.startswith("secrets ") and difference.path.startswith("data."):
-                continue  # a new object has new passwords
+            if again and _is_generated(difference, now):
+                continue
             alarm = _alarm(difference, now, between, held=held)
             if alarm.severity == "high" and (follows or (again and _is_fixed(difference))):
                 alarm = msgspec.structs.replace(alarm, severity="medium")
@@ -79,6 +79,17 @@ def _says_refused(rested: Rested, step: Step) -> bool:
 
 def _is_again(between: list[Step]) -> bool:
     return any(isinstance(action, Delete) for step in between for action in step.actions)
+
+
+_HARDWARE = re.compile(r"[0-9a-f]{2}([:-][0-9a-f]{2}){5}", re.IGNORECASE)
+
+
+def _is_generated(difference: Difference, now: Rested) -> bool:
+    """What a new object has of its own: passwords, and network interfaces' addresses that nobody asked for."""
+    if difference.key.startswith("secrets ") and difference.path.startswith("data."):
+        return True
+    sides, asked = (str(difference.expected), str(difference.actual)), now.desired.decode().lower()
+    return all(_HARDWARE.fullmatch(side) and side.lower() not in asked for side in sides)
 
 
 _ORDERS = frozenset(
