@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter, deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from typing import Protocol
 
@@ -27,7 +27,9 @@ from konverge.check.oracles.unused import Used, unused
 from konverge.check.planning import OF_INPUT, Planner, faults_only
 from konverge.check.real_rest import always_busy_in, limit_after, pauses_after, quiet_after
 from konverge.check.reference import Reference, reference_of
+from konverge.check.second_look import SecondLook
 from konverge.check.shrink import Shrinker
+from konverge.check.undisturbed import last_step, unhealthy, why_no_reference, without_last
 
 LAST_LINES = 20
 MOST_AT_ONCE = 1024
@@ -118,6 +120,8 @@ class Outcome(msgspec.Struct, kw_only=True):
 
 
 Judge = Callable[[Run, Reference], Iterable[Alarm]]
+Waiting = deque[Plan | Task]
+"""A task is one that is looked at again."""
 
 
 class Campaign:
@@ -143,6 +147,7 @@ class Campaign:
         self._listener = listener or Listener()
         self._used = Used()
         self._without_effect: set[str] = set()
+        self._second = SecondLook()
         self._beginnings: Beginnings | None = None
         """Where runs can begin later than with the first step."""
         self._base = Task(
@@ -175,7 +180,7 @@ class Campaign:
             )
             reference = self._reference()
         self._add_reference(findings, reference)
-        outcome = Outcome(base=self._base, reference=reference, notes=[*notes, *_unhealthy(reference)])
+        outcome = Outcome(base=self._base, reference=reference, notes=[*notes, *unhealthy(reference)])
         try:
             self._search(outcome, findings, budget)
             if self._options.unused_rules and not self._options.only:
@@ -235,7 +240,7 @@ class Campaign:
             self._beginnings = Beginnings(self._runner, outcome.reference)
             self._beginnings.try_out(self._base, self._judge)
         outcome.notes += [f"left out: {sentence}" for sentence in planned.left_out]
-        waiting = deque(planned.plans)
+        waiting: Waiting = deque(planned.plans)
         done, total = 0, len(waiting)
         try:
             for task, run in self._performed(waiting, budget):
@@ -245,30 +250,45 @@ class Campaign:
                 total += len(more)
                 self._listener.progress(task.plan.pattern, done, total, budget.left_to_search)
         finally:
-            outcome.left_out = dict(Counter(plan.pattern for plan in waiting))
+            for evidence in self._second.left():
+                self._note(evidence.task, evidence.run, evidence.alarms, outcome, findings, evidence.after)
+            outcome.left_out = dict(Counter(item.pattern for item in waiting if isinstance(item, Plan)))
             outcome.searched = budget.used
 
-    def _judged(self, task: Task, run: Run, outcome: Outcome, findings: Findings, budget: Budget) -> list[Plan]:
+    def _judged(self, task: Task, run: Run, outcome: Outcome, findings: Findings, budget: Budget) -> list[Plan | Task]:
         """Notes what a run shows.
 
         What a chain of changes had behind its first alarm is left for another run, and a change without effect is
-        tried on a new custom resource: both come back as plans.
+        tried on a new custom resource: both come back as plans. What failed requests led to comes back as a task, and
+        is noted after that.
         """
         self._used.add(run)
         alarms = list(self._judge(run, outcome.reference))
-        more: list[Plan] = []
+        more: list[Plan | Task] = []
         if task.plan.pattern in OF_INPUT:
             alarms, rest = first_turn(run, alarms)
             more = [*self._anew(task.plan, alarms), *([rest] if rest is not None else [])]
         if not run.plan.perturbations:
             alarms, chance = by_chance(alarms)
             findings.forget(chance)
+        fresh = findings.fresh(alarms)
+        again = self._second.at(task, run, outcome.reference, fresh, budget.used)
+        if again is not None:
+            return [*more, again]
+        before = self._second.judged(task, run, outcome.reference, fresh)
+        if before is not None:
+            task, run, alarms = before.task, before.run, before.alarms
+        self._note(task, run, alarms, outcome, findings, budget.used)
+        return more
+
+    def _note(
+        self, task: Task, run: Run, alarms: Sequence[Alarm], outcome: Outcome, findings: Findings, after: float
+    ) -> None:
         outcome.performed.append(_performed(run, alarms))
         for mine in by_cause(run, alarms):
-            first = findings.add(task, run, outcome.reference, mine, after=budget.used)
+            first = findings.add(task, run, outcome.reference, mine, after=after)
             if first is not None:
                 self._listener.found(first)
-        return more
 
     def _anew(self, plan: Plan, alarms: Iterable[Alarm]) -> Iterator[Plan]:
         """For every field whose change had no effect and should have had one, once."""
@@ -279,7 +299,7 @@ class Campaign:
                 if made is not None:
                     yield made
 
-    def _performed(self, plans: deque[Plan], budget: Budget) -> Iterator[tuple[Task, Run]]:
+    def _performed(self, plans: Waiting, budget: Budget) -> Iterator[tuple[Task, Run]]:
         """Runs as they end, as many at once as there are jobs. Takes plans as long as there is time."""
         if self._runner.jobs <= 1:
             while plans and budget.searching:
@@ -302,16 +322,20 @@ class Campaign:
                 for future in ended:
                     yield running.pop(future), future.result()
         finally:  # after an interrupt, or where a run does not end, they end with their workers
-            plans.extendleft(task.plan for task in running.values())
+            plans.extendleft(task if task.patience else task.plan for task in running.values())
             pool.shutdown(wait=False, cancel_futures=True)
 
-    def _task(self, plan: Plan) -> Task:
+    def _task(self, plan: Plan | Task) -> Task:
+        if isinstance(plan, Task):
+            return plan
         if self._beginnings is not None:
             plan = self._beginnings.plan(plan)
         return msgspec.structs.replace(self._base, plan=plan)
 
     def _run(self, task: Task) -> Run:
-        return (self._beginnings or self._runner).run(task)
+        """A second look is at a whole run, from the first step."""
+        runner = self._runner if task.patience or self._beginnings is None else self._beginnings
+        return runner.run(task)
 
     # -------------------------------------------------------------- what is known in the end
 
@@ -331,70 +355,6 @@ class Campaign:
 
     def _confirming(self, budget: Budget) -> Callable[[int, int], None]:
         return lambda done, total: self._listener.progress("confirming findings", done, total, budget.left)
-
-
-def without_last(steps: tuple[Step, ...], run: Run) -> tuple[Step, ...]:
-    """The workload without the change after which a run without faults did not go on; empty if it went to its end.
-
-    An operator that crashes again and again, or never rests, after one setting can still be tested with the others.
-    """
-    if len(run.checkpoints) >= len(steps):
-        return ()
-    about = next((step.about for step in steps if step.name == last_step(run)), "")
-    return tuple(step for step in steps if step.about != about) if about else ()
-
-
-def last_step(run: Run) -> str:
-    """The name of the last step of a run that was reached."""
-    return run.checkpoints[-1].step.removesuffix(", then")
-
-
-def why_no_reference(run: Run) -> str:
-    """Why a run without perturbations is no reference; empty if it is one."""
-    if run.problem:
-        return f"the operator could not be run: {run.problem}"
-    if not run.checkpoints:
-        return "the operator could not be run: it ended before the first step"
-    first = run.checkpoints[0]
-    if first.refused:
-        return f"the API server refused the sample: {first.refused}; correct it, or give another with --sample"
-    if run.exits and not any(checkpoint.rested for checkpoint in run.checkpoints):
-        return f"the operator ended by itself: {run.exits[-1].error}"
-    if not first.rested:
-        return (
-            "the operator does not come to rest with the sample: it still changes something, or waits for something "
-            "that is not there; give stand-ins for what it talks to with --simulate"
-        )
-    if not any(exchange.place is not None for exchange in run.exchanges):
-        return (
-            "the operator wrote nothing after the sample was created: check that it watches the sample's kind and "
-            "namespace, and that it may (its log is above)"
-        )
-    return ""
-
-
-def _unhealthy(reference: Reference) -> Iterator[str]:
-    """What keeps a reference from being a good one, without making it useless."""
-    for checkpoint in reference.run.checkpoints:
-        if not checkpoint.rested:
-            yield f"without any fault, the step {checkpoint.step!r} never came to rest: nothing after it was tested"
-        elif checkpoint.refused:
-            yield f"the API server refused the step {checkpoint.step!r}: {checkpoint.refused}"
-        unready = sorted(key for key, obj in checkpoint.state.items() if key.startswith("pods ") and not _ready(obj))
-        if unready:
-            yield (
-                f"without any fault, {len(unready)} pods are not ready after the step {checkpoint.step!r} "
-                f"({unready[0]}): what needs them was not tested; --simulate gives them what they lack"
-            )
-            return
-
-
-def _ready(pod: dict[str, object]) -> bool:
-    status = pod.get("status")
-    if not isinstance(status, dict) or status.get("phase") == "Succeeded":
-        return isinstance(status, dict)
-    conditions = status.get("conditions") or []
-    return any(item.get("type") == "Ready" and item.get("status") == "True" for item in conditions)
 
 
 def _performed(run: Run, alarms: Iterable[Alarm]) -> Performed:

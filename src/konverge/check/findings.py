@@ -153,13 +153,17 @@ class Findings:
         self, task: Task, run: Run, reference: Reference, alarms: Iterable[Alarm], *, after: float = 0.0
     ) -> Finding | None:
         """The finding, if this evidence is the first for it."""
-        fresh = [alarm for alarm in alarms if group_of(alarm) not in self._known]
+        fresh = self.fresh(alarms)
         if not fresh:
             return None
         evidence = Evidence(task, run, reference, fresh, after=after)
         group = cause_of(evidence)
         self._groups.setdefault(group, []).append(evidence)
         return self.finding(group) if len(self._groups[group]) == 1 else None
+
+    def fresh(self, alarms: Iterable[Alarm]) -> list[Alarm]:
+        """Those that no undisturbed run shows."""
+        return [alarm for alarm in alarms if group_of(alarm) not in self._known]
 
     def forget(self, alarms: Iterable[Alarm]) -> None:
         """What a run in which nothing went wrong shows beside the reference. Two that do: it differs after faults, too,

@@ -16,11 +16,13 @@ from konverge.check.model import (
     Alarm,
     ApplicationFault,
     Apply,
+    Delete,
     Finding,
     Obj,
     Plan,
     Refuse,
     Run,
+    Step,
     Task,
     encode,
 )
@@ -58,8 +60,13 @@ class Shrinker:
         where a plan does not show it, the next one is tried. A note is repeated once. On real time the first is tried
         with the steps that probably matter alone: if that shows it, it is shorter to repeat and to read; if not, it
         says nothing. The operator has time to repair it, and after a failed request more of it, to try again: what
-        lasts then is shown by one such run, and None says that nothing did, whatever of it failed.
+        lasts then is shown by one such run, and None says that nothing did, whatever of it failed. What the search has
+        looked at twice needs no more.
         """
+        lasted = next((evidence for evidence in every if evidence.task.patience), None)
+        if lasted is not None:  # the search has looked twice
+            finding.confirmed = (1, 1)
+            return self._taken(finding, lasted)
         shorter = self._shorter(every[0])
         surely = len(every) > 1 or (shorter is not None and may_retry(shorter.task))
         enough, most = 1 if surely else 2, 1 if finding.alarm.severity == "low" else self._repeats
@@ -186,11 +193,18 @@ def _last(evidence: Evidence) -> int:
 
 
 def _of_field(evidence: Evidence) -> list[int] | None:
-    """The first step, and those up to the alarm's that change the same field; None if these are all."""
+    """The first step, those up to the alarm's that change the same field, and a deletion between them; None if these
+    are all."""
     steps, last = evidence.run.steps, _last(evidence)
     about = steps[last].about
     numbers = [number for number in range(last + 1) if number == 0 or steps[number].about == about]
+    if last > 0 and _deletes(steps[last - 1]):  # the same is made anew
+        numbers = sorted({*numbers, last - 1})
     return numbers if about and len(numbers) < len(steps) else None
+
+
+def _deletes(step: Step) -> bool:
+    return any(isinstance(action, Delete) for action in step.actions)
 
 
 def _with(evidence: Evidence, numbers: Sequence[int]) -> Iterator[Task]:

@@ -9,13 +9,14 @@ from pathlib import Path
 import pytest
 
 from konverge.check import replay
-from konverge.check.campaign import Campaign, CouldNotTest, Listener, Options, Outcome, Runner, without_last
+from konverge.check.campaign import Campaign, CouldNotTest, Listener, Options, Outcome, Runner
 from konverge.check.model import Apply, Checkpoint, Finding, Plan, Run, Setup, Step, Subject, Task
 from konverge.check.oracles import judge as judge_run
 from konverge.check.planning import Planned
 from konverge.check.plans.crash import crashes
 from konverge.check.reference import Reference
 from konverge.check.subjects import InThisProcess
+from konverge.check.undisturbed import without_last
 from konverge.check.workload import basic
 from konverge.objects import crd_dict
 from konverge.runtime import Manager

@@ -13,6 +13,7 @@ from konverge.check.model import (
     Alarm,
     ApplicationFault,
     Crash,
+    Delete,
     Edit,
     Finding,
     OperatorAway,
@@ -94,6 +95,16 @@ def test_of_a_step_about_no_field_any_other_may_be_left_away() -> None:
     run = msgspec.structs.replace(run_of(Plan("crash", (CRASH,))), steps=steps)
     seen = Evidence(task_of(run.plan), run, REFERENCE, [alarm("pods default/x", "delete")])
     assert workloads(candidates(seen)) == [["a: up", "delete"], ["create", "delete"]]
+
+
+@pytest.mark.spec("K-88")
+def test_what_is_made_anew_is_deleted_before() -> None:
+    deleted = Step("b: up, deleted", (Delete("v1", "Thing", "default", "a"),))
+    steps = (*STEPS[:2], STEPS[3], deleted, Step("b: up, created again", (), about="b"))
+    run = msgspec.structs.replace(run_of(Plan("input", steps=steps)), steps=steps)
+    seen = Evidence(task_of(run.plan), run, REFERENCE, [alarm("pods default/x", "b: up, created again")])
+    names = [step.name for step in next(iter(candidates(seen))).plan.steps or ()]
+    assert names == ["create", "b: up", "b: up, deleted", "b: up, created again"]
 
 
 @pytest.mark.spec("K-88")

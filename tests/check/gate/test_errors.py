@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 
 from konverge.check.model import Edit, Exchange, Place, Plan, Ref, Refuse, Run
-from tests.check.small import CONFIGS, CONVERTED, DEFINITION, THINGS, Api, Caches, Obj, Small, create, run
+from tests.check.small import CONFIGS, CONVERTED, DEFINITION, THINGS, Api, Caches, Obj, Refused, Small, create, run
 
 STEPS = (create("create", size=1), create("grow", size=2))
 
@@ -70,6 +72,20 @@ def test_a_lost_answer_is_that_of_a_write_that_took_effect() -> None:
 def test_a_write_is_refused_as_often_as_asked_for() -> None:
     refused = run(small, STEPS, Plan("errors", (Refuse(CREATE, "unavailable", times=3),)))
     assert [item.status for item in writes(refused)] == [503, 503, 503, 201, 200]
+
+
+@pytest.mark.spec("K-98")
+@pytest.mark.parametrize(("pause", "statuses"), [(9.0, [503, 503, 503, 201]), (30.0, [503, 201])])
+def test_trouble_ends_after_a_while_however_few_have_met_it(pause: float, statuses: list[int]) -> None:
+    async def seldom(api: Api, caches: Caches) -> None:
+        try:
+            await copy_size(api, caches)
+        except Refused:
+            await asyncio.sleep(pause - 1.0)
+            raise
+
+    refused = run(lambda: Small(seldom), STEPS[:1], Plan("errors", (Refuse(CREATE, "unavailable", times=4),)))
+    assert [item.status for item in writes(refused)] == statuses
 
 
 @pytest.mark.spec("K-10")

@@ -48,12 +48,19 @@ def _error(answer: str, group: str, plural: str, name: str) -> status.ApiError:
     return status.ApiError(500, "InternalError", message, {"causes": [{"message": "etcdserver: leader changed"}]})
 
 
+TROUBLE = 20.0
+"""Seconds after which an API server that was in trouble answers again, however few have asked it meanwhile: what looks
+at its objects every half minute meets it once."""
+
+
 class Refusing(Perturber):
-    """Refuses the request of a place, so many times in a row. A place without a name is the nth read of its kind."""
+    """Refuses the request of a place, so many times in a row, but not for longer than trouble lasts. A place without a
+    name is the nth read of its kind."""
 
     def __init__(self, refuse: Refuse) -> None:
         self._refuse = refuse
         self._left = refuse.times
+        self._first = 0.0
         self._reads = 0
         self._gate: Gate | None = None
 
@@ -61,14 +68,20 @@ class Refusing(Perturber):
         self._gate = gate
 
     async def before(self, exchange: Exchange, request: Request) -> Response | None:
-        if self._left <= 0 or self._refuse.answer == "lost" or not await self._is_it(exchange, request):
+        if self._is_over or self._refuse.answer == "lost" or not await self._is_it(exchange, request):
             return None
         return self._refused(exchange)
 
     async def after(self, exchange: Exchange, request: Request, response: Response) -> Response:
-        if self._left <= 0 or self._refuse.answer != "lost" or exchange.place != self._refuse.place:
+        if self._is_over or self._refuse.answer != "lost" or exchange.place != self._refuse.place:
             return response
         return self._refused(exchange)
+
+    @property
+    def _is_over(self) -> bool:
+        if self.done and self._gate is not None and self._gate.recorder.now() - self._first > TROUBLE:
+            self._left = 0
+        return self._left <= 0
 
     async def _is_it(self, exchange: Exchange, request: Request) -> bool:
         place = self._refuse.place
@@ -84,6 +97,7 @@ class Refusing(Perturber):
     def _refused(self, exchange: Exchange) -> Response:
         self._left -= 1
         if not self.done and self._gate is not None:
+            self._first = self._gate.recorder.now()
             self._gate.note(
                 f"{self._refuse.place} is answered by {_CODES[self._refuse.answer]} ({self._refuse.answer})"
             )
