@@ -152,6 +152,20 @@ def says_refused(obj: Obj) -> bool:
     return failed or any(_FAILED.search(str(shown.get(field, ""))) for field in ("phase", "state"))
 
 
+def is_impossible(run: Run, checkpoint: Checkpoint) -> bool:
+    """Whether the operator came to rest because the API server finds invalid what it wants to write: a field that
+    nobody can change, or a value that cannot be. Whatever else it would have done is not done either."""
+    earlier = [item.time for item in run.checkpoints if item.time < checkpoint.time]
+    last: dict[tuple[str, str, str], int] = {}
+    for exchange in run.exchanges:
+        if max(earlier, default=0.0) < exchange.began <= checkpoint.time:
+            last[exchange.resource, exchange.namespace, exchange.name] = exchange.status
+    return _INVALID in last.values()
+
+
+_INVALID = 422
+
+
 def says_unready(obj: Obj) -> bool:
     """Whether a custom resource says that it is not ready."""
     lists = [value for name, value in (obj.get("status") or {}).items() if name.lower().endswith("conditions")]

@@ -2,7 +2,8 @@
 
 Only where nothing at all happened is it an alarm, and a guess: many fields are for a later time (a retention, a
 schedule). It is no guess where the field is of a built-in type that an operator hands on (labels, tolerations, an
-image), and where an earlier change of the same field had an effect.
+image), and where an earlier change of the same field had an effect. It stays one where the operator tries and the API
+server refuses, since nobody can change such a field, and where a value is taken away that may be the default.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from typing import Any
 
 from konverge.check.inputs.paths import ABSENT, get
 from konverge.check.model import Alarm, Apply, Run, Severity, Step
-from konverge.check.oracles.desired import Difference, Rested, differing, is_own, is_said, rests
+from konverge.check.oracles.desired import Difference, Rested, differing, is_impossible, is_own, is_said, rests
 from konverge.check.oracles.path_dependence import path_dependence
 from konverge.check.oracles.recovery import recovery
 from konverge.check.reference import Reference
@@ -53,7 +54,8 @@ def effect(run: Run, reference: Reference) -> Iterator[Alarm]:
             continue  # it is said, at least
         elif step.about not in said and not _is_held(known[0], before, run, reference):
             said.add(step.about)
-            yield _alarm(now, again=step.about in effective)
+            guess = _is_default(before, now) or is_impossible(run, now.checkpoint)
+            yield _alarm(now, again=step.about in effective, guess=guess)
 
 
 def _is_in_status(differences: list[Difference], step: Step) -> bool:
@@ -75,6 +77,11 @@ def _changed(before: Rested, now: Rested) -> bool:
     return bool(_value(before, now) != _value(now, now))
 
 
+def _is_default(before: Rested, now: Rested) -> bool:
+    """Whether one value was taken away: the operator may choose the same where the user says nothing."""
+    return _value(now, now) is ABSENT and not isinstance(_value(before, now), dict | list)
+
+
 def _value(rested: Rested, now: Rested) -> Any:
     for key, obj in rested.checkpoint.state.items():
         if is_own(key, now.step):
@@ -87,9 +94,9 @@ def _parts(about: str) -> tuple[str | int, ...]:
     return tuple(about.partition("[")[0].split("."))
 
 
-def _alarm(now: Rested, *, again: bool) -> Alarm:
+def _alarm(now: Rested, *, again: bool, guess: bool) -> Alarm:
     step = now.step
-    severity: Severity = "medium" if again or step.core in HANDED_ON else "low"
+    severity: Severity = "medium" if not guess and (again or step.core in HANDED_ON) else "low"
     what = "has no effect any more" if again else "has no effect on anything"
     resource = next((key for key in now.checkpoint.state if is_own(key, step)), "")
     applied = next((item.object for item in reversed(step.actions) if isinstance(item, Apply)), {})

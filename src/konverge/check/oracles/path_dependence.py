@@ -17,6 +17,7 @@ from konverge.check.oracles.desired import (
     Difference,
     Rested,
     differing,
+    is_impossible,
     is_own,
     is_refused,
     is_said,
@@ -40,6 +41,7 @@ def path_dependence(run: Run, reference: Reference) -> Iterator[Alarm]:
         held = (is_said if again else is_refused)(differences, now.step) or _is_order(between)
         held = held or (again and all(_says_refused(item, now.step) for item in (before, now)))
         follows = _is_told_otherwise(differences, now.step, _about(between), again=again)
+        follows = follows or (again and any(is_impossible(run, item.checkpoint) for item in (before, now)))
         for difference in own(differences):
             if again and _is_generated(difference, now):
                 continue
