@@ -15,6 +15,7 @@ from konverge.operators.wukong.status import Trouble
 from konverge.operators.wukong.steps.machine import PARTS, look, machine
 from konverge.operators.wukong.steps.power import (
     ASKED,
+    GIVEN,
     HALTED_FROM,
     INSTANCE,
     halt_mark,
@@ -228,6 +229,14 @@ def test_a_machine_that_was_off_for_a_restore_is_on_again_as_before() -> None:
     assert halt_mark(vm(""), halt=True) == {HALTED_FROM: "Halted"}
     assert halt_mark(vm("Manual"), halt=False) == {}
     assert halt_mark(None, halt=True) == {}
+
+
+@pytest.mark.spec("W-37")
+async def test_a_strategy_is_written_with_the_note_that_the_spec_gave_it() -> None:
+    stage = await run(spec(highAvailability={"restartPolicy": "OnFailure"}), vm("Always"))
+    body = applied(stage).body
+    assert (body["spec"]["runStrategy"], body["metadata"]["annotations"][GIVEN]) == ("RerunOnFailure",) * 2
+    assert GIVEN not in applied(await run(None, vm("Manual"))).body["metadata"]["annotations"]
 
 
 # ------------------------------------------------------------------ pausing

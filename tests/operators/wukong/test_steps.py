@@ -19,7 +19,7 @@ from konverge.operators.wukong.spec import WukongSpec
 from konverge.operators.wukong.status import READY, NetworkStatus, VolumeStatus, WukongStatus, drop, say
 from konverge.operators.wukong.steps.machine import PARTS, with_foreign
 from konverge.operators.wukong.steps.observe import _interfaces, _power, observe
-from konverge.operators.wukong.steps.power import overruled, strategy_for
+from konverge.operators.wukong.steps.power import GIVEN, HALTED_FROM, overruled, strategy_for, strategy_mark
 from konverge.operators.wukong.steps.state import ReconcileState
 from konverge.runtime import Result
 from tests.operators.wukong.test_phases import instance, machine
@@ -62,6 +62,49 @@ def test_the_strategy_follows_what_is_declared_or_else_what_is(
         stopped = (live == "Halted") != (expected == "Halted")
         assert overruled(desired, present, expected) == stopped
     assert (wanted_power(desired) == "Paused") == (given.get("powerState") == "Paused")
+
+
+ON_FAILURE: dict[str, Any] = {"highAvailability": {"restartPolicy": "OnFailure"}}
+
+
+@pytest.mark.spec("W-37")
+@pytest.mark.parametrize(
+    ("given", "live", "mark", "expected", "marked"),
+    [
+        (ON_FAILURE, None, "", "RerunOnFailure", "RerunOnFailure"),
+        (ON_FAILURE, "Always", "", "RerunOnFailure", "RerunOnFailure"),  # the spec has changed
+        ({}, "RerunOnFailure", "RerunOnFailure", "Always", ""),  # and back
+        ({"startStrategy": {"runStrategy": "Manual"}}, "Always", "", "Manual", "Manual"),
+        (ON_FAILURE, "Always", "RerunOnFailure", "Always", "RerunOnFailure"),  # a user has changed the machine
+        ({}, "RerunOnFailure", "", "RerunOnFailure", ""),
+        (ON_FAILURE, "Halted", "", "Halted", ""),  # it stays off, and gets it when it is on
+        ({}, "Halted", "RerunOnFailure", "Halted", "RerunOnFailure"),
+        (ON_FAILURE | {"startStrategy": {"autoStart": False}}, None, "", "Halted", ""),
+        (ON_FAILURE | {"startStrategy": {"autoStart": False}}, "Always", "", "RerunOnFailure", "RerunOnFailure"),
+        (ON_FAILURE | {"powerState": "Running"}, "Always", "", "RerunOnFailure", "RerunOnFailure"),
+        (ON_FAILURE | {"powerState": "Stopped"}, "RerunOnFailure", "RerunOnFailure", "Halted", "RerunOnFailure"),
+        ({"powerState": "Running", "startStrategy": {"runStrategy": "Manual"}}, "Manual", "Manual", "Always", ""),
+    ],
+)
+def test_another_strategy_in_the_spec_reaches_a_machine_that_is_on(
+    given: dict[str, Any], live: str | None, mark: str, expected: str, marked: str
+) -> None:
+    desired = spec(**given)
+    present = machine(strategy=live) if live is not None else None
+    if present is not None and mark:
+        present.metadata.annotations[GIVEN] = mark
+    assert strategy_for(desired, present) == expected
+    assert strategy_mark(desired, present, expected) == ({GIVEN: marked} if marked else {})
+
+
+@pytest.mark.spec("W-37")
+def test_a_strategy_that_changes_during_a_restore_is_there_after_it() -> None:
+    desired, present = spec(**ON_FAILURE), machine(strategy="Halted")
+    present.metadata.annotations[HALTED_FROM] = "Always"
+    assert strategy_mark(desired, present, strategy_for(desired, present, halt=True)) == {}
+    assert strategy_for(desired, present) == "RerunOnFailure"
+    present.metadata.annotations[HALTED_FROM] = "Halted"
+    assert strategy_for(desired, present) == "Halted", "it was off before"
 
 
 @pytest.mark.spec("W-07")

@@ -34,6 +34,7 @@ from konverge.operators.wukong.steps.power import (
     restart,
     restart_marks,
     strategy_for,
+    strategy_mark,
 )
 from konverge.operators.wukong.steps.state import ReconcileState
 from konverge.operators.wukong.steps.template import template_mark
@@ -182,7 +183,7 @@ async def _apply(state: ReconcileState) -> None:
     strategy = strategy_for(spec, live, halt=bool(state.restoring))
     wanted = virtual_machine_for(state.spec, strategy=strategy)
     wanted.metadata.annotations |= restart_marks(state) | halt_mark(live, halt=bool(state.restoring))
-    wanted.metadata.annotations |= template_mark(state)
+    wanted.metadata.annotations |= template_mark(state) | strategy_mark(spec, live, strategy)
     record = ctx.caches.lister(VirtualMachine)
     raw = record.raw(wanted.metadata.name, ctx.request.namespace) if record is not None else None
     absent = await state.lacking(wanted)

@@ -3,7 +3,8 @@
 What is declared is kept: with `powerState` (or `running`) the operator owns the run strategy, and a `virtctl stop` is
 undone, once, with an event that says where to stop the machine instead. What is not declared is left to whichever user
 acts: without both, a new machine gets the strategy that `startStrategy` gives, and from then on it is as KubeVirt's own
-tools leave it. So in neither case does the operator fight with its users.
+tools leave it, until the spec gives another one to a machine that is on. So in neither case does the operator fight
+with its users.
 
 Pausing has no field in KubeVirt, only a call to its own API, made when it is needed.
 
@@ -18,7 +19,7 @@ from __future__ import annotations
 from konverge.client import Call, Conflict, NotFound
 from konverge.objects import Resource
 from konverge.objects.times import parse_time
-from konverge.operators.wukong.effective_spec import run_strategy, wanted_power
+from konverge.operators.wukong.effective_spec import run_strategy, strategy_when_on, wanted_power
 from konverge.operators.wukong.kinds import VirtualMachine, VirtualMachineInstance
 from konverge.operators.wukong.spec import WukongSpec
 from konverge.operators.wukong.status import VIRTUAL_MACHINE_READY, Trouble
@@ -55,7 +56,10 @@ async def _ask(state: ReconcileState, resource: Resource, vmi: VirtualMachineIns
     await state.ctx.client.caller.call(call)
 
 
-HALTED = "Halted"
+ALWAYS, HALTED = "Always", "Halted"
+GIVEN = "vm.novasphere.dev/run-strategy"
+"""On a VirtualMachine: the strategy that the spec gave it last, unless that is Always. A strategy that differs from it
+is a user's; a spec that differs from it has changed since, or had to wait until the machine was on."""
 HALTED_FROM = "vm.novasphere.dev/halted-from"
 """On a VirtualMachine that is off for a restore: the strategy that it had before."""
 
@@ -72,10 +76,22 @@ def strategy_for(spec: WukongSpec, live: VirtualMachine | None, *, halt: bool = 
     desired = run_strategy(spec)
     if is_declared(spec):
         # Manual leaves starting to others; a user who declares the power does not.
-        return "Always" if desired == "Manual" else desired
+        return ALWAYS if desired == "Manual" else desired
     if live is None:
         return desired
-    return live.metadata.annotations.get(HALTED_FROM) or live.spec.run_strategy or desired
+    present = live.metadata.annotations.get(HALTED_FROM) or live.spec.run_strategy or desired
+    on = strategy_when_on(spec)
+    return present if present == HALTED or on == _given(live) else on
+
+
+def strategy_mark(spec: WukongSpec, live: VirtualMachine | None, strategy: str) -> dict[str, str]:
+    """What is to stand on a machine that gets a strategy: what of it the spec gave."""
+    given = _given(live) if strategy == HALTED else strategy if is_declared(spec) else strategy_when_on(spec)
+    return {} if given == ALWAYS else {GIVEN: given}
+
+
+def _given(live: VirtualMachine | None) -> str:
+    return live.metadata.annotations.get(GIVEN, ALWAYS) if live is not None else ALWAYS
 
 
 def halt_mark(live: VirtualMachine | None, *, halt: bool) -> dict[str, str]:
