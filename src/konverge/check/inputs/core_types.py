@@ -42,17 +42,37 @@ def shapes() -> tuple[Shape, ...]:
 
 
 def _read() -> Iterator[Shape]:
+    for name, properties in _types():
+        if properties and "apiVersion" not in properties and not name.endswith(("Status", "List")):
+            yield Shape(name, {field: _builtin_kind(value) for field, value in properties.items()})
+    yield Shape("ObjectMeta", {"name": "string", "namespace": "string", "labels": "object", "annotations": "object"})
+    yield Shape("LabelSelector", {"matchLabels": "object", "matchExpressions": "array"})
+
+
+def _types() -> Iterator[tuple[str, dict[str, Schema]]]:
+    """Names and properties."""
     for package in PACKAGES:
         version = "v2" if package == "autoscaling" else "v1"
         for line in member(f"schemas/io.k8s.api.{package}.{version}").splitlines():
             key, _, text = line.partition(b" ")
-            schema = msgspec.json.decode(text)
-            properties = schema.get("properties") or {}
-            name = key.decode().rpartition(".")[2]
-            if properties and "apiVersion" not in properties and not name.endswith(("Status", "List")):
-                yield Shape(name, {field: _builtin_kind(value) for field, value in properties.items()})
-    yield Shape("ObjectMeta", {"name": "string", "namespace": "string", "labels": "object", "annotations": "object"})
-    yield Shape("LabelSelector", {"matchLabels": "object", "matchExpressions": "array"})
+            yield key.decode().rpartition(".")[2], msgspec.json.decode(text).get("properties") or {}
+
+
+@cache
+def choices() -> dict[str, tuple[str, ...]]:
+    """What fields of the built-in API may be, by their names: those of several words that mean the same everywhere.
+
+    Definitions often leave it out, and an operator hands on what it is given.
+
+    >>> choices()["dnsPolicy"]
+    ('ClusterFirst', 'ClusterFirstWithHostNet', 'Default', 'None')
+    """
+    found: dict[str, set[tuple[str, ...]]] = {}
+    for _, properties in _types():
+        for name, schema in properties.items():
+            known = (schema.get("items") or schema).get("enum") or ()
+            found.setdefault(name, set()).add(tuple(text for text in known if text))
+    return {name: min(every) for name, every in found.items() if len(every) == 1 and any(every) and snake(name) != name}
 
 
 def _builtin_kind(schema: Schema) -> str:

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from konverge.apiserver.go.regexp import compile_pattern
-from konverge.check.inputs.core_types import Schema, snake
+from konverge.check.inputs.core_types import Schema, choices, snake
 
 _FORMATS = {
     "date-time": "2026-01-01T00:00:00Z",
@@ -113,11 +113,12 @@ def string(schema: Schema, name: str, number: int = 1) -> str:
 
 
 def strings(schema: Schema, name: str, number: int = 1) -> Iterator[str]:
-    """Texts that the schema accepts; a word of the field first."""
+    """Texts that the schema accepts: what the built-in API knows under this name, then words of the field."""
     least, most = int(schema.get("minLength") or 0), schema.get("maxLength")
     form = str(schema.get("format") or "")
     plain = f"{word(name)}-{chr(96 + number)}" if number <= 26 else f"{word(name)}-{number}"
-    candidates = [_FORMATS[form]] if form in _FORMATS else [plain, word(name), *_COMMON]
+    known = choices().get(name, ())
+    candidates = [_FORMATS[form]] if form in _FORMATS else [*known[number - 1 :], *known, plain, word(name), *_COMMON]
     pattern = compile_pattern(schema["pattern"]) if schema.get("pattern") else None
     for candidate in [*candidates, *_made_for(schema.get("pattern"))]:
         text = candidate + "a" * (least - len(candidate)) if candidate[-1:].isalpha() else candidate
