@@ -96,11 +96,16 @@ class Link:
         self._left, self._since = BURST, asyncio.get_running_loop().time()
 
     async def send(self, request: Request) -> Response:
+        self._check()
         if request.method != "GET":
             await self._turn()
+            self._check()
+        return await self._inner.send(request)
+
+    def _check(self) -> None:
+        """Also before a wait: nobody waits for a turn that never comes."""
         if self._cut:
             raise ConnectionLost("the operator has crashed")
-        return await self._inner.send(request)
 
     async def _turn(self) -> None:
         """A token bucket: waits when many writes came at once."""
@@ -111,8 +116,7 @@ class Link:
             await asyncio.sleep(-self._left / WRITES_PER_SECOND)
 
     async def stream(self, request: Request) -> Stream:
-        if self._cut:
-            raise ConnectionLost("the operator has crashed")
+        self._check()
         return await self._inner.stream(request)
 
     def cut(self) -> None:
@@ -120,6 +124,10 @@ class Link:
 
     async def aclose(self) -> None:
         await self._inner.aclose()
+
+
+AT_ONCE, SECONDS = 1000, 30
+"""How often a task that is to end may go on before time passes, and for how long it passes then."""
 
 
 class _Running:
@@ -141,11 +149,16 @@ class _Running:
         return "it was cancelled" if error is None else f"{type(error).__name__}: {error}"
 
     async def kill(self) -> None:
-        """No time passes: whatever would finish in order is cancelled as well, and reaches nothing any more."""
+        """No time passes: whatever would finish in order is cancelled as well, and reaches nothing any more.
+
+        A group of tasks cancels its own once. One of them that waits while it ends is given time, and then given up.
+        """
         self._link.cut()
-        while not self._task.done():
+        for turn in range(AT_ONCE + SECONDS):
+            if self._task.done():
+                break
             self._task.cancel()
-            await asyncio.wait([self._task], timeout=0)
+            await asyncio.wait([self._task], timeout=0 if turn < AT_ONCE else 1.0)
         await self._link.aclose()
         with suppress(Exception, asyncio.CancelledError):
             self._task.result()
