@@ -270,11 +270,43 @@ async def test_a_create_without_a_name_concerns_the_caches_that_show_it() -> Non
 async def test_of_several_caches_each_is_waited_for_and_has_its_own_echo() -> None:
     scene = Scene(Cache(), Cache(label_selector="app=web"), Cache(label_selector="!app"))
     scene.write(2)
+    await scene.writes.caught_up(US)
+    assert [len(cache.waits) for cache in scene.caches] == [1, 0, 1]
     scene.event(0, 2, cache=0)
     scene.event(0, 2, cache=2)
     assert scene.delivered == [(0, 2, US), (0, 2, US)]
+
+
+async def test_a_write_that_a_cache_shows_is_not_waited_for() -> None:
+    scene = Scene(Cache(), Cache())
+    scene.write(2)
+    scene.event(0, 2, cache=0)
+    assert scene.writes.has_written(US), "the second cache does not show it"
     await scene.writes.caught_up(US)
-    assert [len(cache.waits) for cache in scene.caches] == [1, 0, 1]
+    assert [len(cache.waits) for cache in scene.caches] == [0, 1]
+    scene.write(3)
+    scene.event(2, 3, cache=0)
+    scene.event(0, 3, cache=1)
+    assert not scene.writes.has_written(US)
+
+
+async def test_an_older_write_that_comes_back_does_not_end_the_wait_for_a_newer_one() -> None:
+    scene = Scene()
+    scene.write(2)
+    scene.write(3)
+    scene.event(0, 2)
+    assert scene.writes.has_written(US)
+    scene.event(2, 3)
+    assert not scene.writes.has_written(US)
+
+
+async def test_a_later_state_shows_the_writes_of_all_requests() -> None:
+    scene = Scene()
+    scene.write(2, US)
+    scene.write(3, THEM)
+    scene.event(0, 4)
+    assert not scene.writes.has_written(US)
+    assert not scene.writes.has_written(THEM)
 
 
 # ------------------------------------------------------------------ catching up

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import shutil
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -148,7 +147,9 @@ class ExecPlugin(Renewing):
         return terminal and self.spec.interactive_mode != "Never"
 
     def _program(self) -> str:
-        path = shutil.which(self.spec.command, path=self.spec.env.get("PATH"))
+        from shutil import which  # it brings three compressors: for those who have a plugin
+
+        path = which(self.spec.command, path=self.spec.env.get("PATH"))
         if path is None:
             hint = f"\n{self.spec.install_hint.strip()}" if self.spec.install_hint else ""
             raise self._failed(f"is not installed, or not on the PATH{hint}")

@@ -7,7 +7,6 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 from functools import partial
-from hashlib import blake2b
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 import msgspec
@@ -255,6 +254,8 @@ class BaseContext:
 
     def _digest(self, desired: Object) -> bytes:
         """Of all that a comparison with `desired` depends on, beside the object that it is compared with."""
+        from hashlib import blake2b  # half a megabyte that an operator without server-side apply does not need
+
         return blake2b(_encode((self._manager, desired)), digest_size=16).digest()
 
     async def _present(self, kind: type[K], key: Key) -> tuple[bytes | None, Record | None]:

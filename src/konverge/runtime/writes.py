@@ -77,13 +77,6 @@ class _Cached:
         known = self.informer.get(key)
         return known.version if known else 0
 
-    def tidy(self, key: Key, state: _Object) -> None:
-        """Forget what has come back, or never will: a write that changed nothing has no event."""
-        for version in [version for version in state.written if version <= state.base]:
-            del state.written[version]
-        if not state.written:
-            self.objects.pop(key, None)
-
 
 class Writes:
     """The writes of one controller."""
@@ -121,8 +114,8 @@ class Writes:
             if state.in_flight == 0:
                 held, state.held = state.held, []
                 for change, deliver in held:
-                    _deliver(state, change, deliver)
-                cached.tidy(key, state)
+                    self._deliver(cached, state, change, deliver)
+                self._tidy(cached, key, state)
         return meta
 
     def known(self, call: Call) -> Record | None:
@@ -176,10 +169,38 @@ class Writes:
             elif state.in_flight:
                 state.held.append((change, deliver))
             else:
-                _deliver(state, change, deliver)
-                cached.tidy(change.key, state)
+                self._deliver(cached, state, change, deliver)
+                self._tidy(cached, change.key, state)
 
         return route
+
+    def _deliver(self, cached: _Cached, state: _Object, change: Change, deliver: Deliver) -> None:
+        before = change.old.version if change.old else 0
+        now = change.new.version if change.new else 0
+        writer = state.written.pop(now, None)
+        if writer is not None:
+            self._came_back(cached, change.key, writer, now)
+        echo = before == state.base and not change.listed
+        state.base = now
+        deliver(change, writer if echo else None)
+
+    def _tidy(self, cached: _Cached, key: Key, state: _Object) -> None:
+        """Forget what has come back, or never will: a write that changed nothing has no event."""
+        for version in [version for version in state.written if version <= state.base]:
+            self._came_back(cached, key, state.written.pop(version), version)
+        if not state.written:
+            cached.objects.pop(key, None)
+
+    def _came_back(self, cached: _Cached, key: Key, request: Hashable, version: int) -> None:
+        """The cache shows a write: to wait for it is over before the next reconcile, which may be hours away."""
+        versions = self._versions.get(request)
+        if versions is None:
+            return
+        noted = versions.get((cached, key))
+        if noted is not None and noted[0] <= version:
+            del versions[cached, key]
+            if not versions:
+                del self._versions[request]
 
     # -------------------------------------------------------------- waiting
 
@@ -224,15 +245,6 @@ class Writes:
             cached.informer.restart_watch(key.namespace)
         for cached, namespace in self._unknown.get(request, ()):
             cached.informer.restart_watch(namespace)
-
-
-def _deliver(state: _Object, change: Change, deliver: Deliver) -> None:
-    before = change.old.version if change.old else 0
-    now = change.new.version if change.new else 0
-    writer = state.written.pop(now, None)
-    echo = before == state.base and not change.listed
-    state.base = now
-    deliver(change, writer if echo else None)
 
 
 class _VersionMeta(msgspec.Struct, rename="camel", gc=False):
