@@ -114,6 +114,15 @@ def test_a_flow_that_has_had_much_waits_for_one_that_has_had_little() -> None:
     assert level.begun == ["b1", "b2"]
 
 
+def in_turn(level: Level) -> str:
+    """The flows of the requests that begin from now on; each request lasts a second."""
+    begun = len(level.begun)
+    while level.open:
+        level.time += 1.0
+        level.end(level.executing()[0])
+    return "".join(name[0] for name in level.begun[begun:])
+
+
 def test_a_flow_that_comes_late_has_no_claim_on_the_past() -> None:
     """What it did not ask for then is gone: from now on both have their turns."""
     level = Level(Limits(1, queues=2, hand=1, length=99))
@@ -127,11 +136,7 @@ def test_a_flow_that_comes_late_has_no_claim_on_the_past() -> None:
         level.end(f"a{number}")
     for number in range(4):
         level.enter(f"b-{number}", flow=1)
-    begun = len(level.begun)
-    while level.open:
-        level.time += 1.0
-        level.end(level.executing()[0])
-    order = "".join(name[0] for name in level.begun[begun - 1 :])
+    order = level.begun[-1][0] + in_turn(level)
     assert order.startswith(("abab", "abba")), order
 
 
@@ -146,21 +151,8 @@ def test_also_where_the_other_flow_never_has_more_than_one_waiting() -> None:
     for number in range(4):
         level.enter(f"b{number}", flow=1)
         level.enter(f"a{number + 21}", flow=0)
-    begun = len(level.begun)
-    while level.open:
-        level.time += 1.0
-        level.end(level.executing()[0])
-    order = "".join(name[0] for name in level.begun[begun - 1 :])
+    order = level.begun[-1][0] + in_turn(level)
     assert order.startswith(("abab", "abba")), order
-
-
-def in_turn(level: Level) -> str:
-    """The flows of the requests that begin from now on; each request lasts a second."""
-    begun = len(level.begun)
-    while level.open:
-        level.time += 1.0
-        level.end(level.executing()[0])
-    return "".join(name[0] for name in level.begun[begun:])
 
 
 def test_who_has_waited_is_owed_its_share() -> None:
