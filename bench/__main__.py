@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import signal
 import sys
 from importlib import import_module
 from pathlib import Path
@@ -26,6 +27,8 @@ def main() -> int:
     parser.add_argument("--quick", action="store_true", help="fewer rounds: for a look, not for a verdict")
     parser.add_argument("--objects", type=int, default=0, metavar="N", help="how many objects (sharding)")
     options = parser.parse_args()
+    # Servers and operators are children of this process: one that is terminated must stop them, too.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     chosen = names() if options.name == "all" else [options.name]
     reports: list[Report] = []
     for number, name in enumerate(chosen, 1):
