@@ -79,6 +79,39 @@ def test_pods_of_a_resource_that_was_not_ready_before_wait_for_that(ready: tuple
     assert said(run) == [(severity, "configmaps default/a")]
 
 
+@pytest.mark.spec("K-85")
+@pytest.mark.parametrize(
+    ("uid", "owner", "pod_ready", "says_ready", "severity"),
+    [
+        ("second-pod", "set", "False", "False", "low"),
+        ("", "set", "False", "False", "medium"),  # none of them was replaced
+        ("old-pod", "set", "False", "False", "medium"),
+        ("second-pod", "other-set", "False", "False", "medium"),
+        ("second-pod", "", "False", "False", "medium"),
+        ("second-pod", "set", "True", "False", "medium"),  # it came up, and the others were forgotten
+        ("second-pod", "set", "False", "True", "medium"),  # nobody is told
+    ],
+)
+def test_pods_wait_behind_a_first_one_that_does_not_come_up(
+    uid: str, owner: str, pod_ready: str, says_ready: str, severity: str
+) -> None:
+    run = run_of(MOUNTED, {"volumeMounts": [MOUNT]}, ready=("True", says_ready))
+    before, now = (checkpoint.state for checkpoint in run.checkpoints)
+
+    def member(uid: str, owner: str, ready: str) -> Obj:
+        made = pod(MOUNTED, {"volumeMounts": [MOUNT]}, uid)
+        made["metadata"]["ownerReferences"] = [{"kind": "StatefulSet", "uid": owner, "controller": True}]
+        made["status"] = {"phase": "Running", "conditions": [{"type": "Ready", "status": ready}]}
+        return made
+
+    for state in (before, now):
+        state["pods default/a-0"] = member("first-pod", "set", "True")
+    before["pods default/a-1"] = member("old-pod", "set", "True")
+    if uid:
+        now["pods default/a-1"] = member(uid, owner, pod_ready)
+    assert said(run) == [(severity, "configmaps default/a")]
+
+
 @pytest.mark.spec("K-57")
 @pytest.mark.parametrize(
     ("spec", "container"),

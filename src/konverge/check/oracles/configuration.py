@@ -41,7 +41,7 @@ def configuration(run: Run, reference: Reference) -> Iterator[Alarm]:
             if pods and folded(key) not in said:
                 said.add(folded(key))
                 low = _is_scaled(before.checkpoint, now.checkpoint) or _is_held_up(before.checkpoint, now)
-                yield _alarm(key, how, pods, now, low=low)
+                yield _alarm(key, how, pods, now, low=low or _is_halted(pods, before.checkpoint, now))
 
 
 def _rewritten(before: Rested, now: Rested, run: Run, reference: Reference) -> Iterator[tuple[str, set[str]]]:
@@ -178,6 +178,32 @@ def _is_held_up(before: Checkpoint, now: Rested) -> bool:
     """The custom resource was not ready before, and says so still: who replaces pods one by one waits for that."""
     own = [key for key in now.checkpoint.state if is_own(key, now.step) and key in before.state]
     return any(says_unready(before.state[key]) and says_unready(now.checkpoint.state[key]) for key in own)
+
+
+def _is_halted(pods: list[str], before: Checkpoint, now: Rested) -> bool:
+    """One of the same pods was replaced and is not ready with the new content, and the custom resource says that it is
+    not: who replaces pods one by one goes no further."""
+    state = now.checkpoint.state
+    owners = {_owner(state[key]) for key in pods} - {""}
+    newer = [pod for key, pod in state.items() if key.startswith("pods ") and _uid(pod) != _uid(before.state.get(key))]
+    return any(_owner(pod) in owners and not _is_ready(pod) for pod in newer) and any(
+        says_unready(obj) for key, obj in state.items() if is_own(key, now.step)
+    )
+
+
+def _uid(obj: Obj | None) -> str:
+    return "" if obj is None else str(obj["metadata"].get("uid", ""))
+
+
+def _owner(pod: Obj) -> str:
+    """The uid of the controller that made it."""
+    references = pod["metadata"].get("ownerReferences") or ()
+    return next((str(item["uid"]) for item in references if item.get("controller")), "")
+
+
+def _is_ready(pod: Obj) -> bool:
+    conditions = (pod.get("status") or {}).get("conditions") or ()
+    return any(item.get("type") == "Ready" and item.get("status") == "True" for item in conditions)
 
 
 def _alarm(key: str, how: str, pods: list[str], now: Rested, *, low: bool) -> Alarm:
