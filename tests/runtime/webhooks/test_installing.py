@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import json
+from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Any
@@ -11,16 +13,16 @@ from typing import Any
 import pytest
 
 from konverge.apiserver import ApiServer
-from konverge.client import Client, MergePatch, Static
+from konverge.client import Client, Conflict, MergePatch, Static
 from konverge.objects import crd_dict
 from konverge.objects.kinds.admissionregistration_v1 import MutatingWebhookConfiguration, ValidatingWebhookConfiguration
 from konverge.objects.kinds.apiextensions_v1 import CustomResourceDefinition
 from konverge.runtime.webhooks import Conversion, Review, Webhook, Webhooks, mutating, validating
-from konverge.runtime.webhooks.installing import REMOVED_WITHIN, installed
+from konverge.runtime.webhooks.installing import ATTEMPTS, REMOVED_WITHIN, installed
 from konverge.runtime.webhooks.places import Serving
 from konverge.runtime.webhooks.server import Reviews
 from konverge.wire.errors import ConnectFailed
-from konverge.wire.message import Request, Response, Stream
+from konverge.wire.message import Headers, Request, Response, Stream
 from tests.runtime.webhooks.pools import Pool
 from tests.runtime.webhooks.versions_contract import DEFINITION, VERSIONS
 
@@ -202,6 +204,32 @@ async def test_afterwards_a_definition_has_its_conversion_of_before(client: Clie
     async with converting(client):
         pass
     assert await conversion(client) == before
+
+
+class Contended(Wire):
+    """Patches meet so many conflicts before they are carried out."""
+
+    def __init__(self, server: ApiServer, conflicts: int) -> None:
+        super().__init__(server)
+        self._conflicts, self._met = conflicts, Counter[str]()
+
+    async def send(self, request: Request) -> Response:
+        if request.method == "PATCH" and self._met[request.target] < self._conflicts:
+            self._met[request.target] += 1
+            refusal = {"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": "Conflict", "code": 409}
+            return Response(409, Headers.of({"content-type": "application/json"}), json.dumps(refusal).encode())
+        return await super().send(request)
+
+
+async def test_conflicts_with_other_writers_do_not_end_the_process(server: ApiServer, client: Client) -> None:
+    await client.create(crd_dict(*VERSIONS))
+    contended = Client(Contended(server, ATTEMPTS - 1), credentials=Static.bearer(server.token))
+    async with run(contended, Conversion(*VERSIONS), check):
+        assert await conversion(client) == OURS
+        assert await entries(client) == expected(URL)[:1]
+    endless = Client(Contended(server, ATTEMPTS), credentials=Static.bearer(server.token))
+    with pytest.raises(Conflict):
+        await run(endless, Conversion(*VERSIONS)).__aenter__()
 
 
 async def test_a_conversion_that_a_killed_process_left_becomes_the_declared_one(client: Client) -> None:

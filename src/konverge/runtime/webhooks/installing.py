@@ -5,11 +5,11 @@ from __future__ import annotations
 import asyncio
 import base64
 import logging
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any
 
-from konverge.client import Client, ClientError, JsonPatch, NotFound
+from konverge.client import Client, ClientError, Conflict, JsonPatch, NotFound
 from konverge.objects import CustomResource, crd_dict
 from konverge.objects.codec import to_dict
 from konverge.objects.kinds.admissionregistration_v1 import MutatingWebhookConfiguration, ValidatingWebhookConfiguration
@@ -22,6 +22,9 @@ SUFFIX = "-local"
 """Of their names: those of an installed operator are others, and stay as they are."""
 REMOVED_WITHIN = 10.0
 """Seconds. An API server that is away must not hold up the end of the process."""
+
+ATTEMPTS = 5
+"""Of a patch that meets conflicts."""
 
 _NO_CONVERSION: Obj = {"strategy": "None"}
 
@@ -45,7 +48,7 @@ async def installed(at_work: Serving, url: str, authority: bytes) -> AsyncIterat
 @asynccontextmanager
 async def _applied(at_work: Serving, configuration: Obj) -> AsyncIterator[None]:
     """Inside the block there is a configuration; one that a process left behind when it was killed is replaced."""
-    await at_work.client.apply(configuration, field_manager=at_work.name, force=True)
+    await _tried(lambda: at_work.client.apply(configuration, field_manager=at_work.name, force=True))
     try:
         yield
     finally:
@@ -98,7 +101,18 @@ def _url(conversion: Obj) -> Any:
 
 async def _patch(client: Client, definition: str, conversion: Obj) -> None:
     operation = {"op": "add", "path": "/spec/conversion", "value": conversion}
-    await client.patch(CustomResourceDefinition, definition, JsonPatch([operation]))
+    await _tried(lambda: client.patch(CustomResourceDefinition, definition, JsonPatch([operation])))
+
+
+async def _tried(patch: Callable[[], Awaitable[object]]) -> None:
+    """A patch without a version meets a conflict, too, where others write often: no reason for an operator to end."""
+    for _ in range(ATTEMPTS - 1):
+        try:
+            await patch()
+        except Conflict:
+            continue
+        return
+    await patch()
 
 
 async def _at_the_end(what: str, work: Any) -> None:
