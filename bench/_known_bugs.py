@@ -54,7 +54,10 @@ _NOT_UPDATED = (
     r"|path-dependence apps/statefulsets \S+ spec\.template\.spec\.nodeSelector)"
 )
 _ANNOTATIONS_STAY = r"^path-dependence apps/statefulsets \S+ spec\.template\.metadata\.annotations"
-_SERVICE_ANNOTATIONS = r"^effect databases\.spotahome\.com/redisfailovers \S+ spec\.redis\.serviceAnnotations$"
+_SERVICE_ANNOTATIONS = (
+    r"^(effect databases\.spotahome\.com/redisfailovers \S+ spec\.sentinel\.serviceAnnotations$"
+    r"|path-dependence services \S+/rfs-\S+ metadata\.annotations)"
+)
 
 BUGS = (
     Bug("rabbitmq/check.toml", "rabbitmq #648", _SET_DELETED),

@@ -271,15 +271,31 @@ class Campaign:
         if not run.plan.perturbations:
             alarms, chance = by_chance(alarms)
             findings.forget(chance)
-        fresh = findings.fresh(alarms)
-        again = self._second.at(task, run, outcome.reference, fresh, budget.used)
+        if task.patience:
+            self._judged_again(task, run, alarms, outcome, findings, budget.used)
+            return more
+        again = self._second.at(task, run, outcome.reference, findings.fresh(alarms), budget.used)
         if again is not None:
-            return [*more, again]
-        before = self._second.judged(task, run, outcome.reference, fresh)
-        if before is not None:
-            task, run, alarms = before.task, before.run, before.alarms
-        self._note(task, run, alarms, outcome, findings, budget.used)
+            more.append(again.task)
+        if again is None or not again.held:
+            self._note(task, run, alarms, outcome, findings, budget.used)
         return more
+
+    def _judged_again(
+        self, task: Task, run: Run, alarms: Sequence[Alarm], outcome: Outcome, findings: Findings, after: float
+    ) -> None:
+        """Notes what the second look at a run shows. If it could not be had, what has waited for it counts."""
+        first, same = self._second.judged(task, run, outcome.reference, findings.fresh(alarms))
+        if run.missed or run.problem:
+            if first is not None:
+                self._note(first.task, first.run, first.alarms, outcome, findings, first.after)
+            return
+        if not same:  # whatever else it shows is seen for the first time
+            task = msgspec.structs.replace(task, patience=0.0)
+        if first is not None:
+            self._note(task, run, alarms, outcome, findings, after)
+        else:  # the first run is noted already
+            findings.add(task, run, outcome.reference, alarms, after=after)
 
     def _note(
         self, task: Task, run: Run, alarms: Sequence[Alarm], outcome: Outcome, findings: Findings, after: float

@@ -1,12 +1,15 @@
-"""What a failed request led to counts only if it lasts: the same run is made again, at once, and with patience.
+"""What a run on real time shows is looked at again during the search: the same run is made once more, with patience.
 
-Programs that look at their objects every half minute try again then what failed. A run that is judged before that has
-alarms of whatever the request was for, and a search that kept them all would have to repeat them in its last minutes.
+What a failed request led to counts only if it lasts. Programs that look at their objects every half minute try again
+then what failed; a run that is judged before that has alarms of whatever the request was for. What else is high is
+noted at once, and looked at again all the same: whole runs take long, and in the last minutes of a check there is time
+for few of them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from konverge.check.findings import Evidence, Group, cause_of
 from konverge.check.model import Alarm, Run, Task, encode
@@ -14,35 +17,57 @@ from konverge.check.reference import Reference
 from konverge.check.shrink import may_retry, patient
 
 
+class Again(NamedTuple):
+    """What is to be run, and whether the alarms have to wait for it."""
+
+    task: Task
+    held: bool
+
+
+class Looked(NamedTuple):
+    """What came of it: the evidence of the first run, if that has waited, and whether the second shows the same."""
+
+    first: Evidence | None
+    same: bool
+
+
 class SecondLook:
     """Keeps the evidence that waits for its second run."""
 
     def __init__(self) -> None:
         self._waiting: dict[bytes, Evidence] = {}
+        self._causes: dict[bytes, Group] = {}
+        """Of the tasks that are run again."""
         self._lasting: set[Group] = set()
 
-    def at(self, task: Task, run: Run, reference: Reference, alarms: Sequence[Alarm], after: float) -> Task | None:
-        """What is to be run before the alarms of a run count; None if they do.
+    def at(self, task: Task, run: Run, reference: Reference, alarms: Sequence[Alarm], after: float) -> Again | None:
+        """How the alarms of a run are looked at again; None if that is not worth a run.
 
-        A cause that has lasted once needs no other second run, and notes are not worth one.
+        A cause that has lasted once needs no other look; where nothing failed, one look at each is enough.
         """
-        if task.patience or not may_retry(task) or all(alarm.severity == "low" for alarm in alarms):
+        if task.patience or not task.subject.command or not task.plan.perturbations or not alarms:
             return None
         evidence = Evidence(task, run, reference, alarms, after=after)
-        if cause_of(evidence) in self._lasting:
+        cause, severity = cause_of(evidence), evidence.first.severity
+        if cause in self._lasting or severity == "low":
+            return None
+        held = may_retry(task)
+        if not held and (severity != "high" or cause in self._causes.values()):
             return None
         again = patient(evidence.task)
-        self._waiting[encode(again)] = evidence
-        return again
+        key = encode(again)
+        self._causes[key] = cause
+        if held:
+            self._waiting[key] = evidence
+        return Again(again, held=held)
 
-    def judged(self, task: Task, run: Run, reference: Reference, alarms: Sequence[Alarm]) -> Evidence | None:
-        """After a second run: the evidence of the first, if the second says nothing about it."""
-        first = self._waiting.pop(encode(task), None)
-        if run.missed or run.problem:
-            return first
-        if any(alarm.severity != "low" for alarm in alarms):
-            self._lasting.add(cause_of(Evidence(task, run, reference, alarms)))
-        return None
+    def judged(self, task: Task, run: Run, reference: Reference, alarms: Sequence[Alarm]) -> Looked:
+        """After a second run."""
+        key = encode(task)
+        same = bool(alarms) and cause_of(Evidence(task, run, reference, alarms)) == self._causes.get(key)
+        if same:
+            self._lasting.add(self._causes[key])
+        return Looked(self._waiting.pop(key, None), same)
 
     def left(self) -> list[Evidence]:
         """What there was no time to look at again."""

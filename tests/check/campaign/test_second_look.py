@@ -1,28 +1,33 @@
-"""What a failed request led to is looked at again during the search, before it counts."""
+"""What a program is found with is looked at again during the search; what failed requests led to, before it counts."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import msgspec
 import pytest
 
 from konverge.check.campaign import Campaign, Options, Outcome
-from konverge.check.model import Alarm, Place, Plan, Refuse, Run, Subject, Task
+from konverge.check.model import Alarm, Crash, Place, Plan, Refuse, Run, Severity, Subject, Task
 from konverge.check.planning import Planned
 from konverge.check.reference import Reference
-from konverge.check.second_look import SecondLook
-from konverge.check.shrink import RETRY
+from konverge.check.second_look import Again, SecondLook
+from konverge.check.shrink import RESYNC, RETRY
 from konverge.check.subjects import InThisProcess
 from tests.check.campaign import keeper
 from tests.check.campaign.test_campaign import SETUP, STEPS
-from tests.check.campaign.test_findings import CRASH, REFERENCE, alarm, run_of, task_of
+from tests.check.campaign.test_findings import CHAIN, CRASH, REFERENCE, alarm, run_of, task_of
+from tests.check.campaign.test_findings import STEPS as STEPS_OF_FINDINGS
 
 SECRET = "secrets default/shop"
 
 
 def refused(name: str) -> Plan:
     return Plan("errors", (Refuse(Place("create", "/secrets", "default", name), "error"),))
+
+
+def crash(name: str) -> Plan:
+    return Plan("crash", (Crash(Place("create", "/secrets", "default", name)),))
 
 
 class Program:
@@ -56,13 +61,13 @@ class Program:
 
 def _name(plan: Plan) -> str:
     [item] = plan.perturbations
-    assert isinstance(item, Refuse)
+    assert isinstance(item, Refuse | Crash)
     return item.place.name
 
 
-def checked(runner: Program, *names: str) -> Outcome:
+def checked(runner: Program, *names: str, plan: Callable[[str], Plan] = refused) -> Outcome:
     def planned(reference: Reference, only: Sequence[str], seed: int) -> Planned:
-        return Planned([refused(name) for name in names])
+        return Planned([plan(name) for name in names])
 
     options = Options(shrink=False, repeats=3)
     return Campaign(
@@ -109,30 +114,79 @@ def program(plan: Plan) -> Task:
     return msgspec.structs.replace(task_of(plan), subject=Subject(command=("operator",)))
 
 
-def look(task: Task, severity: str = "high") -> tuple[SecondLook, Task | None]:
-    second = SecondLook()
-    shown = alarm(SECRET, severity=severity)  # type: ignore[arg-type]
-    return second, second.at(task, run_of(task.plan), REFERENCE, [shown], 7.0)
+def look(task: Task, severity: Severity = "high", second: SecondLook | None = None) -> tuple[SecondLook, Again | None]:
+    second = second or SecondLook()
+    return second, second.at(task, run_of(task.plan), REFERENCE, [alarm(SECRET, severity=severity)], 7.0)
 
 
 @pytest.mark.spec("K-98")
 def test_what_there_was_no_time_for_is_kept_as_it_was_seen() -> None:
     second, again = look(program(refused("a")))
     assert again is not None
-    assert again.patience == RETRY
-    assert [step.name for step in again.steps] == ["create"], "up to the alarm"
+    assert again.held
+    assert again.task.patience == RETRY
+    assert [step.name for step in again.task.steps] == ["create"], "up to the alarm"
     [left] = second.left()
     assert (left.first.object, left.after, left.task.patience) == (SECRET, 7.0, 0.0)
     assert second.left() == []
 
 
 @pytest.mark.spec("K-98")
+def test_where_nothing_failed_each_cause_is_looked_at_once_and_does_not_wait() -> None:
+    second, again = look(program(CRASH))
+    assert again == (msgspec.structs.replace(program(CRASH), steps=STEPS_OF_FINDINGS[:1], patience=RESYNC), False)
+    assert second.left() == []
+    assert look(program(CRASH), second=second)[1] is None
+
+
+@pytest.mark.spec("K-98")
 @pytest.mark.parametrize(
     ("task", "severity"),
-    [(program(CRASH), "high"), (task_of(refused("a")), "high"), (program(refused("a")), "low")],
-    ids=["nothing failed", "virtual time", "a note"],
+    [
+        (program(CRASH), "medium"),
+        (program(CHAIN), "high"),
+        (task_of(CRASH), "high"),
+        (task_of(refused("a")), "high"),
+        (program(refused("a")), "low"),
+    ],
+    ids=["not high", "nothing went wrong", "virtual time", "a request on virtual time", "a note"],
 )
-def test_what_counts_at_once(task: Task, severity: str) -> None:
+def test_what_is_not_looked_at_again(task: Task, severity: Severity) -> None:
     second, again = look(task, severity)
     assert again is None
     assert second.left() == []
+
+
+@pytest.mark.spec("K-98")
+@pytest.mark.parametrize(("lasting", "confirmed"), [(("a",), (1, 1)), ((), (0, 3))])
+def test_what_is_high_is_noted_at_once_and_confirmed_by_the_second_look(
+    lasting: tuple[str, ...], confirmed: tuple[int, int]
+) -> None:
+    runner = Program(*lasting)
+    outcome = checked(runner, "a", plan=crash)
+    assert runner.looked[:2] == [("a", 0.0), ("a", RESYNC)]
+    assert [(item.alarm.object, item.confirmed) for item in outcome.findings] == [("secrets default/a", confirmed)]
+    assert [(item.plan, len(item.groups)) for item in outcome.performed] == [(crash("a"), 1)], "one plan"
+
+
+@pytest.mark.spec("K-98")
+@pytest.mark.parametrize(("name", "same"), [("shop", True), ("other", False)])
+def test_another_alarm_is_seen_for_the_first_time(name: str, same: bool) -> None:
+    second, again = look(program(CRASH))
+    assert again is not None
+    shown = [alarm(f"secrets default/{name}")]
+    assert second.judged(again.task, run_of(CRASH), REFERENCE, shown) == (None, same)
+    assert (look(program(refused("a")), second=second)[1] is None) == same, "what has lasted needs no other look"
+
+
+@pytest.mark.spec("K-98")
+def test_what_another_alarm_shows_has_to_be_repeated() -> None:
+    class Changing(Program):
+        def judge(self, run: Run, reference: Reference) -> list[Alarm]:
+            shown = super().judge(run, reference)
+            return [alarm("secrets default/new")] if shown and self.looked[-1][1] else shown
+
+    runner = Changing("a")
+    outcome = checked(runner, "a")
+    assert [item.alarm.object for item in outcome.findings] == ["secrets default/new"]
+    assert len(runner.looked) > 2, "the second run alone does not confirm it"
