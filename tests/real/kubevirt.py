@@ -43,6 +43,8 @@ _LABELS = dict.fromkeys(
     "true",
 )
 _DEVICES = {f"devices.kubevirt.io/{name}": "1k" for name in ("kvm", "tun", "vhost-net")}
+FATE = "konverge.test/fate"
+"""The annotation of an instance that does not just move: its migration `fails`, or `holds` until it is cancelled."""
 _CRDS = Resource("apiextensions.k8s.io", "v1", "CustomResourceDefinition", "customresourcedefinitions", False)
 
 
@@ -130,10 +132,15 @@ async def webhooks(client: Client, kubeconfig: Path, folder: Path, installed: li
 
 def as_part(kubeconfig: Path, part: str) -> Path:
     """The same server, as the service account of a part of KubeVirt: virt-api asks who writes."""
+    return as_user(kubeconfig, f"system:serviceaccount:{NAMESPACE}:kubevirt-{part}", "system:masters")
+
+
+def as_user(kubeconfig: Path, name: str, *groups: str) -> Path:
+    """The same server, as somebody else."""
     config = json.loads(kubeconfig.read_text())
     for entry in config["users"]:
-        entry["user"] |= {"as": f"system:serviceaccount:{NAMESPACE}:kubevirt-{part}", "as-groups": ["system:masters"]}
-    path = kubeconfig.with_name(f"{part}.kubeconfig")
+        entry["user"] |= {"as": name, "as-groups": list(groups)}
+    path = kubeconfig.with_name(f"{name.rpartition(':')[2]}.kubeconfig")
     path.touch(mode=0o600)
     path.write_text(json.dumps(config))
     return path
@@ -184,17 +191,24 @@ async def _handle(client: Client, instance: Obj) -> None:
 async def _move(client: Client, instance: Obj) -> None:
     """What the handlers of both nodes say about a migration, one thing after the other."""
     meta, state = instance["metadata"], instance["status"].get("migrationState") or {}
-    now = times.now()
-    body: Obj = {}
+    fate = (meta.get("annotations") or {}).get(FATE, "")
     if not state.get("targetNode") or state.get("completed"):
         return
+    now, body = times.now(), {}
+    over = {"completed": True, "endTimestamp": now}
     if not state.get("targetNodeAddress"):
         said: Obj = {"targetNodeAddress": "192.0.2.7"}
     elif not state.get("startTimestamp"):
         said = {"startTimestamp": now}
+    elif state.get("abortRequested"):
+        said = {**over, "failed": True, "failureReason": "Live migration aborted ", "abortStatus": "Succeeded"}
+    elif fate == "holds":
+        return
+    elif fate == "fails":
+        said = {**over, "failed": True, "failureReason": "the target does not come up"}
     else:
         node = state["targetNode"]
-        said = {"completed": True, "endTimestamp": now, "targetNodeDomainReadyTimestamp": now}
+        said = {**over, "targetNodeDomainReadyTimestamp": now}
         body = {"metadata": {"labels": {"kubevirt.io/nodeName": node}}, "status": {"nodeName": node}}
     body.setdefault("metadata", {})["uid"] = meta["uid"]
     body.setdefault("status", {})["migrationState"] = said

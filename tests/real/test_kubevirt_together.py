@@ -1,72 +1,24 @@
-"""virt-controller and virt-api on one server: migrations and snapshots, compared with those of the simulated KubeVirt.
-
-virt-api hears every write of virt-controller, which has the name of its service account for that. `kubevirt.handling`
-says what the virt-handlers of two nodes would say about a guest that moves, and `snapshotting` what a CSI driver would
-say about a snapshot.
-"""
+"""Migrations and snapshots of KubeVirt's own controllers, compared with those of the simulated KubeVirt."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager, suppress
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from konverge.client import ApiStatusError, BadRequest, Client, MergePatch, NotFound, load_config
-from konverge.objects import times
+from konverge.client import ApiStatusError, Client
 from konverge.objects.kinds.core_v1 import PersistentVolumeClaim
-from konverge.objects.resource import Resource
-from konverge.sim.kubevirt import QUICK, SimulatedKubeVirt
-from tests.real import kubevirt
-from tests.real.cdi import DRIVER, storage
-from tests.real.embedded import embedded_server
 from tests.real.kubevirt import Obj, until
-from tests.real.loopback import PATIENCE
+from tests.real.kubevirt_sides import real_side, simulated_side, snapshot_of
 from tests.real.sides import differences
 from tests.real.test_kubevirt_side_by_side import shows
-from tests.sim.kubevirt.conftest import (
-    SPACE,
-    VM,
-    VMI,
-    VMIM,
-    VOLUME_SNAPSHOTS,
-    claim,
-    kinds_of_volume_snapshots,
-    machine,
-)
+from tests.sim.kubevirt.conftest import SPACE, VM, VMI, VMIM, claim, machine
 from tests.sim.kubevirt.test_snapshots import CONTENT, SNAPSHOT
 
 CLAIM = PersistentVolumeClaim.resource
-VOLUME_SNAPSHOT = Resource(VOLUME_SNAPSHOTS, "v1", "VolumeSnapshot", "volumesnapshots")
-
-
-@asynccontextmanager
-async def snapshotting(client: Client) -> AsyncIterator[None]:
-    """A snapshot of a volume is there as soon as it is asked for."""
-
-    async def take() -> None:
-        async for event in client.watch(VOLUME_SNAPSHOT, ""):
-            if event.type == "ADDED" and not (event.object.get("status") or {}).get("readyToUse"):
-                meta = event.object["metadata"]
-                status = {"readyToUse": True, "creationTime": times.now(), "restoreSize": "10Gi"}
-                with suppress(NotFound):
-                    await client.patch(
-                        VOLUME_SNAPSHOT,
-                        meta["name"],
-                        MergePatch({"status": status}),
-                        meta["namespace"],
-                        subresource="status",
-                    )
-
-    task = asyncio.create_task(take())
-    try:
-        yield
-    finally:
-        task.cancel()
-        await asyncio.gather(task, return_exceptions=True)
 
 
 # ------------------------------------------------------------------ migrations
@@ -120,17 +72,6 @@ def _held(obj: Obj) -> bool:
 
 
 # ------------------------------------------------------------------ snapshots
-
-
-def snapshot_of(name: str, machine_name: str) -> Obj:
-    source = {"apiGroup": "kubevirt.io", "kind": "VirtualMachine", "name": machine_name}
-    meta = {"name": name, "namespace": SPACE}
-    return {
-        "apiVersion": f"{SNAPSHOT.group}/v1beta1",
-        "kind": SNAPSHOT.kind,
-        "metadata": meta,
-        "spec": {"source": source},
-    }
 
 
 def taken(snapshot: Obj) -> Obj:
@@ -203,54 +144,9 @@ async def tell(client: Client) -> dict[str, list[Obj]]:
 @pytest.mark.spec("W-36", "S-22")
 @pytest.mark.limit(400)
 async def test_the_simulated_kubevirt_moves_and_keeps_machines_as_the_real_one_does(tmp_path: Path) -> None:
-    folder = kubevirt.programs("virt-controller", "virt-api", "kubevirt-definitions")
-    installed = kubevirt.printed(folder)
-    for side in ("real", "simulated"):
-        (tmp_path / side).mkdir()
-    with embedded_server(tmp_path / "real") as kubeconfig:
-        async with kubevirt.cluster(kubeconfig) as client:
-            await _prepare(client)
-            await kubevirt.install(client, installed)
-            handler = load_config(kubeconfig=str(kubevirt.as_part(kubeconfig, "handler")))
-            async with kubevirt.webhooks(client, kubeconfig, tmp_path, installed), Client.connect(handler) as handlers:
-                with kubevirt.controller(kubevirt.as_part(kubeconfig, "controller"), tmp_path):
-                    async with kubevirt.handling(handlers), snapshotting(client):
-                        await _configured(client)
-                        assert 'the VMI "default/nobody" does not exist' in await refusal(
-                            client, moving("lost", "nobody")
-                        )
-                        real = await tell(client)
-    with embedded_server(tmp_path / "simulated") as kubeconfig:
-        async with kubevirt.cluster(kubeconfig) as client:
-            await _prepare(client)
-            async with SimulatedKubeVirt(client, parts=["kubevirt", "snapshot"], timings=QUICK):
-                simulated = await tell(client)
+    async with real_side(tmp_path) as client:
+        assert 'the VMI "default/nobody" does not exist' in await refusal(client, moving("lost", "nobody"))
+        real = await tell(client)
+    async with simulated_side(tmp_path) as client:
+        simulated = await tell(client)
     assert "\n".join(differences(simulated, real)) == ""
-
-
-async def _configured(client: Client) -> None:
-    """virt-api hears of the gates in the KubeVirt object in its own time."""
-    async with asyncio.timeout(PATIENCE):
-        while True:
-            try:
-                await client.create(snapshot_of("probe", "nobody"), resource=SNAPSHOT, dry_run=True)
-                return
-            except BadRequest:  # "snapshot feature gate not enabled"
-                await asyncio.sleep(0.1)
-
-
-async def _prepare(client: Client) -> None:
-    """Storage that can take snapshots: virt-controller looks for it when it starts."""
-    await kubevirt.define(client, kinds_of_volume_snapshots())
-    for made in storage():
-        await client.create(made)
-    meta = {"name": "fast"}
-    await client.create(
-        {
-            "apiVersion": f"{VOLUME_SNAPSHOTS}/v1",
-            "kind": "VolumeSnapshotClass",
-            "metadata": meta,
-            "driver": DRIVER,
-            "deletionPolicy": "Delete",
-        }
-    )

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from konverge.client import Client, RetryPolicy, Static, TooManyRequests
-from konverge.objects.kinds.core_v1 import ConfigMap, Pod
+from konverge.objects.kinds.core_v1 import ConfigMap, Event, Pod
 from konverge.objects.meta import ObjectMeta
 from konverge.operators.wukong import names
 from konverge.operators.wukong.kinds import VirtualMachineInstanceMigration
@@ -129,6 +129,8 @@ async def test_a_move_that_fails_is_not_tried_again_by_itself() -> None:
         assert (await node(w), len(await moves(w))) == (before, 1)
         assert (await w.wukong()).status.last_migration == "monday"
         assert (await w.events()).count("MigrationFailed") == 1
+        (told,) = await w.client.list(Event, SPACE, field_selector="reason=MigrationFailed")
+        assert str(told.message).endswith(" failed: the target does not come up")
         await w.client.delete(ConfigMap, CONFIG_MAP, SPACE)
         await w.change(migrateAt="tuesday")
         await acted_upon(w, "tuesday")
@@ -147,6 +149,8 @@ async def test_a_deleted_move_is_aborted_and_not_made_again() -> None:
         await asyncio.sleep(120)
         assert (await moves(w), await node(w)) == ([], before)
         assert (await w.wukong()).status.last_migration == "now"
+        events = await w.events()
+        assert (events.count("MigrationAborted"), events.count("MigrationFailed")) == (1, 0)
 
 
 async def test_a_request_that_is_withdrawn_is_cancelled() -> None:

@@ -81,7 +81,11 @@ async def test_a_restore_that_goes_on_is_followed_until_it_is_complete() -> None
     assert (await run(BACK, vm("Halted"), as_kubevirt)).state.refusals[0].message == "it must be off"
     quiet = going_back(status={"conditions": [condition("Failure", "True", "")]})
     assert (await run(BACK, vm("Halted"), quiet)).state.refusals[0].message == "the restore failed"
-    fine = going_back(status={"conditions": [condition("Failure", "False")]})
+    stuck = await run(
+        BACK, vm("Halted"), going_back(status={"conditions": [condition("Progressing", "False", "no room")]})
+    )
+    assert (refusals(stuck), stuck.state.refusals[0].message) == (["RestoreFailing"], "no room")
+    fine = going_back(status={"conditions": [condition("Failure", "False"), condition("Progressing")]})
     assert refusals(await run(BACK, vm("Halted"), fine)) == []
     stage = await run(BACK, vm("Halted"), going_back(status={"complete": True}))
     assert (stage.sent, stage.state.restoring, stage.state.again) == ([], "", False)
@@ -107,6 +111,7 @@ async def test_once_for_each_snapshot() -> None:
         ((taken(),), "SnapshotLost"),
         ((taken(), kept(ready=False)), "SnapshotLost"),
         ((taken(), kept(owner="another")), "SnapshotLost"),
+        ((taken(), kept(of="a machine of before")), "SnapshotOfAnother"),
         ((going_back(policy="PrefixTargetName"),), "RestoreUnavailable"),
     ],
 )

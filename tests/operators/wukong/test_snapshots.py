@@ -8,7 +8,7 @@ import pytest
 
 from konverge.objects.kinds.core_v1 import ConfigMap, PersistentVolumeClaim
 from konverge.objects.meta import ObjectMeta
-from konverge.operators.wukong.kinds import VirtualMachineRestore, VirtualMachineSnapshot
+from konverge.operators.wukong.kinds import VirtualMachine, VirtualMachineRestore, VirtualMachineSnapshot
 from konverge.operators.wukong.resource import SnapshotSpec, Wukong, WukongSnapshot
 from konverge.sim.kubevirt import QUICK
 from konverge.sim.kubevirt.faults import CONFIG_MAP
@@ -85,6 +85,43 @@ async def test_a_machine_is_put_back_once_and_is_on_again_afterwards(power: dict
         assert (await w.client.list(VirtualMachineRestore, SPACE)).items == []
         assert (await w.wukong()).status.last_restore == ""
         assert (await w.wukong()).status.phase == "Running"
+
+
+async def test_a_restore_that_does_not_go_on_says_why_until_it_does() -> None:
+    """KubeVirt tries again, and says what is wrong in a reason."""
+    async with world(timings=QUICK) as w:
+        await w.running(disks=DISKS)
+        await take(w, "before")
+        await until_phase(w, "before", "Succeeded")
+        faults = ConfigMap(metadata=ObjectMeta(name=CONFIG_MAP, namespace=SPACE), data={"vmrestore": "fails"})
+        await w.client.create(faults)
+        await w.change(restoreFromSnapshot="before")
+        await w.until_condition("RestoreInProgress", "True", "RestoreFailing")
+        assert await w.message("RestoreInProgress") == "the storage refuses"
+        await w.client.delete(ConfigMap, CONFIG_MAP, SPACE)
+        await w.phase("Running")
+        assert (await w.wukong()).status.last_restore == "before"
+        assert await w.condition("RestoreInProgress") == ("", "")
+
+
+async def test_a_snapshot_of_a_machine_that_was_made_again_is_not_begun_with() -> None:
+    """KubeVirt would try for ever, with the machine off."""
+    async with world(timings=QUICK) as w:
+        await w.running(disks=DISKS)
+        await take(w, "before")
+        await until_phase(w, "before", "Succeeded")
+        first = await w.vm()
+        await w.client.delete(VirtualMachine, "web-vm", SPACE)
+
+        async def again() -> bool:
+            machine = await w.vm()
+            return machine is not None and first is not None and machine.metadata.uid != first.metadata.uid
+
+        await w.until(again, "another machine")
+        await w.phase("Running")
+        await w.change(restoreFromSnapshot="before")
+        await w.until_condition("RestoreInProgress", "False", "SnapshotOfAnother")
+        assert await w.condition("Ready") == ("True", "VMRunning")
 
 
 async def test_what_cannot_be_restored_leaves_the_machine_running() -> None:

@@ -18,10 +18,10 @@ from tests.operators.wukong.stage import OLD, SPACE, Stage, condition, controlle
 pytestmark = [pytest.mark.virtual, pytest.mark.spec("W-13")]
 
 
-def kept(*, ready: bool = True, owner: str = "back") -> VirtualMachineSnapshot:
-    owners = [controlled_by("WukongSnapshot", owner)]
+def kept(*, ready: bool = True, owner: str = "back", of: str = "uid-of-web-vm") -> VirtualMachineSnapshot:
+    owners, status = [controlled_by("WukongSnapshot", owner)], {"readyToUse": ready, "sourceUID": of}
     source = {"source": {"apiGroup": "kubevirt.io", "kind": "VirtualMachine", "name": "web-vm"}}
-    return made(VirtualMachineSnapshot, "back", owners=owners, spec=source, status={"readyToUse": ready},
+    return made(VirtualMachineSnapshot, "back", owners=owners, spec=source, status=status,
                 meta={"uid": "uid-of-data"})  # fmt: skip
 
 

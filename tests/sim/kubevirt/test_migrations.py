@@ -51,8 +51,32 @@ async def test_a_target_that_does_not_come_up_leaves_the_guest_where_it_was() ->
         await play.client.create(migration(annotations={ANNOTATION: "fails"}))
         await play.until(VMIM, "move", "Failed")
         await play.after(30)
-        assert (await play.status(VMI))["nodeName"] == before
+        after = await play.status(VMI)
+        assert (after["nodeName"], after["migrationState"]["failureReason"]) == (before, "the target does not come up")
+        assert (await play.get(VMIM, "move"))["status"]["migrationState"] == after["migrationState"]
         assert (await play.shown(), len(await play.client.list("pods", SPACE))) == ("Running", 1)
+
+
+async def test_a_migration_that_is_cancelled_on_the_way_is_called_off_on_the_node() -> None:
+    async with playing(parts=["kubevirt"]) as play:
+        await play.client.create(machine("web-vm"))
+        await play.until(VMI, "web-vm", "Running")
+        before = (await play.status(VMI))["nodeName"]
+        await play.client.create(migration(annotations={ANNOTATION: "stuck"}))
+        await play.until(VMIM, "move", "Running")
+        await play.after(600)
+        assert await play.phase(VMIM, "move") == "Running"
+        await play.client.delete(VMIM, "move", SPACE)
+        await play.after(20)
+        assert await play.find(VMIM, "move") is None
+        after = await play.status(VMI)
+        state = after["migrationState"]
+        assert (state["abortRequested"], state["abortStatus"], state["failed"]) == (True, "Succeeded", True)
+        assert (after["nodeName"], len(await play.client.list("pods", SPACE))) == (before, 1)
+        await play.client.create(migration("again"))
+        await play.until(VMIM, "again", "Succeeded")
+        state = (await play.status(VMI))["migrationState"]
+        assert (state["failed"], "abortStatus" in state, "failureReason" in state) == (False, False, False)
 
 
 async def test_a_deleted_migration_is_cancelled() -> None:
@@ -66,6 +90,7 @@ async def test_a_deleted_migration_is_cancelled() -> None:
         await play.after(20)
         assert (await play.find(VMIM, "move"), len(await play.client.list("pods", SPACE))) == (None, 1)
         assert await play.shown() == "Running"
+        assert await play.events("FailedMigration") == ["Migration failed due to being canceled"]
 
 
 async def evict(play: Play) -> None:

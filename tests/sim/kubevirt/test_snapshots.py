@@ -147,9 +147,12 @@ async def test_a_restore_in_place_brings_back_spec_and_claims() -> None:
             await play.patch(VM, "web-vm", {"spec": {"runStrategy": "Always"}})
         await play.after(30)
         assert await complete(play)
-        assert (await uid_of(play, "root") != first, await play.find(DV, "root")) == (True, None)
-        status = await play.status(RESTORE, "back")
-        assert (status["deletedDataVolumes"], status["restores"][0]["persistentVolumeClaim"]) == (["root"], "root")
+        assert await uid_of(play, "root") != first
+        status, claim = await play.status(RESTORE, "back"), await play.get(PersistentVolumeClaim.resource, "root")
+        assert (status["deletedDataVolumes"], status["restores"][0]["persistentVolumeClaim"]) == ([], "root")
+        owner, volume = claim["metadata"]["ownerReferences"][0], await play.get(DV, "root")
+        assert owner["uid"] == volume["metadata"]["uid"], "the DataVolume stays, and takes over the new claim"
+        assert (volume["status"]["phase"], status["restores"][0]["dataVolumeName"]) == ("Succeeded", "root")
         spec = (await play.get(VM))["spec"]
         assert (spec["runStrategy"], spec["template"]["spec"]["domain"]["cpu"]["sockets"]) == ("Halted", 2)
         assert "restoreInProgress" not in await play.status(VM)
@@ -190,14 +193,42 @@ async def test_a_restore_of_a_running_machine_fails_or_waits_as_its_policy_says(
         assert await play.shown() == "Running"
 
 
-async def test_a_restore_that_the_storage_refuses_lets_the_machine_go() -> None:
+async def test_a_restore_that_the_storage_refuses_is_tried_again() -> None:
+    """Only a machine that is on makes a restore fail for good."""
     async with playing(parts=["cdi", "kubevirt", "snapshot"]) as play:
         await running(play)
         await play.client.create(snapshot())
         await play.until(SNAPSHOT, "snap", "Succeeded")
         await play.client.create(restore("back", "fails", targetReadinessPolicy="StopTarget"))
         await play.after(60)
-        assert condition(await play.status(RESTORE, "back"), "Failure")[0] == "True"
-        assert "restoreInProgress" not in await play.status(VM)
+        status = await play.status(RESTORE, "back")
+        assert condition(status, "Progressing") == ("False", "the storage refuses")
+        assert condition(status, "Failure")[0] == ""
+        assert (await play.status(VM))["restoreInProgress"] == "back"
         with pytest.raises(Invalid, match="does not exist"):
             await play.client.create(restore("other", virtualMachineSnapshotName="never"))
+        await play.client.delete(RESTORE, "back", SPACE)
+        await play.after(5)
+        assert "restoreInProgress" not in await play.status(VM)
+
+
+async def test_a_restore_makes_a_machine_that_is_not_there_and_takes_no_other() -> None:
+    async with playing(parts=["cdi", "kubevirt", "snapshot"]) as play:
+        await running(play)
+        await play.client.create(snapshot())
+        await play.until(SNAPSHOT, "snap", "Succeeded")
+        made = restore("twin")
+        made["spec"]["target"] = {**made["spec"]["target"], "name": "second"}
+        await play.client.create(made)
+        await play.after(60)
+        assert await complete(play, "twin")
+        spec = (await play.get(VM, "second"))["spec"]
+        assert spec["runStrategy"] == "Halted"
+        claimed = spec["template"]["spec"]["volumes"][0]["persistentVolumeClaim"]["claimName"]
+        assert claimed == (await play.status(RESTORE, "twin"))["restores"][0]["persistentVolumeClaim"] != "root"
+        again = restore("again")
+        again["spec"]["target"] = {**again["spec"]["target"], "name": "second"}
+        await play.client.create(again)
+        await play.after(60)
+        told = condition(await play.status(RESTORE, "again"), "Progressing")
+        assert told == ("False", "restore source and restore target are different but restore target already exists")

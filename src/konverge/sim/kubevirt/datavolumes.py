@@ -28,6 +28,10 @@ from konverge.sim.volumes import BY_HAND, SELECTED_NODE, volume_for
 UPLOADED = "sim.konverge.dev/uploaded"
 """The annotation of a DataVolume that says that data has been uploaded into it."""
 CLONE_TYPE = "cdi.kubevirt.io/cloneType"
+PREPOPULATED = "cdi.kubevirt.io/storage.prePopulated"
+"""The annotation of a DataVolume whose claim is made by somebody else."""
+POPULATED_FOR = "cdi.kubevirt.io/storage.populatedFor"
+"""The annotation of such a claim: the DataVolume that takes it over."""
 _CLONES = ("pvc", "snapshot")
 _VERBS = {"pvc": "Clone", "snapshot": "Clone", "upload": "Upload"}
 _LOOKS = 4
@@ -206,6 +210,8 @@ class DataVolumes(PhaseController[DataVolume]):
 
     async def _make_claim(self, ctx: Context[DataVolume], wrong: faults.Faults) -> float:
         volume, status = ctx.obj, ctx.obj.status
+        if PREPOPULATED in volume.metadata.annotations:
+            return self._timings.retry[0]  # somebody else makes it
         source, origin, named = await self._source(ctx)
         if "no-profile" in wrong and not _says_modes(volume):
             name = volume.spec["storage"].get("storageClassName") or "default"
@@ -262,11 +268,13 @@ class DataVolumes(PhaseController[DataVolume]):
         return word, await live(ctx.client, PersistentVolumeClaim, name, place), f"{place}/{name}"
 
     async def _is_ours(self, ctx: Context[DataVolume], claim: PersistentVolumeClaim) -> bool:
-        """A claim that was there before is taken over only where the DataVolume says so."""
+        """A claim that was there before is taken over only where the DataVolume says so, or the claim."""
         owner = controller_of(claim)
         if owner is not None:
             return owner.uid == ctx.obj.metadata.uid
-        if ctx.obj.metadata.annotations.get(ADOPTION) != "true":
+        meta = ctx.obj.metadata
+        meant = claim.metadata.annotations.get(POPULATED_FOR) == meta.name
+        if not meant and meta.annotations.get(ADOPTION) != "true":
             ctx.warning(
                 "ErrResourceExists", f'Resource "{claim.metadata.name}" already exists and is not managed by DataVolume'
             )

@@ -41,7 +41,7 @@ KNOWN: dict[str, dict[str, str]] = {
         "collected": "it is deleted after seconds=10 of success, and its claim stays, as older releases did",
     },
     "pvc": {"lost": "its volume has gone"},
-    "vmim": {"fails": "the target does not come up"},
+    "vmim": {"fails": "the target does not come up", "stuck": "it never ends"},
     "vmsnapshot": {"fails": "the storage refuses", "stuck": "it never ends"},
     "vmrestore": {"fails": "the storage refuses", "stuck": "it never ends"},
     "nncp": {"degraded": "the nodes refuse it and roll back", "stuck": "it never ends"},

@@ -1,7 +1,8 @@
 """Live migration: a second launcher pod on another node, to which the instance moves.
 
 The phases are those that people see; the target is placed by the cluster's scheduler, so a cluster with one node keeps
-a migration in Scheduling, as a real one does. Deleting the object cancels what is not over yet.
+a migration in Scheduling, as a real one does. Deleting the object cancels what is not over yet: it has failed then, for
+a moment, with a condition that says why.
 
 Draining a node: a launcher pod is not evicted, its guest moves first, as its eviction strategy says. The eviction is
 refused with 429, which `kubectl drain` takes as "try again", and the instance remembers the node that it is to leave. A
@@ -33,9 +34,12 @@ from konverge.sim.kubevirt.kinds import (
     Migration,
     Obj,
     is_true,
+    kept,
     live,
     patch,
     record_phase,
+    save,
+    set_condition,
     without_finalizer,
 )
 
@@ -64,7 +68,8 @@ class Migrations(PhaseController[Migration]):
 
     async def _release(self, ctx: Context[Migration]) -> None:
         if ctx.deleting:
-            await self._cancel(ctx, self._targets(ctx))
+            if not self._is_over(ctx.obj):
+                await self._abort(ctx)
         elif self.finalizer in ctx.obj.metadata.finalizers:
             written = await live(ctx.client, Migration, ctx.request.name, ctx.request.namespace)
             if written is not None:
@@ -87,9 +92,13 @@ class Migrations(PhaseController[Migration]):
         if left:
             return left
         if phase == "TargetReady" and "fails" in wrong:
+            await self._close(ctx, instance, pods, failureReason="the target does not come up")
             return await self._fail(ctx, pods, "source node reported migration failed")
+        if phase == "Running" and "stuck" in wrong:
+            return inf
         if not phase:
             await patch(ctx.client, migration, {"metadata": {"labels": {INSTANCE: instance.metadata.name}}})
+            migration.status["migrationState"] = {"sourcePod": await self._source_of(ctx, instance)}
         if phase == "Pending" and not pods:
             await self._make_target(ctx, instance)
         if phase == "Scheduling" and not any(launcher.is_ready(pod) for pod in pods):
@@ -128,19 +137,27 @@ class Migrations(PhaseController[Migration]):
 
     async def _note(self, ctx: Context[Migration], instance: Instance, pods: Sequence[Pod], phase: str) -> None:
         """What the instance says about its migration."""
-        if phase not in ("PreparingTarget", "Running", *OVER):
-            return
+        if phase == "Succeeded":
+            await self._close(ctx, instance, pods)
+        elif phase in ("PreparingTarget", "Running"):
+            await patch(ctx.client, instance, {"status": {"migrationState": await self._state(ctx, instance, pods)}})
+
+    async def _close(self, ctx: Context[Migration], instance: Instance, pods: Sequence[Pod], **why: Any) -> None:
+        """It is over: as it should be, or for this reason. The migration keeps what the instance says."""
+        state = await self._state(ctx, instance, pods)
+        state |= {"endTimestamp": times.now(), "completed": True, "failed": bool(why), **why}
+        ctx.obj.status["migrationState"] = {key: state[key] for key in state if state[key] is not None}
+        await patch(ctx.client, instance, {"status": {"migrationState": state}})
+
+    async def _state(self, ctx: Context[Migration], instance: Instance, pods: Sequence[Pod]) -> Obj:
         state: Obj = dict(instance.status.get("migrationState") or {})
         if state.get("migrationUid") != ctx.obj.metadata.uid:
-            state = {"migrationUid": ctx.obj.metadata.uid, "sourceNode": instance.status.get("nodeName", "")}
-            state |= {"startTimestamp": times.now(), "completed": False, "failed": False, "endTimestamp": None}
-            state["sourcePod"] = await self._source_of(ctx, instance)
+            state = {**dict.fromkeys(state), "migrationUid": ctx.obj.metadata.uid}
+            state |= {"sourceNode": instance.status.get("nodeName", ""), "startTimestamp": times.now()}
+            state |= {"completed": False, "failed": False, "sourcePod": await self._source_of(ctx, instance)}
         state["targetNode"] = pods[0].spec.node_name if pods else ""
         state["targetPod"] = pods[0].metadata.name if pods else ""
-        if phase in OVER:
-            state |= {"endTimestamp": times.now(), "completed": True, "failed": phase == "Failed"}
-            ctx.obj.status["migrationState"] = {key: state[key] for key in state if state[key] is not None}
-        await patch(ctx.client, instance, {"status": {"migrationState": state}})
+        return state
 
     async def _source_of(self, ctx: Context[Migration], instance: Instance) -> str:
         """The pod that the guest is in."""
@@ -155,10 +172,20 @@ class Migrations(PhaseController[Migration]):
         await self._cancel(ctx, pods)
         return inf
 
+    async def _abort(self, ctx: Context[Migration]) -> None:
+        """It was deleted. What the guest's node has been told of is called off there."""
+        migration, before, pods = ctx.obj, kept(ctx.obj), self._targets(ctx)
+        set_condition(migration.status, "migrationAbortRequested", True)
+        instance = await ctx.get(Instance, str(migration.spec.get("vmiName", "")))
+        told = (instance.status.get("migrationState") or {}) if instance is not None else {}
+        if instance is not None and told.get("migrationUid") == migration.metadata.uid:
+            called_off = {"abortRequested": True, "abortStatus": "Succeeded"}
+            await self._close(ctx, instance, pods, failureReason="Live migration aborted ", **called_off)
+        await self._fail(ctx, pods, "Migration failed due to being canceled")
+        await save(ctx.client, migration, before)
+
     async def _cancel(self, ctx: Context[Migration], pods: Sequence[Pod]) -> None:
-        """Without a target there is nothing to move to; one that has been moved to stays."""
-        if ctx.obj.status.get("phase") == "Succeeded":
-            return
+        """Without a target there is nothing to move to."""
         for pod in pods:
             if pod.metadata.deletion_timestamp is None:
                 await ctx.delete(Pod, pod.metadata.name)

@@ -43,6 +43,7 @@ class SnapshotStatus(Model):
     error: SnapshotError | None = None
     indications: NullableList[str] = []
     snapshot_volumes: SnapshotVolumes | None = None
+    source_uid: str = field(default="", name="sourceUID")
     conditions: NullableList[Condition] = []
 
 

@@ -19,7 +19,7 @@ from konverge.operators.wukong.kinds import VirtualMachineInstanceMigration
 from konverge.operators.wukong.kinds.machines import VirtualMachineInstance
 from konverge.operators.wukong.status import MIGRATING, MigrationStatus, drop, say
 from konverge.operators.wukong.steps.state import REFUSALS, ReconcileState
-from konverge.runtime import NotOwned, find_condition
+from konverge.runtime import NotOwned, find_condition, is_true
 from konverge.runtime.owners import is_controlled_by
 
 MOVES = "moves"
@@ -156,8 +156,7 @@ async def _follow(state: ReconcileState, moves: Sequence[VirtualMachineInstanceM
         move = next((move for move in moves if move.metadata.name == known.name), None)
         move = move or await _live(state, known.name)
         if move is None:
-            known.phase = ABORTED
-            state.ctx.warning("MigrationAborted", f"{known.name} was deleted before it was over")
+            _abort(state, known)
         elif is_over(move):
             _end(state, move)
         else:
@@ -197,16 +196,23 @@ def _note(state: ReconcileState, known: MigrationStatus, move: VirtualMachineIns
         known.source_node, known.target_node = told.source_node or known.source_node, told.target_node
 
 
+def _abort(state: ReconcileState, known: MigrationStatus) -> None:
+    known.phase = ABORTED
+    state.ctx.warning("MigrationAborted", f"{known.name} was deleted before it was over")
+
+
 def _end(state: ReconcileState, move: VirtualMachineInstanceMigration) -> None:
     known = state.status.migration
     if known is None or known.name != move.metadata.name:
         known = state.status.migration = MigrationStatus(name=move.metadata.name)
-    elif known.phase in OVER:
+    elif known.phase in (*OVER, ABORTED):
         return
     _note(state, known, move)
     told = state.vmi.status.migration_state if state.vmi is not None else None
     if move.status.phase == "Succeeded":
         state.ctx.event("Migrated", f"the machine has moved from {known.source_node} to {known.target_node}")
+    elif is_true(move.status.conditions, "migrationAbortRequested"):  # KubeVirt ends what was deleted as a failure
+        _abort(state, known)
     else:
         why = told.failure_reason if told is not None and told.migration_uid == move.metadata.uid else ""
         state.ctx.warning("MigrationFailed", f"{move.metadata.name} failed{f': {why}' if why else ''}")

@@ -90,6 +90,9 @@ async def _usable(state: ReconcileState, snapshot: str) -> bool:
     if kept is None or not is_controlled_by(kept, taken) or not kept.status.ready_to_use:
         text = f"VirtualMachineSnapshot {snapshot}, which WukongSnapshot {snapshot} has taken, is not there any more"
         return _no(state, "SnapshotLost", text)
+    if kept.status.source_uid and state.vm is not None and kept.status.source_uid != state.vm.metadata.uid:
+        text = f"WukongSnapshot {snapshot} is of a machine that was here before: KubeVirt restores into no other one"
+        return _no(state, "SnapshotOfAnother", text)
     absent = await state.lacking(restore_for(state.spec, snapshot))
     if absent:
         return _no(state, "RestoreUnavailable", f"{absent}: {TOO_OLD}; the machine goes on as it is")
@@ -97,11 +100,16 @@ async def _usable(state: ReconcileState, snapshot: str) -> bool:
 
 
 def _report_failure(state: ReconcileState, restore: VirtualMachineRestore) -> None:
+    """KubeVirt writes its sentences into the reason; what is not a failure for good, it tries again."""
     state.again = True
-    failed = find_condition(restore.status.conditions, "Failure")
+    conditions = restore.status.conditions
+    failed, going = find_condition(conditions, "Failure"), find_condition(conditions, "Progressing")
     if failed is not None and failed.status == "True":
-        why = failed.message or failed.reason or "the restore failed"  # KubeVirt writes its sentences into the reason
+        why = failed.message or failed.reason or "the restore failed"
         state.refusals.append(Trouble(VIRTUAL_MACHINE_READY, "RestoreFailed", why))
+    elif going is not None and going.status == "False":
+        why = going.message or going.reason or "the restore does not go on"
+        state.refusals.append(Trouble(VIRTUAL_MACHINE_READY, "RestoreFailing", why))
 
 
 def _no(state: ReconcileState, reason: str, message: str) -> bool:
