@@ -155,6 +155,8 @@ class Cluster:
             self.kubelet if kubelet else None, controllers=controllers, scheduler=scheduler, hold=hold, events=events
         )
         self.nodes = self._parts.nodes
+        if self.processes is not None:
+            self.nodes.network_address = self.processes.node_address
         self.scheduler = self._parts.scheduler
         self.faulty = Faulty(self.server.transport, faults.faults) if faults is not None else None
         self._disturbed = Disturbed(self.server.handle, refusal=refusal)

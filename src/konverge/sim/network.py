@@ -1,8 +1,9 @@
 """Addresses: every pod and node has one of its own in the loopback range, so that a simulated server can really listen.
 
-Nodes are 127.0.1.0 and up, pods 127.1.0.1 and up, load balancers 127.255.0.1 and up. Systems that have 127.0.0.1 alone
-(macOS) give all pods that one: `Addresses(shared="127.0.0.1")`. Clusters that run beside each other on one machine and
-listen take different blocks of pods: `claimed_block`.
+Nodes are 127.0.1.0 and up, pods 127.1.0.1 and up, load balancers 127.255.0.1 and up. What is in a pod network has an
+address of `POD_BLOCKS` instead, which no interface of this machine has (`konverge.sim.podnet`). Systems
+that have 127.0.0.1 alone (macOS) give all pods that one: `Addresses(shared="127.0.0.1")`. Clusters that run beside each
+other on one machine and listen take different blocks of pods: `claimed_block`.
 """
 
 from __future__ import annotations
@@ -18,6 +19,9 @@ PODS = "127.1.0.1"
 BALANCERS = "127.255.0.1"
 BLOCKS = range(1, 255)
 """The second numbers of the blocks that pods can be in: 127.1.0.0/16 and so on."""
+POD_BLOCKS = tuple(ipaddress.IPv4Network(f"10.{number}.0.0/16") for number in range(244, 255))
+"""What addresses in pod networks can be of. They mean nothing outside of the cluster; clusters in one process take
+different ones, so that an address says which of them is meant."""
 CLAIM = 10250
 """A block is taken by the process that holds this port of its last address. It is the port of kubelets."""
 
@@ -35,6 +39,14 @@ def claimed_block() -> Iterator[str]:
             yield f"127.{number}.0.1"
             return
         yield PODS  # all are taken: the first to listen gets an error
+
+
+def in_pod_network(address: str) -> bool:
+    """Whether it is an address that only pod networks have."""
+    try:
+        return any(ipaddress.IPv4Address(address) in block for block in POD_BLOCKS)
+    except ValueError:
+        return False
 
 
 class Addresses:

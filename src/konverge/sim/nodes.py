@@ -15,7 +15,7 @@ The node lifecycle controller need not look at a node whose silence would be ann
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from datetime import UTC, datetime
 from math import floor, inf
 from typing import Any
@@ -32,7 +32,7 @@ from konverge.objects.kinds.coordination_v1 import Lease, LeaseSpec
 from konverge.objects.kinds.core_v1 import Node
 from konverge.objects.meta import ObjectMeta, OwnerReference
 from konverge.runtime import Context, Controller, Request, Result
-from konverge.sim.network import NODES, Addresses
+from konverge.sim.network import NODES, Addresses, in_pod_network
 
 NAMESPACE = "kube-node-lease"
 LEASES = ("coordination.k8s.io", "leases")
@@ -206,6 +206,9 @@ class Nodes:
     def __init__(self, lost: set[str]) -> None:
         self.lost = lost
         self.addresses = Addresses(NODES)
+        self.network_address: Callable[[str, str], str] | None = None
+        """(name, known address) -> the address of a node in the pod network, or nothing where there is none. Clusters
+        without process pods never have one."""
         self.heartbeats = Heartbeats()
 
     def controllers(self) -> list[Controller[Any]]:
@@ -265,13 +268,27 @@ class Nodes:
             wanted |= {"capacity": capacity, "allocatable": capacity}
         elif extended := _extended(node):
             wanted["allocatable"] = extended
-        if not node.status.addresses:
-            address = self.addresses.of(node.metadata.name)
+        if address := self._new_address(node):
             kinds = (("InternalIP", address), ("Hostname", node.metadata.name))
             wanted["addresses"] = [{"type": kind, "address": value} for kind, value in kinds]
         if node.status.node_info is None or not node.status.node_info.kubelet_version:
             wanted["nodeInfo"] = _INFO
         return wanted
+
+    def _new_address(self, node: Node) -> str:
+        """What it has to be given: its first address, or the one of a network that was not there before, or is no more.
+
+        An address that its maker gave it stays.
+        """
+        name, present = node.metadata.name, node.status.addresses
+        if self.network_address is None:
+            return "" if present else self.addresses.of(name)
+        known = next((entry.address for entry in present if entry.type == "InternalIP"), "")
+        networked = in_pod_network(known)
+        if present and not networked and not known.startswith("127.0."):
+            return ""
+        wanted = self.network_address(name, known) or ("" if networked else known) or self.addresses.of(name)
+        return wanted if wanted != known else ""
 
     async def run(self, client: Client) -> None:
         await self.heartbeats.run(client)

@@ -20,8 +20,9 @@ from typing import Any
 
 import pytest
 
+from konverge.sim.network import POD_BLOCKS
 from konverge.sim.podnet import network as network_module
-from konverge.sim.podnet.network import BLOCKS, NoPodNetwork, PodNetwork, why_no_network
+from konverge.sim.podnet.network import NoPodNetwork, PodNetwork, why_no_network
 from konverge.wire import routes
 from tests.sim.podnet.support import ASKS, SAYS, SERVICES, asked, inside, possible, serving
 
@@ -154,8 +155,8 @@ async def test_the_way_to_pods_is_known_in_this_process_alone_and_clusters_have_
 async def test_the_block_is_not_that_of_the_services() -> None:
     if why_no_network():
         pytest.skip(why_no_network())
-    async with PodNetwork.at_work(str(BLOCKS[0])) as network:
-        assert network.block == BLOCKS[1]
+    async with PodNetwork.at_work(str(POD_BLOCKS[0])) as network:
+        assert network.block == POD_BLOCKS[1]
 
 
 # ------------------------------------------------------------------ the end, and where there is none

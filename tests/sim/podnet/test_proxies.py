@@ -9,7 +9,7 @@ import pytest
 from konverge.sim.podnet.network import PodNetwork
 from konverge.sim.podnet.proxies import Proxies
 from konverge.sim.podnet.services import Behind, Front
-from tests.sim.podnet.support import ASKS, ASKS_BY_UDP, HEARS, SERVICES, inside, possible, serving
+from tests.sim.podnet.support import ASKS, ASKS_BY_UDP, HEARS, SERVICES, asked, inside, possible, serving
 
 pytestmark = [pytest.mark.spec("S-53"), possible]
 
@@ -98,3 +98,27 @@ async def test_much_data_passes_whole_and_both_ends_are_told_of_the_end() -> Non
         await proxies.aclose()
     server.close()
     await server.wait_closed()
+
+
+@pytest.mark.spec("S-58")
+async def test_the_ports_of_a_node_are_on_all_of_its_addresses_and_gone_with_it() -> None:
+    async with PodNetwork.at_work(SERVICES) as network:
+        proxies = Proxies(network)
+        backend = (network.address("server"), 8080)
+        client, server = (network.address("client"), await network.attach("client"))[1], await network.attach("server")
+        nodes = [network.node_address(name) for name in ("node-1", "node-2")]
+        assert network.nodes() == {"node-1", "node-2"}
+        front = Front("tcp", "0.0.0.0", 30080, "node-1")
+        async with serving(server, "0.0.0.0", 8080, "server"):
+            await proxies.set(KEY, {front: Behind((backend,))})
+            said = f"server heard a question of {network.gateway}"
+            assert await inside(client, ASKS, nodes[0], 30080) == said
+            assert await asked(network, nodes[0], 30080) == said
+            on_node = await network.attach_node("node-1")
+            assert await inside(on_node, ASKS, "127.0.0.1", 30080) == said
+            assert await inside(on_node, ASKS, backend[0], 8080) == f"server heard a question of {nodes[0]}"
+            elsewhere = await network.attach_node("node-2")
+            assert "Connection refused" in await inside(elsewhere, ASKS, "127.0.0.1", 30080)
+        await proxies.aclose()
+        network.forget_node("node-1")
+        assert network.nodes() == {"node-2"}

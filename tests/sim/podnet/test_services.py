@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from konverge.objects.codec import from_dict
-from konverge.objects.kinds.core_v1 import Service
+from konverge.objects.kinds.core_v1 import Pod, Service
 from konverge.objects.kinds.discovery_v1 import EndpointSlice
-from konverge.sim.podnet.services import Behind, Front, behind
+from konverge.sim.podnet.services import ANY, Behind, Front, behind, host_ports
 
 pytestmark = pytest.mark.spec("S-53")
 
@@ -23,7 +23,10 @@ def service(**spec: Any) -> Service:
 
 def endpoints(*entries: tuple[str, dict[str, bool]], of: str = "web", namespace: str = "shop") -> EndpointSlice:
     meta = {"name": "x", "namespace": namespace, "labels": {"kubernetes.io/service-name": of}}
-    listed = [{"addresses": [address], "conditions": conditions} for address, conditions in entries]
+    listed = [
+        {"addresses": [address], "conditions": conditions, "nodeName": f"node-{address[-1]}"}
+        for address, conditions in entries
+    ]
     ports = [{"name": "http", "port": 8080}, {"name": "dns", "port": 5353, "protocol": "UDP"}]
     body = {"metadata": meta, "addressType": "IPv4", "endpoints": listed, "ports": ports}
     return from_dict(EndpointSlice, body)
@@ -77,3 +80,54 @@ def test_what_has_no_address_is_not_listened_for(spec: dict[str, Any]) -> None:
 )
 def test_affinity(spec: dict[str, Any], seconds: int) -> None:
     assert behind(service(**spec), [endpoints(("10.244.0.2", READY))])[HTTP].affinity == seconds
+
+
+@pytest.mark.spec("S-58")
+@pytest.mark.parametrize("kind", ["NodePort", "LoadBalancer"])
+def test_node_ports_are_fronts_of_each_node(kind: str) -> None:
+    ports = [{**PORTS[0], "nodePort": 30080}, {**PORTS[1], "nodePort": 30053}]
+    found = behind(service(type=kind, ports=ports), [endpoints(("10.244.0.2", READY))], ["node-1", "node-2"])
+    assert {front for front in found if front.node} == {
+        Front(protocol, ANY, port, node)
+        for protocol, port in (("tcp", 30080), ("udp", 30053))
+        for node in ("node-1", "node-2")
+    }
+    assert found[Front("udp", ANY, 30053, "node-1")] == found[DNS]
+
+
+@pytest.mark.spec("S-58")
+def test_a_service_without_them_has_none() -> None:
+    ports = [{**PORTS[0], "nodePort": 30080}]
+    assert not any(front.node for front in behind(service(ports=ports), [endpoints(("10.244.0.2", READY))], ["node-1"]))
+
+
+@pytest.mark.spec("S-58")
+def test_local_traffic_stays_on_the_node() -> None:
+    ports = [{**PORTS[0], "nodePort": 30080}]
+    local = service(type="NodePort", externalTrafficPolicy="Local", ports=ports)
+    found = behind(local, [endpoints(("10.244.0.1", READY), ("10.244.0.2", READY))], ["node-1", "node-3"])
+    assert found == {
+        HTTP: Behind((("10.244.0.1", 8080), ("10.244.0.2", 8080))),
+        Front("tcp", ANY, 30080, "node-1"): Behind((("10.244.0.1", 8080),)),
+    }
+
+
+@pytest.mark.spec("S-58")
+def test_ports_of_the_node_that_a_pod_asks_for() -> None:
+    ports = [
+        {"containerPort": 8080, "hostPort": 80, "hostIP": "127.0.0.1"},
+        {"containerPort": 5353, "hostPort": 53, "protocol": "UDP"},
+        {"containerPort": 9, "hostPort": 9, "protocol": "SCTP"},
+        {"containerPort": 7},
+    ]
+    spec = {"nodeName": "node-1", "containers": [{"name": "main", "ports": ports}]}
+    pod = from_dict(Pod, {"metadata": {"name": "web"}, "spec": spec})
+    assert host_ports(pod, "10.244.0.5") == {
+        Front("tcp", "127.0.0.1", 80, "node-1"): Behind((("10.244.0.5", 8080),)),
+        Front("udp", ANY, 53, "node-1"): Behind((("10.244.0.5", 5353),)),
+    }
+
+
+def test_ports_of_one_name_differ_by_their_protocols() -> None:
+    ports = [{"name": "dns", "port": 53}, {"name": "dns", "port": 53, "protocol": "UDP"}]
+    assert list(behind(service(ports=ports), [endpoints(("10.244.0.2", READY))])) == [DNS]

@@ -17,7 +17,7 @@ import pytest
 from cryptography import x509
 
 from konverge.apiserver import certificates
-from konverge.objects.kinds.core_v1 import Event, Pod
+from konverge.objects.kinds.core_v1 import Event, Node, Pod
 from konverge.sim.cluster import Cluster
 from konverge.sim.podnet import network
 from konverge.sim.processes import ProcessRule, RuleError, read_rules
@@ -90,19 +90,43 @@ async def addresses_of_web(cluster: Cluster) -> bytes:
 
 
 @possible
-async def test_the_nodes_network_is_for_those_who_ask_for_it_and_for_other_rules(root: Path) -> None:
+async def test_this_machines_network_is_for_pods_of_other_rules(root: Path) -> None:
     look = "ls -iL /proc/self/ns/net"
     other = {"name": "other", "image": "plain:1", "command": ["sleep", "100000"], "restartPolicy": "Always"}
     async with cluster_of(root) as cluster:
         ours = Path("/proc/self/ns/net").stat().st_ino
         for name, pod in (
-            ("asks", box("asks", look, pod={"hostNetwork": True})),
+            ("host", box("host", look, image="plain:1", pod={"hostNetwork": True})),
             ("plain", box("plain", look, image="plain:1")),
             ("mixed", box("mixed", look, pod={"initContainers": [other]})),
         ):
             assert f"{ours} " in (await output(cluster, pod))[0], name
-        found = await until(cluster.client, "plain", lambda pod: pod.status.pod_ip)
-        assert (found.status.pod_ip or "").startswith("127.")
+        for name in ("host", "plain"):
+            found = await until(cluster.client, name, lambda pod: pod.status.pod_ip)
+            assert (found.status.pod_ip or "").startswith("127.")
+
+
+@possible
+@pytest.mark.spec("S-58")
+async def test_who_asks_for_the_nodes_network_shares_it_with_others_of_the_node(root: Path) -> None:
+    look = "ls -iL /proc/self/ns/net; cat /proc/net/fib_trie"
+    seen: dict[str, str] = {}
+    async with cluster_of(root, nodes=2) as cluster:
+        for name, node in (("one", "node-1"), ("two", "node-1"), ("three", "node-2")):
+            pod = box(name, look, pod={"hostNetwork": True, "nodeName": node})
+            said = await output(cluster, pod)
+            seen[name] = said[0].split()[0]
+            found = await until(cluster.client, name, lambda pod: pod.status.pod_ip)
+            address = await node_address(cluster, node)
+            assert found.status.pod_ip == found.status.host_ip == address
+            assert f"-- {address}" in "\n".join(said)
+    assert seen["one"] == seen["two"] != seen["three"]
+    assert str(Path("/proc/self/ns/net").stat().st_ino) not in seen.values()
+
+
+async def node_address(cluster: Cluster, name: str) -> str:
+    node = await cluster.client.get(Node, name)
+    return next(entry.address for entry in node.status.addresses if entry.type == "InternalIP")
 
 
 @possible

@@ -29,7 +29,7 @@ from konverge.sim.kubelet.machine import PodMachine, recover
 from konverge.sim.kubelet.pace import NORMAL, Pace
 from konverge.sim.kubelet.sessions import Scripted, Sessions
 from konverge.sim.kubelet.supplies import Supplies
-from konverge.sim.network import PODS, Addresses
+from konverge.sim.network import PODS, Addresses, in_pod_network
 
 
 class Director(Protocol):
@@ -69,7 +69,7 @@ class Runtime(Sessions, Protocol):
         """The containers of a pod that are real processes."""
 
     def address(self, pod: Pod) -> str:
-        """Of a pod with a network of its own; empty for all others."""
+        """Of a pod in a pod network, by itself or on its node; empty for all others."""
 
     def obey(self, machine: PodMachine, pod_ip: str, host_ip: str) -> None:
         """Begin to carry out the orders of a pod's machine."""
@@ -292,10 +292,10 @@ class Kubelet:
             director.lived(machine, self._pod_ip(machine.pod, host_ip))
 
     def _pod_ip(self, pod: Pod, host_ip: str) -> str:
-        if pod.spec.host_network:
-            return host_ip
         if self.runtime is not None and (own := self.runtime.address(pod)):
             return own
+        if pod.spec.host_network and not in_pod_network(host_ip):  # this machine has no such address
+            return host_ip
         known = pod.status.pod_ip or ""
         if self.runtime is not None and not known.startswith("127."):  # of a network that it has no more
             known = ""

@@ -167,10 +167,9 @@ def patch(pod: Pod, status: Obj, now: float) -> Obj | None:
     present: Obj = to_dict(pod).get("status") or {}
     changed = {name: value for name, value in status.items() if name != "conditions" and present.get(name) != value}
     changed |= {name: None for name in ("reason", "message") if name in present and name not in status}
-    if "podIPs" in changed and present.get(
-        "podIPs"
-    ):  # a merge would keep the address of another network, which it had before
-        changed["podIPs"] = [*changed["podIPs"], {"$patch": "replace"}]
+    for name in ("podIPs", "hostIPs"):
+        if name in changed and present.get(name):  # a merge would keep the address that it had in another network
+            changed[name] = [*changed[name], {"$patch": "replace"}]
     conditions = _changed_conditions(present.get("conditions") or [], status["conditions"], now)
     if conditions:
         changed["conditions"] = conditions

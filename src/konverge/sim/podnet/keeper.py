@@ -9,10 +9,12 @@ may come with descriptors:
 
     {"attach": ADDRESS}                       a network namespace for a pod, joined to ours by a pair of interfaces
     {"detach": ADDRESS}                       no way to it any more; namespace and interfaces go with its last process
-    {"socket": KIND, "bind": [ADDRESS, PORT]} a socket of our namespace ("tcp" or "udp"), bound if that is wanted
+    {"socket": KIND, "bind": [ADDRESS, PORT]} a socket of our namespace ("tcp" or "udp"), bound if that is wanted; of
+                                              another namespace, if the request comes with a descriptor of it
 
-A pod's `eth0` has its address and one neighbour, GATEWAY, who is we: packets between pods are routed here. All of
-SERVICES, the range of the Services' addresses, is ours too, so whatever of it is listened on is reached by every pod.
+Nodes have such namespaces as well as pods. The `eth0` of each has its address and one neighbour, GATEWAY, who is we:
+packets between pods are routed here. All of SERVICES, the range of the Services' addresses, is ours too, so whatever of
+it is listened on is reached by every pod.
 
 Nothing has a name in the file system or on the host's network: when the other end of the socket is closed, however the
 cluster has ended, this process ends, and the kernel removes its namespace and all interfaces. Without root it has a
@@ -214,8 +216,17 @@ class Network:
         with suppress(OSError):  # the route may have gone with it
             self._interfaces.remove_route(address, scope=_LINK)
 
-    def socket(self, kind: str, bind: list[Any] | None) -> int:
-        """The caller closes it."""
+    def socket(self, kind: str, bind: list[Any] | None, namespace: int | None = None) -> int:
+        """The caller closes it. Of our namespace, or of another one."""
+        if namespace is None:
+            return self._socket(kind, bind)
+        _call("enter a network namespace", libc.setns(namespace, _NEWNET))
+        try:
+            return self._socket(kind, bind)
+        finally:
+            _call("return", libc.setns(self._here, _NEWNET))
+
+    def _socket(self, kind: str, bind: list[Any] | None) -> int:
         made = socket.socket(socket.AF_INET, _KINDS[kind])
         try:
             if bind is not None:
@@ -231,13 +242,13 @@ class Network:
 # ------------------------------------------------------------------ requests
 
 
-def _carry_out(network: Network, request: dict[str, Any]) -> list[int]:
+def _carry_out(network: Network, request: dict[str, Any], namespaces: list[int]) -> list[int]:
     if "attach" in request:
         return [network.attach(request["attach"])]
     if "detach" in request:
         network.detach(request["detach"])
         return []
-    return [network.socket(request["socket"], request.get("bind"))]
+    return [network.socket(request["socket"], request.get("bind"), *namespaces)]
 
 
 def _answer(channel: socket.socket, descriptors: list[int], error: OSError | None = None) -> None:
@@ -257,11 +268,16 @@ def serve(channel: socket.socket, gateway: str, services: str) -> None:
         _answer(channel, [], error)
         return
     _answer(channel, [] if user is None else [user])
-    while data := channel.recv(65536):
+    while True:
+        data, namespaces, _, _ = socket.recv_fds(channel, 65536, 1)
+        if not data:
+            return
         try:
-            _answer(channel, _carry_out(network, json.loads(data)))
+            _answer(channel, _carry_out(network, json.loads(data), namespaces))
         except OSError as error:
             _answer(channel, [], error)
+        for namespace in namespaces:
+            os.close(namespace)
 
 
 def main() -> None:

@@ -26,15 +26,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from konverge.sim.network import Addresses
+from konverge.sim.network import POD_BLOCKS, Addresses
 from konverge.wire import routes
 
 log = logging.getLogger("konverge.sim.podnet")
 
 KEEPER = (sys.executable, "-I", "-S", str(Path(__file__).with_name("keeper.py")))
-BLOCKS = tuple(ipaddress.IPv4Network(f"10.{number}.0.0/16") for number in range(244, 255))
-"""What pods' addresses can be of. They mean nothing outside of the cluster; clusters in one process take different
-ones, so that an address says which of them is meant."""
 CONNECT_TIME = 30.0
 PROBE_TIME = 30.0
 _MOST_DESCRIPTORS = 4
@@ -76,11 +73,11 @@ class _Channel:
         self._began = True
         return said
 
-    async def ask(self, request: dict[str, Any]) -> list[int]:
+    async def ask(self, request: dict[str, Any], *descriptors: int) -> list[int]:
         """The descriptors of the answer, which are the caller's. Raises OSError."""
         if self._closed:
             raise _gone()
-        self._socket.send(json.dumps(request).encode())
+        socket.send_fds(self._socket, [json.dumps(request).encode()], descriptors)
         return await self._expected()
 
     async def _expected(self) -> list[int]:
@@ -157,7 +154,9 @@ class PodNetwork:
         """The address at which pods see the cluster itself: the last hop, and who answers for names."""
         self._channel = channel
         self._user = user
-        self._addresses = Addresses(str(block[2]), last=str(block[-2]))
+        *_, nodes = block.subnets(prefixlen_diff=2)
+        self._addresses = Addresses(str(block[2]), last=str(nodes[0] - 1))
+        self._nodes = Addresses(str(nodes[1]), last=str(nodes[-2]))
         self._places: dict[str, asyncio.Task[NetworkPlace]] = {}
 
     @classmethod
@@ -165,7 +164,7 @@ class PodNetwork:
     async def at_work(cls, services: str) -> AsyncIterator[PodNetwork]:
         """With a way to its pods for all of this process. Raises NoPodNetwork. `services` is the Services' range."""
         taken = ipaddress.ip_network(services)
-        free = (block for block in BLOCKS if not block.overlaps(taken) and not routes.is_taken(block))
+        free = (block for block in POD_BLOCKS if not block.overlaps(taken) and not routes.is_taken(block))
         block = next(free, None)
         if sys.platform != "linux" or block is None:
             raise NoPodNetwork("there are no network namespaces" if block else "all blocks of addresses are taken")
@@ -187,8 +186,8 @@ class PodNetwork:
 
     def _let_go(self) -> None:
         for making in self._places.values():
-            if making.done() and not making.cancelled() and making.exception() is None:
-                os.close(making.result().network)
+            if making.done():
+                _let_go(making)
         self._places.clear()
         if self._user is not None:
             os.close(self._user)
@@ -213,10 +212,13 @@ class PodNetwork:
         if uid not in self._places:  # containers start at the same time
             making = asyncio.create_task(self._make(self._addresses.of(uid)), name=f"network of pod {uid}")
             self._places[uid] = making
+        return await self._made(uid)
+
+    async def _made(self, holder: str) -> NetworkPlace:
         try:
-            return await asyncio.shield(self._places[uid])
+            return await asyncio.shield(self._places[holder])
         except OSError:
-            self._places.pop(uid, None)  # the next one tries again
+            self._places.pop(holder, None)  # the next one tries again
             raise
 
     async def _make(self, address: str) -> NetworkPlace:
@@ -232,11 +234,39 @@ class PodNetwork:
                 await self._channel.ask({"detach": self._addresses.of(uid)})
         self._addresses.release(uid)
 
+    # -------------------------------------------------------------- nodes
+
+    def node_address(self, name: str, known: str = "") -> str:
+        """The address of a node; the one that it is known to have, if that is of this network."""
+        if name not in self._nodes.holders() and self.has(known):
+            self._nodes.keep(name, known)
+        return self._nodes.of(name)
+
+    def nodes(self) -> frozenset[str]:
+        """Those that have an address here."""
+        return frozenset(self._nodes.holders())
+
+    async def attach_node(self, name: str) -> NetworkPlace:
+        """The network of a node, for pods that ask for it and for its ports. Made when it is needed. Raises OSError."""
+        holder = _node(name)
+        if holder not in self._places:
+            making = asyncio.create_task(self._make(self.node_address(name)), name=f"network of {holder}")
+            self._places[holder] = making
+        return await self._made(holder)
+
+    def forget_node(self, name: str) -> None:
+        """The node is gone. Its network goes with what still runs or listens there."""
+        making = self._places.pop(_node(name), None)
+        if making is not None:
+            making.add_done_callback(_let_go)
+        self._nodes.release(name)
+
     # -------------------------------------------------------------- sockets
 
-    async def make_socket(self, kind: str, bind: tuple[str, int] | None = None) -> socket.socket:
-        """One of the cluster's network namespace, `tcp` or `udp`. Raises OSError."""
-        [descriptor] = await self._channel.ask({"socket": kind, "bind": bind})
+    async def make_socket(self, kind: str, bind: tuple[str, int] | None = None, *, node: str = "") -> socket.socket:
+        """One of the cluster's network namespace or of a node's, `tcp` or `udp`. Raises OSError."""
+        where = [(await self.attach_node(node)).network] if node else []
+        [descriptor] = await self._channel.ask({"socket": kind, "bind": bind}, *where)
         sock = socket.socket(fileno=descriptor)
         sock.setblocking(False)
         return sock
@@ -253,16 +283,26 @@ class PodNetwork:
         return sock
 
 
+def _let_go(made: asyncio.Task[NetworkPlace]) -> None:
+    if not made.cancelled() and made.exception() is None:
+        os.close(made.result().network)
+
+
+def _node(name: str) -> str:
+    """As a holder of a place: no pod's uid has a space."""
+    return f"node {name}"
+
+
 def why_no_network() -> str:
     """Why pods cannot have a network of their own on this machine; empty if they can. Tries it."""
     if sys.platform != "linux":
         return f"{sys.platform} has no network namespaces"
     try:
-        with _keeper(str(BLOCKS[0][1]), "10.96.0.0/16") as ours:
+        with _keeper(str(POD_BLOCKS[0][1]), "10.96.0.0/16") as ours:
             ours.settimeout(PROBE_TIME)
             said = _said(ours)
             if not said:
-                ours.send(json.dumps({"attach": str(BLOCKS[0][2])}).encode())
+                ours.send(json.dumps({"attach": str(POD_BLOCKS[0][2])}).encode())
                 said = _said(ours)
             return said
     except (OSError, subprocess.SubprocessError) as error:

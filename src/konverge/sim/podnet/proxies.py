@@ -1,4 +1,4 @@
-"""What listens on the addresses of Services in the cluster's network, and passes connections and datagrams on.
+"""What listens on the addresses of Services and the ports of nodes, and passes connections and datagrams on.
 
 A Service's port is listened on while something is behind it, so that one without endpoints refuses connections. Where
 a backend is not of the pod network (the API server, a simulated server, whatever a hand-made EndpointSlice names) it is
@@ -31,7 +31,7 @@ _WAITING = 64
 _AT_ONCE = struct.pack("ii", 1, 0)
 
 Key = tuple[str, str]
-"""Namespace and name of a Service."""
+"""Namespace and name of a Service; nothing and the uid of a pod, for its ports of the node."""
 Opening = Callable[[Backend], Awaitable[socket.socket]]
 
 
@@ -310,7 +310,7 @@ class UdpListener(asyncio.DatagramProtocol):
 
 
 class Proxies:
-    """The listeners of all Services."""
+    """The listeners of all Services, and of pods that ask for ports of their node."""
 
     def __init__(self, network: PodNetwork) -> None:
         self._network = network
@@ -336,9 +336,10 @@ class Proxies:
             else UdpListener(balancer, self._udp, self._work)
         )
         try:
-            sock = await self._network.make_socket(front.protocol, (front.address, front.port))
+            sock = await self._network.make_socket(front.protocol, (front.address, front.port), node=front.node)
         except OSError as error:
-            log.warning("the Service's address %s:%s cannot be used: %s", front.address, front.port, error.strerror)
+            what = "%s:%s of %s cannot be listened on: %s"
+            log.warning(what, front.address, front.port, front.node or "a Service", error.strerror)
             return
         await made.open(sock)
         if service in self._listeners:

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from konverge.objects.kinds.core_v1 import Service, ServicePort
-from konverge.objects.kinds.discovery_v1 import Endpoint, EndpointSlice
+from konverge.objects.kinds.core_v1 import Pod, Service, ServicePort
+from konverge.objects.kinds.discovery_v1 import Endpoint, EndpointPort, EndpointSlice
 
 LABEL = "kubernetes.io/service-name"
 _AFFINITY_TIME = 10800
 _PROTOCOLS = {"TCP": "tcp", "UDP": "udp"}
+_WITH_NODE_PORTS = ("NodePort", "LoadBalancer")
+ANY = "0.0.0.0"  # noqa: S104 - in the network of a node
 
 Backend = tuple[str, int]
 """Address and port of an endpoint."""
@@ -24,6 +26,8 @@ class Front:
     """`tcp` or `udp`."""
     address: str
     port: int
+    node: str = ""
+    """Whose network it is of; that of the Services without one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,8 +39,11 @@ class Behind:
     """Seconds for which a client keeps its backend."""
 
 
-def behind(service: Service, slices: Iterable[EndpointSlice]) -> dict[Front, Behind]:
-    """Those fronts of a Service that have something behind them: what has nothing refuses connections."""
+def behind(service: Service, slices: Iterable[EndpointSlice], nodes: Iterable[str] = ()) -> dict[Front, Behind]:
+    """Those fronts of a Service that have something behind them: what has nothing refuses connections.
+
+    Its node ports are fronts of each node, on all of the node's addresses.
+    """
     address = service.spec.cluster_ip or ""
     if address in ("", "None") or ":" in address or service.spec.type == "ExternalName":
         return {}
@@ -44,9 +51,14 @@ def behind(service: Service, slices: Iterable[EndpointSlice]) -> dict[Front, Beh
     fronts: dict[Front, Behind] = {}
     for port in service.spec.ports:
         protocol = _PROTOCOLS.get(port.protocol or "TCP")
-        backends = _backends(port, own)
-        if protocol is not None and backends:
-            fronts[Front(protocol, address, port.port)] = Behind(backends, _affinity(service))
+        if protocol is None:
+            continue
+        ways = {Front(protocol, address, port.port): _backends(port, own)}
+        if port.node_port and service.spec.type in _WITH_NODE_PORTS:
+            local = service.spec.external_traffic_policy == "Local"
+            for node in nodes:
+                ways[Front(protocol, ANY, port.node_port, node)] = _backends(port, own, node if local else "")
+        fronts |= {front: Behind(backends, _affinity(service)) for front, backends in ways.items() if backends}
     return fronts
 
 
@@ -55,19 +67,37 @@ def _is_of(part: EndpointSlice, service: Service) -> bool:
     return (meta.namespace, meta.labels.get(LABEL)) == (service.metadata.namespace, service.metadata.name)
 
 
-def _backends(port: ServicePort, slices: Iterable[EndpointSlice]) -> tuple[Backend, ...]:
-    """Ready endpoints; where there is none, those that end but still serve."""
+def host_ports(pod: Pod, address: str) -> dict[Front, Behind]:
+    """The ports of its node that a pod asks for, and where they lead."""
+    fronts: dict[Front, Behind] = {}
+    for container in (*pod.spec.init_containers, *pod.spec.containers):
+        for port in container.ports:
+            protocol = _PROTOCOLS.get(port.protocol or "TCP")
+            if protocol is not None and port.host_port:
+                front = Front(protocol, port.host_ip or ANY, port.host_port, pod.spec.node_name or "")
+                fronts[front] = Behind(((address, port.container_port),))
+    return fronts
+
+
+def _backends(port: ServicePort, slices: Iterable[EndpointSlice], node: str = "") -> tuple[Backend, ...]:
+    """Ready endpoints, of one node if that is wanted; where there is none, those that end but still serve."""
     ready: set[Backend] = set()
     ending: set[Backend] = set()
     for part in slices:
-        numbers = [entry.port for entry in part.ports if (entry.name or "") == (port.name or "") and entry.port]
+        numbers = [entry.port for entry in part.ports if entry.port and _named(entry) == _named(port)]
         for endpoint in part.endpoints if numbers else ():
+            if node and endpoint.node_name != node:
+                continue
             place = (endpoint.addresses[0], numbers[0])
             if _is(endpoint, "ready", default=True):
                 ready.add(place)
             elif _is(endpoint, "serving") and _is(endpoint, "terminating"):
                 ending.add(place)
     return tuple(sorted(ready or ending))
+
+
+def _named(port: ServicePort | EndpointPort) -> tuple[str, str]:
+    return port.name or "", port.protocol or "TCP"
 
 
 def _is(endpoint: Endpoint, condition: str, *, default: bool = False) -> bool:

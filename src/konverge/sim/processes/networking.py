@@ -1,8 +1,8 @@
 """Which process pods have a network of their own, what they are given for it, and what they reach in it.
 
-A pod has one if all of its containers that are processes have a rule with `network: pod`, unless it asks for the node's
-(`hostNetwork`) or for a certain address. Where this machine does not allow it, `why_not` says so, and these pods are on
-this machine's network as all others.
+A pod has one if all of its containers that are processes have a rule with `network: pod`, unless it asks for a certain
+address; who asks for the node's (`hostNetwork`) shares that with others of the node. Where this machine does not allow
+it, `why_not` says so, and these pods are on this machine's network as all others.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any
 
 from konverge.cache import Change
-from konverge.objects.kinds.core_v1 import Pod, Service
+from konverge.objects.kinds.core_v1 import Node, Pod, Service
 from konverge.objects.kinds.discovery_v1 import EndpointSlice
 from konverge.runtime import Context, Controller, Request, Watches
 from konverge.runtime.predicates import ChangePredicate
@@ -23,7 +23,7 @@ from konverge.sim.kubelet.behaviour import ADDRESS
 from konverge.sim.podnet import resolving
 from konverge.sim.podnet.network import NetworkPlace, PodNetwork
 from konverge.sim.podnet.proxies import Proxies
-from konverge.sim.podnet.services import LABEL, behind
+from konverge.sim.podnet.services import LABEL, behind, host_ports
 from konverge.sim.processes.roots import RESOLVER
 from konverge.sim.processes.rules import ProcessRule
 
@@ -47,6 +47,9 @@ class Networking:
         self._services = services
         self._network: PodNetwork | None = None
         self._proxies: Proxies | None = None
+        self._nodes: frozenset[str] = frozenset()
+        self._on_nodes: set[Request] = set()
+        """Services with node ports."""
         self.why_not = ""
         """Why pods that should have a network of their own have not."""
 
@@ -80,32 +83,48 @@ class Networking:
     # -------------------------------------------------------------- pods
 
     def concerns(self, pod: Pod) -> bool:
-        """Whether a pod has a network of its own."""
-        if self._network is None or pod.spec.host_network or ADDRESS in pod.metadata.annotations:
+        """Whether a pod is in this network, by itself or on its node."""
+        if self._network is None or ADDRESS in pod.metadata.annotations:
+            return False
+        if pod.spec.host_network and pod.spec.node_name not in self._network.nodes():
             return False
         own = {spec.name for spec in (*pod.spec.init_containers, *pod.spec.containers)}  # ephemeral ones come later
         rules = [rule for name, rule in self._ruled(pod).items() if rule is not None and name in own]
         return bool(rules) and all(rule.network == RULE for rule in rules)
 
     def address(self, pod: Pod) -> str:
-        """Of a pod with a network of its own; empty for others."""
+        """Of a pod in this network; empty for others."""
         if self._network is None or not self.concerns(pod):
             return ""
+        if pod.spec.host_network:
+            return self._network.node_address(pod.spec.node_name or "")
         return self._network.address(pod.metadata.uid, pod.status.pod_ip or "")
 
     async def attach(self, pod: Pod) -> NetworkPlace | None:
         """Raises OSError."""
         if self._network is None or not self.concerns(pod):
             return None
-        return await self._network.attach(pod.metadata.uid)
+        if pod.spec.host_network:
+            return await self._network.attach_node(pod.spec.node_name or "")
+        place = await self._network.attach(pod.metadata.uid)
+        wanted = host_ports(pod, self.address(pod))
+        if wanted and self._proxies is not None and pod.spec.node_name in self._network.nodes():
+            await self._proxies.set(_ports_of(pod.metadata.uid), wanted)
+        return place
 
     async def detach(self, uid: str) -> None:
         """All processes of the pod have ended."""
+        if self._proxies is not None:
+            self._proxies.forget(_ports_of(uid))
         if self._network is not None:
             await self._network.detach(uid)
 
+    def node_address(self, name: str, known: str) -> str:
+        """Of a node, which may be known to have one; empty where there is no network."""
+        return "" if self._network is None else self._network.node_address(name, known)
+
     def resolv_conf(self, pod: Pod) -> str:
-        """The text for a pod with a network of its own; empty for others."""
+        """The text for a pod in this network; empty for others."""
         if self._network is None or not self.concerns(pod):
             return ""
         machine = RESOLVER.read_text(encoding="utf-8", errors="replace") if RESOLVER.exists() else ""
@@ -117,13 +136,14 @@ class Networking:
         if self._proxies is None:
             return []
         slices = Watches(EndpointSlice, requests=_owner)
+        nodes = Watches(Node, requests=lambda _: self._on_nodes, when=ChangePredicate(self._are_others))
         return [
             Controller(
                 Service,
                 self._reconcile,
                 name="pod-network",
                 when=ChangePredicate(self._is_there),
-                watches=[slices],
+                watches=[slices, nodes],
             )
         ]
 
@@ -131,15 +151,33 @@ class Networking:
         """What listens for a Service ends with it."""
         if change.new is None and change.old is not None and self._proxies is not None:
             self._proxies.forget((change.old.meta.namespace, change.old.meta.name))
+            self._on_nodes.discard(Request(change.old.meta.namespace, change.old.meta.name))
         return change.new is not None
+
+    def _are_others(self, change: Change) -> bool:
+        """Whether nodes have come or gone since this was asked last. One that is gone has no network any more."""
+        if self._network is None:
+            return False
+        if change.new is None and change.old is not None:
+            self._network.forget_node(change.old.meta.name)
+        before, self._nodes = self._nodes, self._network.nodes()
+        return self._nodes != before
 
     async def _reconcile(self, ctx: Context[Service]) -> None:
         meta = ctx.obj.metadata
-        if self._proxies is not None:
-            slices = await ctx.list(EndpointSlice, meta.namespace)
-            await self._proxies.set((meta.namespace, meta.name), behind(ctx.obj, slices))
+        if self._proxies is None or self._network is None:
+            return
+        if any(port.node_port for port in ctx.obj.spec.ports):
+            self._on_nodes.add(ctx.request)
+        slices = await ctx.list(EndpointSlice, meta.namespace)
+        await self._proxies.set((meta.namespace, meta.name), behind(ctx.obj, slices, self._network.nodes()))
 
 
 def _owner(part: EndpointSlice) -> list[Request]:
     name = part.metadata.labels.get(LABEL)
     return [Request(part.metadata.namespace, name)] if name else []
+
+
+def _ports_of(uid: str) -> tuple[str, str]:
+    """The key of what listens for a pod on its node; no Service has one without a namespace."""
+    return "", uid

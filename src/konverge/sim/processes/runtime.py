@@ -172,6 +172,10 @@ class Processes:
     def address(self, pod: Pod) -> str:
         return self.networking.address(pod)
 
+    def node_address(self, name: str, known: str) -> str:
+        """The address of a node in the pod network, if there is one; it keeps the one that it is known to have."""
+        return self.networking.node_address(name, known)
+
     def obey(self, machine: PodMachine, pod_ip: str, host_ip: str) -> None:
         uid = machine.pod.metadata.uid
         runner = self.runners.get(uid)
