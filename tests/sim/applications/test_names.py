@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from konverge.sim.applications.names import Names, Resolver, resolv_conf
-from konverge.sim.applications.names.message import AAAA, NAME_ERROR, NO_ERROR, SRV, A
+from konverge.sim.applications.names.message import AAAA, NAME_ERROR, NO_ERROR, PTR, SRV, A
 from tests.sim.applications.support import running, simulated
 from tests.sim.conftest import SPACE
 
@@ -51,7 +51,8 @@ class Objects:
         )
 
     def scan(self, group: str, plural: str, namespace: str = "") -> Iterator[dict[str, Any]]:
-        return iter(entry for entry in self._slices if entry["metadata"]["namespace"] == namespace)
+        entries = self._services if plural == "services" else self._slices
+        return iter(entry for entry in entries if not namespace or entry["metadata"]["namespace"] == namespace)
 
 
 NAMES = Names(
@@ -120,6 +121,23 @@ def test_a_name_without_an_address_of_a_family_exists() -> None:
         NO_ERROR,
         NAME_ERROR,
     )
+
+
+@pytest.mark.parametrize(
+    ("address", "names"),
+    [
+        ("10.0.0.2", ["db.shop.svc.cluster.local"]),
+        ("127.1.0.4", ["peers-1.peers.shop.svc.cluster.local"]),
+        ("127.1.0.9", []),  # it is not ready
+        ("192.0.2.1", []),
+    ],
+)
+def test_addresses_have_names(address: str, names: list[str]) -> None:
+    asked = ".".join((*reversed(address.split(".")), "in-addr.arpa"))
+    result = NAMES.look_up(asked, PTR)
+    assert [entry.value for entry in result.entries] == names
+    assert result.code == NAMES.look_up(asked, A).code == (NO_ERROR if names else NAME_ERROR)
+    assert not NAMES.look_up(asked, A).entries
 
 
 def test_ports_have_names_too() -> None:

@@ -12,9 +12,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from konverge.sim.applications.names.message import AAAA, ANY, CNAME, NAME_ERROR, NO_ERROR, SRV, A, Entry
+from konverge.sim.applications.names.message import AAAA, ANY, CNAME, NAME_ERROR, NO_ERROR, PTR, SRV, A, Entry
 
 DOMAIN = "cluster.local"
+_REVERSE = ".in-addr.arpa"
 _SERVICE_LABEL = "kubernetes.io/service-name"
 Obj = dict[str, Any]
 
@@ -52,6 +53,8 @@ class Names:
 
     def look_up(self, name: str, kind: int) -> Result:
         """What a full name stands for."""
+        if name.endswith(_REVERSE):
+            return self._reverse(name, kind)
         suffix = f".{self.domain}"
         if not name.endswith(suffix):
             return Result(NAME_ERROR)
@@ -99,7 +102,7 @@ class Names:
         return _addresses(name, pods if direct else [address], kind)
 
     def _ports(self, name: str, service: Obj, backends: list[_Backend], port: str, protocol: str) -> Result:
-        base = f"{service['metadata']['name']}.{service['metadata']['namespace']}.svc.{self.domain}"
+        base = self._name(service)
         result = Result()
         if (service["spec"].get("clusterIP") or "None") == "None":
             for backend in backends:
@@ -122,20 +125,46 @@ class Names:
             return Result(NAME_ERROR)
         return _addresses(name, [address], kind)
 
+    def _reverse(self, name: str, kind: int) -> Result:
+        """The names of an address: of the Service whose it is, or of an endpoint in each of its Services."""
+        address = ".".join(reversed(name.removesuffix(_REVERSE).split(".")))
+        services = self._objects.scan("", "services")
+        named = [self._name(service) for service in services if service["spec"].get("clusterIP") == address]
+        if not named:
+            slices = self._objects.scan("discovery.k8s.io", "endpointslices")
+            found = ((part, backend) for part in slices for backend in _ready(part) if backend.address == address)
+            named = [
+                f"{_label(backend)}.{_service(part)}.{part['metadata']['namespace']}.svc.{self.domain}"
+                for part, backend in found
+                if _service(part)
+            ]
+        entries = [Entry(name, PTR, one) for one in named if kind in (PTR, ANY)]
+        return Result(NO_ERROR if named else NAME_ERROR, entries)
+
+    def _name(self, service: Obj) -> str:
+        return f"{service['metadata']['name']}.{service['metadata']['namespace']}.svc.{self.domain}"
+
     def _backends(self, service: Obj) -> list[_Backend]:
         """The ready endpoints of a Service, in the order of their addresses."""
         meta = service["metadata"]
         backends: dict[str, _Backend] = {}
         for entry in self._objects.scan("discovery.k8s.io", "endpointslices", meta["namespace"]):
-            if (entry["metadata"].get("labels") or {}).get(_SERVICE_LABEL) != meta["name"]:
-                continue
-            for endpoint in entry.get("endpoints") or ():
-                if (endpoint.get("conditions") or {}).get("ready") is False:
-                    continue
-                for address in endpoint["addresses"]:
-                    known = _Backend(address, endpoint.get("hostname") or "", entry.get("ports") or [])
-                    backends.setdefault(address, known)
+            if _service(entry) == meta["name"]:
+                for backend in _ready(entry):
+                    backends.setdefault(backend.address, backend)
         return [backends[address] for address in sorted(backends, key=ipaddress.ip_address)]
+
+
+def _service(part: Obj) -> str:
+    """The name of the Service that an EndpointSlice belongs to."""
+    return (part["metadata"].get("labels") or {}).get(_SERVICE_LABEL) or ""
+
+
+def _ready(part: Obj) -> Iterator[_Backend]:
+    for endpoint in part.get("endpoints") or ():
+        if (endpoint.get("conditions") or {}).get("ready") is not False:
+            for address in endpoint["addresses"]:
+                yield _Backend(address, endpoint.get("hostname") or "", part.get("ports") or [])
 
 
 def _label(backend: _Backend) -> str:
