@@ -9,7 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
+from konverge.sim.processes import read_rules
 from tools import real_binaries
 from tools.suites import __main__ as command
 from tools.suites import conformance_specs, controller_runtime, images, kubectl_commands, modules
@@ -260,11 +262,40 @@ def test_the_images_have_their_programs_by_all_their_names(tmp_path: Path) -> No
     busybox.write_text("#!/bin/sh\nprintf 'busybox\\ncat\\nsh\\n'\n")
     busybox.chmod(0o755)
     agnhost.write_text("agnhost")
-    images.make_agnhost(root, busybox, agnhost)
-    assert sorted(path.name for path in (root / "bin").iterdir()) == ["busybox", "cat", "sh"]
+    files = tmp_path / "files"
+    for path in ("agnhost/porter/localhost.crt", "agnhost/porter/localhost.key", "kitten/html/data.json"):
+        (files / path).parent.mkdir(parents=True, exist_ok=True)
+        (files / path).write_text(path)
+    images.make_agnhost(root, busybox, agnhost, tools=[Path("/usr/bin/env")], files=files)
+    assert sorted(path.name for path in (root / "bin").iterdir()) == ["busybox", "cat", "env", "sh"]
+    assert (root / "localhost.crt").read_text() == "agnhost/porter/localhost.crt"
     assert (root / "bin/cat").read_bytes() == busybox.read_bytes()
     assert (root / "agnhost-2").read_text() == "agnhost"
     assert (root / "tmp").stat().st_mode & 0o7777 == 0o1777
+    images.make_page(tmp_path / "kitten", busybox, agnhost, files=files)
+    assert (tmp_path / "kitten" / "data.json").read_text() == "kitten/html/data.json"
+
+
+@pytest.mark.spec("S-47")
+def test_a_program_of_this_machine_runs_in_an_image(tmp_path: Path) -> None:
+    (tmp_path / "bin").mkdir()
+    images.add_program(tmp_path, Path("/bin/true"))
+    libraries = [path.name for path in tmp_path.rglob("*.so*")]
+    assert any(name.startswith("libc.so") for name in libraries)
+    assert any(name.startswith("ld-") for name in libraries), "the loader"
+
+
+@pytest.mark.spec("S-47")
+def test_each_area_has_agnhost_once_and_with_its_network() -> None:
+    roots = {name: Path("/images") / name for name in ("agnhost", "busybox", *conformance_specs.PAGES)}
+    rules = yaml.safe_load("".join(conformance_specs._rules(roots)))
+    agnhost = [rule for rule in rules if rule["image"] == "*/e2e-test-images/agnhost:*"]
+    areas = [rule["namespace"].removesuffix("-*") for rule in agnhost]
+    assert len(areas) == len(set(areas))
+    assert {rule["network"] for rule in agnhost if rule["namespace"] == "services-*"} == {"pod"}
+    assert {rule["network"] for rule in agnhost if rule["namespace"] == "configmap-*"} == {"host"}
+    assert areas.index("container-probe") < areas.index("container")
+    assert len(read_rules(rules)) == len(rules)
 
 
 @pytest.mark.spec("S-47")

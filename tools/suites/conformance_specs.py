@@ -1,7 +1,7 @@
 """Kubernetes' own conformance specs (test/e2e), on `konverge up` with two simulated nodes.
 
-Containers of busybox, and of agnhost in certain areas, are processes, each with its image as `/`; all others are
-simulated.
+Containers of busybox, and of agnhost in certain areas, are processes, each with its image as `/` and in some areas in a
+network of pods; all others are simulated.
 `conformance_passing.txt` lists the specs that pass; the others need what is not there (docs/conformance.md has the
 reasons). A spec that is listed and fails fails the suite.
 """
@@ -14,13 +14,13 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tools import real_binaries
+from tools import real_binaries, real_packages
 from tools.suites import images, modules
 
 LIST = "test/conformance/testdata/conformance.yaml"
@@ -32,18 +32,26 @@ LIMIT = "45m"
 
 AREAS = (
     *("configmap", "container", "containers", "crd", "downward-api", "e2e-kubelet-etc-hosts", "emptydir"),
-    *("init-container", "kubectl-logs", "kubelet-test", "pods", "prestop", "projected", "proxy", "secrets"),
+    *("init-container", "kubectl-logs", "kubelet-test", "pods", "prestop", "projected", "secrets"),
     *("security-context", "subpath", "svcaccounts", "var-expansion", "webhook"),
 )
 """Namespaces, without their numbers, where agnhost is a process: its specs ask it for something. Elsewhere it stands
-for any server, of which there may be several on one port; pods share this machine's."""
+for any server."""
+NETWORKED = (
+    *("container-lifecycle-hook", "container-probe", "dns", "endpointslice", "hostport", "kubectl", "pod-network-test"),
+    *("proxy", "replicaset", "replication-controller", "services", "statefulset"),
+)
+"""Where it is one in a network of pods: several listen on one port, and are reached by others."""
 _AGNHOST = """
-- image: "*/e2e-test-images/agnhost:*"
+- image: "*/e2e-test-images/{image}:*"
   namespace: "{area}-*"
-  root: {agnhost}
-  command: [/bin/sh, -c, 'if [ $# = 0 ]; then set -- pause; fi; exec /agnhost "$@"', agnhost, "{{args}}"]
+  root: {root}
+  network: {network}
+  command: [/bin/sh, -c, 'if [ $# = 0 ]; then set -- {default}; fi; exec /agnhost "$@"', agnhost, "{{args}}"]
 """
-"""`pause` is what the image does without arguments."""
+"""With what the image does without arguments."""
+PAGES = ("kitten", "nautilus")
+"""Images of agnhost with a page of their own."""
 _BUSYBOX = """
 - image: "*/e2e-test-images/busybox:*"
   root: {busybox}
@@ -103,6 +111,10 @@ class Programs:
     agnhost: Path
     kubectl: Path
     busybox: Path
+    tools: tuple[Path, ...]
+    """Of agnhost's image."""
+    files: Path
+    """Where the module has the other files of the images."""
 
     @classmethod
     def find(cls) -> Programs:
@@ -110,21 +122,22 @@ class Programs:
         busybox = shutil.which("busybox")
         if busybox is None:
             raise modules.Unavailable("no busybox on the PATH: its containers have a static one (busybox-static)")
+        tools = {name: shutil.which(name) for name in images.TOOLS}
+        missing = sorted({images.TOOLS[name] for name, path in tools.items() if path is None})
+        if missing:
+            raise modules.Unavailable(f"the image of agnhost is not complete: {real_packages.advice(missing)}")
         try:
             suite, agnhost, kubectl = map(real_binaries.program, ("e2e.test", "agnhost", "kubectl"))
         except (FileNotFoundError, subprocess.CalledProcessError) as error:
             raise modules.Unavailable(f"e2e.test, agnhost or kubectl cannot be had: {error}") from error
-        return cls(suite, agnhost, kubectl, Path(busybox))
+        files = modules.sources("k8s.io/kubernetes", real_binaries.KUBERNETES) / "test/images"
+        return cls(suite, agnhost, kubectl, Path(busybox), tuple(Path(path) for path in tools.values() if path), files)
 
 
 @contextmanager
 def _cluster(folder: Path, programs: Programs) -> Iterator[Path]:
     kubeconfig, processes, simulated = folder / "kubeconfig", folder / "processes.yaml", folder / "simulated.yaml"
-    roots = {name: folder / "images" / name for name in ("agnhost", "busybox")}
-    images.make_busybox(roots["busybox"], programs.busybox)
-    images.make_agnhost(roots["agnhost"], programs.busybox, programs.agnhost)
-    rules = [*(_AGNHOST.format(area=area, **roots) for area in AREAS), _BUSYBOX.format(**roots)]
-    processes.write_text("".join(rules))
+    processes.write_text("".join(_rules(_make_images(folder / "images", programs))))
     simulated.write_text(SIMULATED)
     up = (
         *(sys.executable, "-m", "konverge.cli.main", "up", "--name", "conformance", "--nodes", "2"),
@@ -139,6 +152,26 @@ def _cluster(folder: Path, programs: Programs) -> Iterator[Path]:
             yield kubeconfig
         finally:
             process.terminate()
+
+
+def _make_images(folder: Path, programs: Programs) -> dict[str, Path]:
+    roots = {name: folder / name for name in ("agnhost", "busybox", *PAGES)}
+    images.make_busybox(roots["busybox"], programs.busybox)
+    common = (programs.busybox, programs.agnhost)
+    images.make_agnhost(roots["agnhost"], *common, tools=programs.tools, files=programs.files)
+    for name in PAGES:
+        images.make_page(roots[name], *common, files=programs.files)
+    return roots
+
+
+def _rules(roots: Mapping[str, Path]) -> Iterator[str]:
+    for area in sorted((*AREAS, *NETWORKED), key=len, reverse=True):  # `container-*` is also what `container-probe` is
+        network = "pod" if area in NETWORKED else "host"
+        for image in ("agnhost", "glibc-dns-testing"):
+            yield _AGNHOST.format(image=image, area=area, root=roots["agnhost"], network=network, default="pause")
+        for image in PAGES:
+            yield _AGNHOST.format(image=image, area=area, root=roots[image], network=network, default="test-webserver")
+    yield _BUSYBOX.format(**roots)
 
 
 def _run_batch(report: Path, kubeconfig: Path, programs: Programs, names: Sequence[str]) -> None:
