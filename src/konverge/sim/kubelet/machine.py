@@ -17,6 +17,9 @@ from konverge.sim.kubelet.pace import NORMAL, Pace
 from konverge.sim.kubelet.process_containers import LiveContainer, Order
 from konverge.sim.kubelet.references import Missing
 
+_EVICTION_GRACE = 1.0
+"""Upstream: immediateEvictionGracePeriodSeconds (pkg/kubelet/eviction/eviction_manager.go)."""
+
 
 class PodMachine:
     """All containers of one pod. Those whose names are in `live` are real processes, the others follow scripts."""
@@ -173,6 +176,14 @@ class PodMachine:
             self.ending = now
         grace = self._shortened(grace)
         self._stop_all(max(self.ending + grace - now, 0.0))
+
+    def evict(self, now: float, message: str) -> None:
+        """The pod takes more than it may: it fails at once."""
+        self.advance(now)
+        if self.ending is None and self.failure is None and not self.finished:
+            self.failure = ("Evicted", message)
+            self.notes.append(Note("Warning", "Evicted", message, ""))
+            self._stop_all(_EVICTION_GRACE)
 
     def crash(self, now: float, container: str = "") -> list[str]:
         """Scripted containers that run end at once, as if they were killed; what runs for real is not ours to end."""

@@ -74,7 +74,7 @@ def give(path: Path, user: int | None) -> None:
     os.chown(path, user, user, follow_symlinks=False)
 
 
-def open_folder(path: Path, user: int | None = None) -> int:
+def open_folder(path: Path, user: int | None = None, mode: int = 0o700) -> int:
     """A descriptor of a folder, which is made (for a user) if it is not there. Raises OSError.
 
     Links are not followed: processes write to volumes, and a link in one must not lead us elsewhere.
@@ -85,7 +85,7 @@ def open_folder(path: Path, user: int | None = None) -> int:
         above = descriptor
         try:
             with suppress(FileExistsError):
-                os.mkdir(part, 0o700, dir_fd=above)
+                os.mkdir(part, mode, dir_fd=above)
                 if user is not None:
                     os.chown(part, user, user, dir_fd=above, follow_symlinks=False)
             descriptor = os.open(part, flags, dir_fd=above)

@@ -22,7 +22,7 @@ from konverge.sim.kubelet.containers import Note
 from konverge.sim.kubelet.machine import PodMachine
 from konverge.sim.kubelet.process_containers import LiveContainer, Look, Start, Stop
 from konverge.sim.loop import end
-from konverge.sim.processes import disk
+from konverge.sim.processes import disk, local_storage
 from konverge.sim.processes.disk import MountError
 from konverge.sim.processes.environment import ConfigError, DownwardError
 from konverge.sim.processes.handlers import HandlerError, hook, probe
@@ -223,6 +223,8 @@ class PodRunner:
         self._tasks: set[asyncio.Task[None]] = set()
         self._stopping: set[Run] = set()
         self._mount_errors: dict[str, str] = {}
+        self._watching: asyncio.Task[None] | None = None
+        """Of what its volumes hold; ends with the pod."""
 
     @property
     def pod(self) -> Pod:
@@ -235,6 +237,8 @@ class PodRunner:
         for order in self.machine.orders():
             match order:
                 case Start(name):
+                    if self._watching is None and local_storage.limits(self.pod):
+                        self._watching = self._spawn(self._watch_volumes(), "volumes")
                     self._preparations.add(name)
                     self._lives[name] = self._spawn(self._live(name), f"container {name}")
                 case Stop(name, deadline):
@@ -336,6 +340,11 @@ class PodRunner:
         now = self._kubelet.now()
         self.machine.advance(now)
         self.machine.notes += what(self.machine.live[name], now) or []
+        self._kubelet.look_at(self.pod)
+
+    async def _watch_volumes(self) -> None:
+        excess = await local_storage.excess(self.pod, self.home / "volumes")
+        self.machine.evict(self._kubelet.now(), excess)
         self._kubelet.look_at(self.pod)
 
     # -------------------------------------------------------------- stopping

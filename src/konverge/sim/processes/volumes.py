@@ -45,7 +45,7 @@ from konverge.sim.kubelet.references import (
     trust_error,
     trusted_by,
 )
-from konverge.sim.processes import disk
+from konverge.sim.processes import disk, host_paths
 from konverge.sim.processes.disk import MODE, File, Files, MountError
 from konverge.sim.processes.environment import Objects, Self
 from konverge.sim.processes.permitted import is_host_path_allowed
@@ -321,7 +321,7 @@ class PodVolumes:
                 disk.link(self.home / volume.name, folder)
             return self._owned(folder)
         if volume.host_path is not None:
-            return self._of_host(volume.host_path.path)
+            return self._of_host(volume.host_path.path, volume.host_path.type or "")
         if volume.persistent_volume_claim is not None:
             return await self._claimed(volume.persistent_volume_claim.claim_name, pod.metadata.namespace)
         if volume.ephemeral is not None:
@@ -331,10 +331,11 @@ class PodVolumes:
             "persistentVolumeClaim volumes"
         )
 
-    def _of_host(self, path: str) -> Path:
+    def _of_host(self, path: str, kind: str) -> Path:
         wanted = Path(path).resolve()
         if not is_host_path_allowed(wanted, self._host_paths):
             raise MountError(f"hostPath {path} is not allowed; name it in `host_paths` of the image's process rule")
+        host_paths.provide(wanted, kind, self._user)
         return wanted
 
     async def _claimed(self, name: str, namespace: str) -> Path:
@@ -345,9 +346,11 @@ class PodVolumes:
         if claim.status.phase != "Bound" or not claim.spec.volume_name:
             raise MountError(f'persistentvolumeclaim "{name}" is not bound')
         volume = await self._client.get(PersistentVolume, claim.spec.volume_name)
-        local = volume.spec.host_path or volume.spec.local
-        own = local.path if local is not None else ""
-        return self._of_host(own) if own else self._owned(self._persistent / folder_name(volume))
+        if volume.spec.host_path is not None:
+            return self._of_host(volume.spec.host_path.path, volume.spec.host_path.type or "")
+        if volume.spec.local is not None:
+            return self._of_host(volume.spec.local.path, "")
+        return self._owned(self._persistent / folder_name(volume))
 
     def _owned(self, folder: Path) -> Path:
         disk.give(disk.make_folder(folder), self._user)
