@@ -14,6 +14,7 @@ import time
 import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -150,12 +151,53 @@ def test_containers_of_one_pod_share_their_loopback(cluster: Tool) -> None:
     assert ended(cluster, "both", both).splitlines()[-1].endswith("reached")
 
 
-def test_who_asks_for_the_nodes_network_has_it(cluster: Tool) -> None:
-    manifest = yaml.safe_load(script("host", "ls /sys/class/net; cat /proc/net/dev"))
+def on_the_host(name: str, text: str) -> str:
+    manifest = yaml.safe_load(script(name, text))
     manifest["spec"]["hostNetwork"] = True
-    said = ended(cluster, "host", yaml.safe_dump(manifest))
-    names = [name for _, name in socket.if_nameindex()]
-    assert all(f"{name}:" in said for name in names)
+    return yaml.safe_dump(manifest)
+
+
+@pytest.mark.spec("S-58")
+def test_who_asks_for_the_nodes_network_has_it_and_reaches_pods(cluster: Tool) -> None:
+    fetched = "; ".join(f"wget -q -O - http://{address}:8080/index.html; echo" for address in web_addresses(cluster))
+    said = ended(cluster, "host", on_the_host("host", f"grep -c $POD_IP /proc/net/fib_trie; {fetched}"))
+    found, *pages = said.splitlines()
+    assert int(found) > 0
+    assert pages == ["a page", "a page"]
+    node = cluster("get", "pod", "host", "-o", "jsonpath={.status.hostIP} {.status.podIP}").split()
+    assert node[0] == node[1]
+
+
+FETCH = "until wget -q -O - http://{}:{}/index.html 2>/dev/null; do :; done; echo"
+
+
+@pytest.mark.spec("S-58")
+def test_node_ports_are_reached_on_the_node(cluster: Tool) -> None:
+    cluster("expose", "deployment/web", "--name=outside", "--type=NodePort", "--port=8080")
+    port = cluster("get", "service", "outside", "-o", "jsonpath={.spec.ports[0].nodePort}")
+    [node, _] = cluster("get", "nodes", "-o", "jsonpath={.items[*].status.addresses[*].address}").split()
+    assert ended(cluster, "ports", script("ports", FETCH.format(node, port))) == "a page"
+    assert ended(cluster, "local-port", on_the_host("local-port", FETCH.format("127.0.0.1", port))) == "a page"
+    cluster("delete", "service", "outside")
+    refused = f"until wget -O - http://{node}:{port}/ 2>&1 | grep refused; do :; done"
+    assert "refused" in ended(cluster, "no-port", script("no-port", refused))
+
+
+@pytest.mark.spec("S-58")
+def test_a_port_of_the_node_leads_to_its_pod(cluster: Tool) -> None:
+    server: dict[str, Any] = {
+        "command": ["httpd", "-f", "-p", "8080", "-h", "/bin"],
+        "ports": [{"containerPort": 8080, "hostPort": 8081}],
+        "readinessProbe": {"tcpSocket": {"port": 8080}, "periodSeconds": 1},
+    }
+    cluster("apply", "-f", "-", stdin=pod("hosted", "busybox:1", container=server))
+    cluster("wait", "pod/hosted", "--for=condition=Ready", f"--timeout={LIMIT / 2:.0f}s")
+    node = cluster("get", "pod", "hosted", "-o", "jsonpath={.status.hostIP}")
+    fetch = f"wget -q -O /dev/null http://{node}:8081/sh && echo fetched"
+    assert ended(cluster, "fetches", script("fetches", fetch)) == "fetched"
+    cluster("delete", "pod", "hosted")
+    refused = script("refused", f"until wget -O /dev/null http://{node}:8081/sh 2>&1 | grep refused; do :; done")
+    assert "refused" in ended(cluster, "refused", refused)
 
 
 @pytest.mark.spec("S-53")
@@ -189,6 +231,19 @@ def test_agnhost_by_tcp_and_udp_behind_a_service(agnhost: Tool) -> None:
     connect = ("connect", "netexec:90", "--protocol=udp", "--timeout=10s")
     ended(agnhost, "connect", pod("connect", "agnhost:2", *connect, restartPolicy="Never"))
     agnhost("delete", "pod", "netexec", "asks", "connect")
+
+
+@pytest.mark.spec("S-16")
+def test_agnhost_is_asked_for_its_health_by_grpc(agnhost: Tool) -> None:
+    probe = {"grpc": {"port": 5000}, "periodSeconds": 1, "failureThreshold": 1}
+    manifest = pod("health", "agnhost:2", "grpc-health-checking", container={"readinessProbe": probe})
+    agnhost("apply", "-f", "-", stdin=manifest)
+    agnhost("wait", "pod/health", "--for=condition=Ready", f"--timeout={LIMIT / 2:.0f}s")
+    agnhost("get", "--raw", "/api/v1/namespaces/default/pods/health:8080/proxy/make-not-serving")
+    agnhost("wait", "pod/health", "--for=condition=Ready=false", f"--timeout={LIMIT / 2:.0f}s")
+    said = agnhost.until(lambda text: "NOT_SERVING" in text, "get", "events", "-o=jsonpath={.items[*].message}")
+    assert 'Readiness probe failed: service unhealthy (responded with "NOT_SERVING")' in said
+    agnhost("delete", "pod", "health")
 
 
 @pytest.mark.spec("S-54")

@@ -455,10 +455,9 @@ SERVES = lines(
     [
         {"httpGet": {"path": "/", "port": "http", "httpHeaders": [{"name": "X-Key", "value": "k"}]}},
         {"tcpSocket": {"port": 8080}},
-        {"grpc": {"port": 8080}},
         {"exec": {"command": [sys.executable, "-c", "import os; os.environ['POD_IP']"]}},
     ],
-    ids=["http", "tcp", "grpc", "exec"],
+    ids=["http", "tcp", "exec"],
 )
 async def test_readiness_is_really_probed(probe: dict[str, Any]) -> None:
     ports = [{"name": "http", "containerPort": 8080}]

@@ -1,4 +1,4 @@
-"""Probes and lifecycle hooks, really made: HTTP, TCP, commands. gRPC is looked at as far as its port.
+"""Probes and lifecycle hooks, really made: HTTP, TCP, gRPC, commands.
 
 Upstream: pkg/probe and pkg/kubelet/lifecycle.
 """
@@ -11,7 +11,8 @@ from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 
 from konverge.apiserver.kubernetes_version import MINOR_VERSION
-from konverge.objects.kinds.core_v1 import Container, HTTPGetAction, LifecycleHandler, Probe
+from konverge.objects.kinds.core_v1 import Container, GRPCAction, HTTPGetAction, LifecycleHandler, Probe
+from konverge.sim.processes import grpc_health
 from konverge.wire import ClientLimits, ConnectionPool, Headers, Request, TlsOptions, WireError, routes
 
 SHOWN = 1024
@@ -29,7 +30,7 @@ async def probe(action: Probe, spec: Container, address: str, run: Runner) -> No
     """Raises HandlerError."""
     seconds = float(action.timeout_seconds or 1)
     if action.grpc is not None:
-        await _connect(address, action.grpc.port, seconds)
+        await _health(address, action.grpc, seconds)
     else:
         await _act(action, spec, address, run, seconds, f"kube-probe/{MINOR_VERSION}")
 
@@ -82,6 +83,27 @@ async def _connect(host: str, port: int, seconds: float) -> None:
     writer.close()
     with suppress(OSError):
         await writer.wait_closed()
+
+
+# upstream: pkg/probe/grpc/grpc.go
+async def _health(host: str, action: GRPCAction, seconds: float) -> None:
+    place = f"{host}:{action.port}"
+    try:
+        async with asyncio.timeout(seconds):
+            reader, writer = await routes.open_connection(host, action.port)
+            try:
+                agent = f"kube-probe/{MINOR_VERSION}"
+                state = await grpc_health.check(reader, writer, place, action.service or "", agent)
+            finally:
+                writer.close()
+    except TimeoutError:
+        raise HandlerError(f'timeout: failed to connect service "{place}" within {seconds:g}s') from None
+    except OSError as error:
+        raise HandlerError(f'error: failed to connect service at "{place}": {_error_text(error)}') from None
+    except grpc_health.NoAnswer as error:
+        raise HandlerError(f"error: health rpc probe failed: {error}") from None
+    if state != grpc_health.SERVING:
+        raise HandlerError(f'service unhealthy (responded with "{state}")')
 
 
 async def _http(action: HTTPGetAction, spec: Container, address: str, seconds: float, agent: str) -> None:
