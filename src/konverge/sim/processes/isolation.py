@@ -19,7 +19,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -60,12 +60,20 @@ class View:
     """A `/` of its own, in place of all that."""
     network: NetworkPlace | None = None
     """The pod's network; None: this machine's."""
+    target: int | None = None
+    """The keeper of another container, whose processes it is to see."""
 
     def hides(self, path: str | Path) -> bool:
         """Whether this path, or what it leads to, cannot be seen."""
         places = {Path(os.path.abspath(path)), Path(path).resolve()}  # noqa: PTH100 - a link is a place of its own
         named = {Path(link) for link, _ in self.links}
         return any(_beneath(place, self.covers) and not _beneath(place, self.shown) for place in places - named)
+
+    def among(self, keeper: int, other: View) -> View:
+        """The same, among the processes of another container and as its user: others have no right to them."""
+        if self.root is None or other.root is None:
+            return replace(self, target=keeper)
+        return replace(self, target=keeper, root=replace(self.root, ids=other.root.ids))
 
     def options(self) -> dict[str, Any]:
         if self.root is not None:

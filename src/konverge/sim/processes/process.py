@@ -192,7 +192,8 @@ class Spawner:
         status = _Status() if view is not None else None
         options: dict[str, Any] = {"parent": os.getpid(), "terminal": terminal is not None}
         if view is not None and status is not None:
-            inside = {"view": view.options()} if beside is None else {"join": beside.pid}
+            new = {"view": view.options(), "target": view.target}
+            inside = new if beside is None else {"join": beside.pid}
             options |= {"cwd": str(cwd), "status": status.theirs, **view.place(), **inside}
             streams["pass_fds"] = (status.theirs, *view.descriptors)
         starting: asyncio.Future[Any] = asyncio.ensure_future(

@@ -234,7 +234,8 @@ class Processes:
             names, cwd, hostname = place.hosts.parent, str(result.cwd), itself.hostname
             resolver = self._resolver(pod, names)
             root = roots.make(spec, image, who, made, names=names, hostname=hostname, cwd=cwd, resolver=resolver)
-            return replace(result, view=View(user=user, root=root, network=await self.networking.attach(pod)))
+            view = View(user=user, root=root, network=await self.networking.attach(pod))
+            return replace(result, view=self._targeted(pod, name, view))
         mounted = access.token_mount(pod, spec)
         if reached and mounted:
             disk.write_private(place.kubeconfig, access.kubeconfig(pod, made, mounted, *reached).encode(), user=user)
@@ -244,7 +245,18 @@ class Processes:
             return result
         view = plan.view(self.isolation, result, itself, folders, place)
         permitted.check_files(result.named, view, rule)
-        return replace(result, view=view)
+        return replace(result, view=self._targeted(pod, name, view))
+
+    def _targeted(self, pod: Pod, name: str, view: View) -> View:
+        """An ephemeral container with a target is among its processes. Raises ConfigError."""
+        targets = {spec.name: spec.target_container_name for spec in pod.spec.ephemeral_containers}
+        target = targets.get(name)
+        if not target or target not in self.lives(pod):  # nothing is to be seen of one that is simulated
+            return view
+        run = self._running(pod.metadata.uid, target)
+        if run is None or run.process is None:
+            raise ConfigError(f"unable to find target container {target}")
+        return view if run.plan.view is None else view.among(run.process.pid, run.plan.view)
 
     def _server_env(self, pod: Pod, services: Iterable[Service], reached: tuple[str, int] | None) -> dict[str, str]:
         """How a pod finds the API server: by its Service, or where there is no way to that, where it listens."""

@@ -12,6 +12,7 @@ OPTIONS is JSON: `parent` (a pid), `terminal`, `cwd`, and for a program that is 
 - `view`: what it sees of this machine, or the image that is its `/`. The trampoline stays as its keeper, outside of the
   new namespaces of processes: keeper, first process (which collects orphans, and with which all others end), program.
   Signals are passed on, the exit code comes back.
+- with it, `target`: the pid of another container's keeper, whose processes it is to be among.
 - or `join`: the pid of a keeper, to run beside its program.
 - `ids`: for a program with a `/` of its own, the user and the group that it takes itself for. In its user namespace
   these are the only ones there are, and they are `user` outside (or we).
@@ -41,6 +42,7 @@ PREFIX = "konverge:"
 _PR_SET_PDEATHSIG, _PR_SET_DUMPABLE, _PR_SET_NO_NEW_PRIVS = 1, 4, 38
 _NEWNS, _NEWUTS, _NEWIPC, _NEWUSER, _NEWPID = 0x00020000, 0x04000000, 0x08000000, 0x10000000, 0x20000000
 _NEWNET = 0x40000000
+_NAMESPACES = {"user": _NEWUSER, "mnt": _NEWNS, "uts": _NEWUTS, "ipc": _NEWIPC, "pid_for_children": _NEWPID}
 _MS_NOSUID, _MS_NODEV, _MS_NOEXEC, _MS_BIND, _MS_REC, _MS_PRIVATE = 2, 4, 8, 4096, 16384, 1 << 18
 _OPEN_TREE, _MOVE_MOUNT, _MOUNT_SETATTR = 428, 429, 442
 _HERE, _RECURSIVE, _EMPTY_PATH, _CLONE, _CLOEXEC = -100, 0x8000, 0x1000, 1, os.O_CLOEXEC
@@ -249,9 +251,13 @@ def _make_folders(path: str, mode: int, user: int | None) -> None:
 # ------------------------------------------------------------------ namespaces and users
 
 
-def leave_host(user: int | None, ids: list[int] | None) -> None:
-    """New namespaces; that of processes is for children."""
+def leave_host(user: int | None, ids: list[int] | None, target: int | None) -> None:
+    """New namespaces; that of processes is for children, and another container's if that is wanted."""
     ours = [os.getuid(), os.getgid()]
+    if target is not None:  # with its users: only these have a right to its processes
+        enter_namespaces(target, user, ("pid_for_children",))
+        _call("unshare", libc.unshare(_NEWNS | _NEWUTS | _NEWIPC))
+        return
     own = _NEWUSER if user is None else 0
     _call("unshare", libc.unshare(_NEWNS | _NEWUTS | _NEWIPC | _NEWPID | own))
     if own:
@@ -274,10 +280,10 @@ def enter_network(network: int, user: int | None) -> None:
             os.close(descriptor)
 
 
-def join(keeper: int, user: int | None) -> None:
-    names = (("user", _NEWUSER),) if user is None else ()
-    kinds = (*names, ("mnt", _NEWNS), ("uts", _NEWUTS), ("ipc", _NEWIPC), ("pid_for_children", _NEWPID))
-    descriptors = [(os.open(f"/proc/{keeper}/ns/{name}", os.O_RDONLY), kind) for name, kind in kinds]
+def enter_namespaces(keeper: int, user: int | None, names: tuple[str, ...]) -> None:
+    """Those of a keeper's program; first that of its users, where that is one of its own."""
+    wanted = (*(("user",) if user is None else ()), *names)
+    descriptors = [(os.open(f"/proc/{keeper}/ns/{name}", os.O_RDONLY), _NAMESPACES[name]) for name in wanted]
     for descriptor, kind in descriptors:
         _call("setns", libc.setns(descriptor, kind))
         os.close(descriptor)
@@ -363,11 +369,11 @@ def enter(options: dict[str, Any]) -> None:
     if options.get("network") is not None:
         enter_network(options["network"], options["network_user"])
     if "join" in options:
-        join(options["join"], user)
+        enter_namespaces(options["join"], user, ("mnt", "uts", "ipc", "pid_for_children"))
         if not mapped:
             become_user(user, ids)
     else:
-        leave_host(user, ids)
+        leave_host(user, ids, options.get("target"))
         if ids is None:
             see(options["view"])
         else:
