@@ -33,13 +33,13 @@ LIMIT = "45m"
 AREAS = (
     *("configmap", "container", "containers", "crd", "downward-api", "e2e-kubelet-etc-hosts", "emptydir"),
     *("init-container", "kubectl-logs", "kubelet-test", "pods", "prestop", "projected", "secrets"),
-    *("security-context", "subpath", "svcaccounts", "var-expansion", "webhook"),
+    *("security-context", "subpath", "var-expansion", "webhook"),
 )
 """Namespaces, without their numbers, where agnhost is a process: its specs ask it for something. Elsewhere it stands
 for any server."""
 NETWORKED = (
     *("container-lifecycle-hook", "container-probe", "dns", "endpointslice", "hostport", "kubectl", "pod-network-test"),
-    *("proxy", "replicaset", "replication-controller", "services", "statefulset"),
+    *("proxy", "replicaset", "replication-controller", "services", "statefulset", "svcaccounts"),
 )
 """Where it is one in a network of pods: several listen on one port, and are reached by others."""
 _AGNHOST = """
@@ -47,9 +47,10 @@ _AGNHOST = """
   namespace: "{area}-*"
   root: {root}
   network: {network}
+  host_paths: [/etc/hosts]
   command: [/bin/sh, -c, 'if [ $# = 0 ]; then set -- {default}; fi; exec /agnhost "$@"', agnhost, "{{args}}"]
 """
-"""With what the image does without arguments."""
+"""With what the image does without arguments. One spec mounts the hosts file of its node."""
 PAGES = ("kitten", "nautilus")
 """Images of agnhost with a page of their own."""
 _BUSYBOX = """
