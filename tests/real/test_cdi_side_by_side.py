@@ -10,20 +10,22 @@ from typing import Any
 
 import pytest
 
-from konverge.client import ApiStatusError, Client
+from konverge.client import ApiStatusError, Client, load_config
 from konverge.objects.kinds.core_v1 import PersistentVolumeClaim
 from konverge.objects.resource import Resource
 from konverge.sim.kubelet.behaviour import Rule
 from konverge.sim.kubevirt import QUICK, SimulatedKubeVirt
 from tests.real import cdi
 from tests.real.embedded import embedded_server
-from tests.real.kubevirt import Obj, until
+from tests.real.kubevirt import Obj, as_user, until
+from tests.real.loopback import PATIENCE
 from tests.real.sides import differences
 from tests.sim.kubevirt.conftest import DV, SPACE, claim, data_volume
 from tests.sim.kubevirt.test_admission import BAD_VOLUMES, GOOD_VOLUMES, changed
 
 CLAIM = PersistentVolumeClaim.resource
 DATA_SOURCE = Resource("cdi.kubevirt.io", "v1beta1", "DataSource", "datasources")
+IMAGES = "images"
 _UID = re.compile(r"[0-9a-f]{8}-[0-9a-f-]{27}")
 _OF_PODS = re.compile(
     r"cdi.kubevirt.io/(storage.(pod|condition|populator|preallocation.applied|import|uploadPodName)|clone)"
@@ -74,7 +76,8 @@ async def made(client: Client, name: str) -> Obj:
     """The claim that was made, without what changes while pods work on it."""
     obj = await client.get(CLAIM, name, SPACE)
     meta, spec = obj["metadata"], obj["spec"]
-    notes = {key: _UID.sub("UID", value) for key, value in meta.get("annotations", {}).items()}
+    noted = {key: value for key, value in meta.get("annotations", {}).items() if not key.endswith(".token")}
+    notes = {key: _UID.sub("UID", noted[key]) for key in noted}
     owners = [(owner["kind"], owner["name"], owner.get("controller")) for owner in meta.get("ownerReferences", [])]
     return {
         "labels": meta.get("labels"),
@@ -159,6 +162,27 @@ async def cloned_by_reference(client: Client) -> list[Obj]:
     return [told, await made(client, "referred")]
 
 
+async def cloned_across_namespaces(client: Client) -> list[Obj]:
+    """A golden image, as many namespaces share it."""
+    await shared_image(client)
+    volume = stored("across", sourceRef={"kind": "DataSource", "name": "shared", "namespace": IMAGES})
+    del volume["spec"]["source"]
+    await client.create(volume)
+    told = reported(await until(client, DV, "across", SPACE, is_in("Succeeded", Ready="True", Bound="True")))
+    return [told, await made(client, "across")]
+
+
+async def shared_image(client: Client) -> None:
+    await client.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": IMAGES}})
+    origin = claim("shared", kind="fast")
+    origin["metadata"]["namespace"] = IMAGES
+    await client.create(origin)
+    spec = {"source": {"pvc": {"namespace": IMAGES, "name": "shared"}}}
+    meta = {"name": "shared", "namespace": IMAGES}
+    named = {"apiVersion": "cdi.kubevirt.io/v1beta1", "kind": "DataSource", "metadata": meta, "spec": spec}
+    await client.create(named, resource=DATA_SOURCE)
+
+
 async def of_an_unknown_class(client: Client) -> list[Obj]:
     """The annotation is for the simulated CDI: it is to know as little of the class as the real one."""
     volume = stored("strange", metadata={"annotations": {"sim.konverge.dev/fault": "no-profile"}})
@@ -175,6 +199,7 @@ STORIES = (
     uploaded,
     cloned,
     cloned_by_reference,
+    cloned_across_namespaces,
     of_an_unknown_class,
 )
 
@@ -202,6 +227,48 @@ async def refusals(client: Client) -> dict[str, str]:
     return told
 
 
+async def not_for_everybody(client: Client, kubeconfig: Path) -> list[str]:
+    """What somebody hears who may make DataVolumes here, and nothing where the golden image is; until that is given."""
+    account = f"system:serviceaccount:{SPACE}:cloner"
+    rule = {"apiGroups": ["cdi.kubevirt.io"], "resources": ["datavolumes"], "verbs": ["*"]}
+    await allow(client, SPACE, account, rule)
+    told = []
+    async with Client.connect(load_config(kubeconfig=str(as_user(kubeconfig, account)))) as cloner:
+        sources: list[Obj] = [
+            {"source": {"pvc": {"namespace": IMAGES, "name": "shared"}}},
+            {"sourceRef": {"kind": "DataSource", "name": "shared", "namespace": IMAGES}},
+        ]
+        for number, source in enumerate(sources):
+            volume = stored(f"stolen-{number}")
+            volume["spec"] = {"storage": volume["spec"]["storage"], **source}
+            with pytest.raises(ApiStatusError) as caught:
+                await cloner.create(volume)
+            told.append(str(caught.value).partition(" [POST")[0])
+        await allow(client, IMAGES, account, {**rule, "resources": ["datavolumes/source"], "verbs": ["create"]})
+        await _until_taken(cloner, volume)
+    return told
+
+
+async def _until_taken(client: Client, volume: Obj) -> None:
+    """The server hears of a new role in its own time."""
+    async with asyncio.timeout(PATIENCE):
+        while True:
+            try:
+                await client.create(volume, dry_run=True)
+                return
+            except ApiStatusError:
+                await asyncio.sleep(0.1)
+
+
+async def allow(client: Client, namespace: str, user: str, rule: Obj) -> None:
+    api, meta = "rbac.authorization.k8s.io", {"name": "cloner", "namespace": namespace}
+    await client.create({"apiVersion": f"{api}/v1", "kind": "Role", "metadata": meta, "rules": [rule]})
+    who = [{"kind": "User", "name": user, "apiGroup": api}]
+    role = {"kind": "Role", "name": "cloner", "apiGroup": api}
+    binding = {"apiVersion": f"{api}/v1", "kind": "RoleBinding", "metadata": meta, "subjects": who, "roleRef": role}
+    await client.create(binding)
+
+
 RULES = (
     Rule(image="cdi-importer*", behave='exit 0 after 4s, says {"message":"Import Complete"}'),
     Rule(image="cdi-cloner*", behave='exit 0 after 2s, says {"message":"Clone Complete"}'),
@@ -224,10 +291,13 @@ async def test_the_simulated_cdi_says_what_the_real_one_says(either_kubeconfig: 
     ):
         refused = await refusals(client)
         real = await tell(client)
+        denied = await not_for_everybody(client, either_kubeconfig)
     (tmp_path / "simulated").mkdir()
     with embedded_server(tmp_path / "simulated") as kubeconfig:
         async with cdi.cluster(kubeconfig) as client, SimulatedKubeVirt(client, parts=["cdi"], timings=QUICK):
             simulated = await tell(client)
+    assert len(denied) == 2
+    assert all(f"insufficient permissions in clone source namespace {IMAGES}" in text for text in denied), denied
     assert "\n".join(differences(simulated, real)) == ""
     words = {name: text for name, (_, _, text) in BAD_VOLUMES.items()}
     assert "\n".join(differences({name: words[name] for name in refused}, refused)) == ""

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from konverge.client import Forbidden, Invalid, MergePatch
+from konverge.client import Client, Forbidden, Invalid, MergePatch, Static
+from konverge.client.config import Impersonation
 from konverge.sim.kubevirt.admission import PROTECTED
 from konverge.sim.kubevirt.machine_rules import MACHINE_TYPE, PCI_TOPOLOGY, fill_in
 from konverge.sim.kubevirt.machine_rules import problems as machine_problems
@@ -217,6 +218,40 @@ async def test_data_volumes_are_immutable_and_take_no_claim_that_is_there() -> N
         with pytest.raises(Invalid, match="Cannot update DataVolume Spec"):
             await play.patch(DV, "other", {"spec": {"source": {"http": {"url": "http://elsewhere/x"}}}})
         await play.patch(DV, "other", {"metadata": {"labels": {"a": "b"}}})
+
+
+async def test_a_copy_from_another_namespace_is_for_those_who_may_read_there() -> None:
+    account = "system:serviceaccount:default:cloner"
+    async with playing(parts=["cdi"]) as play:
+        await play.client.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "images"}})
+        api, server = "rbac.authorization.k8s.io", play.cluster.server
+
+        async def allow(name: str, namespace: str, group: str, *resources: str) -> None:
+            meta = {"name": name, "namespace": namespace}
+            rule = {"apiGroups": [group], "resources": resources, "verbs": ["create"]}
+            await play.client.create({"apiVersion": f"{api}/v1", "kind": "Role", "metadata": meta, "rules": [rule]})
+            binding = {"apiVersion": f"{api}/v1", "kind": "RoleBinding", "metadata": meta}
+            subject = {"kind": "User", "name": account, "apiGroup": api}
+            role = {"kind": "Role", "name": name, "apiGroup": api}
+            await play.client.create({**binding, "subjects": [subject], "roleRef": role})
+
+        def copy(name: str, word: str = "pvc", place: str = "images") -> Obj:
+            return data_volume(name, source={word: {"namespace": place, "name": "golden"}})
+
+        await allow("makes", SPACE, "cdi.kubevirt.io", "datavolumes")
+        who, secret = Impersonation(user=account), Static.bearer(server.token)
+        async with Client(server.transport, credentials=secret, impersonate=who) as client:
+            await client.create(copy("here", place=SPACE))
+            with pytest.raises(
+                Invalid, match=f"{account} has insufficient permissions in clone source namespace images"
+            ):
+                await client.create(copy("there"))
+            await allow("pods", "images", "", "pods")
+            await client.create(copy("there"))
+            with pytest.raises(Invalid, match="insufficient permissions"):
+                await client.create(copy("kept", "snapshot"))
+            await allow("copies", "images", "cdi.kubevirt.io", "datavolumes/source")
+            await client.create(copy("kept", "snapshot"))
 
 
 async def test_a_claim_can_be_adopted_where_that_is_said() -> None:

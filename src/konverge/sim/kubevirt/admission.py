@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from konverge.apiserver import ApiServer
+from konverge.apiserver import ApiServer, aside
+from konverge.apiserver.auth.rules import Attributes
 from konverge.apiserver.request.admission import AdmissionRequest
 from konverge.apiserver.request.protocols import Admission
 from konverge.apiserver.status import ApiError
@@ -45,6 +46,8 @@ class Webhooks:
         machine = (resource.group, resource.plural) == (KUBEVIRT, "virtualmachines")
         if machine and request.obj and not request.subresource:
             machine_rules.fill_in(request.obj, new=request.operation == "CREATE")
+        if (resource.group, resource.plural, request.operation) == (CDI, "datavolumes", "CREATE"):
+            _may_copy(request)
 
     async def validate(self, request: AdmissionRequest) -> None:
         await self._inner.validate(request)
@@ -57,10 +60,11 @@ class Webhooks:
             raise _refusal(request, problems)
 
 
-def _refusal(request: AdmissionRequest, problems: list[Problem]) -> ApiError:
+def _refusal(request: AdmissionRequest, problems: list[Problem], hook: str = "") -> ApiError:
     resource = request.served.resource
     if resource.group == CDI:
-        hook, message = "datavolume-validate.cdi.kubevirt.io", "".join(f" {text}" for _, text in problems)
+        hook = hook or "datavolume-validate.cdi.kubevirt.io"
+        message = "".join(f" {text}" for _, text in problems)
     else:
         hook = f"{resource.kind.lower()}-validator.{resource.group}"
         message = "; ".join(f"{path}: {text}" for path, text in problems)
@@ -160,6 +164,37 @@ def _volume(request: AdmissionRequest) -> list[Problem]:
     name = str(((request.obj or {}).get("metadata") or {}).get("name", ""))
     claim = request.call.lookup("", "persistentvolumeclaims", request.namespace, name)
     return volume_rules.problems(request.obj or {}, claim)
+
+
+def _may_copy(request: AdmissionRequest) -> None:
+    """CDI asks whether the one who makes a copy may read in the namespace that it is of: as those may who make pods
+    there, and whom that is granted. Upstream: pkg/apis/core/v1beta1/authorize.go of CDI's API."""
+    word, place, name = _origin(request)
+    if place in ("", request.namespace):
+        return
+
+    def may(group: str, plural: str, subresource: str = "") -> bool:
+        asked = Attributes("create", group, plural, subresource, place, name)
+        return bool(aside.on_loop(request.call.server.gate.authorization.allowed, request.user, asked))
+
+    by_pod = may("", "pods") and (word == "pvc" or may("", "persistentvolumeclaims"))
+    if not by_pod and not may(CDI, "datavolumes", "source"):
+        message = f"User {request.user.name} has insufficient permissions in clone source namespace {place}"
+        raise _refusal(request, [("spec.source.PVC.namespace", message)], "datavolume-mutate.cdi.kubevirt.io")
+
+
+def _origin(request: AdmissionRequest) -> tuple[str, str, str]:
+    """What a DataVolume is a copy of: the word for it, its namespace and its name; nothing where it is none."""
+    spec: Obj = request.new.get("spec") or {}
+    source, named = spec.get("source") or {}, spec.get("sourceRef") or {}
+    if named:
+        place = named.get("namespace") or request.namespace
+        found = request.call.lookup(CDI, "datasources", place, str(named.get("name", "")))
+        source = ((found or {}).get("spec") or {}).get("source") or {}
+    for word in ("pvc", "snapshot"):
+        if source.get(word):
+            return word, str(source[word].get("namespace") or ""), str(source[word].get("name") or "")
+    return "", "", ""
 
 
 _CHECKS: dict[tuple[str, str, str], Check] = {

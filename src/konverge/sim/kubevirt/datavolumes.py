@@ -28,6 +28,8 @@ from konverge.sim.volumes import BY_HAND, SELECTED_NODE, volume_for
 UPLOADED = "sim.konverge.dev/uploaded"
 """The annotation of a DataVolume that says that data has been uploaded into it."""
 CLONE_TYPE = "cdi.kubevirt.io/cloneType"
+ORIGIN_NAMESPACE = "cdi.kubevirt.io/dataSourceNamespace"
+"""The annotation of a claim that is a copy: where the original is, if that is not here."""
 PREPOPULATED = "cdi.kubevirt.io/storage.prePopulated"
 """The annotation of a DataVolume whose claim is made by somebody else."""
 POPULATED_FOR = "cdi.kubevirt.io/storage.populatedFor"
@@ -225,6 +227,8 @@ class DataVolumes(PhaseController[DataVolume]):
             await self._annotate(ctx, {CLONE_TYPE: "copy"})
         classes = await ctx.list(StorageClass, "")
         made = claim_for(volume, source, image_in(origin), list(classes), populator=populator)
+        if origin is not None and origin.metadata.namespace != volume.metadata.namespace:
+            made["metadata"]["annotations"][ORIGIN_NAMESPACE] = origin.metadata.namespace
         phase(ctx, "Pending")
         status["progress"] = "N/A"
         set_condition(status, "Bound", False, "NotFound", "No PVC found")
