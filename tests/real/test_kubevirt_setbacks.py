@@ -71,7 +71,10 @@ async def failed_on_the_way(client: Client) -> list[Obj]:
     await guest(client, "unlucky", fate="fails")
     await client.create(doomed("no-luck", "unlucky", "fails"))
     over = await until(client, VMIM, "no-luck", SPACE, lambda obj: is_in("Failed")(obj) and _settled(obj))
-    return [stayed(over, await client.get(VMI, "unlucky", SPACE))]
+    told = stayed(over, await client.get(VMI, "unlucky", SPACE))
+    await client.delete(VM, "unlucky", SPACE)
+    await until(client, VMIM, "no-luck", SPACE, lambda obj: not obj)  # it goes with its guest
+    return [told]
 
 
 def _settled(obj: Obj) -> bool:

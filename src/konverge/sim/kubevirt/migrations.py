@@ -60,8 +60,10 @@ class Migrations(PhaseController[Migration]):
 
     def controllers(self) -> list[Controller[Any]]:
         targets = Watches(Pod, lookup=_migration_of, label_selector=launcher.TARGET)
-        indexes = {Pod: {"target": by_label(launcher.TARGET)}, Migration: {"uid": lambda record, meta: (record.uid,)}}
-        return [self._declared(targets, uses=[Use(Instance, cached=True)], indexes=indexes)]
+        instances = Watches(Instance, lookup=_migrations_of)
+        named = {"uid": lambda record, meta: (record.uid,), "instance": by_label(INSTANCE)}
+        indexes = {Pod: {"target": by_label(launcher.TARGET)}, Migration: named}
+        return [self._declared(targets, instances, uses=[Use(Migration, "delete")], indexes=indexes)]
 
     def _is_over(self, obj: Migration) -> bool:
         return obj.status.get("phase") in OVER
@@ -74,6 +76,8 @@ class Migrations(PhaseController[Migration]):
             written = await live(ctx.client, Migration, ctx.request.name, ctx.request.namespace)
             if written is not None:
                 await without_finalizer(ctx.client, written, self.finalizer)
+        elif await ctx.get(Instance, str(ctx.obj.spec.get("vmiName", ""))) is None:
+            await ctx.delete(Migration, ctx.request.name)  # they go with their guest
 
     def _targets(self, ctx: Context[Migration]) -> Sequence[Pod]:
         return ctx.indexed(Pod, "target", ctx.obj.metadata.uid)
@@ -193,6 +197,11 @@ class Migrations(PhaseController[Migration]):
 
 def _migration_of(pod: Pod, caches: Caches) -> Iterable[Request]:
     return under(caches, Migration, "uid", pod.metadata.labels.get(launcher.TARGET, ""))
+
+
+def _migrations_of(instance: Instance, caches: Caches) -> Iterable[Request]:
+    place, name = instance.metadata.namespace, instance.metadata.name
+    return [found for found in under(caches, Migration, "instance", name) if found.namespace == place]
 
 
 # ------------------------------------------------------------------ draining a node
