@@ -100,18 +100,29 @@ def js_program() -> Path:
 
 def nacos_home() -> Path:
     """The folder of a real Nacos 2.1.1: nacos.jar and lib/. See `tests.real.nacos` for how it is run."""
+    return _packaged("nacos", "Nacos")
+
+
+def java_program() -> list[str | Path]:
+    """The beginning of the command that runs it."""
+    target = _packaged("java", "the Java program")
+    return [_tool("java"), "-cp", f"{target / 'client.jar'}:{target / 'lib'}/*", "dev.konverge.real.Main"]
+
+
+def _packaged(language: str, what: str) -> Path:
+    """The folder with what Maven makes of a program, and its libraries in lib/."""
     _tool("java")
-    mvn, folder = _tool("mvn"), cache() / "nacos"
-    sources = sorted(path for path in (SOURCES / "nacos").rglob("*") if path.is_file())
+    mvn, folder = _tool("mvn"), cache() / language
+    sources = sorted(path for path in (SOURCES / language).rglob("*") if path.is_file())
     wanted = hashlib.sha256(b"".join(path.read_bytes() for path in sources)).hexdigest()
     ready = folder / "ready"
     if not ready.exists() or ready.read_text() != wanted:
         shutil.rmtree(folder / "src", ignore_errors=True)
         shutil.rmtree(folder / "target" / "classes", ignore_errors=True)
         quiet = [mvn, "-q", "-B", "-ntp", "package"]
-        _copy("nacos")
-        step("downloading Nacos", *quiet, "-Dmaven.main.skip=true", cwd=folder, may_skip=True)
-        step("building Nacos", *quiet, "-o", cwd=folder, may_skip=False)
+        _copy(language)
+        step(f"downloading {what}", *quiet, "-Dmaven.main.skip=true", cwd=folder, may_skip=True)
+        step(f"building {what}", *quiet, "-o", cwd=folder, may_skip=False)
         ready.write_text(wanted)
     return folder / "target"
 
