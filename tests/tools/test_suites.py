@@ -266,8 +266,9 @@ def test_the_images_have_their_programs_by_all_their_names(tmp_path: Path) -> No
     for path in ("agnhost/porter/localhost.crt", "agnhost/porter/localhost.key", "kitten/html/data.json"):
         (files / path).parent.mkdir(parents=True, exist_ok=True)
         (files / path).write_text(path)
-    images.make_agnhost(root, busybox, agnhost, tools=[Path("/usr/bin/env")], files=files)
-    assert sorted(path.name for path in (root / "bin").iterdir()) == ["busybox", "cat", "env", "sh"]
+    images.make_agnhost(root, busybox, agnhost, tools=[Path("/usr/bin/env"), Path("/bin/bash")], files=files)
+    assert sorted(path.name for path in (root / "bin").iterdir()) == ["bash", "busybox", "cat", "env", "sh"]
+    assert (root / "bin/sh").readlink() == Path("bash")
     assert (root / "localhost.crt").read_text() == "agnhost/porter/localhost.crt"
     assert (root / "bin/cat").read_bytes() == busybox.read_bytes()
     assert (root / "agnhost-2").read_text() == "agnhost"

@@ -58,6 +58,9 @@ def make_agnhost(root: Path, busybox: Path, agnhost: Path, *, tools: Iterable[Pa
         _copy_file(files / "agnhost" / "porter" / name, root / name)
     for tool in tools:
         add_program(root, tool)
+        if tool.name == "bash":  # Debian's busybox takes `nc` in a script for its own, whatever is on the PATH
+            (root / "bin" / "sh").unlink()
+            (root / "bin" / "sh").symlink_to("bash")
 
 
 def make_page(root: Path, busybox: Path, agnhost: Path, *, files: Path) -> None:
