@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from konverge.apiserver import ApiServer
-from konverge.client import Client, Conflict, MergePatch, Static
+from konverge.client import ApiStatusError, Client, Conflict, InternalError, MergePatch, Static
 from konverge.objects import crd_dict
 from konverge.objects.kinds.admissionregistration_v1 import MutatingWebhookConfiguration, ValidatingWebhookConfiguration
 from konverge.objects.kinds.apiextensions_v1 import CustomResourceDefinition
@@ -206,29 +206,33 @@ async def test_afterwards_a_definition_has_its_conversion_of_before(client: Clie
     assert await conversion(client) == before
 
 
-class Contended(Wire):
-    """Patches meet so many conflicts before they are carried out."""
+class Troubled(Wire):
+    """Patches are refused so many times before they are carried out."""
 
-    def __init__(self, server: ApiServer, conflicts: int) -> None:
+    def __init__(self, server: ApiServer, refusal: type[ApiStatusError], times: int) -> None:
         super().__init__(server)
-        self._conflicts, self._met = conflicts, Counter[str]()
+        self._refusal, self._times, self._met = refusal, times, Counter[str]()
 
     async def send(self, request: Request) -> Response:
-        if request.method == "PATCH" and self._met[request.target] < self._conflicts:
+        if request.method == "PATCH" and self._met[request.target] < self._times:
             self._met[request.target] += 1
-            refusal = {"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": "Conflict", "code": 409}
-            return Response(409, Headers.of({"content-type": "application/json"}), json.dumps(refusal).encode())
+            code = {Conflict: 409, InternalError: 500}[self._refusal]
+            refusal = {"kind": "Status", "apiVersion": "v1", "reason": self._refusal.__name__, "code": code}
+            return Response(code, Headers.of({"content-type": "application/json"}), json.dumps(refusal).encode())
         return await super().send(request)
 
 
-async def test_conflicts_with_other_writers_do_not_end_the_process(server: ApiServer, client: Client) -> None:
+@pytest.mark.parametrize("refusal", [Conflict, InternalError])
+async def test_what_passes_does_not_end_the_process(
+    server: ApiServer, client: Client, refusal: type[ApiStatusError]
+) -> None:
     await client.create(crd_dict(*VERSIONS))
-    contended = Client(Contended(server, ATTEMPTS - 1), credentials=Static.bearer(server.token))
-    async with run(contended, Conversion(*VERSIONS), check):
+    troubled = Client(Troubled(server, refusal, ATTEMPTS - 1), credentials=Static.bearer(server.token))
+    async with run(troubled, Conversion(*VERSIONS), check):
         assert await conversion(client) == OURS
         assert await entries(client) == expected(URL)[:1]
-    endless = Client(Contended(server, ATTEMPTS), credentials=Static.bearer(server.token))
-    with pytest.raises(Conflict):
+    endless = Client(Troubled(server, refusal, ATTEMPTS), credentials=Static.bearer(server.token))
+    with pytest.raises(refusal):
         await run(endless, Conversion(*VERSIONS)).__aenter__()
 
 

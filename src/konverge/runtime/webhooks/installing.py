@@ -9,7 +9,18 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any
 
-from konverge.client import Client, ClientError, Conflict, JsonPatch, NotFound
+from konverge.client import (
+    Client,
+    ClientError,
+    Conflict,
+    ConnectionFailed,
+    InternalError,
+    JsonPatch,
+    NotFound,
+    ServerTimeout,
+    TooManyRequests,
+    Unavailable,
+)
 from konverge.objects import CustomResource, crd_dict
 from konverge.objects.codec import to_dict
 from konverge.objects.kinds.admissionregistration_v1 import MutatingWebhookConfiguration, ValidatingWebhookConfiguration
@@ -24,7 +35,10 @@ REMOVED_WITHIN = 10.0
 """Seconds. An API server that is away must not hold up the end of the process."""
 
 ATTEMPTS = 5
-"""Of a patch that meets conflicts."""
+"""Of a patch that fails for reasons that pass."""
+PAUSE = 0.5
+"""Seconds before the second attempt; twice as many before each further one. After a conflict there is none."""
+_PASSING = (Conflict, ConnectionFailed, InternalError, ServerTimeout, TooManyRequests, Unavailable)
 
 _NO_CONVERSION: Obj = {"strategy": "None"}
 
@@ -105,11 +119,15 @@ async def _patch(client: Client, definition: str, conversion: Obj) -> None:
 
 
 async def _tried(patch: Callable[[], Awaitable[object]]) -> None:
-    """A patch without a version meets a conflict, too, where others write often: no reason for an operator to end."""
-    for _ in range(ATTEMPTS - 1):
+    """A patch without a version meets a conflict, too, where others write often, and an API server may be between two
+    leaders of its store: no reason for an operator to end. What is written is the same however often it is written."""
+    for attempt in range(ATTEMPTS - 1):
         try:
             await patch()
-        except Conflict:
+        except _PASSING as error:
+            if not isinstance(error, Conflict):
+                _log.warning("not installed yet, trying again: %s", error)
+                await asyncio.sleep(PAUSE * 2**attempt)
             continue
         return
     await patch()
