@@ -14,6 +14,7 @@ from tests.check.operators.lane import FAULTS, OPERATIONS, chosen
 SCRIPT = Path(__file__).parents[2] / ".ci" / "run"
 MAKE = """#!/bin/sh
 echo "${KONVERGE_UNTIL:--} $*" >>"$NOTES"
+test "$1" != "${FAILING:-}"
 """
 ALLOWED = 50 * 60
 LEFT = 5 * 60
@@ -38,11 +39,17 @@ def clone(tmp_path: Path) -> Path:
     return tmp_path
 
 
+def run(clone: Path, failing: str = "") -> int:
+    """Its exit code, with a target that fails."""
+    given = {"PATH": f"{clone}:{os.environ['PATH']}", "NOTES": str(clone / "notes"), "FAILING": failing}
+    environment = {**os.environ, **given}
+    environment.pop("KONVERGE_UNTIL", None)
+    return subprocess.run(["bash", ".ci/run"], cwd=clone, env=environment, check=False).returncode
+
+
 def asked(clone: Path) -> list[tuple[str, str]]:
     """The limit of each call of make, or "-", and its arguments."""
-    environment = {**os.environ, "PATH": f"{clone}:{os.environ['PATH']}", "NOTES": str(clone / "notes")}
-    environment.pop("KONVERGE_UNTIL", None)
-    subprocess.run(["bash", ".ci/run"], cwd=clone, env=environment, check=True)
+    assert run(clone) == 0
     lines = (clone / "notes").read_text(encoding="utf-8").splitlines()
     return [(limit, arguments) for limit, _, arguments in (line.partition(" ") for line in lines)]
 
@@ -57,6 +64,14 @@ def test_every_lane_runs_and_those_that_may_take_long_have_a_limit(clone: Path) 
     limits = [int(limit) - began for limit, _ in calls if limit != "-"]
     assert limits == sorted(set(limits))
     assert limits[-1] <= ALLOWED - LEFT + (time.time() - began)
+
+
+def test_whatever_fails_ends_it(clone: Path) -> None:
+    for _, arguments in asked(clone):
+        target = arguments.split()[0]
+        (clone / "notes").write_text("", encoding="utf-8")
+        assert run(clone, failing=target) != 0, target
+        assert (clone / "notes").read_text(encoding="utf-8").splitlines()[-1].split()[1] == target
 
 
 @pytest.mark.spec("K-94")
