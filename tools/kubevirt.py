@@ -82,21 +82,22 @@ def missing(*names: str) -> str:
 def build(name: str) -> None:
     origin, target = PROGRAMS[name], program(name)
     work = target.parent / "build"
-    source = _source(work, origin)
-    if not (work / "go.mod").exists():
-        shutil.copyfile(source / "go.sum", work / "go.sum")
-        (work / "go.mod").write_text(own_requirements((source / "go.mod").read_text(), origin))
+    source = prepare(work, origin)
     if name in _MOVED:
         _move(source / "cmd" / name, work / name, _MOVED[name])
     elif origin.package.startswith("./"):
         shutil.copytree(_SOURCES / origin.name, work / "definitions", dirs_exist_ok=True)
-    _go(work, "build", "-trimpath", "-ldflags", "-s -w", "-o", str(target), origin.package)
+    go(work, "build", "-trimpath", "-ldflags", "-s -w", "-o", str(target), origin.package)
 
 
-def _source(work: Path, origin: Origin) -> Path:
-    """The folder that a module has been downloaded to."""
-    done = _go(work, "mod", "download", "-json", f"{origin.module}@{origin.version}")
-    return Path(str(json.loads(done)["Dir"]))
+def prepare(work: Path, origin: Origin) -> Path:
+    """A folder in which programs of a module can be built; the one that the module has been downloaded to."""
+    done = go(work, "mod", "download", "-json", f"{origin.module}@{origin.version}")
+    source = Path(str(json.loads(done)["Dir"]))
+    if not (work / "go.mod").exists():
+        shutil.copyfile(source / "go.sum", work / "go.sum")
+        (work / "go.mod").write_text(own_requirements((source / "go.mod").read_text(), origin))
+    return source
 
 
 def _move(source: Path, target: Path, changes: Iterable[tuple[str, str]]) -> None:
@@ -124,7 +125,7 @@ def own_requirements(text: str, origin: Origin) -> str:
     return f"{text.rstrip()}\n\nrequire {origin.module} {origin.version}\n"
 
 
-def _go(folder: Path, *arguments: str) -> str:
+def go(folder: Path, *arguments: str) -> str:
     folder.mkdir(parents=True, exist_ok=True)
     environment = {**os.environ, "CGO_ENABLED": "0", "GOFLAGS": "-mod=mod -buildvcs=false"}
     done = subprocess.run(["go", *arguments], cwd=folder, env=environment, check=True, stdout=subprocess.PIPE)
