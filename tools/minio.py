@@ -1,7 +1,8 @@
 """MinIO, a server of S3-compatible storage, built from its Go module: `python -m tools.minio`.
 
-It needs Go and the module proxy; what is built is kept in a folder outside the repository, and an attempt that was
-broken off goes on where it was. No test builds it: they skip and name this command.
+It needs Go and the module proxy, and takes a few minutes on two free cores; what is built is kept in a folder outside
+the repository, and an attempt that was broken off goes on where it was. No test builds it: they skip and name this
+command.
 """
 
 from __future__ import annotations
