@@ -162,6 +162,23 @@ async def test_a_later_delay_changes_nothing_and_an_earlier_one_replaces_reason_
     ]
 
 
+async def test_a_timer_that_comes_a_hair_early_is_set_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As uvloop's, which count milliseconds: a queue that set it again turned twenty times around each delayed key."""
+    loop = asyncio.get_running_loop()
+    call_at, times = loop.call_at, []
+
+    def early(when: float, *args: object, **options: object) -> asyncio.TimerHandle:
+        times.append(when)
+        return call_at(when - 0.0004, *args, **options)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(loop, "call_at", early)
+    queue: WorkQueue[str] = WorkQueue()
+    queue.add_after("a", 5)
+    queue.add_after("b", 7)
+    assert [(await queue.get()).key, (await queue.get()).key] == ["a", "b"]
+    assert times == [5.0, 7.0]
+
+
 @pytest.mark.spec("R-17")
 async def test_a_queue_that_shuts_down_forgets_its_delayed_keys() -> None:
     queue: WorkQueue[str] = WorkQueue()

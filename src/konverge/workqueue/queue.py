@@ -356,7 +356,7 @@ class WorkQueue(Generic[K]):
 
     def _on_timer(self) -> None:
         self._timer = None
-        now = self._loop.time()
+        now = max(self._loop.time(), self._timer_due)  # uvloop counts milliseconds: a timer may come a hair early
         while self._heap and self._heap[0].due <= now:
             delayed = heapq.heappop(self._heap)
             if self._due.get(delayed.key) is delayed:
