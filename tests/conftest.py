@@ -302,7 +302,7 @@ def pytest_runtest_makereport(item: pytest.Item, call: Any) -> Generator[None, p
 
 def _specified() -> list[str]:
     text = (ROOT / "docs" / "spec.md").read_text(encoding="utf-8")
-    return re.findall(r"^\| ([A-Z]-\d\d) ", text, re.MULTILINE)
+    return re.findall(r"^\| ([A-Z]-\d{2,3}) ", text, re.MULTILINE)
 
 
 def pytest_terminal_summary(terminalreporter: Any) -> None:

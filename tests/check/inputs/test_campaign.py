@@ -278,3 +278,24 @@ def test_nothing_is_put_on_top_of_what_stops_an_operator(field: str) -> None:
     assert f"spec.{field}: on" in names
     assert "spec.greeting: another value too" in names
     assert f"spec.{field}: on too" not in names
+
+
+@pytest.mark.spec("K-102")
+def test_the_second_of_a_type_waits_only_if_it_has_the_same_name() -> None:
+    """Of two components with annotations of pods and of Services, the first of each name come before the second."""
+    texts = {"type": "object", "additionalProperties": {"type": "string"}}
+    component = {"type": "object", "properties": {"podAnnotations": texts, "serviceAnnotations": texts}}
+    definition = json.loads(json.dumps(shop.DEFINITION))
+    for version in definition["spec"]["versions"]:
+        spec = version["schema"]["openAPIV3Schema"]["properties"]["spec"]
+        spec["properties"] |= {"front": component, "store": component}
+    sample = {**shop.SAMPLE, "spec": {**shop.SAMPLE["spec"], "front": {}, "store": {}}}
+    plans = campaign([sample], [definition], apart=True)
+    steps = [step.name for plan in plans for step in (plan.steps or ())[1:2] if not step.name.endswith(" too")]
+    asked = "spec.{}: add, change, remove"
+    front, store = (
+        [steps.index(asked.format(f"{part}.{name}")) for name in ("podAnnotations", "serviceAnnotations")]
+        for part in ("front", "store")
+    )
+    assert max(front) < steps.index("spec.image: another image") < min(store)
+    assert max(store) < steps.index("spec.greeting: another value")

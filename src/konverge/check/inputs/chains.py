@@ -45,7 +45,9 @@ class Turn(msgspec.Struct, frozen=True):
     worth: float
     bad: bool = False
     lasting: bool = False
-    kind: tuple[str, str] = ("", "")
+    kind: tuple[str, str, str] = ("", "", "")
+    """The type of the field, its name, and what is done with it: the annotations of a pod and those of a Service are
+    of one type, and an operator has a place of its own for each."""
     change: ChangeOfInput | None = None
 
 
@@ -102,7 +104,7 @@ def _turn(change: ChangeOfInput, sample: Obj) -> Turn:
         )
     if not change.lasting:
         steps.append(Step(f"{change.field}: {change.name}, back", (Apply(sample), *after), about=change.field))
-    kind = (change.core or change.path[-1] if isinstance(change.path[-1], str) else change.core, change.name)
+    kind = (change.core, str(change.path[-1]), change.name)
     return Turn(tuple(steps), change.worth, change.bad, change.lasting, kind, change)
 
 
@@ -116,7 +118,7 @@ def _turn_of_reference(name: str, there: Action, back: Action, bad: bool) -> Tur
         Step(name, (there,), expect="harmless" if bad else ""),
         Step(f"{name}, back", (back,)),
     )
-    return Turn(steps, 70 if not bad else 60, bad, False, ("reference", name.rpartition(" ")[2]))
+    return Turn(steps, 70 if not bad else 60, bad, False, ("reference", "", name.rpartition(" ")[2]))
 
 
 def _ranked(turns: Iterable[Turn], chance: Random | None) -> list[Turn]:
