@@ -27,7 +27,7 @@ from konverge.check.oracles.unused import Used, unused
 from konverge.check.planning import OF_INPUT, Planner, faults_only
 from konverge.check.real_rest import always_busy_in, limit_after, pauses_after, quiet_after
 from konverge.check.reference import Reference, reference_of
-from konverge.check.second_look import SecondLook
+from konverge.check.second_look import SecondLook, seen_once
 from konverge.check.shrink import Shrinker
 from konverge.check.undisturbed import last_step, unhealthy, why_no_reference, without_last
 
@@ -251,7 +251,7 @@ class Campaign:
                 self._listener.progress(task.plan.pattern, done, total, budget.left_to_search)
         finally:
             for evidence in self._second.left():
-                self._note(evidence.task, evidence.run, evidence.alarms, outcome, findings, evidence.after)
+                self._note_once_seen(evidence, outcome, findings)
             outcome.left_out = dict(Counter(item.pattern for item in waiting if isinstance(item, Plan)))
             outcome.searched = budget.used
 
@@ -288,7 +288,7 @@ class Campaign:
         first, same = self._second.judged(task, run, outcome.reference, findings.fresh(alarms))
         if run.missed or run.problem:
             if first is not None:
-                self._note(first.task, first.run, first.alarms, outcome, findings, first.after)
+                self._note_once_seen(first, outcome, findings)
             return
         if not same:  # whatever else it shows is seen for the first time
             task = msgspec.structs.replace(task, patience=0.0)
@@ -305,6 +305,10 @@ class Campaign:
             first = findings.add(task, run, outcome.reference, mine, after=after)
             if first is not None:
                 self._listener.found(first)
+
+    def _note_once_seen(self, evidence: Evidence, outcome: Outcome, findings: Findings) -> None:
+        alarms = seen_once(evidence.alarms)
+        self._note(evidence.task, evidence.run, alarms, outcome, findings, evidence.after)
 
     def _anew(self, plan: Plan, alarms: Iterable[Alarm]) -> Iterator[Plan]:
         """For every field whose change had no effect and should have had one, once."""

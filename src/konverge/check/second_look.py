@@ -1,15 +1,17 @@
 """What a run on real time shows is looked at again during the search: the same run is made once more, with patience.
 
-What a failed request led to counts only if it lasts. Programs that look at their objects every half minute try again
-then what failed; a run that is judged before that has alarms of whatever the request was for. What else is high is
-noted at once, and looked at again all the same: whole runs take long, and in the last minutes of a check there is time
-for few of them.
+What a failed request led to counts only if it lasts, and is not high where nobody could look again. Programs that look
+at their objects every half minute try again then what failed; a run that is judged before that has alarms of whatever
+the request was for. What else is high is noted at once, and looked at again all the same: whole runs take long, and in
+the last minutes of a check there is time for few of them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import NamedTuple
+
+import msgspec
 
 from konverge.check.findings import Evidence, Group, cause_of
 from konverge.check.model import Alarm, Run, Task, encode
@@ -74,3 +76,10 @@ class SecondLook:
         left = list(self._waiting.values())
         self._waiting.clear()
         return left
+
+
+def seen_once(alarms: Sequence[Alarm]) -> list[Alarm]:
+    """What a failed request led to, where nobody could look again: it may have gone when the program tried again."""
+    return [
+        msgspec.structs.replace(alarm, severity="medium") if alarm.severity == "high" else alarm for alarm in alarms
+    ]

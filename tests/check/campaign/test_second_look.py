@@ -110,6 +110,22 @@ def test_a_second_run_that_could_not_be_made_denies_nothing() -> None:
     assert [item.problem for item in outcome.performed] == [""], "the first run counts"
 
 
+@pytest.mark.spec("K-98")
+@pytest.mark.parametrize(("plan", "severity"), [(refused, "medium"), (crash, "high")])
+def test_what_a_failed_request_led_to_is_not_high_where_nobody_could_look_again(
+    plan: Callable[[str], Plan], severity: Severity
+) -> None:
+    class Interrupted(Program):
+        def run(self, task: Task) -> Run:
+            if task.patience:
+                raise KeyboardInterrupt
+            return super().run(task)
+
+    outcome = checked(Interrupted(), "a", plan=plan)
+    assert outcome.interrupted
+    assert [(item.alarm.severity, item.confirmed) for item in outcome.findings] == [(severity, (0, 0))]
+
+
 def program(plan: Plan) -> Task:
     return msgspec.structs.replace(task_of(plan), subject=Subject(command=("operator",)))
 
