@@ -15,7 +15,7 @@ from konverge.check.model import Obj
 _GOOD = frozenset(("Ready", "Available", "AllReplicasReady", "ClusterAvailable", "Initialized", "Healthy"))
 _BUSY = frozenset(("Progressing", "Reconciling", "Updating", "ScalingUp", "ScalingDown", "Pending", "Creating"))
 _WORKLOADS = frozenset(("apps/statefulsets", "apps/replicasets", "apps/deployments"))
-_ROLLING = frozenset(("apps/statefulsets", "apps/deployments"))
+ROLLING = frozenset(("apps/statefulsets", "apps/deployments"))
 """Say how many pods have the newest template. Some operators delete the others one by one, one in each pass."""
 _OVER = frozenset(("Succeeded", "Failed"))
 
@@ -45,7 +45,7 @@ def is_busy(table: str, obj: Obj) -> bool:
         return True
     if table in _WORKLOADS:
         wanted = spec.get("replicas", 1)
-        updated = status.get("updatedReplicas", 0) if table in _ROLLING else wanted
+        updated = status.get("updatedReplicas", 0) if table in ROLLING else wanted
         return bool(wanted != status.get("readyReplicas", 0) or wanted != updated)
     if table == "/persistentvolumeclaims":
         return bool(_requested(spec) != (status.get("capacity") or {}).get("storage"))

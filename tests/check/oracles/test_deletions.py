@@ -106,3 +106,43 @@ def test_another_uid_at_the_next_rest_is_said() -> None:
     sane = reference(history("1"))
     assert list(deletions(history("1").run, sane)) == []
     assert [(alarm.object, alarm.step) for alarm in deletions(history("2").run, sane)] == [(CLAIM, "change")]
+
+
+VOLUME = "persistentvolumes pvc-1"
+
+
+@pytest.mark.spec("K-100")
+@pytest.mark.parametrize(
+    ("used", "late", "by", "alarms"),
+    [
+        (False, True, "operator", []),
+        (True, True, "operator", [CLAIM]),  # the new custom resource's pod has it by then
+        (False, False, "operator", [CLAIM, VOLUME]),  # it was made for the new custom resource
+        (False, True, "cluster", []),
+    ],
+)
+def test_a_claim_that_was_left_over_by_chance_may_go_as_long_as_no_pod_uses_it(
+    used: bool, late: bool, by: str, alarms: list[str]
+) -> None:
+    """An operator that has let a custom resource go makes its StatefulSet once more; a claim of that stays behind."""
+
+    def history(*, stale: bool) -> History:
+        made = created(History(pattern="stale")).rest().change("DELETED", CLAIM, by="cluster")
+        for number in range(2):
+            if number == (0 if late else 1):
+                made.change("ADDED", CLAIM, by="cluster").change("ADDED", VOLUME, by="cluster")
+            if not number:
+                made.rest()
+        for change in made.run.changes:
+            if change.moment.type == "ADDED" and change.revision > 3:
+                change.uid += " that is new"
+        if stale and used:
+            made.change("ADDED", POD, by="cluster")
+        if stale:
+            for key, writer in ((CLAIM, by), (VOLUME, "cluster")):
+                made.change("DELETED", key, by=writer)
+                made.run.changes[-1].uid += " that is new"
+        return made.change("ADDED", POD, by="cluster").rest()
+
+    said = deletions(history(stale=True).run, reference(history(stale=False)))
+    assert [alarm.object for alarm in said] == alarms

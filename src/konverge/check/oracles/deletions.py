@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from konverge.check.model import Alarm, Change, Gap, Lag, OperatorAway, Perturbation, Run, Severity, TimePasses
-from konverge.check.oracles.history import deleted_in, edited, identity, key, shared_steps, step_of
+from konverge.check.oracles.history import deleted_in, edited, identity, key, made_too_late, shared_steps, step_of
 from konverge.check.reference import Reference
 
 PRECIOUS = frozenset(
@@ -58,16 +58,35 @@ def _passes_unseen(item: Perturbation) -> bool:
 
 
 def _counted(run: Run, steps: int) -> dict[tuple[int, str], list[Change]]:
-    others = edited(run)
+    others, unused = edited(run), frozenset(_unused(run))
     lags = any(isinstance(item, Lag) or _is_outage(item) for item in run.plan.perturbations)
     counted: dict[tuple[int, str], list[Change]] = {}
     for change in run.changes:
         if change.moment.type != "DELETED" or change.writer == "user" or change.step >= steps or change.ref in others:
             continue
+        if change.revision in unused:
+            continue
         if (others or lags or change.ref.resource in DERIVED) and change.writer != "operator":
             continue  # what follows from an edit, or is made for an owner whose deletion is not seen yet
         counted.setdefault((change.step, key(change)), []).append(change)
     return counted
+
+
+def _unused(run: Run) -> Iterator[int]:
+    """The revisions in which claims are deleted that were made too late to go with their custom resource, and that no
+    pod has used since; and those of their volumes, which go with them.
+
+    Nobody's data is in them. Whoever looks at an old state may rightly clean up what is left of it.
+    """
+    late = made_too_late(run)
+    made = {change.uid: change.step for change in run.changes if change.moment.type == "ADDED" and change.uid in late}
+    pods = [change for change in run.changes if change.ref.resource == "/pods" and change.moment.type == "ADDED"]
+    for change in run.changes:
+        if change.moment.type == "DELETED" and change.uid in late:
+            used = any(made[change.uid] < pod.step and pod.revision < change.revision for pod in pods)
+            goes_along = change.ref.resource == "/persistentvolumes" and change.writer == "cluster"
+            if goes_along or (change.ref.resource == "/persistentvolumeclaims" and not used):
+                yield change.revision
 
 
 def _is_outage(item: Perturbation) -> bool:

@@ -55,6 +55,21 @@ def deleted_in(run: Run, step: int) -> frozenset[Identity]:
     )
 
 
+def made_too_late(run: Run) -> frozenset[str]:
+    """The uids of what the cluster made in a step in which the user deletes a custom resource.
+
+    An operator that goes on with what it has read before makes a workload once more, and the cluster makes its claims
+    before it takes it away: which are left over is chance, and a run without them is no worse.
+    """
+    mine = custom_resources(run)
+    steps = {number for number in range(len(run.steps)) if deleted_in(run, number) & mine}
+    return frozenset(
+        change.uid
+        for change in run.changes
+        if change.moment.type == "ADDED" and change.writer == "cluster" and change.step in steps and change.uid
+    )
+
+
 def shared_steps(run: Run, reference: Run) -> int:
     """So many first steps are those of the reference."""
     same = 0

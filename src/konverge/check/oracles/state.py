@@ -11,8 +11,9 @@ from konverge.check.folding import folded
 from konverge.check.model import Alarm, Checkpoint, Edit, Obj, OperatorAway, Run, Severity
 from konverge.check.normal import compared, counted, made_by_others, normal
 from konverge.check.oracles.desired import rests
-from konverge.check.oracles.history import custom_resources, deleted_in, identity, step_of
+from konverge.check.oracles.history import custom_resources, deleted_in, identity, made_too_late, step_of
 from konverge.check.oracles.status import says_ready
+from konverge.check.oracles.unfinished import Unfinished
 from konverge.check.reference import Reference, base_step
 
 _DELETION = "metadata.deletionTimestamp"
@@ -23,7 +24,7 @@ def state(run: Run, reference: Reference) -> Iterator[Alarm]:
     if run is reference.run:
         return
     others = made_by_others((run, reference.run))
-    accidents = _made_too_late(reference.run)
+    accidents = made_too_late(reference.run)
     said: set[tuple[str, str, str]] = set()
     gap = _Gap.of(run, reference)
     unseen = any(isinstance(item, OperatorAway) and item.last > item.step for item in run.plan.perturbations)
@@ -33,8 +34,9 @@ def state(run: Run, reference: Reference) -> Iterator[Alarm]:
         if gap is not None and _is_held(run, expected, checkpoint):
             return  # what passed unseen here keeps the reference from going on
         late = {folded(name) for name, obj in expected.state.items() if obj["metadata"].get("uid") in accidents}
+        unfinished = Unfinished(expected, checkpoint)
         for alarm in _compared(checkpoint, expected, reference, others):
-            if alarm.object in late:
+            if alarm.object in late or unfinished.explains(alarm.object, alarm.field):
                 continue
             if gap is not None and gap.explains(checkpoint, alarm):
                 continue
@@ -45,21 +47,6 @@ def state(run: Run, reference: Reference) -> Iterator[Alarm]:
             if alarm.group not in said:
                 said.add(alarm.group)
                 yield alarm
-
-
-def _made_too_late(run: Run) -> frozenset[str]:
-    """The uids of what the cluster made in a step in which the user deletes a custom resource.
-
-    An operator that goes on with what it has read before makes a workload once more, and the cluster makes its claims
-    before it takes it away: which are left over is chance, and a run without them is no worse.
-    """
-    mine = custom_resources(run)
-    steps = {number for number in range(len(run.steps)) if deleted_in(run, number) & mine}
-    return frozenset(
-        change.uid
-        for change in run.changes
-        if change.moment.type == "ADDED" and change.writer == "cluster" and change.step in steps and change.uid
-    )
 
 
 def _comes_back(alarm: Alarm, run: Run, reference: Reference) -> bool:
