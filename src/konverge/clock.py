@@ -7,9 +7,9 @@ the operating system. Waiting is done with asyncio (`asyncio.sleep`, `asyncio.ti
 
 from __future__ import annotations
 
-import asyncio
 import random
 import time
+from asyncio import _get_running_loop
 from datetime import UTC, datetime
 from typing import Protocol, cast
 
@@ -32,7 +32,7 @@ class SimulatedLoop(Protocol):
 
 
 def _simulated() -> SimulatedLoop | None:
-    loop = asyncio._get_running_loop()
+    loop = _get_running_loop()
     return cast("SimulatedLoop", loop) if hasattr(loop, "wall_time") else None
 
 
@@ -58,7 +58,7 @@ def jump(seconds: float) -> None:
 
 def monotonic() -> float:
     """Seconds that never go backwards; the loop's own time where a loop runs."""
-    loop = asyncio._get_running_loop()
+    loop = _get_running_loop()
     return time.monotonic() if loop is None else loop.time()
 
 

@@ -60,8 +60,10 @@ class _Cached:
     informer: Informer
     objects: dict[Key, _Object] = field(default_factory=dict)
     selector: Selector = field(init=False)
+    whole: bool = field(init=False)
 
     def __post_init__(self) -> None:
+        self.whole = self.informer.spec.whole
         self.selector = labels.parse(self.informer.spec.label_selector)
 
     def shows(self, key: Key, answer: bytes, meta: _VersionMeta) -> bool:
@@ -121,8 +123,7 @@ class Writes:
     def known(self, call: Call) -> Record | None:
         """The object of a call as a cache that keeps whole objects has it."""
         for cached in self._cached.get(call.resource, ()) if call.resource is not None else ():
-            record = cached.informer.get(Key(call.namespace, call.name)) if cached.informer.spec.whole else None
-            if record is not None:
+            if cached.whole and (record := cached.informer.get(Key(call.namespace, call.name))) is not None:
                 return record
         return None
 
@@ -186,8 +187,9 @@ class Writes:
 
     def _tidy(self, cached: _Cached, key: Key, state: _Object) -> None:
         """Forget what has come back, or never will: a write that changed nothing has no event."""
-        for version in [version for version in state.written if version <= state.base]:
-            self._came_back(cached, key, state.written.pop(version), version)
+        if state.written:
+            for version in [version for version in state.written if version <= state.base]:
+                self._came_back(cached, key, state.written.pop(version), version)
         if not state.written:
             cached.objects.pop(key, None)
 

@@ -47,6 +47,8 @@ class CallNote(msgspec.Struct, gc=False):
     before: Record | None
     """The object in the cache, when the request was made."""
     began: float
+    size: int = 0
+    """Bytes of content that are kept."""
     after: bytes = b""
     """The object as the server answered, where that says more than what was sent."""
     seconds: float = -1.0
@@ -63,27 +65,22 @@ class CallNote(msgspec.Struct, gc=False):
         self.seconds = clock.monotonic() - self.began
         self.status, self.version = status, version
         if answer and self.before is not None:
+            self.size += len(answer) - len(self.body)
             self.after, self.body = answer, b""
-        self._bound()
+        if self.size > MAX_BYTES:
+            self.let_go()
 
     def failed(self, error: BaseException) -> None:
         self.status = getattr(error, "code", 0)
         self.error = (str(error) or type(error).__name__)[:MAX_TEXT]
         self.seconds = clock.monotonic() - self.began
-        self._bound()
-
-    def _bound(self) -> None:
         if self.size > MAX_BYTES:
             self.let_go()
 
     def let_go(self) -> None:
         """Of the content."""
         self.large = self.large or self.size > 0
-        self.before, self.body, self.after = None, b"", b""
-
-    @property
-    def size(self) -> int:
-        return len(self.body) + len(self.after) + (0 if self.before is None else len(self.before.raw))
+        self.before, self.body, self.after, self.size = None, b"", b"", 0
 
 
 class Entry(msgspec.Struct, gc=False, eq=False):
@@ -140,6 +137,7 @@ class Entry(msgspec.Struct, gc=False, eq=False):
             call.body,
             before,
             clock.monotonic(),
+            len(call.body) if before is None else len(call.body) + len(before.raw),
         )
         self.calls += (note,)
         return note

@@ -104,8 +104,11 @@ class Ring:
                 self._forget(entry)
                 return
         _, kept = self._keys.popitem(last=False)
-        for entry in kept if isinstance(kept, list) else (kept,):
-            self._forget(entry)
+        if isinstance(kept, list):
+            for entry in kept:
+                self._forget(entry)
+        else:
+            self._forget(kept)
 
     def _forget(self, entry: Entry) -> None:
         entry.dropped = True
