@@ -39,6 +39,7 @@ from konverge.operators.nacos.steps import (
 from konverge.operators.nacos.steps.outcome import CONTINUE, PARAMETER, SYSTEM, Outcome, StepError, failed
 from konverge.operators.nacos.steps.ownership import NOT_OWNED
 from konverge.operators.nacos.steps.pods import BY_APP
+from konverge.operators.nacos.steps.rest import Rests
 from konverge.operators.nacos.steps.upgrade.backups import AnyBackup
 from konverge.operators.nacos.v1beta1 import VERSIONS
 from konverge.runtime import (
@@ -72,6 +73,12 @@ class NacosReconciler(Reconciler[AnyNacos]):
 
     def __init__(self, tools: Tools) -> None:
         self.tools = tools
+        self._rests = Rests()
+
+    def forget(self, key: Request) -> None:
+        """The resource is gone."""
+        self.tools.forget(key)
+        self._rests.forget(key)
 
     async def reconcile(self, ctx: Context[AnyNacos]) -> Result | None:
         if ctx.deleting:
@@ -80,6 +87,9 @@ class NacosReconciler(Reconciler[AnyNacos]):
             ctx.obj.status.publish_conditions()
             await ctx.save_status()
             return None
+        if await self._rests.lasts(ctx, self.tools):
+            self.tools.metrics.of(ctx.request).reconciles += 1
+            return self._look_again()
         state = ReconcileState(ctx, self.tools)
         outcome = await _run_steps(state)
         record_early_end(state, outcome)
@@ -87,14 +97,18 @@ class NacosReconciler(Reconciler[AnyNacos]):
         record_upgrade(state, outcome)
         ctx.obj.status.observed_generation = ctx.obj.metadata.generation
         ctx.obj.status.publish_conditions()
-        await ctx.save_status()
-        options = self.tools.options
+        saved = await ctx.save_status()
+        self._rests.note(state, outcome, saved=saved)
         self._count(state, outcome)
         if outcome.kind == "hibernated":
             return None  # all that can wake it is watched
-        if outcome.kind in ("done", "held"):  # spread, so that clusters created together are not checked together
-            return Result(requeue_after=options.health_interval * clock.rng().uniform(0.9, 1.1))
-        return Result(requeue_after=options.requeue)
+        if outcome.kind in ("done", "held"):
+            return self._look_again()
+        return Result(requeue_after=self.tools.options.requeue)
+
+    def _look_again(self) -> Result:
+        """Spread, so that clusters created together are not checked together."""
+        return Result(requeue_after=self.tools.options.health_interval * clock.rng().uniform(0.9, 1.1))
 
     def _count(self, state: ReconcileState, outcome: Outcome) -> None:
         metrics = self.tools.metrics.of(state.key)
@@ -195,18 +209,19 @@ def controllers(
         servers=nacos if nacos is not None else HttpNacosServers(),
         options=options or Options(),
     )
+    reconciler = NacosReconciler(tools)
     spec_changed = any_of(generation_changed, annotations_changed, labels_changed)
 
     @ChangePredicate
     def matters(change: Change) -> bool:
         if change.new is None:
-            tools.forget(change.key)
+            reconciler.forget(change.key)
         return spec_changed(change)
 
     return [
         Controller(
             AnyNacos,
-            NacosReconciler(tools),
+            reconciler,
             name="nacos",
             owns=[ConfigMap, StatefulSet, Service, PodDisruptionBudget, Job, Secret, Ingress, NetworkPolicy],
             watches=[

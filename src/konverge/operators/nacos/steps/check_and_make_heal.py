@@ -114,7 +114,7 @@ def _unavailable(state: ReconcileState, reason: str, message: str) -> Outcome:
 
 async def _look_at_servers(state: ReconcileState, workload: Workload) -> tuple[list[View], Verdict]:
     """The servers' answers and the verdict on them, which goes into the status."""
-    views = await ask_servers(state, workload.pods)
+    views = state.views = await ask_servers(state, workload.pods)
     verdict = judge(views, state.now.replicas)
     status = state.status
     status.version = verdict.version or status.version

@@ -7,6 +7,7 @@ so a new process goes on where the old one was killed.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
@@ -18,7 +19,7 @@ from konverge.operators.nacos.database import Databases
 from konverge.operators.nacos.desired import Desired
 from konverge.operators.nacos.metrics import NacosMetrics
 from konverge.operators.nacos.resource import AnyNacos, NacosStatus
-from konverge.operators.nacos.server import HttpNacosServers
+from konverge.operators.nacos.server import HttpNacosServers, Identity, View
 from konverge.operators.nacos.steps.outcome import Outcome
 from konverge.operators.nacos.steps.reads import Reads
 from konverge.runtime import Context, Request, find_condition, is_true, set_condition, set_controller_reference
@@ -49,6 +50,8 @@ class Options:
     """How long something may be wrong before the phase is Failed: the document's number."""
     health_interval: float = 30.0
     """Between checks of a running cluster; the readiness of pods is also watched."""
+    whole_interval: float = 120.0
+    """Between whole reconciles of a running cluster; the checks between them are a look at its servers."""
     database_interval: float = 60.0
     """Between checks of a healthy database."""
     call_timeout: float = 5.0
@@ -145,6 +148,10 @@ class ReconcileState:
         """Why an upgrade does not go on."""
         self.may_roll = True
         """False while an upgrade is not to replace servers."""
+        self.identity: Identity | None = None
+        """With which the servers were asked."""
+        self.views: Sequence[View] = ()
+        """What the servers said, if CheckNacos asked them."""
 
     @property
     def key(self) -> Request:
