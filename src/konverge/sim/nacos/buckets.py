@@ -66,21 +66,22 @@ class SimulatedStorage:
             raise Failure("EndpointUnreachable", f"{place.endpoint} does not answer (Connection refused)")
         if endpoint.untrusted and "S3_CA" not in env:
             raise Failure("TLSNotTrusted", f"the certificate of {place.host} is not trusted: name it in caSecret")
-        if (code := _refused(endpoint, env, secret)) is not None:
-            raise refusal(404 if code == "NoSuchBucket" else 403, {"Code": code}, endpoint.region, place)
+        if (refused := _refused(endpoint, env, secret)) is not None:
+            status, code = refused
+            raise refusal(status, {"Code": code}, endpoint.region, place)
         return endpoint.buckets[place.bucket]
 
 
-def _refused(endpoint: SimulatedEndpoint, env: Mapping[str, str], secret: Mapping[str, str]) -> str | None:
-    """The code of the error, in the order in which services look."""
+def _refused(endpoint: SimulatedEndpoint, env: Mapping[str, str], secret: Mapping[str, str]) -> tuple[int, str] | None:
+    """The status and the code of the error, in the order in which MinIO looks."""
+    if endpoint.region and endpoint.region != env["S3_REGION"]:
+        return 400, "AuthorizationHeaderMalformed"
     user, word = secret.get(env["S3_ACCESS_KEY"], ""), secret.get(env["S3_SECRET_KEY"], "")
     if endpoint.users is not None and endpoint.users.get(user) != word:
-        return "SignatureDoesNotMatch" if user in endpoint.users else "InvalidAccessKeyId"
-    if endpoint.region and endpoint.region != env["S3_REGION"]:
-        return "AuthorizationHeaderMalformed"
+        return 403, "SignatureDoesNotMatch" if user in endpoint.users else "InvalidAccessKeyId"
     if endpoint.denied:
-        return "AccessDenied"
-    return None if env["S3_BUCKET"] in endpoint.buckets else "NoSuchBucket"
+        return 403, "AccessDenied"
+    return None if env["S3_BUCKET"] in endpoint.buckets else (404, "NoSuchBucket")
 
 
 def _place(env: Mapping[str, str]) -> Place:

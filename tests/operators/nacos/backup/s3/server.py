@@ -1,20 +1,27 @@
-"""A small S3 server on a socket: it holds objects and parts, and checks signatures by an implementation of its own."""
+"""A small S3 server on a socket: it holds objects and parts, and checks signatures by an implementation of its own.
+
+It refuses as MinIO does (tests/real/test_nacos_minio.py), but takes parts of any size.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import hmac
+import re
 import ssl
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 BUCKET = "backups"
 USER, WORD = "AKIDEXAMPLE", "wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY"
+_PART = re.compile("<Part><PartNumber>([0-9]+)</PartNumber><ETag>([^<]+)</ETag></Part>")
+_SKEW = timedelta(minutes=15)
 
 
 @dataclass
@@ -40,6 +47,8 @@ class Store:
 
     region: str = "us-east-1"
     users: dict[str, str] = field(default_factory=lambda: {USER: WORD})
+    sessions: dict[str, str] = field(default_factory=dict)
+    """The tokens of users that are temporary."""
     buckets: dict[str, dict[str, bytes]] = field(default_factory=lambda: {BUCKET: {}})
     uploads: dict[str, tuple[str, dict[int, bytes]]] = field(default_factory=dict)
     """Keys and parts by the id of an upload."""
@@ -49,7 +58,6 @@ class Store:
     short: int = 0
     """So many downloads end early."""
     requests: list[str] = field(default_factory=list)
-    tokens: list[str] = field(default_factory=list)
     port: int = 0
     count: int = 0
 
@@ -85,8 +93,8 @@ class _Handler(BaseHTTPRequestHandler):
         if fault is not None and not fault.after:
             self._fail(fault)
             return
-        if (code := self._unsigned(body)) is not None:
-            self._error(403, code)
+        if (refused := self._unsigned(body)) is not None:
+            self._error(*refused)
             return
         bucket, _, key = unquote(parts.path).lstrip("/").partition("/")
         if bucket not in store.buckets:
@@ -115,18 +123,18 @@ class _Handler(BaseHTTPRequestHandler):
 
     # -------------------------------------------------------------- signatures
 
-    def _unsigned(self, body: bytes) -> str | None:
-        """The code of the error of a request that is not signed as it should be."""
+    def _unsigned(self, body: bytes) -> tuple[int, str] | None:
+        """The status and the code of the error of a request that is not signed as it should be."""
         store = self.store
         scheme, _, rest = self.headers["authorization"].partition(" ")
         given = dict(item.split("=", 1) for item in rest.split(", "))
         user, day, region, service, end = given["Credential"].split("/")
-        if user not in store.users:
-            return "InvalidAccessKeyId"
         if region != store.region:
-            return "AuthorizationHeaderMalformed"
-        if hashlib.sha256(body).hexdigest() != self.headers["x-amz-content-sha256"]:
-            return "XAmzContentSHA256Mismatch"
+            return 400, "AuthorizationHeaderMalformed"
+        if user not in store.users:
+            return 403, "InvalidAccessKeyId"
+        if self.headers.get("x-amz-security-token", "") != store.sessions.get(user, ""):
+            return 403, "InvalidTokenId"
         path, _, query = self.path.partition("?")
         names = given["SignedHeaders"].split(";")
         assert {"host", "x-amz-date", "x-amz-content-sha256"} <= set(names)
@@ -139,8 +147,13 @@ class _Handler(BaseHTTPRequestHandler):
         secret = ("AWS4" + store.users[user]).encode()
         for part in (stamp[:8], region, service, end, text):
             secret = hmac.digest(secret, part.encode(), "sha256")
-        store.tokens.append(self.headers.get("x-amz-security-token", ""))
-        return None if secret.hex() == given["Signature"] else "SignatureDoesNotMatch"
+        if abs(datetime.now(UTC) - datetime.strptime(stamp, "%Y%m%dT%H%M%S%z")) > _SKEW:
+            return 403, "RequestTimeTooSkewed"
+        if secret.hex() != given["Signature"]:
+            return 403, "SignatureDoesNotMatch"
+        if hashlib.sha256(body).hexdigest() != self.headers["x-amz-content-sha256"]:
+            return 400, "XAmzContentSHA256Mismatch"
+        return None
 
     # -------------------------------------------------------------- objects
 
@@ -160,7 +173,7 @@ class _Handler(BaseHTTPRequestHandler):
             return 404, b"NoSuchUpload", {}
         if self.command == "PUT" and upload:
             store.uploads[upload][1][int(query["partNumber"])] = body
-            return 200, b"", {"ETag": f'"{hashlib.md5(body).hexdigest()}"'}
+            return 200, b"", {"ETag": _tag(body)}
         if self.command == "PUT":
             objects[key] = body[::-1] if store.corrupts else body
             return 200, b"", {"ETag": '"x"'}
@@ -170,9 +183,11 @@ class _Handler(BaseHTTPRequestHandler):
             text = f"<InitiateMultipartUploadResult xmlns='urn:x'><UploadId>up/{store.count}==</UploadId>"
             return 200, f"{text}</InitiateMultipartUploadResult>".encode(), {}
         if self.command == "POST":
-            _, parts = store.uploads.pop(upload)
-            listed = [int(part.split("<")[0]) for part in body.decode().split("<PartNumber>")[1:]]
-            assert listed == sorted(parts)
+            parts = store.uploads[upload][1]
+            listed = {int(number): tag for number, tag in _PART.findall(body.decode())}
+            if listed != {number: _tag(part) for number, part in sorted(parts.items())}:
+                return 400, b"InvalidPart", {}
+            del store.uploads[upload]
             whole = b"".join(parts[number] for number in listed)
             objects[key] = whole[::-1] if store.corrupts else whole
             return 200, b"<CompleteMultipartUploadResult/>", {}
@@ -189,7 +204,9 @@ class _Handler(BaseHTTPRequestHandler):
         return (200, objects[key], {}) if key in objects else (404, b"NoSuchKey", {})
 
     def _error(self, status: int, code: str, headers: dict[str, str] | None = None) -> None:
-        self._answer(status, f"<Error><Code>{code}</Code><Message>told</Message></Error>".encode(), headers)
+        region = f"<Region>{self.store.region}</Region>" if code == "AuthorizationHeaderMalformed" else ""
+        text = f"<Error><Code>{code}</Code><Message>told</Message>{region}</Error>"
+        self._answer(status, text.encode(), headers)
 
     def _answer(self, status: int, body: bytes, headers: dict[str, str] | None = None) -> None:
         self.send_response(status)
@@ -201,6 +218,10 @@ class _Handler(BaseHTTPRequestHandler):
             self.store.short -= 1
             body, self.close_connection = body[: len(body) // 2], True
         self.wfile.write(body)
+
+
+def _tag(part: bytes) -> str:
+    return f'"{hashlib.md5(part).hexdigest()}"'
 
 
 @contextmanager

@@ -20,6 +20,7 @@ from tests.operators.nacos.backup.s3.server import BUCKET, USER, WORD, Fault, St
 pytestmark = pytest.mark.spec("N-68")
 DATA = bytes(range(256)) * 10
 KEY = "prod/default/nacos/first-1.dump"
+TOKEN = "a token"
 
 
 class Pauses:
@@ -37,7 +38,7 @@ class Pauses:
 
 @pytest.fixture
 def store() -> Store:
-    return Store()
+    return Store(sessions={USER: TOKEN})
 
 
 @pytest.fixture
@@ -58,7 +59,7 @@ def objects(url: str, pauses: Pauses) -> Objects:
         bucket=BUCKET,
         region="us-east-1",
         path_style=True,
-        credentials=lambda: Credentials(USER, WORD, "a token"),
+        credentials=lambda: Credentials(USER, WORD, TOKEN),
     )
     return Objects(Connection(place, sleep=pauses.sleep, elapsed=pauses.elapsed), part=1000)
 
@@ -90,7 +91,6 @@ class TestStoring:
         objects.upload(KEY, file)
         assert store.objects == {KEY: b"a" * 1000}
         assert store.requests == [f"PUT /{BUCKET}/{KEY}"]
-        assert store.tokens == ["a token"]
 
     def test_a_large_file_is_sent_in_parts(self, objects: Objects, store: Store, file: Path) -> None:
         objects.upload(KEY, file)
@@ -116,7 +116,7 @@ class TestStoring:
     def test_an_upload_that_breaks_off_is_no_object_and_is_cleaned_up(
         self, objects: Objects, store: Store, file: Path
     ) -> None:
-        store.faults = [Fault("PUT", 0, query="partNumber=2", times=100)]
+        store.faults = [Fault("PUT", 0, query="partNumber=2", times=100), Fault("DELETE", 0)]
         with pytest.raises(Failure) as caught:
             objects.upload(KEY, file)
         assert caught.value.reason == "EndpointUnreachable"
@@ -125,6 +125,24 @@ class TestStoring:
         store.uploads["other"] = (f"{KEY}.manifest.json", {})
         objects.abort_uploads(KEY)
         assert list(store.uploads) == ["other"], f"{begun} goes, and what begins alike stays"
+
+    @pytest.mark.parametrize(
+        ("fault", "reason"),
+        [
+            (Fault("PUT", 507, "XMinioStorageFull", query="partNumber=3"), "StorageFull"),
+            (Fault("PUT", 500, "InternalError", query="partNumber=3", times=100), "StorageFailing"),
+            (Fault("PUT", 0, query="partNumber=3", times=100), "EndpointUnreachable"),
+        ],
+    )
+    def test_parts_do_not_stay_where_there_is_no_room(
+        self, objects: Objects, store: Store, file: Path, fault: Fault, reason: str
+    ) -> None:
+        store.faults = [fault]
+        with pytest.raises(Failure) as caught:
+            objects.upload(KEY, file)
+        assert caught.value.reason == reason
+        assert (store.objects, store.uploads) == ({}, {})
+        assert [request.split()[0] for request in store.requests].count("DELETE") == 1
 
     def test_an_error_behind_a_good_status(self, objects: Objects, store: Store, file: Path) -> None:
         """S3 answers 200, and puts the parts together while the answer is on its way."""
@@ -178,6 +196,21 @@ class TestReading:
         assert target.read_bytes() == DATA
         assert objects.connection.retries == 2
 
+    def test_a_document_that_ends_early_is_asked_for_again(self, objects: Objects, store: Store) -> None:
+        store.objects[KEY], store.short = DATA, 1
+        assert objects.read(KEY, len(DATA) + 1) == DATA
+        store.short, store.uploads["begun"] = 1, (KEY, {})
+        objects.abort_uploads(KEY)
+        assert (store.uploads, objects.connection.retries) == ({}, 2)
+
+    def test_an_object_that_never_comes_whole(self, objects: Objects, store: Store) -> None:
+        """As MinIO sends one that is damaged on its disk."""
+        store.objects[KEY], store.short = DATA, 1000
+        for read in (objects.digest, lambda key: objects.read(key, len(DATA))):
+            with pytest.raises(Failure, match=r"1280 of 2560 bytes.*choose another backup") as caught:
+                read(KEY)
+            assert caught.value.reason == "IncompleteAnswer"
+
     def test_a_full_disk(self, objects: Objects, store: Store) -> None:
         store.objects[KEY] = DATA
         with pytest.raises(Failure) as caught:
@@ -219,7 +252,7 @@ class TestRefusals:
         assert "create it" in message
 
     def test_wrong_credentials(self, objects: Objects, store: Store) -> None:
-        reason, message = failure(elsewhere(objects, credentials=lambda: Credentials(USER, "wrong")))
+        reason, message = failure(elsewhere(objects, credentials=lambda: Credentials(USER, "wrong", TOKEN)))
         assert reason == "InvalidCredentials"
         assert "SignatureDoesNotMatch" in message
         assert "wrong" not in message
@@ -247,6 +280,10 @@ class TestRefusals:
             (Fault("PUT", 400, "InvalidRequest"), "StorageRefused", "400 InvalidRequest: told"),
             (Fault("PUT", 403, body="<html>a proxy"), "AccessDenied", "403"),
             (Fault("PUT", 501, "NotImplemented"), "StorageRefused", "501"),
+            (Fault("PUT", 400, body="Client sent an HTTP request to an HTTPS server."), "StorageRefused", "https://"),
+            (Fault("PUT", 507, "XMinioStorageFull"), "StorageFull", "make room"),
+            (Fault("PUT", 400, "XMinioAdminBucketQuotaExceeded"), "StorageFull", "raise its quota"),
+            (Fault("PUT", 403, "QuotaExceeded"), "StorageFull", "403 QuotaExceeded"),
         ],
     )
     def test_what_is_said(
@@ -260,7 +297,19 @@ class TestRefusals:
 
     def test_another_region(self, objects: Objects, store: Store) -> None:
         store.region = "eu-west-1"
-        assert failure(objects)[0] == "WrongRegion"
+        reason, message = failure(objects)
+        assert (reason, "set region: eu-west-1" in message) == ("WrongRegion", True)
+
+    def test_a_token_that_is_not_valid_any_more(self, objects: Objects, store: Store) -> None:
+        store.sessions[USER] = "another"
+        reason, message = failure(objects)
+        assert (reason, "InvalidTokenId" in message) == ("InvalidCredentials", True)
+
+    def test_a_service_that_fails(self, objects: Objects, store: Store) -> None:
+        store.faults = [Fault("PUT", 500, "InternalError", times=100)]
+        reason, message = failure(objects)
+        assert reason == "StorageFailing"
+        assert "does not do its work (500 InternalError: told)" in message
 
     def test_an_endpoint_that_stays_away(self, objects: Objects, pauses: Pauses) -> None:
         reason, message = failure(elsewhere(objects, endpoint="http://127.0.0.1:1"))
@@ -307,8 +356,15 @@ def test_tls(objects: Objects, store: Store, certificate: Path, tmp_path: Path) 
         assert store.objects == {KEY: b"x"}
 
 
+def test_an_endpoint_without_tls(objects: Objects, pauses: Pauses) -> None:
+    url = objects.connection.place.endpoint
+    reason, message = failure(elsewhere(objects, endpoint=url.replace("http:", "https:")))
+    assert (reason, "write http://" in message) == ("TLSNotTrusted", True)
+    assert pauses.slept == [], "it would not help"
+
+
 def test_rotated_credentials_are_followed(objects: Objects, store: Store, file: Path) -> None:
-    users = iter([Credentials(USER, WORD)] * 2 + [Credentials("second", "word")] * 3)
+    users = iter([Credentials(USER, WORD, TOKEN)] * 2 + [Credentials("second", "word")] * 3)
     store.users["second"] = "word"
     elsewhere(objects, credentials=lambda: next(users)).upload(KEY, file)
     assert store.objects == {KEY: DATA}
@@ -329,8 +385,6 @@ def test_styles_of_names() -> None:
     assert (address.host, address.path("a")) == ("10.0.0.1:9000", "/backups/a")
 
 
-def test_the_time_of_a_request_is_that_of_the_clock(objects: Objects, store: Store) -> None:
-    connection = objects.connection
-    connection.now = lambda: datetime(2026, 1, 1, tzinfo=UTC)
-    objects.put(KEY, b"x")
-    assert store.objects == {KEY: b"x"}
+def test_the_time_of_a_request_is_that_of_the_clock(objects: Objects) -> None:
+    objects.connection.now = lambda: datetime(2026, 1, 1, tzinfo=UTC)
+    assert failure(objects)[0] == "ClockSkew"

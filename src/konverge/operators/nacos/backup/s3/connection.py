@@ -38,12 +38,44 @@ _TIMEOUT = 60.0
 _LONGEST_ANSWER = 4 << 20
 """Bytes of a document; a list of 1,000 uploads has fewer."""
 _PASSING = ("SlowDown", "InternalError", "ServiceUnavailable", "RequestTimeout", "OperationAborted")
-_CREDENTIALS = ("InvalidAccessKeyId", "SignatureDoesNotMatch", "ExpiredToken", "InvalidToken", "TokenRefreshRequired")
+_CREDENTIALS = (
+    "InvalidAccessKeyId",
+    "SignatureDoesNotMatch",
+    "ExpiredToken",
+    "InvalidToken",
+    "InvalidTokenId",  # MinIO's
+    "TokenRefreshRequired",
+)
 _REGION = ("PermanentRedirect", "TemporaryRedirect", "AuthorizationHeaderMalformed")
+_FULL = ("XMinioStorageFull", "XMinioAdminBucketQuotaExceeded", "QuotaExceeded")
+"""Of MinIO, and of Ceph."""
 
 
 class Passing(Exception):
-    """It may work before long."""
+    """It may work before long. Where it does not, the reason and the message are those of a Failure."""
+
+    reason = "EndpointUnreachable"
+    advice = (
+        "does not answer ({}): check that the service runs, the endpoint, and that network policies let the pods of "
+        "backups reach it"
+    )
+
+
+class Failing(Passing):
+    """The service answers that it cannot."""
+
+    reason = "StorageFailing"
+    advice = "does not do its work ({}): check the service, and whether its disks are full"
+
+
+class Incomplete(Passing):
+    """An answer ends early. MinIO ends that of an object so whose bytes are damaged on its disk."""
+
+    reason = "IncompleteAnswer"
+    advice = (
+        "breaks its answers off ({}): the object may be damaged in the storage, or something on the way cuts "
+        "connections; check them, or choose another backup"
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,19 +138,17 @@ class Connection:
         *,
         query: Mapping[str, str] | None = None,
         body: Body | None = None,
+        once: bool = False,
     ) -> R:
-        """Raises Failure."""
-        deadline, pause = self.elapsed() + self.patience, _FIRST_PAUSE
+        """Raises Failure; `once`: at the first fault."""
+        deadline, pause = self.elapsed() + (0.0 if once else self.patience), _FIRST_PAUSE
         while True:
             try:
                 return self._once(method, key, read, query or {}, body)
             except Passing as error:
                 if self.elapsed() + pause > deadline:
-                    message = (
-                        f"{self.place.endpoint} does not answer ({error}): check that the service runs, the endpoint, "
-                        "and that network policies let the pods of backups reach it"
-                    )
-                    raise Failure("EndpointUnreachable", message) from None
+                    message = f"{self.place.endpoint} {error.advice.format(error)}"
+                    raise Failure(error.reason, message) from None
             self.retries += 1
             self.sleep(pause)
             pause = min(pause * 2, _LONGEST_PAUSE)
@@ -138,11 +168,11 @@ class Connection:
         target = encoded_path(request.path) + (f"?{encoded_query(query)}" if query else "")
         connection = self._open()
         try:
-            answer = _exchange(connection, method, target, headers, body)
-            if answer.status >= 300:
-                raise self._refusal(answer)
-            return read(answer)
-        except ssl.SSLCertVerificationError as error:
+            with _exchange(connection, method, target, headers, body) as answer:
+                if answer.status >= 300:
+                    raise self._refusal(answer)
+                return read(answer)
+        except ssl.SSLError as error:
             raise self._untrusted(error) from None
         except (OSError, http.client.HTTPException) as error:
             raise Passing(str(error) or type(error).__name__) from None
@@ -161,9 +191,17 @@ class Connection:
             raise Failure("TLSNotTrusted", message) from None
         return http.client.HTTPSConnection(host, timeout=_TIMEOUT, context=context)
 
-    def _untrusted(self, error: ssl.SSLCertVerificationError) -> Failure:
+    def _untrusted(self, error: ssl.SSLError) -> Exception:
+        """Passing, or a Failure."""
+        host = self.place.host
+        if error.reason == "WRONG_VERSION_NUMBER":
+            return Failure(
+                "TLSNotTrusted", f"{host} does not speak TLS: write http:// in the endpoint, or serve TLS there"
+            )
+        if not isinstance(error, ssl.SSLCertVerificationError):
+            return Passing(str(error))
         message = (
-            f"the certificate of {self.place.host} is not trusted ({error.verify_message}): name its authority in "
+            f"the certificate of {host} is not trusted ({error.verify_message}): name its authority in "
             "caSecret; where the name does not fit, set forcePathStyle or correct the endpoint"
         )
         return Failure("TLSNotTrusted", message)
@@ -182,8 +220,10 @@ def refusal(status: int, fields: Mapping[str, str], region: str, place: Place) -
     code = fields.get("Code", "")
     said = f"{status} {code}: {fields.get('Message', '')}".rstrip(": ")
     where = f"bucket {place.bucket} at {place.endpoint}"
+    if code in _FULL or status == 507:
+        return Failure("StorageFull", f"{where} has no room ({said}): make room there, or raise its quota")
     if code in _PASSING or (status >= 500 and status != 501) or status == 429:
-        return Passing(said)
+        return Failing(said)
     if code == "NoSuchBucket":
         return Failure("BucketNotFound", f"there is no {where}: create it, or correct bucket and endpoint")
     if code in _REGION or status in (301, 307, 308):
@@ -202,10 +242,11 @@ def refusal(status: int, fields: Mapping[str, str], region: str, place: Place) -
         message = (
             f"{where} refuses access ({said}): allow s3:PutObject, s3:GetObject, s3:DeleteObject, "
             "s3:AbortMultipartUpload and s3:ListBucketMultipartUploads; without s3:ListBucket this may also mean that "
-            "an object is not there"
+            "the bucket or an object is not there"
         )
         return Failure("AccessDenied", message)
-    return Failure("StorageRefused", f"{where} refuses the request ({said})")
+    hint = "" if code else ": check the endpoint; a service with TLS needs https://"
+    return Failure("StorageRefused", f"{where} refuses the request ({said}){hint}")
 
 
 def _exchange(
@@ -234,9 +275,23 @@ def _exchange(
     return connection.getresponse()
 
 
+def received(answer: http.client.HTTPResponse, limit: int) -> bytes:
+    """At most so many bytes of it. Raises Passing."""
+    data = answer.read(limit)
+    require_length(answer, len(data), limit)
+    return data
+
+
+def require_length(answer: http.client.HTTPResponse, size: int, limit: int | None = None) -> None:
+    """Raises Passing where the connection ended early: http.client says nothing of that."""
+    length = answer.headers.get("content-length")
+    if length is not None and size != (int(length) if limit is None else min(int(length), limit)):
+        raise Incomplete(f"the connection ended after {size} of {length} bytes")
+
+
 def document(answer: http.client.HTTPResponse) -> ElementTree.Element:
-    """The XML of an answer. Raises Failure."""
-    data = answer.read(_LONGEST_ANSWER)
+    """The XML of an answer. Raises Failure, Passing."""
+    data = received(answer, _LONGEST_ANSWER)
     try:
         return ElementTree.fromstring(data)  # noqa: S314 - of the storage that the user has chosen
     except ElementTree.ParseError:

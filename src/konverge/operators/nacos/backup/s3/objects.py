@@ -19,11 +19,12 @@ from konverge.operators.nacos.backup.failures import Failure
 from konverge.operators.nacos.backup.s3.connection import (
     Body,
     Connection,
-    Passing,
     document,
     fields_of,
     name_of,
+    received,
     refusal,
+    require_length,
 )
 
 PART = 16 << 20
@@ -56,9 +57,8 @@ class Objects:
         upload = self.connection.send("POST", key, _text("UploadId"), query={"uploads": ""})
         try:
             self._parts(key, upload, file, size)
-        except Failure as failure:
-            if failure.reason != "EndpointUnreachable":
-                self._abort(key, upload)
+        except Failure:
+            self._abort(key, upload)
             raise
 
     def _parts(self, key: str, upload: str, file: Path, size: int) -> None:
@@ -87,8 +87,9 @@ class Objects:
             raise refusal(200, fields_of(element), "", self.connection.place)
 
     def _abort(self, key: str, upload: str) -> None:
+        """Parts take room, which may be what there was too little of."""
         try:
-            self.connection.send("DELETE", key, _nothing, query={"uploadId": upload})
+            self.connection.send("DELETE", key, _nothing, query={"uploadId": upload}, once=True)
         except Failure:
             return  # the next attempt finds it
 
@@ -96,7 +97,7 @@ class Objects:
 
     def read(self, key: str, limit: int) -> bytes:
         """At most so many bytes of it."""
-        return self.connection.send("GET", key, lambda answer: _whole(answer, limit))
+        return self.connection.send("GET", key, lambda answer: received(answer, limit))
 
     def digest(self, key: str) -> tuple[int, str]:
         """Size and SHA-256 of what is stored."""
@@ -215,10 +216,6 @@ def _text(name: str) -> Callable[[http.client.HTTPResponse], str]:
     return read
 
 
-def _whole(answer: http.client.HTTPResponse, limit: int) -> bytes:
-    return answer.read(limit)
-
-
 def _write(sink: io.FileIO, block: bytes) -> None:
     """Raises Failure: a full disk is no fault of the connection."""
     left = memoryview(block)
@@ -230,12 +227,10 @@ def _write(sink: io.FileIO, block: bytes) -> None:
 
 
 def _copy(answer: http.client.HTTPResponse, take: Callable[[bytes], None]) -> int:
-    """The number of bytes. Raises Passing where the connection ended early: http.client says nothing of that."""
+    """The number of bytes. Raises Passing."""
     size = 0
     for block in iter(lambda: answer.read(_BLOCK), b""):
         take(block)
         size += len(block)
-    expected = answer.headers.get("content-length")
-    if expected is not None and size != int(expected):
-        raise Passing(f"the connection ended after {size} of {expected} bytes")
+    require_length(answer, size)
     return size
