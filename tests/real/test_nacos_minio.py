@@ -41,8 +41,8 @@ PART = 5 << 20
 def storage(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
     folder = tmp_path_factory.mktemp("minio")
     authority = Authority(folder / "pki") if request.param == "https" else None
-    with minio_server(folder, authority) as there:
-        yield there
+    with minio_server(folder, authority) as server:
+        yield server.place
 
 
 @pytest.fixture
@@ -147,5 +147,19 @@ def test_each_refusal_has_its_reason(objects: Objects) -> None:
     assert refused(objects, credentials=lambda: Credentials("nobody", WORD, ""))[0] == "InvalidCredentials"
     reason, message = refused(objects, region="us-west-2")
     assert (reason, f"set region: {REGION}" in message) == ("WrongRegion", True)
-    if objects.connection.place.authority is not None:
-        assert refused(objects, authority=None)[0] == "TLSNotTrusted"
+
+
+def test_certificates_and_schemes(objects: Objects, tmp_path: Path) -> None:
+    place = objects.connection.place  # noqa: F811
+    if place.authority is None:
+        reason, message = refused(objects, endpoint=place.endpoint.replace("http:", "https:"))
+        assert (reason, "write http://" in message) == ("TLSNotTrusted", True)
+        return
+    assert refused(objects, authority=None)[0] == "TLSNotTrusted"
+    other = Authority(tmp_path / "other").ca_file
+    assert refused(objects, authority=other)[0] == "TLSNotTrusted"
+    several = tmp_path / "several.crt"
+    several.write_bytes(other.read_bytes() + place.authority.read_bytes())
+    assert refused(objects, authority=several)[0] == "ObjectNotFound"
+    reason, message = refused(objects, endpoint=place.endpoint.replace("https:", "http:"))
+    assert (reason, "needs https://" in message) == ("StorageRefused", True)
