@@ -11,6 +11,7 @@ from konverge.client import Invalid, MergePatch, NotFound
 from konverge.objects.kinds.batch_v1 import Job
 from konverge.objects.kinds.core_v1 import PersistentVolumeClaim, Pod
 from konverge.operators.nacos import names
+from konverge.operators.nacos.backup import restores
 from konverge.operators.nacos.resource import PAUSE, Nacos
 from tests.operators.nacos.backup.test_backups import by_mortals
 from tests.operators.nacos.backup.world import (
@@ -49,6 +50,15 @@ class Restored(BackupWorld):
 
     async def marked(self, name: str = "nacos") -> bool:
         return names.RESTORE in (await self.world.nacos(name)).metadata.annotations
+
+    def phase_of(self, backup: str) -> str:
+        stored = self.world.cluster.server.objects.scan("nacos.io", "nacosbackups")
+        (found,) = (item for item in stored if item["metadata"]["name"] == backup)
+        return str(found["status"]["phase"])
+
+    async def restoring_pods(self) -> list[Pod]:
+        pods = (await self.client.list(Pod, SPACE)).items
+        return [pod for pod in pods if "-restore-" in pod.metadata.name and pod.status.phase == "Running"]
 
     def watch_servers(self, seen: list[int]) -> None:
         """Note how many servers there are whenever a restore changes the database."""
@@ -313,6 +323,40 @@ class TestOrder:
             assert not await world.marked()
             await world.restore_until("Completed")
 
+    async def test_a_backup_that_began_unseen_ends_before_the_database_changes(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """It and the restore begin at once, and neither cache has the other's status yet."""
+        monkeypatch.setattr(restores, "_require_alone", lambda ctx: None)
+        async with a_backed_up_nacos(MY) as backups:
+            world = await stored(backups, "my")
+            phases: list[str] = []
+            world.simulated.jobs.restoring = lambda env: phases.append(world.phase_of("second"))
+            world.simulated.jobs.duration = 60.0
+            await world.back_up("second")
+            await world.until_reason("Running", "second")
+            await world.restore()
+            await world.until_reason("BackupRunning", "back", KIND)
+            assert await world.marked()
+            await world.restore_until("Completed")
+            assert phases == ["Completed"]
+
+    async def test_a_backup_without_a_job_does_not_hold_a_restore(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Its Job is lost, and the next one waits for the restore: they must not wait for each other."""
+        monkeypatch.setattr(restores, "_require_alone", lambda ctx: None)
+        async with a_backed_up_nacos() as backups:
+            world = await stored(backups)
+            world.simulated.jobs.duration = 60.0
+            await world.back_up("second")
+            await world.until_reason("Running", "second")
+            await world.restore()
+            await world.until_reason("BackupRunning", "back", KIND)
+            (job,) = [job for job in await world.jobs() if "-backup-" in job.metadata.name]
+            await world.client.delete(Job, job.metadata.name, SPACE, propagation="Background")
+            await world.until_reason("Restoring", "second")
+            await world.restore_until("Completed")
+            await world.until("Completed", "second")
+
     async def test_a_backup_that_is_read_stays(self) -> None:
         async with a_backed_up_nacos() as backups:
             world = await stored(backups)
@@ -379,6 +423,26 @@ class TestFailures:
             await world.client.delete(Job, jobs[0].metadata.name, SPACE, propagation="Background")
             restore = await world.restore_until("Completed")
             assert restore.status.attempt == 2
+
+    async def test_a_pod_that_outlives_its_job_is_waited_for(self) -> None:
+        """Two would load the same tables at once."""
+        async with a_backed_up_nacos(MY) as backups:
+            world = await stored(backups, "my")
+            world.simulated.jobs.duration = 60.0
+            await world.restore(overwrite=True)
+            await world.until_reason("Restoring", "back", KIND)
+            while not (pods := await world.restoring_pods()):
+                await world.world.advance(1.0)
+            (pod,) = pods
+            held = MergePatch({"metadata": {"finalizers": ["example.com/held"]}})
+            await world.client.patch(Pod, pod.metadata.name, held, SPACE)
+            job = pod.metadata.labels["app"]
+            await world.client.delete(Job, job, SPACE, propagation="Background")
+            waiting = await world.until_reason("PodEnding", "back", KIND)
+            assert job in message(waiting)
+            assert not [job for job in await world.jobs() if "-restore-" in job.metadata.name]
+            await world.client.patch(Pod, pod.metadata.name, MergePatch({"metadata": {"finalizers": None}}), SPACE)
+            assert (await world.restore_until("Completed")).status.attempt == 2
 
     async def test_a_deletion_waits_for_a_job_at_work(self) -> None:
         async with a_backed_up_nacos() as backups:

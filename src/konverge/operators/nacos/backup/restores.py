@@ -273,6 +273,17 @@ async def _stop(ctx: Context[NacosRestore], nacos: AnyNacos) -> None:
     pods = ctx.indexed(Pod, BY_APP, f"{ctx.request.namespace}/{nacos.metadata.name}")
     if asleep is None or asleep.status != "True" or mark not in asleep.message or pods:
         raise WorkError("Stopping", f"the servers of Nacos {nacos.metadata.name} have not ended", fault=False)
+    _require_no_dump(ctx)
+
+
+def _require_no_dump(ctx: Context[NacosRestore]) -> None:
+    """A backup may have begun before it saw the annotation: it would hold half of the old data and half of the new. One
+    without a Job waits for the annotation to go."""
+    for backup in ctx.indexed(NacosBackup, BACKUPS, f"{ctx.request.namespace}/{ctx.obj.spec.nacos_ref.name}"):
+        made = backup.status
+        dumps = made.phase == "Running" and backup.spec.method == "Database"
+        if dumps and (made.job_uid or runs_pods(ctx, made.job_name)):
+            raise WorkError("BackupRunning", f"NacosBackup {backup.metadata.name} is being made", fault=False)
 
 
 async def _require_free(ctx: Context[NacosRestore], present: str) -> None:
@@ -307,6 +318,8 @@ async def _start_job(ctx: Context[NacosRestore], desired: Desired) -> Job:
     if number > ATTEMPTS:
         status.touched = status.engine == "mysql"
         raise Hopeless("JobLost", f"{status.attempt} Jobs were deleted before they ended")
+    if status.job_uid and runs_pods(ctx, status.job_name):  # two must not write at once
+        raise WorkError("PodEnding", f"a pod of Job {status.job_name}, which was deleted, has not ended")
     if status.job_uid:
         ctx.warning("JobLost", f"Job {status.job_name} was deleted before its result was known; it is made again")
     status.step, status.attempt, status.job_uid = "Restoring", number, ""
