@@ -147,6 +147,34 @@ async def test_a_start_waits_for_the_backup_before() -> None:
         ) == timedelta(hours=3)
 
 
+async def test_a_backup_that_cannot_begin_is_reported_when_the_next_one_is_due() -> None:
+    async with a_backed_up_nacos() as backups:
+        world = Scheduled(backups.world, backups.simulated)
+        await world.schedule("0 * * * *", storage={"volume": {"claimName": "later"}}, immediate=True)
+        await world.world.advance(60.0)
+        assert condition(await world.get("nightly", KIND)) == ("True", "Scheduled"), "it may begin before long"
+        await world.world.advance(3600.0)
+        seen = await world.get("nightly", KIND)
+        assert condition(seen) == ("False", "BackupWaiting")
+        (first,) = await world.names()
+        assert message(seen).startswith(f"NacosBackup {first} has not begun: there is no PersistentVolumeClaim")
+        assert len(await world.world.events("BackupWaiting")) == 1
+        await world.claim("later")
+        await world.world.advance(120.0)
+        assert condition(await world.get("nightly", KIND)) == ("True", "Scheduled")
+        assert len(await world.names()) == 2
+
+
+async def test_a_nacos_that_hibernates_is_no_fault_of_a_schedule() -> None:
+    async with a_backed_up_nacos() as backups:
+        world = Scheduled(backups.world, backups.simulated)
+        await world.world.change("nacos", hibernate=True)
+        await world.world.until("nacos", "Hibernated")
+        await world.schedule("0 * * * *", method="Configuration", immediate=True)
+        await world.world.advance(3660.0)
+        assert condition(await world.get("nightly", KIND)) == ("True", "Waiting")
+
+
 async def test_suspended() -> None:
     async with scheduled() as world:
         await world.schedule(suspend=True, retention={"maxAge": "1h"})

@@ -111,7 +111,7 @@ def _due(
 async def _start(ctx: Context[NacosBackupSchedule], backups: Sequence[NacosBackup], start: datetime) -> bool:
     """Make the backup of a start, unless the one before is still being made. False: try again before long."""
     if backups and backups[0].status.phase not in (COMPLETED, FAILED):
-        _say(ctx, True, "Waiting", f"NacosBackup {backups[0].metadata.name} is still being made")
+        _wait(ctx, backups[0])
         return True
     backup = backup_at(ctx.obj, start)
     name = backup.metadata.name
@@ -171,6 +171,15 @@ def _note(ctx: Context[NacosBackupSchedule], backups: Sequence[NacosBackup]) -> 
         status.last_backup = backups[0].metadata.name
     if good:
         status.last_successful_time = good[0].status.completion_time
+
+
+def _wait(ctx: Context[NacosBackupSchedule], backup: NacosBackup) -> None:
+    """A Job ends by its timeout; a backup that cannot begin waits without end, and so does its schedule."""
+    name, ready = backup.metadata.name, find_condition(backup.status.conditions, READY)
+    if backup.status.job_uid or ready is None or ready.reason == "NacosHibernated":
+        _say(ctx, True, "Waiting", f"NacosBackup {name} is still being made")
+    else:
+        _refuse(ctx, "BackupWaiting", f"NacosBackup {name} has not begun: {ready.message}")
 
 
 def _judge(ctx: Context[NacosBackupSchedule], backups: Sequence[NacosBackup]) -> None:
