@@ -278,6 +278,21 @@ async def test_a_nacos_that_is_replaced_meanwhile() -> None:
         assert condition(backup) == ("False", "NacosReplaced")
 
 
+async def test_a_nacos_that_moves_to_another_engine_meanwhile() -> None:
+    """The path and the manifest name the first one."""
+    async with a_backed_up_nacos() as backups:
+        backups.simulated.jobs.duration = 60.0
+        await backups.back_up()
+        await backups.until_reason("Running")
+        await backups.world.change("nacos", database=MY["database"], postgres=None)
+        (job,) = [job for job in await backups.jobs() if "-backup-" in job.metadata.name]
+        await backups.client.delete(Job, job.metadata.name, SPACE, propagation="Background")
+        backup = await backups.until("Failed")
+        assert condition(backup) == ("False", "EngineChanged")
+        assert "has moved from postgresql to mysql" in message(backup)
+        assert not any(path.endswith(".sql.gz") for path in backups.files())
+
+
 @pytest.mark.parametrize("name", ["a" * 63, "b." * 31 + "b", "x" * 253])
 async def test_long_names(name: str) -> None:
     async with a_backed_up_nacos() as backups:

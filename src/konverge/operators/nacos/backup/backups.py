@@ -124,8 +124,12 @@ async def _source(ctx: Context[NacosBackup]) -> tuple[AnyNacos, Desired]:
         raise Hopeless(
             "NacosReplaced", f"Nacos {nacos.metadata.name} was deleted and created again; make another backup"
         )
+    engine = ctx.obj.status.engine
     if ctx.obj.spec.method == "Configuration":
         require_servers(nacos)
+    elif engine and engine != desired.engine:  # the path and the manifest are of the one that was there first
+        message = f"Nacos {nacos.metadata.name} has moved from {engine} to {desired.engine}; make another backup"
+        raise Hopeless("EngineChanged", message)
     elif desired.engine == "embedded":
         message = f"Nacos {nacos.metadata.name} keeps its data in its servers; choose method: Configuration"
         raise Hopeless("EmbeddedDatabase", message)
