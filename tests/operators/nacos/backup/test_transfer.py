@@ -47,6 +47,21 @@ async def held(api: ContentApi) -> dict[str, tuple[Any, Any]]:
     return found
 
 
+async def test_names_are_on_the_disk_before_they_are_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[tuple[str, list[str]]] = []
+
+    def fsync(descriptor: int) -> None:
+        names = sorted(path.name.removeprefix("a-1") for path in tmp_path.iterdir())
+        seen.append((Path(f"/proc/self/fd/{descriptor}").readlink().name.removeprefix("a-1"), names))
+
+    monkeypatch.setattr(transfer.os, "fsync", fsync)
+    async with a_nacos(SECOND) as content:
+        file = tmp_path / "a-1.jsonl.gz"
+        await transfer.back_up(content.servers, file, [str(file)], "{}")
+    data, part, manifest, folder = ".jsonl.gz", ".jsonl.gz.part", f".jsonl.gz{SUFFIX}", tmp_path.name
+    assert seen == [(part, [part]), (folder, [data]), (part, [data, part]), (folder, [data, manifest])]
+
+
 @pytest.mark.parametrize("spec", [SECOND, THIRD], ids=["2.x", "3.x"])
 async def test_there_and_back(spec: dict[str, Any], tmp_path: Path) -> None:
     async with a_nacos(spec) as content:

@@ -122,13 +122,23 @@ async def back_up(api: ContentApi, file: Path, files: list[str], manifest: str) 
             raw.flush()
             os.fsync(raw.fileno())
         size, sha256 = part.stat().st_size, sha256_of(part)
-        part.rename(file)
+        _rename(part, file)
         stored = {"size": size, "sha256": sha256}
         _write(part, msgspec.json.encode({**msgspec.json.decode(manifest, type=dict), **stored}))
-        part.rename(f"{file}{SUFFIX}")
+        _rename(part, Path(f"{file}{SUFFIX}"))
     finally:
         part.unlink(missing_ok=True)
     return msgspec.json.encode(stored).decode()
+
+
+def _rename(part: Path, file: Path) -> None:
+    """On the disk, too: what is reported as stored outlives the node's power."""
+    part.rename(file)
+    folder = os.open(file.parent, os.O_RDONLY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)
 
 
 def _write(file: Path, data: bytes) -> None:
