@@ -115,6 +115,15 @@ async def test_the_root_is_asked_for_with_a_slash() -> None:
         assert json.loads((await ask(cluster, pool, f"{PODS}/web/proxy/")).body)["target"] == "/"
 
 
+async def test_a_pod_may_be_called_proxy() -> None:
+    async with serving() as (cluster, pool, port):
+        await cluster.client.create(pod("proxy", annotations={ADDRESS: HERE}))
+        await until(cluster.client, "proxy", is_running)
+        target = f"{PODS}/proxy:{port}/proxy"
+        assert json.loads((await ask(cluster, pool, f"{target}/proxy/x")).body)["target"] == "/proxy/x"
+        assert (await ask(cluster, pool, target)).headers.get("location") == f"{target}/"
+
+
 async def test_links_of_pages_and_redirects_lead_through_the_proxy() -> None:
     async with serving() as (cluster, pool, port):
         proxy, host = f"{PODS}/web:{port}/proxy", {"host": "api.example:6443"}

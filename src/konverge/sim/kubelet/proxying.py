@@ -27,6 +27,7 @@ PAGE_LIMIT = 4 * 1024 * 1024
 """Bytes of a page of HTML, which is held in memory while its links are rewritten; a longer one passes as it is."""
 _OURS = ("authorization", "impersonate-", "x-remote-", "x-forwarded-", "accept-encoding")
 """Fields that are for this server, by their beginnings."""
+_SEGMENTS = "/api/v1/namespaces/NAMESPACE/pods/NAME/proxy".count("/") + 1
 
 
 async def pass_on(call: Call) -> Response:
@@ -56,8 +57,8 @@ async def pass_on(call: Call) -> Response:
 
 def _divided(path: str) -> tuple[str, str]:
     """The path of the proxy, and what is asked of the server behind it."""
-    before, _, after = path.partition("/proxy")
-    return f"{before}/proxy", after
+    parts = path.split("/", _SEGMENTS)  # a namespace may be called `proxy` too
+    return "/".join(parts[:_SEGMENTS]), "".join(f"/{part}" for part in parts[_SEGMENTS:])
 
 
 def _inner(request: Request, target: str, at: Target, prefix: str) -> Request:
