@@ -272,7 +272,7 @@ def test_the_images_have_their_programs_by_all_their_names(tmp_path: Path) -> No
     assert (root / "localhost.crt").read_text() == "agnhost/porter/localhost.crt"
     assert (root / "bin/cat").read_bytes() == busybox.read_bytes()
     assert (root / "agnhost-2").read_text() == "agnhost"
-    assert (root / "tmp").stat().st_mode & 0o7777 == 0o1777
+    assert (root / "tmp").stat().st_mode & 0o7777 == 0o777
     images.make_page(tmp_path / "kitten", busybox, agnhost, files=files)
     assert (tmp_path / "kitten" / "data.json").read_text() == "kitten/html/data.json"
 

@@ -56,8 +56,10 @@ PAGES = ("kitten", "nautilus")
 _BUSYBOX = """
 - image: "*/e2e-test-images/busybox:*"
   root: {busybox}
+  host_paths: [/tmp/job-e2e]
   command: [/bin/sh, "{{args}}"]
 """
+"""Jobs whose pods fail once remember it in that folder of their node."""
 SIMULATED = """
 - {image: "*/pause:*", behave: runs}
 - {image: "*/e2e-test-images/nginx:*", behave: runs}
@@ -157,7 +159,8 @@ def _cluster(folder: Path, programs: Programs) -> Iterator[Path]:
 
 def _make_images(folder: Path, programs: Programs) -> dict[str, Path]:
     roots = {name: folder / name for name in ("agnhost", "busybox", *PAGES)}
-    images.make_busybox(roots["busybox"], programs.busybox)
+    shell = (tool for tool in programs.tools if tool.name == "bash")
+    images.make_busybox(roots["busybox"], programs.busybox, tools=shell)
     common = (programs.busybox, programs.agnhost)
     images.make_agnhost(roots["agnhost"], *common, tools=programs.tools, files=programs.files)
     for name in PAGES:

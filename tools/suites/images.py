@@ -32,11 +32,11 @@ with other options."""
 _LIBRARY = re.compile(r"(?:=> )?(/\S+) \(0x")
 
 
-def make_busybox(root: Path, busybox: Path) -> None:
-    """A folder as the image of busybox has it: one program by many names."""
+def make_busybox(root: Path, busybox: Path, *, tools: Iterable[Path] = ()) -> None:
+    """A folder as the image of busybox has it: one program by many names, and these tools in place of some of them."""
     for name in FOLDERS:
         (root / name).mkdir(parents=True)
-    (root / "tmp").chmod(0o1777)
+    (root / "tmp").chmod(0o777)  # sticky, what is this machine's root's could not be moved away by a container's
     for name, text in ACCOUNTS.items():
         (root / name).write_text(text)
     shutil.copy(busybox, root / "bin" / "busybox")
@@ -44,6 +44,11 @@ def make_busybox(root: Path, busybox: Path) -> None:
     for applet in listed.stdout.split():
         if applet != "busybox":
             (root / "bin" / applet).symlink_to("busybox")
+    for tool in tools:
+        add_program(root, tool)
+        if tool.name == "bash":  # Debian's busybox takes `nc` for its own as `sh`, and drops variables such as `a-1`
+            (root / "bin" / "sh").unlink()
+            (root / "bin" / "sh").symlink_to("bash")
 
 
 def make_agnhost(root: Path, busybox: Path, agnhost: Path, *, tools: Iterable[Path] = (), files: Path) -> None:
@@ -51,16 +56,11 @@ def make_agnhost(root: Path, busybox: Path, agnhost: Path, *, tools: Iterable[Pa
 
     `files` is the folder of the module's images, which has the other files.
     """
-    make_busybox(root, busybox)
+    make_busybox(root, busybox, tools=tools)
     shutil.copy(agnhost, root / "agnhost")
     (root / "agnhost-2").symlink_to("agnhost")
     for name in ("localhost.crt", "localhost.key"):
         _copy_file(files / "agnhost" / "porter" / name, root / name)
-    for tool in tools:
-        add_program(root, tool)
-        if tool.name == "bash":  # Debian's busybox takes `nc` in a script for its own, whatever is on the PATH
-            (root / "bin" / "sh").unlink()
-            (root / "bin" / "sh").symlink_to("bash")
 
 
 def make_page(root: Path, busybox: Path, agnhost: Path, *, files: Path) -> None:
