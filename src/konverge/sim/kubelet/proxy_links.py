@@ -48,8 +48,7 @@ class Links:
     prefix: str
     """The path of the proxy itself."""
     host: str
-    """As the client called the API server."""
-    scheme: str
+    """As the client called the API server. Links that name it keep it; others name no host."""
     behind: str
     """Host and port of the server behind the proxy."""
 
@@ -64,7 +63,8 @@ class Links:
         path = parts.path
         if not path.startswith(self.prefix):
             path = posixpath.normpath(f"{self.prefix}/{path.lstrip('/')}") + ("/" if path.endswith("/") else "")
-        return urlunsplit((self.scheme, self.host, path, parts.query, parts.fragment))
+        scheme, host = (parts.scheme, parts.netloc) if parts.netloc == self.host else ("", "")
+        return urlunsplit((scheme, host, path, parts.query, parts.fragment))
 
     def in_page(self, page: str) -> str:
         """A page of HTML with its links as the client can follow them."""

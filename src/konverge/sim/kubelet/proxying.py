@@ -46,7 +46,7 @@ async def pass_on(call: Call) -> Response:
         if upgrading:
             return await upgraded(pool, inner, request, pool.aclose)
         stream = await pool.stream(inner)
-        return await _answer(stream, pool, request, Links(prefix, request.headers.get("host"), "https", _name(target)))
+        return await _answer(stream, pool, request, Links(prefix, request.headers.get("host"), _name(target)))
     except (OSError, WireError) as error:
         await pool.aclose()
         raise unreachable(_why(target, error)) from error
