@@ -51,6 +51,14 @@ _AGNHOST = """
   command: [/bin/sh, -c, 'if [ $# = 0 ]; then set -- {default}; fi; exec /agnhost "$@"', agnhost, "{{args}}"]
 """
 """With what the image does without arguments. One spec mounts the hosts file of its node."""
+_PAUSE = """
+- image: "*/pause:*"
+  namespace: "container-lifecycle-hook-*"
+  root: {agnhost}
+  network: pod
+  command: [/agnhost, pause]
+"""
+"""Hooks are those of a container that is a process."""
 PAGES = ("kitten", "nautilus")
 """Images of agnhost with a page of their own."""
 _BUSYBOX = """
@@ -175,6 +183,7 @@ def _rules(roots: Mapping[str, Path]) -> Iterator[str]:
             yield _AGNHOST.format(image=image, area=area, root=roots["agnhost"], network=network, default="pause")
         for image in PAGES:
             yield _AGNHOST.format(image=image, area=area, root=roots[image], network=network, default="test-webserver")
+    yield _PAUSE.format(**roots)
     yield _BUSYBOX.format(**roots)
 
 
