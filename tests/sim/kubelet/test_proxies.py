@@ -100,6 +100,12 @@ async def test_the_server_behind_gets_the_request_without_credentials() -> None:
         assert not {"authorization", "x-remote-user", "x-hop", "impersonate-user"} & seen["headers"].keys()
 
 
+@pytest.mark.parametrize("method", ["DELETE", "GET", "OPTIONS", "PATCH", "POST", "PUT"])
+async def test_each_method_reaches_the_server_behind(method: str) -> None:
+    async with serving() as (cluster, pool, _):
+        assert json.loads((await ask(cluster, pool, f"{PODS}/web/proxy/", method)).body)["method"] == method
+
+
 async def test_impersonation_is_not_passed_on() -> None:
     async with serving() as (cluster, pool, _):
         headers = {"impersonate-user": "system:admin", "impersonate-group": "system:masters"}

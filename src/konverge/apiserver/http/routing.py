@@ -23,6 +23,8 @@ _NAMED_VERBS = frozenset({"get", "update", "patch", "delete"})
 _ACROSS_NAMESPACES = ("list", "watch")
 _DEEP = ("proxy",)
 """Subresources below which any path is allowed."""
+_PROXIED = (("proxy", "HEAD"), ("proxy", "OPTIONS"))
+"""Methods that the server behind a proxy answers; for OPTIONS there is not even a verb."""
 
 
 class PageNotFound(Exception):
@@ -160,7 +162,8 @@ def _subresource(call: Call, served: Served) -> Handler:
     subresource = served.subresources.get(info.subresource)
     if subresource is None or (served.resource.namespaced and not info.in_namespace):
         raise status.no_such_resource()
-    if info.verb not in subresource.verbs or (info.method == "HEAD" and info.subresource != "proxy"):
+    allowed = info.verb in subresource.verbs and info.method != "HEAD"
+    if not allowed and (info.subresource, info.method) not in _PROXIED:
         raise status.method_not_allowed()
     special = _special(call)
     if special is None:
