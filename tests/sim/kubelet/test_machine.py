@@ -151,6 +151,17 @@ def test_sidecars_start_before_and_end_after_the_rest() -> None:
     assert lifecycle.inits["proxy"].over
 
 
+def test_a_sidecar_waits_for_what_takes_its_time_to_end() -> None:
+    sidecar = {"name": "proxy", "image": "a", "restartPolicy": "Always"}
+    lifecycle = machine(pod("web", "main: stop 10s", initContainers=[sidecar]))
+    lifecycle.terminate(BEGIN + 1.0, 30.0)
+    lifecycle.advance(BEGIN + 10.0)
+    assert not lifecycle.inits["proxy"].over
+    lifecycle.advance(BEGIN + 11.0)
+    assert lifecycle.inits["proxy"].over
+    assert lifecycle.gone
+
+
 def test_readiness_comes_with_the_first_probe_that_succeeds() -> None:
     made = with_probes("ready after 12s", readinessProbe={**PROBE, "initialDelaySeconds": 5})
     assert story(made, 0, 12, 14, 15) == [

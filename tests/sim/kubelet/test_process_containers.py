@@ -202,6 +202,35 @@ def test_init_containers_go_first_and_a_sidecar_stays() -> None:
     assert lifecycle.phase == "Succeeded"
 
 
+def test_of_a_pod_that_is_deleted_sidecars_end_last_and_in_turn() -> None:
+    inits = [container(name, restartPolicy="Always") for name in ("first", "second")]
+    lifecycle = machine(initContainers=inits)
+    first, second, main = (launch(lifecycle, 0.0, name) for name in ("first", "second", "main"))
+    lifecycle.terminate(5.0, 30.0)
+    assert lifecycle.orders() == [Stop("main", 35.0)]
+    main.exited(9.0, 0)
+    lifecycle.advance(9.0)
+    assert lifecycle.orders() == [Stop("second", 35.0)]
+    lifecycle.advance(34.0)
+    second.exited(34.0, 0)
+    lifecycle.advance(34.0)
+    assert lifecycle.orders() == [Stop("first", 36.0)], "at least two seconds"
+    first.exited(35.0, 0)
+    lifecycle.advance(35.0)
+    assert lifecycle.gone
+
+
+def test_a_sidecar_that_ends_while_its_pod_does_is_not_started_again() -> None:
+    lifecycle = machine(initContainers=[container("proxy", restartPolicy="Always")])
+    proxy, main = launch(lifecycle, 0.0, "proxy"), launch(lifecycle, 0.0)
+    lifecycle.terminate(5.0, 30.0)
+    proxy.exited(6.0, 1)
+    lifecycle.advance(20.0)
+    assert lifecycle.orders() == [Stop("main", 35.0)]
+    main.exited(21.0, 0)
+    assert lifecycle.gone
+
+
 def test_a_deadline_stops_the_processes_with_the_pods_grace() -> None:
     lifecycle = machine(activeDeadlineSeconds=10, terminationGracePeriodSeconds=7)
     main = launch(lifecycle, 0.0)

@@ -20,6 +20,9 @@ from konverge.sim.kubelet.references import Missing
 _EVICTION_GRACE = 1.0
 """Upstream: immediateEvictionGracePeriodSeconds (pkg/kubelet/eviction/eviction_manager.go)."""
 
+_LEAST_GRACE = 2.0
+"""What a sidecar has to end in any case. Upstream: minimumGracePeriodInSeconds (pkg/kubelet/kuberuntime)."""
+
 
 class PodMachine:
     """All containers of one pod. Those whose names are in `live` are real processes, the others follow scripts."""
@@ -38,6 +41,10 @@ class PodMachine:
         """When it was asked to end."""
         self.failure: tuple[str, str] | None = None
         """Reason and message of a pod that the kubelet itself ended."""
+        self._end_by: float | None = None
+        """When all containers are to be over, once they were asked to end."""
+        self._told: set[str] = set()
+        """Sidecars that were told to end by then."""
         self.notes: list[Note] = []
         self.missing = Missing()
         self.inits = {spec.name: self._state(spec, init=True) for spec in pod.spec.init_containers}
@@ -156,12 +163,29 @@ class PodMachine:
 
     def _end_sidecars(self) -> None:
         """Sidecars and ephemeral containers end when all that they serve is over."""
-        if self.ending is None and self._work_is_over():
+        if self._end_by is not None:
+            self._end_in_turn(self._end_by)
+        elif self._work_is_over():
             for container in self.inits.values():
                 if container.sidecar and container.policy != "Never":
                     self.notes += container.stop(self.time, 30.0, self.script(container))
             for container in self.ephemerals.values():
                 self.notes += container.stop(self.time, 30.0, self.script(container))
+
+    def _end_in_turn(self, deadline: float) -> None:
+        """Those of a pod that is asked to end: the last first, each when nothing that it serves runs any more.
+
+        Upstream: terminationOrdering (pkg/kubelet/kuberuntime/kuberuntime_termination_order.go).
+        """
+        served = any(container.mode is Mode.RUNNING for container in self.mains.values())
+        for container in reversed(self.inits.values()):
+            runs = container.mode is Mode.RUNNING
+            if container.sidecar and not (runs and served) and container.name not in self._told:
+                if runs:
+                    self._told.add(container.name)
+                grace = max(deadline - self.time, _LEAST_GRACE)
+                self.notes += container.stop(self.time, grace, self.script(container))
+            served = served or (container.sidecar and runs)
 
     def _work_is_over(self) -> bool:
         broken = any(container.failed for container in self.inits.values() if not container.sidecar)
@@ -196,7 +220,11 @@ class PodMachine:
 
     def _stop_all(self, grace: float) -> None:
         for container in self._all():
-            self.notes += container.stop(self.time, grace, self.script(container))
+            if not container.sidecar:
+                self.notes += container.stop(self.time, grace, self.script(container))
+        self._end_by = self.time + grace
+        self._told.clear()
+        self._end_sidecars()
 
     def update(self, pod: Pod, scripts: dict[str, Behaviour], now: float, live: Collection[str] = ()) -> None:
         """The object or its script has changed. A new script is followed from now on; `live` are containers that have
