@@ -39,7 +39,8 @@ AREAS = (
 for any server."""
 NETWORKED = (
     *("container-lifecycle-hook", "container-probe", "dns", "endpointslice", "hostport", "kubectl", "pod-network-test"),
-    *("proxy", "replicaset", "replication-controller", "services", "statefulset", "svcaccounts"),
+    *("projected-podcertificate", "proxy", "replicaset", "replication-controller", "services", "statefulset"),
+    "svcaccounts",
 )
 """Where it is one in a network of pods: several listen on one port, and are reached by others."""
 _AGNHOST = """

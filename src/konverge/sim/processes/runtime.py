@@ -381,7 +381,7 @@ class Processes:
         await volumes.refresh(itself, lookup)
         pods = await ctx.list(Pod, "")
         self._write_hosts(itself, pods, await ctx.list(Service, ""), await ctx.list(EndpointSlice, ""))
-        wait = lookup.next_token - clock.now()
+        wait = lookup.again - clock.now()
         return Result(requeue_after=max(wait, 1.0)) if wait < float("inf") else None
 
     def _volume_gone(self, change: Change) -> bool:

@@ -6,7 +6,6 @@ Upstream: pkg/volume/{configmap,secret,downwardapi,projected}.
 
 from __future__ import annotations
 
-import re
 from base64 import b64decode
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -27,6 +26,7 @@ from konverge.objects.kinds.core_v1 import (
     PersistentVolume,
     PersistentVolumeClaim,
     Pod,
+    PodCertificateProjection,
     Secret,
     SecretProjection,
     SecretVolumeSource,
@@ -46,6 +46,7 @@ from konverge.sim.kubelet.references import (
     trusted_by,
 )
 from konverge.sim.processes import disk, host_paths
+from konverge.sim.processes.certificates import Certificates, Credentials, Place, bodies, pem
 from konverge.sim.processes.disk import MODE, File, Files, MountError
 from konverge.sim.processes.environment import Objects, Self
 from konverge.sim.processes.permitted import is_host_path_allowed
@@ -63,6 +64,9 @@ class Source(Objects, Protocol):
 
     async def trust_bundles(self) -> Sequence[ClusterTrustBundle]: ...
 
+    async def credentials(self, place: Place, part: PodCertificateProjection) -> Credentials:
+        """Issued for the pod by a signer."""
+
 
 def is_made_of_objects(volume: Volume) -> bool:
     return any((volume.config_map, volume.secret, volume.downward_api, volume.projected))
@@ -79,8 +83,12 @@ async def files(volume: Volume, itself: Self, source: Source) -> Files:
         return _downward(volume.downward_api.items, itself, volume.downward_api.default_mode)
     contents: Files = {}
     if volume.projected is not None:
-        for part in volume.projected.sources:
-            contents |= await _projected(part, itself, source, volume.projected.default_mode)
+        for number, part in enumerate(volume.projected.sources):
+            if part.pod_certificate is not None:
+                credentials = await source.credentials((volume.name, number), part.pod_certificate)
+                contents |= _credentials(part.pod_certificate, credentials, volume.projected.default_mode)
+            else:
+                contents |= await _projected(part, itself, source, volume.projected.default_mode)
     return contents
 
 
@@ -96,28 +104,27 @@ async def _projected(part: VolumeProjection, itself: Self, source: Source, mode:
     if part.cluster_trust_bundle is not None:
         return _trusted(part.cluster_trust_bundle, await source.trust_bundles(), mode)
     raise MountError(
-        "process pods offer configMap, secret, downwardAPI, serviceAccountToken and clusterTrustBundle in projected "
-        "volumes"
+        "process pods offer configMap, secret, downwardAPI, serviceAccountToken, clusterTrustBundle and podCertificate "
+        "in projected volumes"
     )
 
 
-# upstream: normalizeTrustAnchors (pkg/kubelet/clustertrustbundle)
+def _credentials(part: PodCertificateProjection, found: Credentials, mode: int | None) -> Files:
+    wanted = (
+        (part.credential_bundle_path, found.key + found.chain),
+        (part.key_path, found.key),
+        (part.certificate_chain_path, found.chain),
+    )
+    return {path: File(data, MODE if mode is None else mode) for path, data in wanted if path}
+
+
 def _trusted(part: ClusterTrustBundleProjection, bundles: Sequence[ClusterTrustBundle], mode: int | None) -> Files:
     """Each certificate once, without what stands around it; in an order that means nothing."""
     if error := trust_error(part, bundles):
         raise MountError(error)
     texts = [bundle.spec.trust_bundle for bundle in trusted_by(part, bundles)]
-    certificates = sorted({"".join(body.split()) for text in texts for body in _CERTIFICATE.findall(text)})
-    pem = "".join(f"{_BEGIN}\n{_wrapped(body)}{_END}\n" for body in certificates)
-    return {part.path: File(pem.encode(), MODE if mode is None else mode)}
-
-
-_BEGIN, _END = "-----BEGIN CERTIFICATE-----", "-----END CERTIFICATE-----"
-_CERTIFICATE = re.compile(f"{_BEGIN}\\s*(?:[^\\n:]+:[^\\n]*\\n)*(.*?){_END}", re.DOTALL)
-
-
-def _wrapped(body: str) -> str:
-    return "".join(f"{body[start : start + 64]}\n" for start in range(0, len(body), 64))
+    certificates = sorted({body for text in texts for body in bodies(text)})
+    return {part.path: File(pem(certificates), MODE if mode is None else mode)}
 
 
 async def _of_config_map(part: ConfigMapVolumeSource | ConfigMapProjection, source: Source, mode: int | None) -> Files:
@@ -182,8 +189,12 @@ class Lookup:
         self._client = client
         self._pod = pod
         self._tokens: dict[tuple[str, int], tuple[bytes, float]] = {}
-        self.next_token = float("inf")
-        """When the first of the tokens should be renewed."""
+        self._certificates = Certificates(client, pod)
+
+    @property
+    def again(self) -> float:
+        """When the first of the tokens and certificates should be renewed."""
+        return min([self._certificates.again, *(again for _, again in self._tokens.values())])
 
     async def _get(self, kind: type[K], name: str) -> K | None:
         try:
@@ -209,12 +220,14 @@ class Lookup:
     async def trust_bundles(self) -> Sequence[ClusterTrustBundle]:
         return list(await self._client.list(ClusterTrustBundle))
 
+    async def credentials(self, place: Place, part: PodCertificateProjection) -> Credentials:
+        return await self._certificates.get(place, part)
+
     async def token(self, audience: str, seconds: int) -> bytes:
         key = (audience, seconds)
         known = self._tokens.get(key)
         if known is None or clock.now() >= known[1]:
             known = self._tokens[key] = await self._issue(audience, seconds)
-            self.next_token = min(again for _, again in self._tokens.values())
         return known[0]
 
     async def _issue(self, audience: str, seconds: int) -> tuple[bytes, float]:
