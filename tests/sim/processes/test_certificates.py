@@ -126,6 +126,7 @@ async def test_keys_are_of_the_kind_that_the_pod_wants(kind: str, bits: int) -> 
         with pytest.raises(MountError, match=PENDING):
             await certificates.get(PLACE, projection(keyType=kind))
         (request,) = await requests(running.client)
+        assert request.spec.max_expiration_seconds == 86400, "a day by default"
         key = x509.load_der_x509_csr(b64decode(request.spec.stub_pkcs10_request)).public_key()
         assert getattr(key, "key_size", 0) == bits
 

@@ -31,6 +31,7 @@ from konverge.apiserver.kinds.framework.declare import (
 )
 from konverge.apiserver.kinds.framework.lifecycle import kept, metadata_kept, prepared, selectable
 from konverge.apiserver.kinds.rules.conditions import conditions
+from konverge.apiserver.kinds.rules.defaults import fill_unset, section_of
 from konverge.apiserver.kinds.rules.names import dns_subdomain, path_segment_name, signer_name, trust_bundle_errors
 from konverge.apiserver.kinds.rules.numbers import at_least
 from konverge.apiserver.meta.system import timestamp
@@ -373,7 +374,12 @@ _POD_REQUEST = section(  # upstream: ValidatePodCertificateRequestCreate
 )
 
 
+def _default_pod_request(obj: Obj) -> None:  # upstream: SetObjectDefaults_PodCertificateRequest
+    fill_unset(section_of(obj, "spec"), {"maxExpirationSeconds": 86400})
+
+
 POD_CERTIFICATE_REQUEST = Strategy(  # upstream: Strategy (podcertificaterequest)
+    defaults=_default_pod_request,
     **prepared(status=("certificates.k8s.io", "v1", "PodCertificateRequest")),
     validate_create=creation(_POD_REQUEST),
     validate_update=update(kept("spec", "certificates.PodCertificateRequestSpec")),
