@@ -90,6 +90,21 @@ async def addresses_of_web(cluster: Cluster) -> bytes:
 
 
 @possible
+@pytest.mark.parametrize("image", ["box:1", "plain:1"])
+async def test_sysctls_are_set_where_they_are_the_pods_own(root: Path, image: str) -> None:
+    names = ("kernel.shm_rmid_forced", "net.ipv4.tcp_fin_timeout")
+    paths = [Path("/proc/sys", *name.split(".")) for name in names]
+    before = [path.read_text().strip() for path in paths]
+    values = [str(1 - int(before[0])), str(int(before[1]) + 7)]
+    sysctls = [{"name": name, "value": value} for name, value in zip(names, values, strict=True)]
+    async with cluster_of(root) as cluster:
+        security = {"securityContext": {"sysctls": sysctls}}
+        said = await output(cluster, box("set", f"cat {paths[0]} {paths[1]}", image=image, pod=security))
+    assert said == [values[0], values[1] if image == "box:1" else before[1]]
+    assert [path.read_text().strip() for path in paths] == before, "this machine's stay as they were"
+
+
+@possible
 async def test_this_machines_network_is_for_pods_of_other_rules(root: Path) -> None:
     look = "ls -iL /proc/self/ns/net"
     other = {"name": "other", "image": "plain:1", "command": ["sleep", "100000"], "restartPolicy": "Always"}

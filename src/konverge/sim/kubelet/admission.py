@@ -16,7 +16,7 @@ from konverge.sim.scheduler.state import ClusterState, NodeInfo, PodInfo, descri
 Refusal = tuple[str, str]
 """Reason and message."""
 
-_SAFE = frozenset(  # upstream: safeSysctls
+SAFE_SYSCTLS = frozenset(  # upstream: safeSysctls
     (
         "kernel.shm_rmid_forced",
         "net.ipv4.ip_local_port_range",
@@ -84,7 +84,7 @@ def _sysctls(pod: Pod) -> Iterator[Refusal]:
     for sysctl in context.sysctls if context is not None else ():
         name = sysctl.name.replace("/", ".")  # upstream: NormalizeName
         shared = "ipc" if name.startswith("kernel.shm") else "network"
-        if name not in _SAFE:
+        if name not in SAFE_SYSCTLS:
             yield "SysctlForbidden", f'forbidden sysctl: "{name}" not allowlisted'
         elif pod.spec.host_ipc if shared == "ipc" else pod.spec.host_network:
             yield "SysctlForbidden", f'forbidden sysctl: "{name}" not allowed with host {shared} enabled'

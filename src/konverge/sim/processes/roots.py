@@ -7,12 +7,13 @@ Upstream: pkg/kubelet/kuberuntime/security_context.go.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from konverge.objects.kinds.core_v1 import Container, Pod
+from konverge.sim.kubelet.admission import SAFE_SYSCTLS
 from konverge.sim.processes.disk import Mounts
 from konverge.sim.processes.environment import ConfigError
 from konverge.sim.processes.images import Image
@@ -40,6 +41,8 @@ class Root:
     read_only: bool = False
     size: int = 0
     """Bytes that may be written outside of volumes; 0 is as many as this machine lets a file system in memory have."""
+    variables: Mapping[str, str] = field(default_factory=dict)
+    """Of the kernel, in the container's namespaces: its sysctls."""
 
     def options(self) -> dict[str, Any]:
         return {
@@ -51,6 +54,7 @@ class Root:
             "cwd": self.cwd,
             "read_only": self.read_only,
             "size": self.size,
+            "variables": self.variables,
         }
 
 
@@ -93,6 +97,17 @@ def command(image: Image, args: Sequence[str]) -> list[str]:
 
 def workdir(spec: Container, image: Image) -> str:
     return spec.working_dir or image.settings.workdir or "/"
+
+
+def variables(pod: Pod, *, networked: bool) -> dict[str, str]:
+    """The sysctls of a pod. Those of the network only where it is the pod's own: else they are this machine's."""
+    context = pod.spec.security_context
+    named = {sysctl.name.replace("/", "."): sysctl.value for sysctl in (context.sysctls if context is not None else ())}
+    return {
+        name: value
+        for name, value in named.items()
+        if name in SAFE_SYSCTLS and (networked or not name.startswith("net."))
+    }
 
 
 def make(

@@ -232,9 +232,10 @@ class Processes:
         if image is not None and who is not None:
             result = plan.make(spec, rule, itself, made, env, place, image)
             names, cwd, hostname = place.hosts.parent, str(result.cwd), itself.hostname
-            resolver = self._resolver(pod, names)
+            resolver, network = self._resolver(pod, names), await self.networking.attach(pod)
             root = roots.make(spec, image, who, made, names=names, hostname=hostname, cwd=cwd, resolver=resolver)
-            view = View(user=user, root=root, network=await self.networking.attach(pod))
+            root = replace(root, variables=roots.variables(pod, networked=network is not None))
+            view = View(user=user, root=root, network=network)
             return replace(result, view=self._targeted(pod, name, view))
         mounted = access.token_mount(pod, spec)
         if reached and mounted:

@@ -189,8 +189,20 @@ def furnish(root: dict[str, Any], trees: list[Tree], user: int | None) -> None:
         os.symlink(target, link)
     name = root["hostname"].encode()
     _call("sethostname", libc.sethostname(name, len(name)))
+    set_variables(root, of_network=False)
     if root["read_only"]:
         set_attributes(_HERE, "/", 0, _READ_ONLY)
+
+
+def set_variables(root: dict[str, Any], *, of_network: bool) -> None:
+    """Of the kernel, where the namespaces that they are of are the container's, and ours to change."""
+    for name, value in root["variables"].items():
+        if name.startswith("net.") == of_network:
+            try:
+                with open(f"/proc/sys/{name.replace('.', '/')}", "w") as file:
+                    file.write(value)
+            except OSError as error:
+                raise OSError(error.errno, f"sysctl {name}: {error.strerror}") from error
 
 
 def _overlay(lower: str, scratch: str, memory: str, user: int | None) -> None:
@@ -368,6 +380,8 @@ def enter(options: dict[str, Any]) -> None:
     own_streams(user)
     if options.get("network") is not None:
         enter_network(options["network"], options["network_user"])
+        if ids is not None and "join" not in options:
+            set_variables(options["view"], of_network=True)
     if "join" in options:
         enter_namespaces(options["join"], user, ("mnt", "uts", "ipc", "pid_for_children"))
         if not mapped:
