@@ -14,7 +14,7 @@ from konverge.check.gate.core import Gate
 from konverge.check.model import Apply, Delete, Plan, Run, Setup, Step, Subject, Task, decode_task, encode
 from konverge.check.operator import Incarnation, Link
 from konverge.check.reference import Reference, reference_of
-from konverge.check.run import VirtualRest, perform
+from konverge.check.run import Rest, VirtualRest, perform
 from konverge.sim import Cluster, VirtualLoop
 from konverge.wire.in_process import Direct
 from konverge.wire.message import Headers, Request
@@ -249,6 +249,7 @@ def run(
     nodes: int = 0,
     patience: float = 0.0,
     definition: Obj = DEFINITION,
+    rest: Rest | None = None,
 ) -> Run:
     """One run of a small operator."""
     task = Task(
@@ -261,15 +262,15 @@ def run(
     )
     factory: Any = functools.partial(VirtualLoop, seed)
     with asyncio.Runner(loop_factory=factory) as runner:
-        return runner.run(_performed(decode_task(encode(task)), make()))
+        return runner.run(_performed(decode_task(encode(task)), make(), rest or VirtualRest()))
 
 
-async def _performed(task: Task, operator: Small) -> Run:
+async def _performed(task: Task, operator: Small, rest: Rest) -> Run:
     async with Cluster(seed=task.seed, nodes=task.setup.nodes) as cluster:
         for obj in task.setup.objects:
             await cluster.client.create(obj)
         await cluster.settle()
-        return await perform(task, operator, VirtualRest(), cluster)
+        return await perform(task, operator, rest, cluster)
 
 
 def reference(make: Callable[[], Small], steps: Sequence[Step]) -> Reference:

@@ -27,7 +27,7 @@ from konverge.check.oracles.unused import Used, unused
 from konverge.check.planning import OF_INPUT, Planner, faults_only
 from konverge.check.real_rest import always_busy_in, limit_after, pauses_after, quiet_after
 from konverge.check.reference import Reference, reference_of
-from konverge.check.second_look import SecondLook, seen_once
+from konverge.check.second_look import SecondLook, is_doubtful, seen_once
 from konverge.check.shrink import Shrinker
 from konverge.check.undisturbed import last_step, unhealthy, why_no_reference, without_last
 
@@ -274,41 +274,49 @@ class Campaign:
         if task.patience:
             self._judged_again(task, run, alarms, outcome, findings, budget.used)
             return more
-        again = self._second.at(task, run, outcome.reference, findings.fresh(alarms), budget.used)
+        fresh = findings.fresh(alarms)
+        doubtful = [alarm for alarm in fresh if is_doubtful(run, alarm)]
+        again = self._second.at(task, run, outcome.reference, doubtful or fresh, budget.used)
         if again is not None:
             more.append(again.task)
-        if again is None or not again.held:
-            self._note(task, run, alarms, outcome, findings, budget.used)
+        if again is None or not again.held or doubtful:
+            sure = alarms if again is None else [alarm for alarm in alarms if alarm not in doubtful]
+            self._note(task, run, sure, outcome, findings, budget.used)
         return more
 
     def _judged_again(
         self, task: Task, run: Run, alarms: Sequence[Alarm], outcome: Outcome, findings: Findings, after: float
     ) -> None:
         """Notes what the second look at a run shows. If it could not be had, what has waited for it counts."""
-        first, same = self._second.judged(task, run, outcome.reference, findings.fresh(alarms))
+        first, same, alarms = self._second.judged(task, run, outcome.reference, findings.fresh(alarms))
         if run.missed or run.problem:
             if first is not None:
                 self._note_once_seen(first, outcome, findings)
             return
         if not same:  # whatever else it shows is seen for the first time
             task = msgspec.structs.replace(task, patience=0.0)
-        if first is not None:
+        if first is not None and task.plan.perturbations:
             self._note(task, run, alarms, outcome, findings, after)
-        else:  # the first run is noted already
-            findings.add(task, run, outcome.reference, alarms, after=after)
+        else:  # the first run is counted already
+            self._add(task, run, alarms, outcome, findings, after)
 
     def _note(
         self, task: Task, run: Run, alarms: Sequence[Alarm], outcome: Outcome, findings: Findings, after: float
     ) -> None:
         outcome.performed.append(_performed(run, alarms))
+        self._add(task, run, alarms, outcome, findings, after)
+
+    def _add(
+        self, task: Task, run: Run, alarms: Sequence[Alarm], outcome: Outcome, findings: Findings, after: float
+    ) -> None:
         for mine in by_cause(run, alarms):
             first = findings.add(task, run, outcome.reference, mine, after=after)
             if first is not None:
                 self._listener.found(first)
 
     def _note_once_seen(self, evidence: Evidence, outcome: Outcome, findings: Findings) -> None:
-        alarms = seen_once(evidence.alarms)
-        self._note(evidence.task, evidence.run, alarms, outcome, findings, evidence.after)
+        note = self._note if evidence.task.plan.perturbations else self._add  # the others are counted already
+        note(evidence.task, evidence.run, seen_once(evidence.alarms), outcome, findings, evidence.after)
 
     def _anew(self, plan: Plan, alarms: Iterable[Alarm]) -> Iterator[Plan]:
         """For every field whose change had no effect and should have had one, once."""

@@ -44,6 +44,8 @@ PAUSE = 2.0
 """Seconds between two steps of which the second ends what is held back."""
 TURNS = 50
 """The same on a virtual loop, in its turns."""
+PASSES = 4
+"""How often a run is patient after its last step, at most: so many pods are replaced one after the other."""
 RELEASES = 10
 """How often views are released in one step: what the operator does then may be held back again."""
 
@@ -213,6 +215,18 @@ class Scene:
             return False
         return True
 
+    async def be_patient(self, step: int, seconds: float) -> bool:
+        """Wait at rest, and once more as long as objects say that something is under way and it goes on: some replace
+        one pod in each pass. Whether rest came after it."""
+        for _ in range(PASSES):
+            before = len(self.recorder.changes)
+            await asyncio.sleep(seconds)
+            if not await self.settle(step):
+                return False
+            if not self.rest.under_way or len(self.recorder.changes) == before:
+                break
+        return True
+
     async def _wait(self) -> None:
         waiting = asyncio.create_task(self.rest.wait(self.cluster, self.recorder), name="waits for rest")
         try:
@@ -311,8 +325,7 @@ async def _play(task: Task, run: Run, user: User, scene: Scene) -> None:
         last = number == len(run.steps) - 1
         rested = await scene.settle(number, last=last)
         if rested and last and task.patience and not _due(run, number):
-            await asyncio.sleep(task.patience)
-            rested = await scene.settle(number)
+            rested = await scene.be_patient(number, task.patience)
         run.checkpoints.append(scene.checkpoint(step.name, rested=rested, refused=refused))
         if not rested or (scene.gave_up and (not number or not scene.may_be_revived)):
             return

@@ -1,9 +1,10 @@
 """What a run on real time shows is looked at again during the search: the same run is made once more, with patience.
 
-What a failed request led to counts only if it lasts, and is not high where nobody could look again. Programs that look
-at their objects every half minute try again then what failed; a run that is judged before that has alarms of whatever
-the request was for. What else is high is noted at once, and looked at again all the same: whole runs take long, and in
-the last minutes of a check there is time for few of them.
+What a failed request led to counts only if it lasts, and for less where nobody could look again. Programs that look at
+their objects every half minute try again then what failed; a run that is judged before that has alarms of whatever the
+request was for. The same holds for pods that are not as asked for while the workload says that it is not done: some
+replace one in each pass. What else is high is noted at once, and looked at again all the same: whole runs take long,
+and in the last minutes of a check there is time for few of them.
 """
 
 from __future__ import annotations
@@ -14,7 +15,8 @@ from typing import NamedTuple
 import msgspec
 
 from konverge.check.findings import Evidence, Group, cause_of
-from konverge.check.model import Alarm, Run, Task, encode
+from konverge.check.model import Alarm, Run, Severity, Task, encode
+from konverge.check.oracles.unfinished import is_unfinished
 from konverge.check.reference import Reference
 from konverge.check.shrink import may_retry, patient
 
@@ -27,10 +29,12 @@ class Again(NamedTuple):
 
 
 class Looked(NamedTuple):
-    """What came of it: the evidence of the first run, if that has waited, and whether the second shows the same."""
+    """What came of it: the evidence of the first run, if that has waited, whether the second shows the same, and the
+    alarms of the second that are new: where nothing went wrong, the others are noted already."""
 
     first: Evidence | None
     same: bool
+    alarms: Sequence[Alarm]
 
 
 class SecondLook:
@@ -47,13 +51,14 @@ class SecondLook:
 
         A cause that has lasted once needs no other look; where nothing failed, one look at each is enough.
         """
-        if task.patience or not task.subject.command or not task.plan.perturbations or not alarms:
+        doubtful = bool(alarms) and all(is_doubtful(run, alarm) for alarm in alarms)
+        if task.patience or not task.subject.command or not alarms or not (task.plan.perturbations or doubtful):
             return None
         evidence = Evidence(task, run, reference, alarms, after=after)
         cause, severity = cause_of(evidence), evidence.first.severity
         if cause in self._lasting or severity == "low":
             return None
-        held = may_retry(task)
+        held = may_retry(task) or doubtful
         if not held and (severity != "high" or cause in self._causes.values()):
             return None
         again = patient(evidence.task)
@@ -66,10 +71,13 @@ class SecondLook:
     def judged(self, task: Task, run: Run, reference: Reference, alarms: Sequence[Alarm]) -> Looked:
         """After a second run."""
         key = encode(task)
-        same = bool(alarms) and cause_of(Evidence(task, run, reference, alarms)) == self._causes.get(key)
+        cause = self._causes.get(key)
+        if not task.plan.perturbations:
+            alarms = [alarm for alarm in alarms if cause_of(Evidence(task, run, reference, [alarm])) == cause]
+        same = bool(alarms) and cause_of(Evidence(task, run, reference, alarms)) == cause
         if same:
             self._lasting.add(self._causes[key])
-        return Looked(self._waiting.pop(key, None), same)
+        return Looked(self._waiting.pop(key, None), same, alarms)
 
     def left(self) -> list[Evidence]:
         """What there was no time to look at again."""
@@ -78,8 +86,12 @@ class SecondLook:
         return left
 
 
+def is_doubtful(run: Run, alarm: Alarm) -> bool:
+    """Nothing went wrong, and it may only have needed more time."""
+    return not run.plan.perturbations and alarm.severity != "low" and is_unfinished(run, alarm)
+
+
 def seen_once(alarms: Sequence[Alarm]) -> list[Alarm]:
-    """What a failed request led to, where nobody could look again: it may have gone when the program tried again."""
-    return [
-        msgspec.structs.replace(alarm, severity="medium") if alarm.severity == "high" else alarm for alarm in alarms
-    ]
+    """What has to last, where nobody could look again: a step less severe."""
+    less: dict[Severity, Severity] = {"high": "medium", "medium": "low", "low": "low"}
+    return [msgspec.structs.replace(alarm, severity=less[alarm.severity]) for alarm in alarms]

@@ -18,6 +18,7 @@ from konverge.check import isolation
 from konverge.check.model import Run, Task, decode_run, encode
 from konverge.check.performing import failed
 from konverge.check.real_rest import BUSY, LIMIT
+from konverge.check.run import PASSES
 from konverge.check.spare_time import SpareTime
 from konverge.check.worker import READY
 
@@ -157,7 +158,7 @@ class _Worker:
 
     def run(self, task: Task) -> Run:
         steps = len(task.plan.steps or task.steps) + len(task.plan.perturbations)
-        limit = (task.limit or LIMIT) * (steps + BUSY) + task.patience + SPARE
+        limit = (task.limit or LIMIT) * (steps + BUSY) + PASSES * task.patience + SPARE
         try:
             self._start()
             self._write(encode(task) + b"\n")

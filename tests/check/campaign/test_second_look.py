@@ -191,7 +191,7 @@ def test_another_alarm_is_seen_for_the_first_time(name: str, same: bool) -> None
     second, again = look(program(CRASH))
     assert again is not None
     shown = [alarm(f"secrets default/{name}")]
-    assert second.judged(again.task, run_of(CRASH), REFERENCE, shown) == (None, same)
+    assert second.judged(again.task, run_of(CRASH), REFERENCE, shown) == (None, same, shown)
     assert (look(program(refused("a")), second=second)[1] is None) == same, "what has lasted needs no other look"
 
 
@@ -206,3 +206,77 @@ def test_what_another_alarm_shows_has_to_be_repeated() -> None:
     outcome = checked(runner, "a")
     assert [item.alarm.object for item in outcome.findings] == ["secrets default/new"]
     assert len(runner.looked) > 2, "the second run alone does not confirm it"
+
+
+PODS = "pods default/web-0"
+
+
+class Replacing(Program):
+    """Replaces a pod in each pass: at the rest after a change some are old, and with patience none, or all the same."""
+
+    def __init__(self, *, lasts: bool, interrupted: bool = False) -> None:
+        super().__init__()
+        self._lasts, self._interrupted = lasts, interrupted
+        self.patience = 0.0
+
+    def run(self, task: Task) -> Run:
+        if task.plan.pattern == "reference":
+            return super().run(task)
+        if task.patience and self._interrupted:
+            raise KeyboardInterrupt
+        self.patience = task.patience
+        return unfinished(msgspec.structs.replace(run_of(task.plan), steps=task.plan.steps or ()))
+
+    def judge(self, run: Run, reference: Reference) -> list[Alarm]:
+        if run.plan.pattern == "reference":
+            return []
+        old = alarm(PODS, "a: up, back", "medium", "path-dependence")
+        other = alarm("services default/web", "a: up", "medium", "effect")
+        return [other, old] if not self.patience or self._lasts else [other]
+
+
+def unfinished(run: Run) -> Run:
+    web = {
+        "metadata": {"name": "web", "uid": "1"},
+        "spec": {"replicas": 3},
+        "status": {"readyReplicas": 3, "updatedReplicas": 1},
+    }
+    pod = {"metadata": {"name": "web-0", "ownerReferences": [{"uid": "1"}]}}
+    for checkpoint in run.checkpoints:
+        checkpoint.under_way = True
+        checkpoint.state = {"apps/statefulsets default/web": web, PODS: pod}
+    return run
+
+
+def changed_back(runner: Program) -> Outcome:
+    return checked(runner, "a", plan=lambda _: Plan("input", steps=STEPS_OF_FINDINGS[:3]))
+
+
+@pytest.mark.spec("K-98")
+@pytest.mark.parametrize(
+    ("runner", "expected"),
+    [
+        (Replacing(lasts=True), [("medium", True)]),
+        (Replacing(lasts=False), []),
+        (Replacing(lasts=False, interrupted=True), [("low", False)]),
+    ],
+    ids=["lasts", "was under way", "nobody could look"],
+)
+def test_pods_of_a_workload_that_is_not_done_count_if_they_last(
+    runner: Replacing, expected: list[tuple[Severity, bool]]
+) -> None:
+    outcome = changed_back(runner)
+    found = {item.alarm.object: item for item in outcome.findings}
+    assert found.pop("services default/web").alarm.severity == "medium", "what has nothing to do with it does not wait"
+    assert [(item.alarm.severity, item.confirmed == (1, 1)) for item in found.values()] == expected
+    assert len(outcome.performed) == 1, "one plan"
+
+
+@pytest.mark.spec("K-98")
+@pytest.mark.parametrize("field", ["", "status.updatedReplicas", "spec.replicas"])
+def test_what_is_asked_of_a_workload_needs_no_second_look(field: str) -> None:
+    task = program(CHAIN)
+    shown = alarm("apps/statefulsets default/web", "a: up", field=field)
+    again = SecondLook().at(task, unfinished(run_of(CHAIN)), REFERENCE, [shown], 7.0)
+    assert (again is not None) == field.startswith("status.")
+    assert SecondLook().at(task, run_of(CHAIN), REFERENCE, [shown], 7.0) is None, "nothing was under way"

@@ -7,7 +7,7 @@ that was learned. What a run has beyond the reference then is no mistake of it: 
 from __future__ import annotations
 
 from konverge.check.folding import folded
-from konverge.check.model import Checkpoint, Obj
+from konverge.check.model import Alarm, Checkpoint, Obj, Run
 from konverge.check.oracles.history import owned_by
 from konverge.check.under_way import ROLLING, is_busy
 
@@ -45,3 +45,20 @@ def _is_same(ours: Obj, theirs: Obj) -> bool:
 
 def _count(obj: Obj, field: str) -> int:
     return int((obj.get("status") or {}).get(field) or 0)
+
+
+def is_unfinished(run: Run, alarm: Alarm) -> bool:
+    """Whether an alarm is about the pods or the status of a workload that says at that rest that it is not done.
+
+    On real time alone: on virtual time a rest is the end.
+    """
+    checkpoint = next((item for item in run.checkpoints if item.step == alarm.step), None)
+    if checkpoint is None or not checkpoint.under_way:
+        return False
+    for name, obj in checkpoint.state.items():
+        if name.partition(" ")[0] in ROLLING and is_busy(name.partition(" ")[0], obj):
+            if folded(name) == alarm.object and alarm.field.startswith("status."):
+                return True
+            if any(folded(key) == alarm.object for key, _ in owned_by(obj, checkpoint.state)):
+                return True
+    return False
