@@ -275,7 +275,7 @@ class Campaign:
             self._judged_again(task, run, alarms, outcome, findings, budget.used)
             return more
         fresh = findings.fresh(alarms)
-        doubtful = [alarm for alarm in fresh if is_doubtful(run, alarm)]
+        doubtful = [] if run.plan.perturbations else [alarm for alarm in fresh if is_doubtful(run, alarm)]
         again = self._second.at(task, run, outcome.reference, doubtful or fresh, budget.used)
         if again is not None:
             more.append(again.task)

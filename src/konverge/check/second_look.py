@@ -51,10 +51,12 @@ class SecondLook:
 
         A cause that has lasted once needs no other look; where nothing failed, one look at each is enough.
         """
-        doubtful = bool(alarms) and all(is_doubtful(run, alarm) for alarm in alarms)
-        if task.patience or not task.subject.command or not alarms or not (task.plan.perturbations or doubtful):
+        if task.patience or not task.subject.command or not alarms:
             return None
         evidence = Evidence(task, run, reference, alarms, after=after)
+        doubtful = is_doubtful(run, evidence.first)
+        if not task.plan.perturbations and not doubtful:
+            return None
         cause, severity = cause_of(evidence), evidence.first.severity
         if cause in self._lasting or severity == "low":
             return None
@@ -87,8 +89,8 @@ class SecondLook:
 
 
 def is_doubtful(run: Run, alarm: Alarm) -> bool:
-    """Nothing went wrong, and it may only have needed more time."""
-    return not run.plan.perturbations and alarm.severity != "low" and is_unfinished(run, alarm)
+    """It may only have needed more time."""
+    return alarm.severity != "low" and is_unfinished(run, alarm)
 
 
 def seen_once(alarms: Sequence[Alarm]) -> list[Alarm]:

@@ -280,3 +280,16 @@ def test_what_is_asked_of_a_workload_needs_no_second_look(field: str) -> None:
     again = SecondLook().at(task, unfinished(run_of(CHAIN)), REFERENCE, [shown], 7.0)
     assert (again is not None) == field.startswith("status.")
     assert SecondLook().at(task, run_of(CHAIN), REFERENCE, [shown], 7.0) is None, "nothing was under way"
+
+
+@pytest.mark.spec("K-98")
+@pytest.mark.parametrize(("shown", "held"), [(alarm(PODS, severity="medium"), True), (alarm(SECRET), False)])
+def test_after_a_fault_the_pods_of_a_workload_that_is_not_done_wait_too(shown: Alarm, held: bool) -> None:
+    """A restart is another pass: what comes after it in the workload may have more to do than in the reference."""
+    second = SecondLook()
+    again = second.at(program(CRASH), unfinished(run_of(CRASH)), REFERENCE, [shown], 7.0)
+    assert again is not None
+    assert again.held == held
+    assert len(second.left()) == held
+    done = SecondLook().at(program(CRASH), run_of(CRASH), REFERENCE, [shown], 7.0)
+    assert done is None or not done.held
