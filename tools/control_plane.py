@@ -92,7 +92,7 @@ class Authority:
         path.touch(mode=0o600)
         path.write_bytes(
             key.private_bytes(
-                serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+                serialization.Encoding.PEM, serialization.PrivateFormat.TraditionalOpenSSL, serialization.NoEncryption()
             )
         )
 

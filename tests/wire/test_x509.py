@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 from cryptography import x509 as reading
-from cryptography.hazmat.primitives.serialization import load_pem_private_key
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, load_pem_private_key
 
 from konverge import clock
 from konverge.apiserver.certificates import make
@@ -43,6 +43,15 @@ def test_keys_belong_to_their_certificates() -> None:
     for certificate, key in pairs:
         public = reading.load_pem_x509_certificate(certificate).public_key()
         assert load_pem_private_key(key, None).public_key() == public
+
+
+@pytest.mark.spec("S-60")
+def test_keys_are_as_openssl_writes_them() -> None:
+    """Their first line names the algorithm, for clients that do not look further."""
+    key = make(HOSTS).admin_key
+    form = PrivateFormat.TraditionalOpenSSL
+    assert load_pem_private_key(key, None).private_bytes(Encoding.PEM, form, NoEncryption()) == key
+    assert key.startswith(b"-----BEGIN EC PRIVATE KEY-----\n")
 
 
 def test_both_certificates_pass_a_strict_handshake() -> None:

@@ -60,7 +60,8 @@ def _time(moment: datetime) -> bytes:
 
 
 _ECDSA = _tlv(_SEQUENCE, _oid("1.2.840.10045.4.3.2"))
-_P256 = _tlv(_SEQUENCE, _oid("1.2.840.10045.2.1"), _oid("1.2.840.10045.3.1.7"))
+_CURVE = _oid("1.2.840.10045.3.1.7")
+_P256 = _tlv(_SEQUENCE, _oid("1.2.840.10045.2.1"), _CURVE)
 _COMMON_NAME, _ORGANIZATION = _oid("2.5.4.3"), _oid("2.5.4.10")
 _KEY_ID, _KEY_USAGE, _ALTERNATIVES, _CONSTRAINTS, _ISSUER_ID, _PURPOSES = (
     _oid(f"2.5.29.{number}") for number in (14, 15, 17, 19, 35, 37)
@@ -84,12 +85,12 @@ class Identity(msgspec.Struct, frozen=True):
 
     @property
     def pem(self) -> tuple[bytes, bytes]:
-        """The certificate and the key (PKCS #8)."""
+        """The certificate and the key. Its form is that of RFC 5915, whose first line says which algorithm it is for:
+        fabric8's Java client takes any other for a key of RSA."""
         secret = self.key.private_numbers().private_value.to_bytes(32, "big")
-        public = _tlv(_TAGGED | 1, _bits(self.point))
-        inner = _tlv(_SEQUENCE, _integer(1), _tlv(_OCTETS, secret), public)
-        key = _tlv(_SEQUENCE, _integer(0), _P256, _tlv(_OCTETS, inner))
-        return _pem("CERTIFICATE", self.certificate), _pem("PRIVATE KEY", key)
+        curve, public = _tlv(_TAGGED, _CURVE), _tlv(_TAGGED | 1, _bits(self.point))
+        key = _tlv(_SEQUENCE, _integer(1), _tlv(_OCTETS, secret), curve, public)
+        return _pem("CERTIFICATE", self.certificate), _pem("EC PRIVATE KEY", key)
 
 
 def authority(name: str, *, valid: timedelta = _VALID) -> Identity:

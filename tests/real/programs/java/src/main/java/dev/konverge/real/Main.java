@@ -1,7 +1,5 @@
 package dev.konverge.real;
 
-import io.fabric8.kubernetes.client.Config;
-import io.fabric8.kubernetes.client.ConfigBuilder;
 import io.fabric8.kubernetes.client.KubernetesClient;
 import io.fabric8.kubernetes.client.KubernetesClientBuilder;
 import io.fabric8.kubernetes.client.KubernetesClientException;
@@ -11,9 +9,7 @@ public final class Main {
   static final int PATIENCE = 120;
 
   public static void main(String[] arguments) throws Exception {
-    // The client takes a key for one of RSA unless its first line says otherwise, which that of PKCS #8 does not.
-    Config config = new ConfigBuilder(Config.autoConfigure(null)).withClientKeyAlgo("EC").build();
-    try (KubernetesClient client = new KubernetesClientBuilder().withConfig(config).build()) {
+    try (KubernetesClient client = new KubernetesClientBuilder().build()) {
       switch (arguments[0]) {
         case "objects" -> new Objects(client).run();
         case "pods" -> new Pods(client).run();
