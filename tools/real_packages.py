@@ -1,4 +1,4 @@
-"""Where the real database servers, the browser and the busybox of the real lane come from: the distribution's packages.
+"""Where databases, browser, busybox and Ruby's client of the real lane come from: the distribution's packages.
 
 `make real` calls this first. Where it may (root, or sudo without a password, on a system with apt-get) it installs
 what is missing, and says so; elsewhere it says what to install, and the tests that need it skip with the same message.
@@ -51,6 +51,17 @@ def busybox() -> Path | None:
     return program if program is not None and b"/ld-" not in program.read_bytes()[:4096] else None
 
 
+def ruby_with_kubeclient() -> Path | None:
+    """A Ruby that has the library."""
+    ruby = _find("ruby")
+    if (
+        ruby is None
+        or subprocess.run([ruby, "-e", "require 'kubeclient'"], capture_output=True, check=False).returncode
+    ):
+        return None
+    return ruby
+
+
 def _version(folder: Path) -> int:
     digits = "".join(letter for letter in str(folder) if letter.isdigit())
     return int(digits or 0)
@@ -68,6 +79,7 @@ def missing() -> list[str]:
         "mariadb-server": mariadb_programs(),
         "chromium-headless-shell": browser(),
         "busybox-static": busybox(),
+        "ruby-kubeclient": ruby_with_kubeclient(),
     }
     return [name for name, programs in wanted.items() if programs is None]
 

@@ -16,6 +16,8 @@ from pathlib import Path
 
 import pytest
 
+from tools import real_packages
+
 SOURCES = Path(__file__).resolve().parents[1] / "programs"
 PYTHON_CLIENTS = ("kubernetes", "kopf", "kubernetes_asyncio", "lightkube")
 PATIENCE = 600.0
@@ -96,6 +98,14 @@ def js_program() -> Path:
     if not (folder / "node_modules" / ".package-lock.json").exists():
         step("npm install", npm, "install", "--no-audit", "--no-fund", cwd=folder, may_skip=True)
     return folder / "main.js"
+
+
+def ruby_program() -> list[str | Path]:
+    """The beginning of the command that runs it, with the distribution's library."""
+    ruby = real_packages.ruby_with_kubeclient()
+    if ruby is None:
+        pytest.skip(real_packages.advice(["ruby-kubeclient"]))
+    return [ruby, SOURCES / "ruby" / "main.rb"]
 
 
 def nacos_home() -> Path:
