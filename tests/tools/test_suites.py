@@ -288,7 +288,7 @@ def test_a_program_of_this_machine_runs_in_an_image(tmp_path: Path) -> None:
 
 @pytest.mark.spec("S-47")
 def test_each_area_has_agnhost_once_and_with_its_network() -> None:
-    roots = {name: Path("/images") / name for name in ("agnhost", "busybox", *conformance_specs.PAGES)}
+    roots = {name: Path("/images") / name for name in ("agnhost", "busybox", "busybox-bash", *conformance_specs.PAGES)}
     rules = yaml.safe_load("".join(conformance_specs._rules(roots)))
     agnhost = [rule for rule in rules if rule["image"] == "*/e2e-test-images/agnhost:*"]
     areas = [rule["namespace"].removesuffix("-*") for rule in agnhost]
@@ -296,6 +296,12 @@ def test_each_area_has_agnhost_once_and_with_its_network() -> None:
     assert {rule["network"] for rule in agnhost if rule["namespace"] == "services-*"} == {"pod"}
     assert {rule["network"] for rule in agnhost if rule["namespace"] == "configmap-*"} == {"host"}
     assert areas.index("container-probe") < areas.index("container")
+    busybox = [rule for rule in rules if rule["image"] == "*/e2e-test-images/busybox:*"]
+    assert [rule["namespace"] for rule in busybox if rule["root"] == "/images/busybox-bash"] == [
+        "configmap-*",
+        "secrets-*",
+    ]
+    assert (busybox[-1]["namespace"], busybox[-1]["root"]) == ("*", "/images/busybox")
     assert len(read_rules(rules)) == len(rules)
 
 

@@ -38,9 +38,9 @@ AREAS = (
 """Namespaces, without their numbers, where agnhost is a process: its specs ask it for something. Elsewhere it stands
 for any server."""
 NETWORKED = (
-    *("container-lifecycle-hook", "container-probe", "dns", "endpointslice", "hostport", "kubectl", "pod-network-test"),
-    *("projected-podcertificate", "proxy", "replicaset", "replication-controller", "services", "statefulset"),
-    "svcaccounts",
+    *("container-lifecycle-hook", "container-probe", "dns", "emptydir-wrapper", "endpointslice", "hostport", "kubectl"),
+    *("pod-network-test", "projected-podcertificate", "proxy", "replicaset", "replication-controller", "services"),
+    *("statefulset", "svcaccounts"),
 )
 """Where it is one in a network of pods: several listen on one port, and are reached by others."""
 _AGNHOST = """
@@ -64,11 +64,14 @@ PAGES = ("kitten", "nautilus")
 """Images of agnhost with a page of their own."""
 _BUSYBOX = """
 - image: "*/e2e-test-images/busybox:*"
-  root: {busybox}
+  namespace: "{area}"
+  root: {root}
   host_paths: [/tmp/job-e2e]
   command: [/bin/sh, "{{args}}"]
 """
 """Jobs whose pods fail once remember it in that folder of their node."""
+WITH_BASH = ("configmap-*", "secrets-*")
+"""Where its shell is bash: Debian's busybox drops variables such as `data-1`."""
 SIMULATED = """
 - {image: "*/pause:*", behave: runs}
 - {image: "*/e2e-test-images/nginx:*", behave: runs}
@@ -167,9 +170,10 @@ def _cluster(folder: Path, programs: Programs) -> Iterator[Path]:
 
 
 def _make_images(folder: Path, programs: Programs) -> dict[str, Path]:
-    roots = {name: folder / name for name in ("agnhost", "busybox", *PAGES)}
+    roots = {name: folder / name for name in ("agnhost", "busybox", "busybox-bash", *PAGES)}
+    images.make_busybox(roots["busybox"], programs.busybox)
     shell = (tool for tool in programs.tools if tool.name == "bash")
-    images.make_busybox(roots["busybox"], programs.busybox, tools=shell)
+    images.make_busybox(roots["busybox-bash"], programs.busybox, tools=shell)
     common = (programs.busybox, programs.agnhost)
     images.make_agnhost(roots["agnhost"], *common, tools=programs.tools, files=programs.files)
     for name in PAGES:
@@ -185,7 +189,9 @@ def _rules(roots: Mapping[str, Path]) -> Iterator[str]:
         for image in PAGES:
             yield _AGNHOST.format(image=image, area=area, root=roots[image], network=network, default="test-webserver")
     yield _PAUSE.format(**roots)
-    yield _BUSYBOX.format(**roots)
+    for area in WITH_BASH:
+        yield _BUSYBOX.format(area=area, root=roots["busybox-bash"])
+    yield _BUSYBOX.format(area="*", root=roots["busybox"])
 
 
 def _run_batch(report: Path, kubeconfig: Path, programs: Programs, names: Sequence[str]) -> None:
