@@ -46,8 +46,8 @@ def test_keys_belong_to_their_certificates() -> None:
 
 
 @pytest.mark.spec("S-60")
-def test_keys_are_as_openssl_writes_them() -> None:
-    """Their first line names the algorithm, for clients that do not look further."""
+def test_the_key_of_a_client_is_as_openssl_writes_it() -> None:
+    """Its first line names the algorithm, for clients that do not look further."""
     key = make(HOSTS).admin_key
     form = PrivateFormat.TraditionalOpenSSL
     assert load_pem_private_key(key, None).private_bytes(Encoding.PEM, form, NoEncryption()) == key

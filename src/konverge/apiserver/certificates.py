@@ -86,4 +86,4 @@ def make(hosts: tuple[str, ...]) -> Certificates:
     issuer = x509.authority("konverge-ca")
     server = x509.issue(issuer, "kube-apiserver", x509.FOR_SERVERS, hosts=_with_own(hosts))
     admin = x509.issue(issuer, "kubernetes-admin", x509.FOR_CLIENTS, groups=("system:masters",))
-    return Certificates(*issuer.pem, *server.pem, *admin.pem)
+    return Certificates(*issuer.pem, *server.pem, *admin.client_pem)

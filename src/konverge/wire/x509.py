@@ -85,12 +85,19 @@ class Identity(msgspec.Struct, frozen=True):
 
     @property
     def pem(self) -> tuple[bytes, bytes]:
-        """The certificate and the key. Its form is that of RFC 5915, whose first line says which algorithm it is for:
-        fabric8's Java client takes any other for a key of RSA."""
+        """The certificate and the key (PKCS #8)."""
+        key = _tlv(_SEQUENCE, _integer(0), _P256, _tlv(_OCTETS, self._key()))
+        return _pem("CERTIFICATE", self.certificate), _pem("PRIVATE KEY", key)
+
+    @property
+    def client_pem(self) -> tuple[bytes, bytes]:
+        """The same with the key in the form of RFC 5915, whose first line names the algorithm: fabric8's Java client
+        takes any other for a key of RSA."""
+        return _pem("CERTIFICATE", self.certificate), _pem("EC PRIVATE KEY", self._key(_tlv(_TAGGED, _CURVE)))
+
+    def _key(self, *curve: bytes) -> bytes:
         secret = self.key.private_numbers().private_value.to_bytes(32, "big")
-        curve, public = _tlv(_TAGGED, _CURVE), _tlv(_TAGGED | 1, _bits(self.point))
-        key = _tlv(_SEQUENCE, _integer(1), _tlv(_OCTETS, secret), curve, public)
-        return _pem("CERTIFICATE", self.certificate), _pem("EC PRIVATE KEY", key)
+        return _tlv(_SEQUENCE, _integer(1), _tlv(_OCTETS, secret), *curve, _tlv(_TAGGED | 1, _bits(self.point)))
 
 
 def authority(name: str, *, valid: timedelta = _VALID) -> Identity:
