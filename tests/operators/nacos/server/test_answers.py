@@ -56,6 +56,17 @@ def test_a_whole_member() -> None:
     )
 
 
+def test_the_same_list_is_made_once_and_another_anew() -> None:
+    def at(moment: int, term: int = 4) -> tuple[Member, ...]:
+        return read({"ip": "a", "extendInfo": {"lastRefreshTime": moment, **raft(g={"leader": "a:1", "term": term})}})
+
+    assert at(1) is at(2), "a time is not read"
+    assert [member.leaders for member in at(3, term=5)] == [{"g": Leader("a:1", 5)}]
+    long = [{"ip": f"{number}.{'h' * 200}"} for number in range(60)]
+    assert read(*long) == read(*long)
+    assert read(*long) is not read(*long), "a long one is not kept"
+
+
 @pytest.mark.parametrize("extended", [None, {}, {"raftMetaData": None}, {"raftMetaData": {"metaDataMap": None}}])
 def test_a_member_that_has_not_reported(extended: Any) -> None:
     member = one(state=None, extendInfo=extended)

@@ -7,6 +7,7 @@ v3). The HTTP status of these answers is not reliable, so the code is read too. 
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import Any, TypeVar
 
 import msgspec
@@ -22,9 +23,12 @@ MAX_TEXT = 512
 GOOD = (0, 200)
 """Codes of success: of v2 and v3, and of v1."""
 _EXCERPT = 160
+_LONGEST_KNOWN = 8 << 10
+"""Bytes of a list that is remembered: that of six members."""
 _UNREADABLE = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 
 T = TypeVar("T")
+_encode = msgspec.json.Encoder().encode
 
 
 class _Group(msgspec.Struct, rename="camel"):
@@ -49,6 +53,9 @@ class _Member(msgspec.Struct, rename="camel"):
     address: str = ""
     state: str | None = None
     extend_info: _Extended | None = None
+
+
+_decode = msgspec.json.Decoder(list[_Member]).decode
 
 
 class _Members(msgspec.Struct):
@@ -76,8 +83,19 @@ def members(body: bytes) -> tuple[Member, ...]:
         raise NacosError(
             "BadAnswer", f"the answer lists {len(answer.data)} members; more than {MAX_MEMBERS} are not read"
         )
+    listed = _encode(answer.data)
+    return _known(listed) if len(listed) <= _LONGEST_KNOWN else _made(answer.data)
+
+
+@lru_cache(1024)
+def _known(listed: bytes) -> tuple[Member, ...]:
+    """Servers repeat themselves: nearly every answer is that of half a minute ago, but for times that are not read."""
+    return _made(_decode(listed))
+
+
+def _made(data: list[_Member]) -> tuple[Member, ...]:
     peers = _Peers()
-    return tuple(_member(raw, peers) for raw in answer.data)
+    return tuple(_member(raw, peers) for raw in data)
 
 
 def _member(raw: _Member, peers: _Peers) -> Member:

@@ -50,7 +50,7 @@ class Options:
     """How long something may be wrong before the phase is Failed: the document's number."""
     health_interval: float = 30.0
     """Between checks of a running cluster; the readiness of pods is also watched."""
-    whole_interval: float = 120.0
+    whole_interval: float = 300.0
     """Between whole reconciles of a running cluster; the checks between them are a look at its servers."""
     database_interval: float = 60.0
     """Between checks of a healthy database."""
