@@ -12,7 +12,8 @@ from __future__ import annotations
 import asyncio
 import functools
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+
+import msgspec
 
 from konverge.cache.quarantine import Quarantine
 from konverge.cache.record import Key, Record
@@ -31,16 +32,14 @@ class CacheTooLarge(Exception):
     """More objects than the cache may hold."""
 
 
-@dataclass(slots=True)
-class _Part:
+class _Part(msgspec.Struct):
     """One namespace (or all of them), with its own list, watch and store."""
 
     store: Store
     reflector: Reflector
 
 
-@dataclass(slots=True, eq=False)
-class _Waiter:
+class _Waiter(msgspec.Struct, eq=False):
     """A caller that has written something and waits until the cache shows it."""
 
     condition: Callable[[], bool]

@@ -10,7 +10,6 @@ Upstream: Options of controller-runtime's pkg/cache (ByObject, Transform) and it
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from operator import attrgetter
 from typing import Any, TypeAlias
 
@@ -27,8 +26,7 @@ Transform: TypeAlias = Callable[[dict[str, Any]], dict[str, Any] | bytes]
 Receive: TypeAlias = Callable[[bytes], tuple[Key, Record, Meta]]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CacheSpec:
+class CacheSpec(msgspec.Struct, frozen=True, kw_only=True):
     """What a cache holds, and in which form. Equal specifications share one informer.
 
     `metadata_only` asks the server for metadata alone. `projection` is a msgspec Struct with the fields that are read;

@@ -10,7 +10,6 @@ Upstream: threadSafeMap and DeltaFIFO (client-go's tools/cache).
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
 from enum import Enum
 from typing import TypeVar
 
@@ -203,16 +202,15 @@ SLICE = 500
 """Objects handled between two pauses of a large list: the loop is never blocked for more than a millisecond or two."""
 
 
-@dataclass(slots=True)
-class Replacement:
+class Replacement(msgspec.Struct):
     """A list in progress. Nothing is visible until `commit`, which yields the difference to the stored state.
 
     Objects that did not change keep the bytes they had, so a relist of an unchanged collection needs no second copy.
     """
 
     store: Store
-    seen: dict[Key, Record] = field(default_factory=dict)
-    unread: dict[Key, str] = field(default_factory=dict)
+    seen: dict[Key, Record] = msgspec.field(default_factory=dict)
+    unread: dict[Key, str] = msgspec.field(default_factory=dict)
     """Key -> uid of listed objects that cannot be read: what is stored of them stays."""
 
     def add(self, key: Key, record: Record) -> None:

@@ -16,7 +16,6 @@ Upstream: handleAnyWatch, watchList and list (client-go's tools/cache/reflector.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
 
 import msgspec
 
@@ -69,8 +68,7 @@ _status = msgspec.json.Decoder(_Status)
 Receive = Callable[[bytes], tuple[Key, Record, Meta]]
 
 
-@dataclass(slots=True)
-class Watching:
+class Watching(msgspec.Struct):
     """The state of a watch: the store it feeds, the list in progress, and how far the stream was read."""
 
     store: Store
@@ -89,9 +87,9 @@ class Watching:
     """Bookmarks seen on this connection: a server that sends them is never silent for long."""
     _listing: bool = False
     _list: Replacement | None = None
-    _unread: dict[Key, str] = field(default_factory=dict)
+    _unread: dict[Key, str] = msgspec.field(default_factory=dict)
     """Key -> uid of objects in the present list that cannot be read."""
-    _blocks: Blocks = field(default_factory=Blocks)
+    _blocks: Blocks = msgspec.field(default_factory=Blocks)
 
     # -------------------------------------------------------------- listing
 

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from urllib.parse import quote
+
+import msgspec
 
 from konverge.client.credentials import ANONYMOUS, Credentials, TokenFile
 from konverge.client.errors import ConfigError
@@ -43,8 +45,7 @@ class TlsSettings:
         return f"TlsSettings(files={self.files}, server_name={self.server_name!r}, insecure={self.insecure})"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Impersonation:
+class Impersonation(msgspec.Struct, frozen=True, kw_only=True):
     """Act as another user, as `kubectl --as` does.
 
     >>> Impersonation(user="jane", groups=("dev",)).headers()
@@ -54,7 +55,7 @@ class Impersonation:
     user: str
     groups: tuple[str, ...] = ()
     uid: str = ""
-    extra: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    extra: Mapping[str, Sequence[str]] = msgspec.field(default_factory=dict)
 
     def headers(self) -> list[tuple[str, str]]:
         headers = [("impersonate-user", self.user)]

@@ -15,7 +15,7 @@ A wait that would pass the budget is not begun.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import msgspec
 
 from konverge import clock
 from konverge.client.errors import ApiStatusError, ClientError, ConnectionLost, NotConnected
@@ -23,8 +23,7 @@ from konverge.client.errors import ApiStatusError, ClientError, ConnectionLost, 
 TRANSIENT = frozenset((429, 500, 502, 503, 504))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RetryPolicy:
+class RetryPolicy(msgspec.Struct, frozen=True, kw_only=True):
     """How patient a client is.
 
     >>> impatient = RetryPolicy(retries=0)

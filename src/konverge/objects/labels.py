@@ -10,9 +10,10 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from enum import Enum
 from typing import Protocol
+
+import msgspec
 
 from konverge.objects.names import label_value_errors, qualified_name_errors
 from konverge.objects.text_cache import remembered
@@ -52,8 +53,7 @@ _SYMBOL = {
 _INT64 = re.compile(r"[+-]?[0-9]+").fullmatch
 
 
-@dataclass(frozen=True, slots=True)
-class Requirement:
+class Requirement(msgspec.Struct, frozen=True):
     """One term of a selector. Made by `requirement()`, which refuses what the API server refuses."""
 
     key: str

@@ -9,7 +9,6 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
@@ -192,17 +191,16 @@ class CountedCalls:
         self._numbers.durations[METHODS[call.verb]].observe(seconds)
 
 
-@dataclass(slots=True)
-class Numbers:
+class Numbers(msgspec.Struct):
     """Everything that one manager counts. `konverge.observe.exposition.render` turns it into Prometheus text."""
 
-    controllers: list[ControllerNumbers] = field(default_factory=list)
-    informers: list[Informer] = field(default_factory=list)
+    controllers: list[ControllerNumbers] = msgspec.field(default_factory=list)
+    informers: list[Informer] = msgspec.field(default_factory=list)
     requests: RequestNumbers | None = None
-    more: list[Callable[[], Iterable[Any]]] = field(default_factory=list)
+    more: list[Callable[[], Iterable[Any]]] = msgspec.field(default_factory=list)
     """Further numbers of controllers, as prometheus_client's metric families."""
-    leaders: dict[str, Callable[[], bool]] = field(default_factory=dict)
-    tasks: dict[str, TaskNumbers] = field(default_factory=dict)
+    leaders: dict[str, Callable[[], bool]] = msgspec.field(default_factory=dict)
+    tasks: dict[str, TaskNumbers] = msgspec.field(default_factory=dict)
     """Tasks of the manager, by name."""
     process: Any = None
     """The `ProcessNumbers` of konverge.observe.process, while something is served."""

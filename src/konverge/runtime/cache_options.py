@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
+
+import msgspec
 
 from konverge.cache.spec import Transform, check_projection
 from konverge.objects.meta import Object
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CacheOptions:
+class CacheOptions(msgspec.Struct, frozen=True, kw_only=True):
     """The form in which objects are kept. Equal options share a cache.
 
     CacheOptions(metadata_only=True)

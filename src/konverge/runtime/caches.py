@@ -10,8 +10,10 @@ import asyncio
 import gc
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
 from typing import Any
+
+import msgspec
+from msgspec.structs import replace
 
 from konverge.cache.informer import Informer
 from konverge.cache.spec import CacheSpec
@@ -29,8 +31,7 @@ class CacheNotSynced(Exception):
     """A cache could not be filled in time; the text names the resource and the reason."""
 
 
-@dataclass(slots=True)
-class SharedCaches:
+class SharedCaches(msgspec.Struct):
     """All informers of a manager, one for each distinct specification."""
 
     client: Client
@@ -38,11 +39,11 @@ class SharedCaches:
     """The field manager: its part of owned objects' managedFields is kept."""
     limits: CacheSettings
     """From the configuration; part of every specification."""
-    informers: dict[CacheSpec, Informer] = field(default_factory=dict)
-    needed: set[CacheSpec] = field(default_factory=set)
+    informers: dict[CacheSpec, Informer] = msgspec.field(default_factory=dict)
+    needed: set[CacheSpec] = msgspec.field(default_factory=set)
     """Caches that must be filled before controllers start; the resources of the others may be missing in the
     cluster."""
-    sets: Sets = field(default_factory=dict)
+    sets: Sets = msgspec.field(default_factory=dict)
 
     def declare(self, controller: Controller[Any]) -> DeclaredCaches:
         """The informers that a controller reads and receives changes from."""

@@ -24,6 +24,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from konverge.objects.durations import DurationError, duration_seconds
 from konverge.runtime.declare import Settings
 from konverge.runtime.given import Options
@@ -86,8 +88,7 @@ class Configuration:
     """Made by `load_configuration`: the environment and the file are in it already."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Key:
+class _Key(msgspec.Struct, frozen=True):
     """One setting: its attribute, its names in a file and in the environment, how it is read and checked."""
 
     part: str

@@ -10,6 +10,8 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Hashable, Iterab
 from dataclasses import KW_ONLY, InitVar, dataclass, field
 from typing import TYPE_CHECKING, Any, Generic, Literal, Protocol, TypeVar
 
+import msgspec
+
 from konverge.cache.store import Change, IndexFunction
 from konverge.objects.meta import Object
 from konverge.objects.resource import Resource
@@ -74,8 +76,7 @@ class KeyReconcile(Protocol):
     def __call__(self, ctx: KeyContext[Any]) -> Awaitable[Result | None]: ...
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Source:
+class Source(msgspec.Struct, frozen=True, kw_only=True):
     """Requests from outside of Kubernetes: an async iterator, for as long as the controller runs.
 
     Source(name="webhook", requests=listen_for_pushes)

@@ -14,10 +14,11 @@ import ipaddress
 import logging
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 from urllib.parse import urlsplit
+
+import msgspec
 
 from konverge.client import Client
 from konverge.observe.health import Gate, Health
@@ -38,8 +39,7 @@ LOOK_EVERY = 10.0
 _log = logging.getLogger("konverge.manager")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MetricsServer:
+class MetricsServer(msgspec.Struct, frozen=True, kw_only=True):
     """Where metrics are served, and to whom.
 
     Manager(metrics=MetricsServer(address=("", 8443)))

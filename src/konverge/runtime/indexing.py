@@ -10,6 +10,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeAlias, TypeVar
 
+import msgspec
+
 from konverge.cache.record import Meta, Record
 from konverge.cache.store import IndexFunction
 from konverge.objects.codec import decoder
@@ -21,8 +23,7 @@ K = TypeVar("K", bound=Object)
 EXAMPLE = "lambda obj: [obj.metadata.name]"
 
 
-@dataclass(frozen=True, slots=True)
-class Index(Generic[K]):
+class Index(msgspec.Struct, Generic[K], frozen=True):
     """An index of a cached kind, which `ctx.indexed` reads: the values under which each object is found.
 
     Index(Secret, "type", lambda secret: [secret.type or "Opaque"])

@@ -13,6 +13,8 @@ from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
+import msgspec
+
 from konverge.client import Client
 from konverge.observe.health import Health
 from konverge.observe.metrics import Numbers
@@ -282,7 +284,7 @@ class Manager:
         """Run the tasks and hooks of another manager in this one, as `movable_controllers` run in it."""
         for task in other.tasks:
             taken = any(mine.name == task.name for mine in self.tasks)
-            self.tasks.append(replace(task, name=f"{other.name} {task.name}") if taken else task)
+            self.tasks.append(msgspec.structs.replace(task, name=f"{other.name} {task.name}") if taken else task)
         self.startup_hooks += other.startup_hooks
         self.shutdown_hooks += other.shutdown_hooks
 

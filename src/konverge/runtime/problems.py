@@ -11,9 +11,10 @@ import asyncio
 import logging
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
+
+import msgspec
 
 from konverge.cache.informer import Informer
 from konverge.cache.spec import CacheSpec
@@ -34,17 +35,15 @@ Place = tuple[CacheSpec, str]
 """A cache, in one namespace or in all."""
 
 
-@dataclass(slots=True)
-class _Problem:
+class _Problem(msgspec.Struct):
     solved: str
     """What is logged at its end."""
-    places: set[Place] = field(default_factory=set)
+    places: set[Place] = msgspec.field(default_factory=set)
     """Where it was seen last."""
-    lines: Repeated = field(default_factory=Repeated)
+    lines: Repeated = msgspec.field(default_factory=Repeated)
 
 
-@dataclass(frozen=True, slots=True)
-class _Report:
+class _Report(msgspec.Struct, frozen=True):
     cause: Hashable
     """Equal for what is one problem."""
     text: str

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Any
+
+import msgspec
 
 from konverge.client import (
     Client,
@@ -40,8 +41,7 @@ class MissingPermissions(Exception):
     """The API server would refuse requests that a controller needs."""
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class Permission:
+class Permission(msgspec.Struct, frozen=True, order=True):
     """One verb on one resource, in one namespace or in all (empty); on one object, where a name is given."""
 
     group: str

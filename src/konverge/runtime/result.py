@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar
+
+import msgspec
 
 from konverge.cache.record import Key
 
@@ -11,8 +12,7 @@ Request = Key
 """Which object to reconcile: namespace and name."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Result:
+class Result(msgspec.Struct, frozen=True, kw_only=True):
     """What happens next. The default: nothing, until something changes; the key's failures are forgotten.
 
     >>> Result(requeue_after=30)

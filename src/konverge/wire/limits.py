@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import msgspec
 
 KIB = 1024
 MIB = 1024 * KIB
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ClientLimits:
+class ClientLimits(msgspec.Struct, frozen=True, kw_only=True):
     """Times are in seconds, sizes in bytes; None means without limit."""
 
     connect: float | None = 10.0
@@ -35,8 +34,7 @@ class ClientLimits:
     """Bytes of a stream held for a slow reader before the socket is no longer read."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ServerLimits:
+class ServerLimits(msgspec.Struct, frozen=True, kw_only=True):
     """Times are in seconds, sizes in bytes."""
 
     request_line: int = 128 * KIB

@@ -10,7 +10,6 @@ metaclass derives the fields of the object (`api_version`, `kind`, `spec`, `stat
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar, get_args, get_origin
 
 import msgspec
@@ -32,8 +31,7 @@ class NoStatus(Model):
     """The status of a resource that has none: `CustomResource[Spec, NoStatus]`."""
 
 
-@dataclass(frozen=True, slots=True)
-class Column:
+class Column(msgspec.Struct, frozen=True):
     """A column of `kubectl get`. Without a type, it is taken from the field that the path leads to."""
 
     name: str
@@ -44,8 +42,7 @@ class Column:
     priority: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Scale:
+class Scale(msgspec.Struct, frozen=True):
     """Where `kubectl scale` and autoscalers find their numbers."""
 
     spec: str = ".spec.replicas"
@@ -53,8 +50,7 @@ class Scale:
     selector: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Options:
+class Options(msgspec.Struct, frozen=True, kw_only=True):
     """What a class says about its definition, besides the schema."""
 
     versions: tuple[str, ...]

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from collections import OrderedDict, deque
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
+
+import msgspec
 
 from konverge.runtime.story.entry import Entry
 
@@ -18,8 +19,7 @@ _SHARE = 8
 """A key may have one part of so many of the bytes."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StoryLimits:
+class StoryLimits(msgspec.Struct, frozen=True, kw_only=True):
     """How much is remembered of each controller; `reconciles=0` remembers nothing.
 
     >>> StoryLimits(reconciles=100).per_key

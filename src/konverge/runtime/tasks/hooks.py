@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
+
+import msgspec
 
 from konverge.client import Client
 from konverge.runtime.failures import message
@@ -23,8 +24,7 @@ class StartupFailed(Exception):
     """A start-up hook raised: the manager does not run."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HookContext:
+class HookContext(msgspec.Struct, frozen=True, kw_only=True):
     """What a hook works with.
 
     At start-up the client may write on every replica, leader or not: let it write only what may be written twice. At

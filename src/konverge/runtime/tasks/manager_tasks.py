@@ -10,8 +10,9 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 from typing import Any
+
+import msgspec
 
 from konverge.client import Client
 from konverge.objects.meta import Object
@@ -53,8 +54,7 @@ class TaskContext(BaseContext):
         self._recorder.event(reason, message, about=about, type=type)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ManagerTask:
+class ManagerTask(msgspec.Struct, frozen=True, kw_only=True):
     """A task as it was declared (`manager.add_task`)."""
 
     function: Callable[[TaskContext], Awaitable[object]]
