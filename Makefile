@@ -56,7 +56,7 @@ real: venv ## the suite against real parts (kube-apiserver, kubectl, helm …); 
 	@$(BIN)/python -m tools.real_packages
 	$(BIN)/python -m pytest -n $(JOBS) --dist loadfile -m real
 
-suites: venv ## kubectl's test/cmd, controller-runtime's suites and Kubernetes' conformance specs on our server, and the table of docs/conformance.md (needs Go and busybox; two hours)
+suites: venv ## kubectl's test/cmd, the suites of controller-runtime and four operators, and Kubernetes' conformance specs on our server, and the table of docs/conformance.md (needs Go and busybox; two hours)
 	$(BIN)/python -m tools.suites --jobs $(JOBS)
 
 mutants: venv ## break the code in small ways and look whether a test notices (PACKAGES="cache client" SAMPLE=200 SEED=1 CHANGED=origin/main..)

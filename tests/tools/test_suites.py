@@ -14,7 +14,7 @@ import yaml
 from konverge.sim.processes import read_rules
 from tools import real_binaries
 from tools.suites import __main__ as command
-from tools.suites import conformance_specs, controller_runtime, images, kubectl_commands, modules
+from tools.suites import conformance_specs, images, kubectl_commands, modules
 from tools.suites.report import Count, table
 
 SCRIPT = """
@@ -188,30 +188,6 @@ def test_copied_files_can_be_written_and_scripts_be_run(tmp_path: Path) -> None:
     assert modes == {"target": 0o755, "folder": 0o755, "script": 0o755, "text": 0o644}
 
 
-# ------------------------------------------------------------------ controller-runtime
-
-PASSED = "\x1b[1mRan 3 of 4 Specs in 1.2 seconds\x1b[0m\nSUCCESS! -- 3 Passed | 0 Failed | 1 Pending | 0 Skipped\nok\n"
-FAILED = """[FAIL] Client Create [It] should fail
-FAIL! -- \x1b[32m2 Passed\x1b[0m | \x1b[91m1 Failed\x1b[0m | 0 Pending | 0 Skipped
-Summarizing 1 Failure:
-  [FAIL] Client Create [It] should fail
-"""
-
-
-def test_specs_are_counted() -> None:
-    result = controller_runtime.read("client", 0, PASSED + PASSED)
-    assert (result.package, result.passed, result.failed) == ("client", 6, ())
-
-
-def test_a_failed_spec_is_named_once() -> None:
-    result = controller_runtime.read("client", 1, FAILED)
-    assert (result.passed, result.failed) == (2, ("Client Create [It] should fail",))
-
-
-def test_a_package_that_does_not_compile_has_failed() -> None:
-    assert controller_runtime.read("client", 1, "undefined: x").failed == ("the package as a whole",)
-
-
 # ------------------------------------------------------------------ conformance specs
 
 
@@ -330,10 +306,15 @@ def test_only_the_specs_that_are_asked_for_are_run(monkeypatch: pytest.MonkeyPat
 
 
 def test_the_table_counts_what_passed_and_names_what_failed() -> None:
-    counts = [Count("one", "specs", 3, ()), Count("two", "functions", 1, ("run_a", "run_b"))]
+    counts = [
+        Count("one", "specs", 3, ()),
+        Count("two", "functions", 1, ("run_a", "run_b")),
+        Count("three", "specs", 4, (), ("slow",)),
+    ]
     assert table(counts).splitlines()[2:] == [
         "| one | 3 of 3 specs | nothing |",
         "| two | 1 of 3 functions | run_a, run_b |",
+        "| three | 4 of 5 specs | slow (known) |",
     ]
 
 
@@ -341,7 +322,7 @@ def test_the_command_fails_when_something_failed(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     counts = {"good": Count("good", "specs", 1, ()), "bad": Count("bad", "specs", 1, ("x",))}
-    suites = {name: lambda folder, options, real, count=count: count for name, count in counts.items()}
+    suites = {name: lambda folder, options, real, count=count: [count] for name, count in counts.items()}
     monkeypatch.setattr(command, "WORK", tmp_path)
     monkeypatch.setattr(command, "SUITES", suites)
     assert command.main(["good"]) == 0
@@ -352,7 +333,7 @@ def test_the_command_fails_when_something_failed(
 def test_a_suite_that_cannot_run_is_left_out_with_the_reason(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
-    def unavailable(*_: Any) -> Count:
+    def unavailable(*_: Any) -> list[Count]:
         raise modules.Unavailable("no go on the PATH")
 
     monkeypatch.setattr(command, "WORK", tmp_path)
@@ -364,4 +345,4 @@ def test_a_suite_that_cannot_run_is_left_out_with_the_reason(
 def test_a_suite_that_does_not_exist_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         command.main(["e2e"])
-    assert "no suite e2e; there are test-cmd, controller-runtime, conformance" in capsys.readouterr().err
+    assert "no suite e2e; there are test-cmd, controller-runtime, operators, conformance" in capsys.readouterr().err

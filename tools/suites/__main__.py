@@ -3,6 +3,7 @@
 python -m tools.suites                                            all of them, on our server
 python -m tools.suites test-cmd --only run_job_tests run_rs_tests
 python -m tools.suites controller-runtime --real                  on the real programs, to compare
+python -m tools.suites operators --only rabbitmq
 python -m tools.suites conformance --all-specs                    also the specs that are known to fail
 """
 
@@ -11,11 +12,12 @@ from __future__ import annotations
 import argparse
 import shutil
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from tools import real_binaries
-from tools.suites import conformance_specs, controller_runtime, kubectl_commands, modules, servers
+from tools.suites import conformance_specs, envtest, kubectl_commands, modules, servers
+from tools.suites.envtest_suites import CONTROLLER_RUNTIME, OPERATORS
 from tools.suites.report import Count, table
 
 WORK = Path("build/suites")
@@ -24,13 +26,13 @@ WORK = Path("build/suites")
 def main(arguments: list[str] | None = None) -> int:
     options = _options(arguments)
     real = _real_programs() if options.real else None
-    counts = []
+    counts: list[Count] = []
     for suite in options.suites or SUITES:
         folder = (WORK / suite).resolve()
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True)
         try:
-            counts.append(SUITES[suite](folder, options, real))
+            counts += SUITES[suite](folder, options, real)
         except modules.Unavailable as error:
             print(f"{suite} is left out: {error}", flush=True)
     print(table(counts))
@@ -41,7 +43,11 @@ def _options(arguments: list[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m tools.suites", description=__doc__.partition(":")[0])
     parser.add_argument("suites", nargs="*", metavar="SUITE", help=f"{' or '.join(SUITES)} (all by default)")
     parser.add_argument(
-        "--only", nargs="+", default=[], metavar="NAME", help="functions, packages, or texts in the names of specs"
+        "--only",
+        nargs="+",
+        default=[],
+        metavar="NAME",
+        help="functions, packages, operators, or texts in the names of specs",
     )
     parser.add_argument("--real", action="store_true", help="run them on the real programs instead of ours")
     parser.add_argument("--jobs", type=int, default=2, help="servers that share the functions of test-cmd (2)")
@@ -60,7 +66,7 @@ def _real_programs() -> Path:
     return folder
 
 
-def _test_cmd(folder: Path, options: argparse.Namespace, real: Path | None) -> Count:
+def _test_cmd(folder: Path, options: argparse.Namespace, real: Path | None) -> list[Count]:
     results = kubectl_commands.run(folder, only=options.only, real=real, jobs=options.jobs)
     failed = []
     for result in results:
@@ -69,26 +75,47 @@ def _test_cmd(folder: Path, options: argparse.Namespace, real: Path | None) -> C
             failed.append(result.name)
             print(result.tail(), flush=True)
     name = f"kubectl's `test/cmd` {real_binaries.KUBERNETES}"
-    return Count(name, "functions", len(results) - len(failed), tuple(failed))
+    return [Count(name, "functions", len(results) - len(failed), tuple(failed))]
 
 
-def _controller_runtime(folder: Path, options: argparse.Namespace, real: Path | None) -> Count:
-    sources = controller_runtime.prepare(real_binaries.cache().parent / "programs" / "suites")
+def _controller_runtime(folder: Path, options: argparse.Namespace, real: Path | None) -> list[Count]:
+    return [_envtest(folder, CONTROLLER_RUNTIME, options.only or CONTROLLER_RUNTIME.packages, real)]
+
+
+def _operators(folder: Path, options: argparse.Namespace, real: Path | None) -> list[Count]:
+    """Each operator that can be had here: one that cannot is no reason to leave out the others."""
+    names = [suite.name for suite in OPERATORS]
+    unknown = [name for name in options.only if name not in names]
+    if unknown:
+        raise ValueError(f"no operator {', '.join(unknown)}; there are {', '.join(names)}")
+    counts = []
+    for suite in OPERATORS:
+        if options.only and suite.name not in options.only:
+            continue
+        try:
+            counts.append(_envtest(folder / suite.name, suite, suite.packages, real))
+        except modules.Unavailable as error:
+            print(f"{suite.name} is left out: {error}", flush=True)
+    return counts
+
+
+def _envtest(folder: Path, suite: envtest.Suite, packages: Sequence[str], real: Path | None) -> Count:
     assets = real or servers.drop_in(folder / "assets")
-    passed, failed = 0, []
-    for package in options.only or controller_runtime.PACKAGES:
-        result = controller_runtime.run(sources, assets, package)
-        (folder / f"{package.replace('/', '-')}.log").write_text(result.output)
-        print(f"{'FAIL' if result.failed else 'ok  '} {package}: {result.passed} specs", flush=True)
+    passed, failed, known = 0, [], []
+    for package in packages:
+        result = envtest.run(suite, package, assets, folder)
+        print(f"{'FAIL' if result.failed else 'ok  '} {suite.name} {package}: {result.passed} specs", flush=True)
         for name in result.failed:
             print(f"     {name}", flush=True)
+        for name in result.known:
+            print(f"     known: {name}: {suite.reason(name)}", flush=True)
         passed += result.passed
         failed += [f"{package}: {name}" for name in result.failed]
-    name = f"controller-runtime {controller_runtime.VERSION}, the packages that start envtest"
-    return Count(name, "specs", passed, tuple(failed))
+        known += [f"{package}: {name}" for name in result.known]
+    return Count(f"{suite.name} {suite.version}", "specs", passed, tuple(failed), tuple(known))
 
 
-def _conformance(folder: Path, options: argparse.Namespace, real: Path | None) -> Count:
+def _conformance(folder: Path, options: argparse.Namespace, real: Path | None) -> list[Count]:
     if real is not None:
         raise modules.Unavailable("its specs need nodes, and there are no real ones")
     results = conformance_specs.run(folder, only=options.only, all_specs=options.all_specs)
@@ -100,12 +127,13 @@ def _conformance(folder: Path, options: argparse.Namespace, real: Path | None) -
         elif result.name not in listed:
             print(f"ok   {result.name}: add it to {conformance_specs.PASSING.name}", flush=True)
     name = f"Kubernetes' conformance specs {real_binaries.KUBERNETES}"
-    return Count(name, "specs", len(results) - len(failed), tuple(failed))
+    return [Count(name, "specs", len(results) - len(failed), tuple(failed))]
 
 
-SUITES: dict[str, Callable[[Path, argparse.Namespace, Path | None], Count]] = {
+SUITES: dict[str, Callable[[Path, argparse.Namespace, Path | None], list[Count]]] = {
     "test-cmd": _test_cmd,
     "controller-runtime": _controller_runtime,
+    "operators": _operators,
     "conformance": _conformance,
 }
 

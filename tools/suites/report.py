@@ -12,10 +12,13 @@ class Count:
     unit: str
     passed: int
     failed: tuple[str, ...]
+    known: tuple[str, ...] = ()
+    """What failed and is known to."""
 
     def row(self) -> str:
-        verdict = f"{self.passed} of {self.passed + len(self.failed)} {self.unit}"
-        return f"| {self.suite} | {verdict} | {', '.join(self.failed) or 'nothing'} |"
+        verdict = f"{self.passed} of {self.passed + len(self.failed) + len(self.known)} {self.unit}"
+        named = [*self.failed, *(f"{name} (known)" for name in self.known)]
+        return f"| {self.suite} | {verdict} | {', '.join(named) or 'nothing'} |"
 
 
 def table(counts: Sequence[Count]) -> str:
