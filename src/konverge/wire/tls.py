@@ -36,6 +36,7 @@ class TlsOptions:
         as the many private authorities without an Authority Key Identifier.
         """
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        context.hostname_checks_common_name = False
         if self.insecure:
             context.check_hostname = False
             context.verify_mode = ssl.CERT_NONE

@@ -22,13 +22,13 @@ from konverge.wire.message import Headers, Response
     ],
 )
 @pytest.mark.spec("S-30")
-def test_a_refused_connection_names_the_address_behind_the_name(text: str, shown: str) -> None:
+async def test_a_refused_connection_names_the_address_behind_the_name(text: str, shown: str) -> None:
     error = ConnectionRefusedError(111, text)
     why = f"dial tcp {shown}: connect: connection refused"
-    assert transport_failure(error, "localhost:80", "x.y.svc") == why
+    assert await transport_failure(error, "localhost:80", "x.y.svc") == why
     outer = OSError("outer")
     outer.__cause__ = error
-    assert transport_failure(outer, "localhost:80", "x.y.svc") == why
+    assert await transport_failure(outer, "localhost:80", "x.y.svc") == why
 
 
 @pytest.mark.parametrize(

@@ -137,7 +137,7 @@ class Availability:
         except TimeoutError:
             raise Unavailable("FailedDiscoveryCheck", f"timed out waiting for {url}") from None
         except (WireError, OSError, ssl.SSLError) as error:
-            why = transport_failure(error, address, remote.server_name)
+            why = await transport_failure(error, address, remote.server_name)
             text = f"failing or missing response from {url}: Get {quote(url)}: {why}"
             raise Unavailable("FailedDiscoveryCheck", text) from None
         if not 200 <= response.status < 300:

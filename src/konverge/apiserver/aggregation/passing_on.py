@@ -44,7 +44,7 @@ async def pass_on(connections: Connections, remote: Remote, call: Call) -> Respo
             return await upgraded(pool, inner, request, _kept_open)
         stream = await pool.stream(inner)
     except (WireError, OSError, ssl.SSLError) as error:
-        why = transport_failure(error, address, remote.server_name)
+        why = await transport_failure(error, address, remote.server_name)
         return _unavailable(call, f"error trying to reach service: {why}")
     if 300 <= stream.status < 400 and stream.headers.get("location"):
         await stream.aclose()

@@ -9,11 +9,10 @@ import ssl
 import msgspec
 
 from konverge.apiserver.go.strconv import quote
+from konverge.apiserver.go.x509 import refusal
 from konverge.wire.errors import ConnectionLost, ProtocolError
 from konverge.wire.message import Response
 
-_UNKNOWN_AUTHORITY = (18, 19, 20, 21)
-_EXPIRED, _WRONG_NAME = 10, (62, 64)
 _REASONS = {
     400: "the server rejected our request for an unknown reason",
     401: "the server has asked for the client to provide credentials",
@@ -24,12 +23,12 @@ _REASONS = {
 }
 
 
-def transport_failure(error: BaseException, address: str, server_name: str) -> str:
+async def transport_failure(error: BaseException, address: str, server_name: str) -> str:
     """What went wrong before there was an answer."""
     causes = list(_causes(error))
     for cause in causes:
         if isinstance(cause, ssl.SSLCertVerificationError):
-            return f"tls: failed to verify certificate: x509: {_certificate(cause, server_name)}"
+            return f"tls: failed to verify certificate: x509: {await refusal(cause, address, server_name)}"
         if isinstance(cause, socket.gaierror):
             return f"dial tcp: lookup {address.rpartition(':')[0]}: no such host"
         if isinstance(cause, ConnectionRefusedError):
@@ -61,16 +60,6 @@ def _causes(error: BaseException | None) -> list[BaseException]:
         causes.append(error)
         error = error.__cause__ or error.__context__
     return causes
-
-
-def _certificate(error: ssl.SSLCertVerificationError, server_name: str) -> str:
-    if error.verify_code in _UNKNOWN_AUTHORITY:
-        return "certificate signed by unknown authority"
-    if error.verify_code == _EXPIRED:
-        return "certificate has expired or is not yet valid"
-    if error.verify_code in _WRONG_NAME:
-        return f"certificate is not valid for any names, but wanted to match {server_name}"
-    return str(error.verify_message)
 
 
 # upstream: transformResponse (client-go rest/request.go) and NewGenericServerResponse (apimachinery api/errors)

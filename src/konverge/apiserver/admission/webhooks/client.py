@@ -67,7 +67,7 @@ class WebhookClient:
             except StaleConnection:  # a review may be asked twice: it has no effect of its own
                 response = await pool.send(request)
         except (WireError, OSError, ssl.SSLError) as error:
-            why = transport_failure(error, connect_to, server_name)
+            why = await transport_failure(error, connect_to, server_name)
             raise CallFailed(f"failed to call webhook: Post {quote(shown)}: {why}") from None
         if not 200 <= response.status < 300:
             raise CallFailed(f"failed to call webhook: {http_failure(response)}")
