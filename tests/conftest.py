@@ -20,6 +20,7 @@ import functools
 import gc
 import inspect
 import itertools
+import logging
 import os
 import re
 import signal
@@ -129,6 +130,18 @@ _numbers = itertools.count()
 def _clusters_of_this_test(_clusters_of_this_run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Two tests that start a cluster at the same time are not in each other's way."""
     monkeypatch.setenv("XDG_STATE_HOME", str(_clusters_of_this_run / str(next(_numbers))))
+
+
+@pytest.fixture(autouse=True)
+def _logs_as_before() -> Iterator[None]:
+    """A program that runs in the process of a test sets up its logs: the next test finds them as they were."""
+    loggers = [(logger, logger.level, list(logger.handlers)) for logger in map(logging.getLogger, ("", "konverge"))]
+    yield
+    for logger, level, handlers in loggers:
+        logger.setLevel(level)
+        for handler in logger.handlers[:]:
+            if handler not in handlers:
+                logger.removeHandler(handler)
 
 
 @pytest.fixture

@@ -17,8 +17,9 @@ from tests.blocking import LIMIT, BlockingTime
 
 ROOT = Path(__file__).resolve().parents[1]
 CASES = """
-    import asyncio, pytest, socket, time
+    import asyncio, logging, pytest, socket, time
     from hypothesis import given, strategies as st
+    from konverge.observe import logs
     from tests import blocking
     from tests.blocking import LIMIT, REFERENCE, _reference_work
 
@@ -79,6 +80,13 @@ CASES = """
     @given(st.integers())
     async def test_fails_for_large(n):
         assert n < 1000
+
+    def test_sets_up_logs():
+        logs.set_up("error", "text")
+
+    def test_finds_its_logs(caplog):
+        assert logging.getLogger("konverge").level == logging.NOTSET
+        assert not [one for one in logging.getLogger().handlers if isinstance(one.formatter, logs.TextFormatter)]
 
     @pytest.mark.limit(0.2)
     @given(st.integers())
@@ -163,6 +171,11 @@ def test_a_task_left_behind_is_an_error(error_of: Callable[[str], str]) -> None:
 
 def test_a_socket_left_open_is_an_error(error_of: Callable[[str], str]) -> None:
     assert "1 sockets left open" in error_of("test_leaves_a_socket")
+
+
+def test_logs_that_a_test_set_up_do_not_reach_the_next(error_of: Callable[[str], str]) -> None:
+    assert not error_of("test_sets_up_logs")
+    assert not error_of("test_finds_its_logs")
 
 
 def test_a_blocking_call_is_an_error(error_of: Callable[[str], str]) -> None:

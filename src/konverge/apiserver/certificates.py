@@ -70,7 +70,7 @@ def _renamed(found: Certificates, path: Path, hosts: tuple[str, ...]) -> Certifi
         issuer = x509.load(found.authority, found.authority_key)
         key = x509.load(found.server, found.server_key).key
     except ValueError:
-        return found  # somebody else's certificates are theirs to renew
+        return found  # certificates of another program are its own to renew
     server, _ = x509.issue(issuer, "kube-apiserver", x509.FOR_SERVERS, hosts=_with_own(hosts), key=key).pem
     write_private(path / "server.pem", server)
     return replace(found, server=server)

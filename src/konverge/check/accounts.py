@@ -117,7 +117,7 @@ def declared(
 
 
 def _for_webhooks(webhooks: Sequence[Webhook]) -> Iterator[Permission]:
-    """In a run nobody has installed the operator: it makes its webhooks known to the API server by itself."""
+    """In a run the operator is not installed: it makes its webhooks known to the API server by itself."""
     for definition in sorted({hook.definition for hook in webhooks} - {""}):
         for verb in ("get", "patch"):
             yield Permission("apiextensions.k8s.io", "customresourcedefinitions", verb, "", definition)

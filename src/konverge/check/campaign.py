@@ -19,7 +19,7 @@ from konverge.check.budget import Budget
 from konverge.check.conclusion import Conclusion
 from konverge.check.differences import Masks
 from konverge.check.findings import Evidence, Findings, Group, by_cause, by_chance, first_turn, group_of
-from konverge.check.inputs import anew
+from konverge.check.inputs import with_recreation
 from konverge.check.model import Alarm, Finding, Plan, Run, Setup, Severity, Step, Subject, Task
 from konverge.check.names import Names
 from konverge.check.oracles import judge as judge_run
@@ -267,7 +267,7 @@ class Campaign:
         more: list[Plan | Task] = []
         if task.plan.pattern in OF_INPUT:
             alarms, rest = first_turn(run, alarms)
-            more = [*self._anew(task.plan, alarms), *([rest] if rest is not None else [])]
+            more = [*self._with_recreation(task.plan, alarms), *([rest] if rest is not None else [])]
         if not run.plan.perturbations:
             alarms, chance = by_chance(alarms)
             findings.forget(chance)
@@ -318,12 +318,12 @@ class Campaign:
         note = self._note if evidence.task.plan.perturbations else self._add  # the others are counted already
         note(evidence.task, evidence.run, seen_once(evidence.alarms), outcome, findings, evidence.after)
 
-    def _anew(self, plan: Plan, alarms: Iterable[Alarm]) -> Iterator[Plan]:
+    def _with_recreation(self, plan: Plan, alarms: Iterable[Alarm]) -> Iterator[Plan]:
         """For every field whose change had no effect and should have had one, once."""
         for alarm in alarms:
             if alarm.oracle == "effect" and alarm.severity != "low" and alarm.field not in self._without_effect:
                 self._without_effect.add(alarm.field)
-                made = anew(plan, alarm.step)
+                made = with_recreation(plan, alarm.step)
                 if made is not None:
                     yield made
 

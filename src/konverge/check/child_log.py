@@ -58,9 +58,9 @@ class ChildLog:
     def reason(self) -> str:
         """Why it ended, in a line."""
         if self._panic:
-            told = [line for line in self._panic if not line.startswith(("\t", "goroutine ", "  "))]
+            messages = [line for line in self._panic if not line.startswith(("\t", "goroutine ", "  "))]
             is_python = self._panic[0].startswith("Traceback")
-            return told[-1] if is_python and len(told) > 1 else self._panic[0]
+            return messages[-1] if is_python and len(messages) > 1 else self._panic[0]
         return " / ".join(map(_plain, list(self._last)[-_SAID:])) or "it said nothing"
 
 

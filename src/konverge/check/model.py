@@ -124,7 +124,7 @@ class LateOwnWrites(msgspec.Struct, frozen=True, tag="own-writes"):
 
 
 class Edit(msgspec.Struct, frozen=True, tag="edit"):
-    """Somebody else changes an object, at rest after a step of the workload, by a merge patch; None deletes it."""
+    """Another client changes an object, at rest after a step of the workload, by a merge patch; None deletes it."""
 
     ref: Ref
     patch: Obj | None

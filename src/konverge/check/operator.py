@@ -103,7 +103,7 @@ class Link:
         return await self._inner.send(request)
 
     def _check(self) -> None:
-        """Also before a wait: nobody waits for a turn that never comes."""
+        """Also before a wait: a wait for a turn that never comes would hang."""
         if self._cut:
             raise ConnectionLost("the operator has crashed")
 

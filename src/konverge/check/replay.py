@@ -68,7 +68,7 @@ def replay_of(finding: Finding, evidence: Evidence, version: str) -> Replay:
 
 
 def write(path: Path, replay: Replay) -> None:
-    """Readable by its owner alone: a workload may be nobody else's business."""
+    """Readable by its owner alone: a workload may be confidential."""
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600)
     with os.fdopen(descriptor, "wb") as file:
         os.fchmod(file.fileno(), 0o600)

@@ -381,7 +381,7 @@ async def _between(run: Run, user: User, scene: Scene, step: int) -> bool:
                 with writing("user"):
                     run.hit.append(await user.edit(item))
             except ClientError as error:
-                run.problem = f"what somebody else was to change is refused by the API server: {error}"
+                run.problem = f"the API server refused the change by another client: {error}"
                 return False
         else:
             run.hit.append(f"{item.seconds:g} s pass")

@@ -1,7 +1,7 @@
 """What a run on real time shows is looked at again during the search: the same run is made once more, with patience.
 
-What a failed request led to counts only if it lasts, and for less where nobody could look again. Programs that look at
-their objects every half minute try again then what failed; a run that is judged before that has alarms of whatever the
+What a failed request led to counts only if it lasts, and for less where the checker could not look again. Programs that
+look at their objects every half minute try again then what failed; a run that is judged before has alarms of what the
 request was for. The same holds for pods that are not as asked for while the workload says that it is not done: some
 replace one in each pass. What else is high is noted at once, and looked at again all the same: whole runs take long,
 and in the last minutes of a check there is time for few of them.
@@ -94,6 +94,6 @@ def is_doubtful(run: Run, alarm: Alarm) -> bool:
 
 
 def seen_once(alarms: Sequence[Alarm]) -> list[Alarm]:
-    """What has to last, where nobody could look again: a step less severe."""
+    """What has to last, where the checker could not look again: a step less severe."""
     less: dict[Severity, Severity] = {"high": "medium", "medium": "low", "low": "low"}
     return [msgspec.structs.replace(alarm, severity=less[alarm.severity]) for alarm in alarms]

@@ -78,10 +78,10 @@ def _cause(item: Perturbation, reference: Reference, names: Names) -> str:
 def _of_others(item: Perturbation, reference: Reference, names: Names) -> str:
     match item:
         case Edit(patch=None):
-            return f"after somebody else deletes {names.spoken(item.ref.resource, item.ref.name)}"
+            return f"after another client deletes {names.spoken(item.ref.resource, item.ref.name)}"
         case Edit():
             fields = ", ".join(_leaves(item.patch or {}))
-            return f"after somebody else changes {fields} of {names.spoken(item.ref.resource, item.ref.name)}"
+            return f"after another client changes {fields} of {names.spoken(item.ref.resource, item.ref.name)}"
         case ApplicationFault():
             return f"while {item.server} fails ({item.fault})"
         case LeaderLost():

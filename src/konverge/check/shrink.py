@@ -198,7 +198,7 @@ def _of_field(evidence: Evidence) -> list[int] | None:
     steps, last = evidence.run.steps, _last(evidence)
     about = steps[last].about
     numbers = [number for number in range(last + 1) if number == 0 or steps[number].about == about]
-    if last > 0 and _deletes(steps[last - 1]):  # the same is made anew
+    if last > 0 and _deletes(steps[last - 1]):  # the same object is recreated
         numbers = sorted({*numbers, last - 1})
     return numbers if about and len(numbers) < len(steps) else None
 

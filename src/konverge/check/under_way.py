@@ -34,7 +34,7 @@ def _objects(store: Store, since: int) -> Iterator[tuple[str, Obj]]:
 
 
 def is_busy(table: str, obj: Obj) -> bool:
-    """Whether an object says that somebody has to do something about it."""
+    """Whether an object says that the user has to act."""
     metadata, spec, status = obj["metadata"], obj.get("spec") or {}, obj.get("status") or {}
     if metadata.get("deletionTimestamp"):
         return True

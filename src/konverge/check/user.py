@@ -33,7 +33,7 @@ class User:
         await self._client.apply(obj, field_manager="user", force=True, resource=resource)
 
     async def edit(self, edit: Edit) -> str:
-        """Somebody else's change. Says what was done."""
+        """A change by another client. Says what was done."""
         ref = edit.ref
         resource = await self._client.mapper.find(ref.resource.partition("/")[2] + _group(ref.resource))
         if edit.patch is None:
@@ -41,10 +41,10 @@ class User:
                 await self._client.delete(resource, ref.name, ref.namespace)
             except NotFound:
                 return f"{ref} was gone already"
-            return f"{ref} is deleted by somebody else"
+            return f"{ref} is deleted by another client"
         body: dict[str, Any] = edit.patch
         await self._client.patch(resource, ref.name, MergePatch(body), ref.namespace, subresource=edit.subresource)
-        return f"{ref} is changed by somebody else"
+        return f"{ref} is changed by another client"
 
 
 def _group(resource: str) -> str:

@@ -106,7 +106,7 @@ async def _control(arguments: argparse.Namespace, authority: Authority | None, s
 
 
 def signing_authority(arguments: argparse.Namespace) -> Authority | None:
-    """Who signs certificates: nobody, unless both files are named. They are read when there is something to sign."""
+    """Who signs certificates: no signer, unless both files are named. They are read when there is something to sign."""
     certificate, key = arguments.cluster_signing_cert_file, arguments.cluster_signing_key_file
     if certificate is None and key is None:
         return None

@@ -1,4 +1,4 @@
-"""How an object is, by what it says of itself: a state, a fraction, a reason, and how much it needs somebody's eyes.
+"""How an object is, by what it says of itself: a state, a fraction, a reason, and how urgently a person should look.
 
 Pure. Pods are as in `kubectl get pods`; workloads count replicas; other kinds are judged by the conditions that the
 API conventions and kstatus describe, and by `status.phase`.

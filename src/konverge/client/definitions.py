@@ -20,7 +20,7 @@ ASK_EVERY = 0.05
 async def until_served(client: Client, name: str) -> None:
     """Wait until the server has established a definition and answers requests for its kind."""
     definition = await _established(client, name)
-    while not await is_served(client, definition):  # noqa: ASYNC110 - the server tells nobody
+    while not await is_served(client, definition):  # noqa: ASYNC110 - the server sends no event of it
         await asyncio.sleep(ASK_EVERY)
 
 
@@ -41,7 +41,7 @@ async def is_served(client: Client, definition: CustomResourceDefinition) -> boo
     """Whether the server answers requests for the kind of an established definition, if only by a refusal: who may
     define a kind need not be allowed to read its objects."""
     spec = definition.spec
-    # The stored one, if possible: nobody may be there yet who converts objects to another.
+    # The stored one, if possible: the conversion webhook may not be there yet.
     versions = sorted(spec.versions, key=lambda version: not version.storage)
     version = next((version.name for version in versions if version.served), "")
     try:

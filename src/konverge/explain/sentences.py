@@ -54,7 +54,7 @@ def several(texts: list[str]) -> Several:
 
 
 def explained(head: Sentence, detail: str) -> Sentence:
-    """A sentence with what somebody else said about it, if there is something.
+    """A sentence with what another object or controller says about it, if there is something.
 
     >>> explained(say("is not ready"), "no route to host"), explained(say("is not ready"), "")
     ('is not ready: no route to host', 'is not ready')

@@ -55,7 +55,7 @@ class QueueNumbers(msgspec.Struct):
 
     depth: int = 0
     peak: int = 0
-    """The greatest depth since `take_peak`: short queues are empty again when somebody looks."""
+    """The greatest depth since `take_peak`: short queues are empty again at the next scrape."""
     adds: int = 0
     retries: int = 0
     waiting: Histogram = msgspec.field(default_factory=lambda: Histogram(QUEUE_BUCKETS))

@@ -93,10 +93,10 @@ STATEFUL = Ref("apps/statefulsets", "default", "rabbit-server")
             "when reading Secret objects is answered by an internal error",
         ),
         (Refuse(Place("list", "/pods", "", ""), "error"), "when listing pod objects is answered by an internal error"),
-        (Edit(STATEFUL, None, 0), "after somebody else deletes StatefulSet rabbit-server"),
+        (Edit(STATEFUL, None, 0), "after another client deletes StatefulSet rabbit-server"),
         (
             Edit(STATEFUL, {"metadata": {"labels": None}, "spec": {"replicas": 0}}, 0),
-            "after somebody else changes metadata.labels, spec.replicas of StatefulSet rabbit-server",
+            "after another client changes metadata.labels, spec.replicas of StatefulSet rabbit-server",
         ),
         (LateOwnWrites("apps/statefulsets"), "when the operator sees its own writes of StatefulSet 5 s late"),
         (

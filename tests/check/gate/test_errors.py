@@ -139,7 +139,7 @@ def test_an_error_whose_place_never_comes_is_said() -> None:
 def test_an_edit_that_the_api_server_refuses_is_no_defect_of_the_checker() -> None:
     wrong = Edit(Ref("/configmaps", "default", "a"), {"data": {"no name": "x"}}, 0)
     refused = run(small, STEPS, Plan("edits", (wrong,)))
-    assert refused.problem.startswith("what somebody else was to change is refused by the API server: ConfigMap ")
+    assert refused.problem.startswith("the API server refused the change by another client: ConfigMap ")
     assert [checkpoint.step for checkpoint in refused.checkpoints] == ["create"], "nothing more is to be seen"
 
 

@@ -259,7 +259,7 @@ async def _v2(ask: Ask, remote: Remote, known: Offer) -> tuple[Obj | None, str]:
 
 
 def part_v2(body: bytes, prefix: str) -> Obj | None:
-    """None if it cannot be read, or not be said as protobuf: nobody's document may spoil that of all."""
+    """None if it cannot be read, or not be written as protobuf: one server's document must not spoil the common one."""
     try:
         part = merge_v2.restricted(msgspec.structs.asdict(_decode_specification(body)), prefix)
         gnostic.message("Document", part)

@@ -17,7 +17,7 @@ from konverge.wire.message import Request, Response
 from konverge.wire.reverse_proxy import end_to_end, is_upgrade, of_fields, streamed, upgraded, without_body
 
 _OURS = ("authorization", "impersonate-", "x-remote-", "accept-encoding")
-"""Fields that are for this server, by their beginnings: nobody says for themselves who they are."""
+"""Fields that are for this server, by their beginnings: a client must not set its own identity."""
 
 
 _REDIRECT = "the backend attempted to redirect this request, which is not permitted"

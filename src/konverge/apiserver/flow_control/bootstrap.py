@@ -2,7 +2,7 @@
 
 Those that are mandatory are always as they were meant. Those that are suggested are made again when they are gone, and
 keep to what is suggested as long as their annotation does not say otherwise. Others that claim by the annotation to be
-of this kind are removed. As on the real server a change lasts up to a minute; a server that nobody has changed
+of this kind are removed. As on the real server a change lasts up to a minute; a server without such changes
 anything in has nothing to do, and no timer.
 
 Upstream: pkg/registry/flowcontrol/ensurer, pkg/registry/flowcontrol/rest.
@@ -127,7 +127,7 @@ def _flag(metadata: Obj) -> bool | None:
 
 
 def _may_update(metadata: Obj) -> bool:  # upstream: shouldUpdateSpec
-    """Whether a suggested object follows what is suggested: unless told, if nobody has changed its spec."""
+    """Whether a suggested object follows what is suggested: unless the annotation says so, if its spec is unchanged."""
     flag = _flag(metadata)
     return metadata.get("generation") == 1 if flag is None else flag
 

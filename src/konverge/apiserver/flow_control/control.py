@@ -122,7 +122,7 @@ class FlowControl:
         self._seats = seats
         self._flows: dict[tuple[object, ...], Flow] = {}
         self._exempt: Flow | None = None
-        """Of the cluster's masters: the schema with the precedence 1, which nobody can change."""
+        """Of the cluster's masters: the schema with the precedence 1, which no client can change."""
         self._schemas: list[Schema] | None = None
         """By precedence; None when the configuration has changed."""
         self._counted: dict[str, Schema] = {}

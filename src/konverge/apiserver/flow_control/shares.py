@@ -66,7 +66,7 @@ class Demand:
         self._squares += self._value**2 * span
 
     def read(self) -> tuple[int, float]:
-        """The highest, and a smooth one, which rises at once and falls slowly. Both begin anew."""
+        """The highest, and a smooth one, which rises at once and falls slowly. Both begin again."""
         self._count()
         mean = self._sum / self._time if self._time > 0 else float(self._value)
         variance = self._squares / self._time - mean**2 if self._time > 0 else 0.0

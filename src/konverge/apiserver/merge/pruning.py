@@ -1,4 +1,4 @@
-"""What an apply removes: what its manager applied last time, does not apply any more, and nobody else owns.
+"""What an apply removes: what its manager applied last time, does not apply any more, and no other manager owns.
 
 The last configuration may have been of another version of the API than this one, and so may be the entries of the other
 managers: each set of fields is held against the object in its own version. What a conversion loses on the way is lost,

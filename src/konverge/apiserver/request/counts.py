@@ -1,4 +1,4 @@
-"""How many requests were made, by verb and by program: counted where somebody plugs it in (`Extensions.counts`)."""
+"""How many requests were made, by verb and by program: counted where an extension asks for it (`Extensions.counts`)."""
 
 from __future__ import annotations
 

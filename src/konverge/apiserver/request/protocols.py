@@ -68,7 +68,7 @@ class Extensions:
     """By group and plural: what the answer of a write that succeeded waits for."""
     logs: LogSource | None = None
     counts: RequestCounts | None = None
-    """Counts requests, where somebody wants to know."""
+    """Counts requests, where an extension asks for it."""
 
 
 class Backend(Protocol):

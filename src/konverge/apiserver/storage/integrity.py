@@ -3,7 +3,7 @@
     state = existing_state(Path("data/state.db"))
     print(state.seal.revision, len(state.rows))
 
-The server reads its state so when it starts, `konverge store check` when somebody asks. A state that fails is refused
+The server reads its state so when it starts, `konverge store check` when it is run. A state that fails is refused
 and left as it is: a server that went on would overwrite what could still be saved.
 """
 

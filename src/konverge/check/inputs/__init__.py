@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from konverge.check.inputs.admission import Admission
-from konverge.check.inputs.chains import anew, campaign, remainder
+from konverge.check.inputs.chains import campaign, remainder, with_recreation
 from konverge.check.inputs.changes import ChangeOfInput, changes
 from konverge.check.inputs.fields import Field, fields
 
-__all__ = ["Admission", "ChangeOfInput", "Field", "anew", "campaign", "changes", "fields", "remainder"]
+__all__ = ["Admission", "ChangeOfInput", "Field", "campaign", "changes", "fields", "remainder", "with_recreation"]

@@ -155,7 +155,7 @@ def _chained(
         lasting = lasting[len(last) :]
         steps = [step for turn in sorted(chosen, key=_scales) for step in turn.steps]
         for turn in last:
-            steps += [*turn.steps, *_anew(turn.steps[-1], objects, sample)]
+            steps += [*turn.steps, *_recreation(turn.steps[-1], objects, sample)]
         yield max(turn.worth for turn in (*chosen, *last)), Plan(pattern, steps=(create, *steps))
 
 
@@ -164,7 +164,7 @@ def _scales(turn: Turn) -> bool:
     return turn.kind[0] == "Replicas"
 
 
-def _anew(step: Step, objects: Sequence[Obj], sample: Obj) -> Iterator[Step]:
+def _recreation(step: Step, objects: Sequence[Obj], sample: Obj) -> Iterator[Step]:
     """Delete, and create with the spec that was there: the state has to be the same."""
     applied = [action for action in step.actions if isinstance(action, Apply) and _is_same(action.object, sample)]
     made = tuple(Apply(applied[-1].object) if _is_same(obj, sample) else Apply(obj) for obj in objects)
@@ -188,7 +188,7 @@ def _together(turns: Sequence[Turn], create: Step, sample: Obj, admission: Admis
                 current = following
                 steps.append(Step(f"{change.field}: {change.name} too", (Apply(current),), about=change.field))
         if len(steps) > 1:
-            tail = _anew(steps[-1], [sample], sample)
+            tail = _recreation(steps[-1], [sample], sample)
             worth = usable[start].worth - 2 * _AGAIN
             yield worth, Plan("input", steps=(create, *steps, *tail))
 
@@ -202,14 +202,14 @@ def _on_top(current: Obj, change: ChangeOfInput, admission: Admission) -> Obj | 
     return made if made != current and not admission.errors(made, current) else None
 
 
-def anew(plan: Plan, step: str) -> Plan | None:
+def with_recreation(plan: Plan, step: str) -> Plan | None:
     """The turn of a step once more, and then the custom resource deleted and created as the step had it.
 
     A change that led to nothing is a mistake of the operator if a new custom resource leads to something else.
 
     >>> sample, changed = (Apply({"kind": "A", "metadata": {"name": "a"}, "spec": n}) for n in (1, 2))
     >>> steps = (Step("create", (sample,)), Step("x: up", (changed,)), Step("x: up, back", (sample,)))
-    >>> [step.name for step in anew(Plan("input", steps=steps), "x: up").steps]
+    >>> [step.name for step in with_recreation(Plan("input", steps=steps), "x: up").steps]
     ['create', 'x: up', 'x: up, deleted', 'x: up, created again']
     """
     steps = plan.steps or ()
@@ -223,7 +223,7 @@ def anew(plan: Plan, step: str) -> Plan | None:
     sample = next((obj for obj in objects if changed and _is_same(obj, changed[-1])), None)
     if sample is None:
         return None
-    made = (steps[0], *steps[begin : position + 1], *_anew(steps[position], objects, sample))
+    made = (steps[0], *steps[begin : position + 1], *_recreation(steps[position], objects, sample))
     return msgspec.structs.replace(plan, steps=made)
 
 

@@ -76,7 +76,7 @@ def _unused(run: Run) -> Iterator[int]:
     """The revisions in which claims are deleted that were made too late to go with their custom resource, and that no
     pod has used since; and those of their volumes, which go with them.
 
-    Nobody's data is in them. Whoever looks at an old state may rightly clean up what is left of it.
+    They hold no data. An operator that sees an old state may rightly clean up what is left of it.
     """
     late = made_too_late(run)
     made = {change.uid: change.step for change in run.changes if change.moment.type == "ADDED" and change.uid in late}

@@ -154,7 +154,7 @@ def says_refused(obj: Obj) -> bool:
 
 def is_impossible(run: Run, checkpoint: Checkpoint) -> bool:
     """Whether the operator came to rest because the API server finds invalid what it wants to write: a field that
-    nobody can change, or a value that cannot be. Whatever else it would have done is not done either."""
+    no client can change, or a value that cannot be. Whatever else it would have done is not done either."""
     earlier = [item.time for item in run.checkpoints if item.time < checkpoint.time]
     last: dict[tuple[str, str, str], int] = {}
     for exchange in run.exchanges:

@@ -3,7 +3,7 @@
 Only where nothing at all happened is it an alarm, and a guess: many fields are for a later time (a retention, a
 schedule). It is no guess where the field is of a built-in type that an operator hands on (labels, tolerations, an
 image), and where an earlier change of the same field had an effect. It stays one where the operator tries and the API
-server refuses, since nobody can change such a field, and where a value is taken away that may be the default.
+server refuses, since such a field is immutable, and where a value is taken away that may be the default.
 """
 
 from __future__ import annotations

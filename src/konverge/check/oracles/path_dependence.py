@@ -87,7 +87,7 @@ _HARDWARE = re.compile(r"[0-9a-f]{2}([:-][0-9a-f]{2}){5}", re.IGNORECASE)
 
 
 def _is_generated(difference: Difference, now: Rested) -> bool:
-    """What a new object has of its own: passwords, and network interfaces' addresses that nobody asked for."""
+    """What a new object has of its own: passwords, and network interfaces' addresses that the user did not ask for."""
     if difference.key.startswith("secrets ") and difference.path.startswith("data."):
         return True
     sides, asked = (str(difference.expected), str(difference.actual)), now.desired.decode().lower()
@@ -133,7 +133,7 @@ _CHANGEABLE = {
 
 
 def _is_fixed(difference: Difference) -> bool:
-    """Whether it is a field that the API server lets nobody change: who wants another value makes another object."""
+    """Whether it is a field that is immutable on the API server: another value needs another object."""
     changeable = _CHANGEABLE.get(difference.key.partition(" ")[0])
     return changeable is not None and bool(difference.path) and not changeable.match(difference.path)
 
@@ -211,7 +211,7 @@ def _leaves(value: Any) -> Iterator[str]:
 
 
 _VOLUMES = frozenset(("persistentvolumeclaims", "persistentvolumes", "cdi.kubevirt.io/datavolumes"))
-"""A DataVolume is a claim with where its content came from: it goes with its claim, and nobody can change its spec."""
+"""A DataVolume is a claim with where its content came from: it goes with its claim, and its spec is immutable."""
 
 
 def severity(difference: Difference, step: Step, *, asked: bool = False) -> Severity:
@@ -238,7 +238,7 @@ _CLAIMS = re.compile(r"spec\.volumeClaimTemplates\[.*\]\.spec\.resources\.reques
 
 
 def _is_larger(difference: Difference) -> bool:
-    """A template of claims that asks for more than before, as the claims do: nobody makes a volume smaller."""
+    """A template of claims that asks for more than before, as the claims do: a volume cannot shrink."""
     if not _CLAIMS.fullmatch(difference.path):
         return False
     try:

@@ -56,8 +56,8 @@ def _behind(checkpoint: Checkpoint, name: str, obj: Obj) -> Iterator[Alarm]:
     if isinstance(observed, int) and isinstance(generation, int) and 0 <= observed < generation:
         sentence = f"status.observedGeneration of {name} stays {observed} at generation {generation}"
         # Some count what they have carried out, and say in a condition that they do not carry out the last change.
-        told = says_refused(obj)
-        yield _lie(checkpoint, name, "status.observedGeneration", sentence, generation, observed, low=told)
+        refused = says_refused(obj)
+        yield _lie(checkpoint, name, "status.observedGeneration", sentence, generation, observed, low=refused)
 
 
 def says_ready(obj: Obj) -> str:

@@ -31,7 +31,7 @@ _REQUESTS = re.compile(rb"^apiserver_request_total\{([^}]*)\} (\S+)", re.MULTILI
 _VERB = re.compile(rb'(?:^|,)verb="([^"]*)"')
 _VERBS = {"POST": "create", "PUT": "update", "APPLY": "patch", "CONNECT": "connect"}
 Read = Callable[[bool], Awaitable[Reading]]
-"""The numbers of now; whether somebody looks, so that it may cost something."""
+"""The numbers of now; whether a page is open, so that it may cost something."""
 
 
 class Load:

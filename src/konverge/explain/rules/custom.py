@@ -99,7 +99,7 @@ def _by_conditions(obj: Obj) -> Verdict | None:
 
 
 def _at_rest(obj: Obj) -> Verdict | None:
-    """Its user wants it to do nothing, and it does nothing: nobody has to do anything."""
+    """Its user wants it to do nothing, and it does nothing: no action is needed."""
     hibernated = condition(obj, "Hibernated")
     if text(hibernated, "status") == "True":
         says = explained(say("hibernates"), shorten(text(hibernated, "message")))

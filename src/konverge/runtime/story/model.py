@@ -29,7 +29,7 @@ class FieldChange(_Shown, frozen=True):
     def __str__(self) -> str:
         if self.hidden:
             return f"{self.path} changed (hidden)"
-        if self.new is msgspec.UNSET:  # also when nobody knows what it was
+        if self.new is msgspec.UNSET:  # also when the old value is not known
             return f"{self.path} removed"
         if self.old is msgspec.UNSET:
             return f"{self.path} = {_text(self.new)}"

@@ -31,7 +31,7 @@ CLONE_TYPE = "cdi.kubevirt.io/cloneType"
 ORIGIN_NAMESPACE = "cdi.kubevirt.io/dataSourceNamespace"
 """The annotation of a claim that is a copy: where the original is, if that is not here."""
 PREPOPULATED = "cdi.kubevirt.io/storage.prePopulated"
-"""The annotation of a DataVolume whose claim is made by somebody else."""
+"""The annotation of a DataVolume whose claim is created by another controller."""
 POPULATED_FOR = "cdi.kubevirt.io/storage.populatedFor"
 """The annotation of such a claim: the DataVolume that takes it over."""
 _CLONES = ("pvc", "snapshot")
@@ -213,7 +213,7 @@ class DataVolumes(PhaseController[DataVolume]):
     async def _make_claim(self, ctx: Context[DataVolume], wrong: faults.Faults) -> float:
         volume, status = ctx.obj, ctx.obj.status
         if PREPOPULATED in volume.metadata.annotations:
-            return self._timings.retry[0]  # somebody else makes it
+            return self._timings.retry[0]  # another controller creates it
         source, origin, named = await self._source(ctx)
         if "no-profile" in wrong and not _says_modes(volume):
             name = volume.spec["storage"].get("storageClassName") or "default"

@@ -181,8 +181,8 @@ class Migrations(PhaseController[Migration]):
         migration, before, pods = ctx.obj, kept(ctx.obj), self._targets(ctx)
         set_condition(migration.status, "migrationAbortRequested", True)
         instance = await ctx.get(Instance, str(migration.spec.get("vmiName", "")))
-        told = (instance.status.get("migrationState") or {}) if instance is not None else {}
-        if instance is not None and told.get("migrationUid") == migration.metadata.uid:
+        reported = (instance.status.get("migrationState") or {}) if instance is not None else {}
+        if instance is not None and reported.get("migrationUid") == migration.metadata.uid:
             called_off = {"abortRequested": True, "abortStatus": "Succeeded"}
             await self._close(ctx, instance, pods, failureReason="Live migration aborted ", **called_off)
         await self._fail(ctx, pods, "Migration failed due to being canceled")

@@ -275,7 +275,7 @@ def _in_place(restore: Restore) -> bool:
 
 
 async def _is_used_first(ctx: Context[Restore], claim: PersistentVolumeClaim) -> bool:
-    """Whether its class waits for a pod: then nobody waits for the claim."""
+    """Whether its class waits for a pod: then the restore does not wait for the claim."""
     kind = await ctx.get(StorageClass, claim.spec.storage_class_name) if claim.spec.storage_class_name else None
     return kind is not None and kind.volume_binding_mode == "WaitForFirstConsumer"
 

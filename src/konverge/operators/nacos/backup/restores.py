@@ -83,7 +83,7 @@ class RestoreReconciler(Reconciler[NacosRestore]):
         return None if again is None else Result(requeue_after=again)
 
     async def cleanup(self, ctx: Context[NacosRestore]) -> Result | None:
-        """A Job that works is waited for: half a restore is worse than one that nobody wants any more."""
+        """A Job that works is waited for: half a restore is worse than one that is no longer wanted."""
         name = ctx.obj.status.job_name
         jobs = [job for job in await ctx.owned(Job) if not is_finished(job)]
         for job in jobs:

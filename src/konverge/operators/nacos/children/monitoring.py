@@ -73,7 +73,7 @@ PrometheusRule.resource = Resource("monitoring.coreos.com", "v1", "PrometheusRul
 
 
 def wants_rules(desired: Desired) -> bool:
-    """Alerts about series that nobody reads would always be wrong."""
+    """Alerts about series that are not scraped would always be wrong."""
     return wants_monitor(desired) and desired.spec.metrics.prometheus_rule.enabled
 
 

@@ -1,7 +1,7 @@
 """The administrator where the users are in MySQL or in the servers' own storage; PostgreSQL is the work of RotateAdmin.
 
 The servers create the first administrator (2.4 and later; before that there is a default user). After that the password
-follows the Secret whenever that changes, and only then: a password that somebody changed on the servers stays. It is
+follows the Secret whenever that changes, and only then: a password that was changed on the servers stays. It is
 changed by SQL, where the operator reaches MySQL, and otherwise by the servers' API, which takes it from a signed-in
 administrator alone. So the operator keeps the password that it last set in its Secret `<name>-auth`, and before it sets
 another one that too: whenever it is killed, and whatever the user's Secret says by then, one of them is accepted.
@@ -193,7 +193,7 @@ class _Administrator:
         return await self._state.tools.servers.login(self._address, username=ADMIN, password=password, timeout=timeout)
 
     async def _kept(self) -> Secret | None:
-        """The operator's own Secret; none where the servers ask nobody who they are."""
+        """The operator's own Secret; none where the servers require no login."""
         kept = await self._state.reads.get(Secret, names.auth_secret(self._state.desired.name))
         return kept if kept is not None and is_controlled_by(kept, self._state.ctx.obj) else None
 

@@ -57,7 +57,7 @@ async def ensure_monitoring(state: ReconcileState) -> None:
 
 
 async def excuse_servers(state: ReconcileState) -> None:
-    """The servers were asked to end: nobody is called for that. Nothing else of a Nacos that hibernates is written."""
+    """The servers were asked to end: no alert fires for that. Nothing else of a Nacos that hibernates is written."""
     if wants_rules(state.desired):
         await _ensure(state, _RULES)
 

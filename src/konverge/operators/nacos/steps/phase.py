@@ -162,7 +162,7 @@ def _record_held(state: ReconcileState, reason: str, message: str) -> None:
 
 
 def _record_sleep(state: ReconcileState) -> None:
-    """Nothing is wrong, and nobody is served. Ready is left out by the caller: True would promise servers, and False
+    """Nothing is wrong, and no client is served. Ready is left out by the caller: True would promise servers, and False
     would make kstatus (Helm's `--wait`, Flux) wait for ever for what is as declared.
     """
     status, reason, message = state.status, ASLEEP.reason, ASLEEP.message

@@ -151,7 +151,7 @@ async def _sweep(state: ReconcileState, moves: Sequence[VirtualMachineInstanceMi
 
 async def _follow(state: ReconcileState, moves: Sequence[VirtualMachineInstanceMigration]) -> None:
     """The move of the status to its end, then the one that is under way."""
-    known = state.status.migration = state.status.migration or _told(state)
+    known = state.status.migration = state.status.migration or _named_by_condition(state)
     if known is not None and known.phase not in (*OVER, ABORTED):
         move = next((move for move in moves if move.metadata.name == known.name), None)
         move = move or await _live(state, known.name)
@@ -167,12 +167,12 @@ async def _follow(state: ReconcileState, moves: Sequence[VirtualMachineInstanceM
             _begin(state, move.metadata.name, move.status.phase)
 
 
-def _told(state: ReconcileState) -> MigrationStatus | None:
+def _named_by_condition(state: ReconcileState) -> MigrationStatus | None:
     """The move that the condition names: the definition of an earlier release has no `status.migration` to keep."""
-    told = find_condition(state.status.conditions, MIGRATING)
-    if told is None or told.reason != RUNNING:
+    condition = find_condition(state.status.conditions, MIGRATING)
+    if condition is None or condition.reason != RUNNING:
         return None
-    return MigrationStatus(name=told.message.partition(":")[0])
+    return MigrationStatus(name=condition.message.partition(":")[0])
 
 
 async def _live(state: ReconcileState, name: str) -> VirtualMachineInstanceMigration | None:
@@ -191,9 +191,9 @@ def _begin(state: ReconcileState, name: str, phase: str) -> None:
 
 def _note(state: ReconcileState, known: MigrationStatus, move: VirtualMachineInstanceMigration) -> None:
     known.phase = move.status.phase
-    told = state.vmi.status.migration_state if state.vmi is not None else None
-    if told is not None and told.migration_uid == move.metadata.uid:
-        known.source_node, known.target_node = told.source_node or known.source_node, told.target_node
+    reported = state.vmi.status.migration_state if state.vmi is not None else None
+    if reported is not None and reported.migration_uid == move.metadata.uid:
+        known.source_node, known.target_node = reported.source_node or known.source_node, reported.target_node
 
 
 def _abort(state: ReconcileState, known: MigrationStatus) -> None:
@@ -208,11 +208,11 @@ def _end(state: ReconcileState, move: VirtualMachineInstanceMigration) -> None:
     elif known.phase in (*OVER, ABORTED):
         return
     _note(state, known, move)
-    told = state.vmi.status.migration_state if state.vmi is not None else None
+    reported = state.vmi.status.migration_state if state.vmi is not None else None
     if move.status.phase == "Succeeded":
         state.ctx.event("Migrated", f"the machine has moved from {known.source_node} to {known.target_node}")
     elif is_true(move.status.conditions, "migrationAbortRequested"):  # KubeVirt ends what was deleted as a failure
         _abort(state, known)
     else:
-        why = told.failure_reason if told is not None and told.migration_uid == move.metadata.uid else ""
+        why = reported.failure_reason if reported is not None and reported.migration_uid == move.metadata.uid else ""
         state.ctx.warning("MigrationFailed", f"{move.metadata.name} failed{f': {why}' if why else ''}")

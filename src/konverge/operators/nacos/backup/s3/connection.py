@@ -1,6 +1,6 @@
 """Requests to one bucket: sent, tried again where that helps, and explained where it does not.
 
-The credentials are read anew for each request, so a Secret that is rotated meanwhile is followed. Nothing secret is in
+The credentials are read again for each request, so a Secret that is rotated meanwhile is followed. Nothing secret is in
 a message.
 """
 
