@@ -40,6 +40,7 @@ _UNOWNED = {
     }),
 }  # fmt: skip
 _NOTHING: Fields = {".": {}}
+_LEAVES = frozenset({str, int, bool, float})
 # Maps whose values are quantities: 1000m and 1 are the same amount, and the server stores the canonical form.
 _QUANTITIES = {"requests", "limits", "hard", "capacity", "allocatable", "max", "min", "default", "defaultRequest"}
 
@@ -92,7 +93,6 @@ def _map_difference(
         return _whole_difference(desired, live, path, added)
     inside = fields
     unowned = _UNOWNED.get(path, frozenset())
-    amounts = path.rpartition(".")[2] in _QUANTITIES
     for name, value in desired.items():
         if name in unowned:
             continue
@@ -102,8 +102,9 @@ def _map_difference(
         if value is None or name not in live or (inside is not None and owned is None):
             if value is not None or owned is not None:
                 return f"{path}.{name}"
-        elif amounts and _same_quantity(value, live[name]):
-            continue
+        elif value.__class__ in _LEAVES:  # most fields: without a call and a path
+            if value != live[name] and not _same_amount(path, value, live[name]):
+                return f"{path}.{name}"
         elif inner := _difference(value, live[name], owned, f"{path}.{name}", added):
             return inner
     for name in inside or ():
@@ -114,16 +115,15 @@ def _map_difference(
 
 def _whole_difference(desired: dict[str, Any], live: dict[str, Any], path: str, added: Additional) -> str:
     """Of a map that we own as a whole: what is not desired was added by the server, or has to go."""
-    amounts = path.rpartition(".")[2] in _QUANTITIES
     for name, value in desired.items():
-        here = f"{path}.{name}"
         if value is None:
             continue
         if name not in live:
-            return here
-        if amounts and _same_quantity(value, live[name]):
-            continue
-        if inner := _difference(value, live[name], _WHOLE, here, added):
+            return f"{path}.{name}"
+        if value.__class__ in _LEAVES:
+            if value != live[name] and not _same_amount(path, value, live[name]):
+                return f"{path}.{name}"
+        elif inner := _difference(value, live[name], _WHOLE, f"{path}.{name}", added):
             return inner
     extra = (name for name in live if desired.get(name) is None and not added(f"{path}.{name}", live[name]))
     return next((f"{path}.{name}" for name in extra), "")
@@ -168,15 +168,20 @@ def _keyed_difference(
 def _find(items: list[Any], keys: dict[str, Any]) -> dict[str, Any] | None:
     """The element with these keys. The desired one may leave out a key that the server defaults (a port's protocol);
     one that names it comes first."""
-    matching = (
-        item
-        for item in items
-        if isinstance(item, dict) and all(item.get(key, value) == value for key, value in keys.items())
-    )
-    return max(matching, key=lambda item: len(keys.keys() & item.keys()), default=None)
+    best, most = None, -1
+    for item in items:
+        if not isinstance(item, dict):
+            continue
+        named = [item[key] == value for key, value in keys.items() if key in item]
+        if len(named) > most and all(named):
+            best, most = item, len(named)
+    return best
 
 
-def _same_quantity(desired: Any, live: Any) -> bool:
+def _same_amount(path: str, desired: Any, live: Any) -> bool:
+    """Whether two texts in a map of quantities mean the same."""
+    if path.rpartition(".")[2] not in _QUANTITIES:
+        return False
     try:
         return Quantity(desired) == Quantity(live)
     except (ValueError, TypeError):
