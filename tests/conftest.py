@@ -133,7 +133,7 @@ def _clusters_of_this_test(_clusters_of_this_run: Path, monkeypatch: pytest.Monk
 
 
 @pytest.fixture(autouse=True)
-def _logs_as_before() -> Iterator[None]:
+def logs_as_before() -> Iterator[None]:
     """A program that runs in the process of a test sets up its logs: the next test finds them as they were."""
     loggers = [(logger, logger.level, list(logger.handlers)) for logger in map(logging.getLogger, ("", "konverge"))]
     yield
