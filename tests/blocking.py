@@ -27,11 +27,18 @@ REFERENCE = 0.025
 _SAMPLES = 8
 
 
+class Elsewhere:
+    """Seconds of CPU time, of all loops, for what a loop on real time would have given to a thread."""
+
+    seconds = 0.0
+
+
 class BlockingTime:
     """The longest time that a callback inside the `with` block takes."""
 
     def __init__(self) -> None:
-        self.worst = 0.0
+        self.worst = 0.01
+        """Seconds; what takes less is not worth a note."""
         self.what = ""
         self.slowness = 1.0
         """Of the machine when it was over the limit."""
@@ -48,25 +55,29 @@ class BlockingTime:
         self._run = asyncio.Handle._run
 
     def __enter__(self) -> BlockingTime:
-        original = self._run
+        original, thread_time = self._run, time.thread_time
 
-        def timed(handle: asyncio.Handle) -> None:
-            excused, start = self._excused(handle), time.thread_time()
+        def timed(handle: asyncio.Handle) -> None:  # for each callback of each loop: it has to be quick
+            excused, start = self.collected + self.compiled + Elsewhere.seconds, thread_time()
             original(handle)
-            spent = time.thread_time() - start - (self._excused(handle) - excused)
+            spent = thread_time() - start
             if spent > self.worst:
-                self.worst = spent
-                start = time.thread_time()
-                self.what = repr(handle)  # with what it was given, which may be megabytes
-                if spent >= LIMIT:
-                    self.slowness = slowness()
-                self.collected += time.thread_time() - start
+                self._note(handle, spent + excused - (self.collected + self.compiled + Elsewhere.seconds))
 
         asyncio.Handle._run = timed  # type: ignore[method-assign,assignment]
         gc.callbacks.append(self._collector)
         for owner, name, function in self._compiling:
             setattr(owner, name, self._compiler(function))
         return self
+
+    def _note(self, handle: asyncio.Handle, spent: float) -> None:
+        if spent > self.worst:
+            self.worst = spent
+            start = time.thread_time()
+            self.what = repr(handle)  # with what it was given, which may be megabytes
+            if spent >= LIMIT:
+                self.slowness = slowness()
+            self.collected += time.thread_time() - start
 
     def _compiler(self, function: Callable[..., Any]) -> Callable[..., Any]:
         def compiling(*args: Any, **kwargs: Any) -> Any:
@@ -92,9 +103,6 @@ class BlockingTime:
         else:
             self.collected += time.thread_time() - self._collecting
             self.is_collecting = False
-
-    def _excused(self, handle: asyncio.Handle) -> float:
-        return self.collected + self.compiled + getattr(handle._loop, "elsewhere", 0.0)
 
     def error(self) -> str:
         """The problem as text, or an empty text."""

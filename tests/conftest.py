@@ -24,6 +24,7 @@ import logging
 import os
 import re
 import signal
+import socket
 import sys
 import time
 from collections.abc import AsyncGenerator, Callable, Coroutine, Generator, Iterator
@@ -81,21 +82,8 @@ class Blocked(AssertionError):
     """A call that waits blocked the event loop."""
 
 
-def _refuse_blocking(event: str, args: tuple[Any, ...]) -> None:
-    if event not in ("socket.getaddrinfo", "socket.connect") or asyncio._get_running_loop() is None:
-        return
-    if event == "socket.connect" and args[0].gettimeout() == 0:
-        return
-    if event == "socket.getaddrinfo" and _numeric(args[0]):
-        return
-    raise Blocked(f"{event}{args[1:]} blocks the event loop: await the asynchronous way of doing it")
-
-
-def _numeric(host: Any) -> bool:
-    return host is None or bool(re.fullmatch(r"[0-9a-fA-F:.]+", host if isinstance(host, str) else ""))
-
-
-_sleep = time.sleep
+# Where they are called in Python. (An audit hook would see them as well, and be called for each `id()` and import too.)
+_sleep, _lookup, _connect, _connect_ex = time.sleep, socket.getaddrinfo, socket.socket.connect, socket.socket.connect_ex
 
 
 def _refuse_sleep(seconds: float) -> None:
@@ -104,8 +92,28 @@ def _refuse_sleep(seconds: float) -> None:
     _sleep(seconds)
 
 
-sys.addaudithook(_refuse_blocking)
-time.sleep = _refuse_sleep
+def _refuse_lookup(host: Any, *args: Any, **kwargs: Any) -> Any:
+    if asyncio._get_running_loop() is not None and not _numeric(host):
+        raise Blocked(f"socket.getaddrinfo of {host!r} blocks the event loop: await the loop's own getaddrinfo")
+    return _lookup(host, *args, **kwargs)
+
+
+def _numeric(host: Any) -> bool:
+    return host is None or bool(re.fullmatch(r"[0-9a-fA-F:.]+", host if isinstance(host, str) else ""))
+
+
+def _refusing(connect: Callable[[socket.socket, Any], Any]) -> Callable[[socket.socket, Any], Any]:
+    def refuse_connect(self: socket.socket, address: Any) -> Any:
+        if asyncio._get_running_loop() is not None and self.gettimeout() != 0:
+            raise Blocked(f"socket.connect to {address} blocks the event loop: await the loop's own sock_connect")
+        return connect(self, address)
+
+    return refuse_connect
+
+
+time.sleep, socket.getaddrinfo = _refuse_sleep, _refuse_lookup
+socket.socket.connect = _refusing(_connect)  # type: ignore[method-assign]
+socket.socket.connect_ex = _refusing(_connect_ex)  # type: ignore[method-assign]
 
 
 def _guard(item: pytest.Item) -> Guard:

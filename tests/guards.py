@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -41,6 +42,8 @@ class Heap:
 
 
 _heap = Heap()
+_DESCRIPTORS = "/proc/self/fd"
+_HAS_DESCRIPTORS = Path(_DESCRIPTORS).is_dir()
 
 
 class Guard:
@@ -85,13 +88,10 @@ class Guard:
 
 
 def _open_sockets() -> set[str]:
-    folder = Path("/proc/self/fd")
-    if not folder.is_dir():
-        return set()
     open_sockets = set()
-    for entry in folder.iterdir():
+    for number in os.listdir(_DESCRIPTORS) if _HAS_DESCRIPTORS else ():  # noqa: PTH208 - a fifth of the time
         try:
-            target = str(entry.readlink())
+            target = os.readlink(f"{_DESCRIPTORS}/{number}")  # noqa: PTH115
         except OSError:
             continue
         if target.startswith("socket:"):

@@ -12,9 +12,11 @@ from __future__ import annotations
 import asyncio
 import functools
 import time
+from threading import get_ident
 from typing import Any, ClassVar
 
 from konverge.sim.loop import VirtualLoop
+from tests.blocking import Elsewhere
 
 _DEBUGGED = frozenset({"wire", "objects", "client", "cache", "workqueue", "observe", "runtime", "service"})
 
@@ -33,21 +35,24 @@ class _Checked(asyncio.BaseEventLoop):
     _checked: ClassVar[set[Any]] = set()
     """The code of functions, and the types of other callables, that are no coroutines: asked once, not every time."""
 
-    def _check(self, callback: Any, method: str) -> None:
+    _thread_id: int | None
+
+    def _check(self, callback: Any, what: Any, method: str) -> None:
         self._check_thread()  # type: ignore[attr-defined]
-        what = getattr(callback, "__code__", None) or type(callback)
-        if what in self._checked:
-            return
         self._check_callback(callback, method)  # type: ignore[attr-defined]
         if what is not functools.partial:  # which is what its function is
             self._checked.add(what)
 
     def call_soon(self, callback: Any, *args: Any, context: Any = None) -> asyncio.Handle:
-        self._check(callback, "call_soon")
+        what = getattr(callback, "__code__", None) or type(callback)
+        if what not in self._checked or self._thread_id != get_ident():
+            self._check(callback, what, "call_soon")
         return super().call_soon(callback, *args, context=context)
 
     def call_at(self, when: float, callback: Any, *args: Any, context: Any = None) -> asyncio.TimerHandle:
-        self._check(callback, "call_at")
+        what = getattr(callback, "__code__", None) or type(callback)
+        if what not in self._checked or self._thread_id != get_ident():
+            self._check(callback, what, "call_at")
         return super().call_at(when, callback, *args, context=context)
 
 
@@ -58,12 +63,9 @@ class RealTimeLoop(_Checked, asyncio.SelectorEventLoop):
 class VirtualTimeLoop(_Checked, VirtualLoop):
     """On virtual time."""
 
-    elsewhere = 0.0
-    """Seconds of CPU time for what a loop on real time would have given to a thread."""
-
     def run_in_executor(self, executor: Any, func: Any, *args: Any) -> Any:
         start = time.thread_time()
         try:
             return super().run_in_executor(executor, func, *args)
         finally:
-            self.elsewhere += time.thread_time() - start
+            Elsewhere.seconds += time.thread_time() - start

@@ -35,6 +35,20 @@ CASES = """
     async def test_blocks():
         time.sleep(0)
 
+    async def test_looks_up():
+        socket.getaddrinfo("localhost", 80)
+
+    @pytest.mark.parametrize("connect", ["connect", "connect_ex"])
+    async def test_connects(connect):
+        with socket.socket() as other:
+            getattr(other, connect)(("127.0.0.1", 1))
+
+    async def test_connects_without_waiting():
+        with socket.socket() as other:
+            other.setblocking(False)
+            assert socket.getaddrinfo("127.0.0.1", 80)
+            assert other.connect_ex(("127.0.0.1", 1))
+
     async def test_computes():
         for _ in range(int(3 * LIMIT / REFERENCE)):
             _reference_work()
@@ -180,6 +194,10 @@ def test_logs_that_a_test_set_up_do_not_reach_the_next(error_of: Callable[[str],
 
 def test_a_blocking_call_is_an_error(error_of: Callable[[str], str]) -> None:
     assert "time.sleep blocks the event loop" in error_of("test_blocks")
+    assert "getaddrinfo of 'localhost' blocks the event loop" in error_of("test_looks_up")
+    assert "connect to ('127.0.0.1', 1) blocks the event loop" in error_of("test_connects[connect]")
+    assert "connect to ('127.0.0.1', 1) blocks the event loop" in error_of("test_connects[connect_ex]")
+    assert error_of("test_connects_without_waiting") == ""
 
 
 def test_a_callback_that_computes_too_long_is_an_error(error_of: Callable[[str], str]) -> None:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 import msgspec
 import pytest
 
+from konverge.check import shrink
 from konverge.check.beginnings import Beginnings
 from konverge.check.campaign import Campaign, Options
 from konverge.check.child_run import run_child
@@ -143,7 +144,9 @@ def test_from_where_an_undisturbed_run_does_not_go_on_as_the_reference_none_begi
 
 
 @pytest.mark.spec("K-70")
-def test_a_check_begins_its_plans_late_and_confirms_by_whole_runs() -> None:
+def test_a_check_begins_its_plans_late_and_confirms_by_whole_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shrink, "RESYNC", 1.0)  # this program looks at its objects all the time
+
     def alarmed(run: Run, beside: Reference) -> list[Alarm]:
         disturbed = bool(run.plan.perturbations)
         return [Alarm(oracle="state", severity="high", object="x", sentence="x", step="again")] if disturbed else []

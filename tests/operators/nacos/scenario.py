@@ -92,7 +92,7 @@ class Scenario:
         plan = Plan.of(self.rng.randrange(1 << 30), faults=6, exchanges=200)
         faulty = Faulty(server.transport, plan.faults)
         client = await stack.enter_async_context(Client(faulty, credentials=Static.bearer(server.token)))
-        await stack.enter_async_context(self.world.operating(client=client, check_permissions=False))
+        await stack.enter_async_context(self.world.operating(client=client))
 
     async def _live(self, operator: AsyncExitStack) -> None:
         await self.world.create("nacos", {**self._base(), "image": f"nacos/nacos-server:{self.tag}"})

@@ -172,7 +172,7 @@ async def test_killed_after_every_write_no_operator_is_locked_out(spec: dict[str
 async def test_two_operators_at_once(spec: dict[str, Any]) -> None:
     async with a_simulated_world() as (world, _), world.operating():
         await up(world, spec)
-        async with world.operating(check_permissions=False):
+        async with world.operating():
             await declare(world, "second-word")
             await world.advance(60.0)
             assert await accepted(world, "first-word", "second-word") == [False, True]

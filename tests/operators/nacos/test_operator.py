@@ -37,7 +37,7 @@ async def test_the_declared_permissions_are_enough_for_a_whole_life() -> None:
     async with (
         a_world(nodes=4) as world,
         await service_account(world.cluster) as client,
-        world.operating(client=client),
+        world.operating(client=client, check_permissions=True),
     ):
         volume = {"enabled": True, "requests": {"storage": "1Gi"}}
         image = "nacos/nacos-server:v3.0.3"

@@ -53,7 +53,7 @@ async def test_an_image_of_another_namespace_is_copied_once_that_is_granted_ther
         who, secret = Impersonation(user=ACCOUNT), Static.bearer(cluster.server.token)
         async with (
             Client(cluster.server.transport, credentials=secret, impersonate=who) as client,
-            operating(client),
+            operating(client, check_permissions=True),
         ):
             w = World(cluster, kubevirt, None, None)  # type: ignore[arg-type]
             await w.create(disks=[{**disk, "source": {"dataSource": {"name": "noble", "namespace": IMAGES}}}])

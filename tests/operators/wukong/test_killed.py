@@ -58,7 +58,7 @@ async def by_mortals(w: World, done: Callable[[], Any], *, limit: int = 60) -> l
     writes_: list[str] = []
     for _ in range(limit):
         client = Mortal(w.client)
-        async with operating(client, check_permissions=False, shutdown_timeout=0.1):
+        async with operating(client, shutdown_timeout=0.1):
             for _ in range(600):
                 await asyncio.sleep(0.5)
                 if client.calls.dead.is_set():

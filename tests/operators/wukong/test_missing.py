@@ -74,7 +74,7 @@ async def test_whatever_happens_to_a_call_there_is_one_child_of_each_sort(plan: 
         faulty = Faulty(cluster.server.transport, faults.faults)
         async with (
             Client(faulty, credentials=Static.bearer(cluster.server.token)) as client,
-            operating(client, check_permissions=False) as manager,
+            operating(client) as manager,
         ):
             w = World(cluster, kubevirt, manager, Recording(client))
             await w.running(networks=LAN)

@@ -40,7 +40,7 @@ class Story:
         plan = Plan.of(self.rng.randrange(1 << 30), faults=10, exchanges=160)
         client = Client(Faulty(server.transport, plan.faults), credentials=Static.bearer(server.token))
         await stack.enter_async_context(client)
-        await stack.enter_async_context(operating(client, check_permissions=False, shutdown_timeout=0.1))
+        await stack.enter_async_context(operating(client, shutdown_timeout=0.1))
 
     async def through(self, done: Any) -> None:
         """Operators one after the other, each for a while, until it is done."""

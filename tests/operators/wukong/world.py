@@ -155,8 +155,12 @@ async def make_classes(client: Client) -> None:
 
 
 @asynccontextmanager
-async def operating(client: Client, options: Options | None = None, **more: Any) -> AsyncIterator[Manager]:
-    manager = Manager(client, name=OPERATOR.identity, **more)
+async def operating(
+    client: Client, options: Options | None = None, *, check_permissions: bool = False, **more: Any
+) -> AsyncIterator[Manager]:
+    """`check_permissions` is for a client that has not all of them: asking for each takes longer than the rest of the
+    operator's start."""
+    manager = Manager(client, name=OPERATOR.identity, check_permissions=check_permissions, **more)
     for controller in controllers(options or Options()):
         manager.add(controller)
     async with manager.running():
