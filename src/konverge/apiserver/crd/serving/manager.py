@@ -169,9 +169,8 @@ class Manager:
     def _changed(self, event: Event) -> None:
         if event.record is None:
             self._forget(event.key)
-            group = event.key.partition(".")[2]
-            for other in self._in_group(group):
-                self._later(other["metadata"]["name"])
+            for other in self._in_group(event.key.partition(".")[2]):
+                self._later(other)
             return
         if self._is_long(event.record):
             self._serve_later(event.key)
@@ -322,13 +321,12 @@ class Manager:
         if record is None or name in self._compiling:  # which comes back here
             return
         definition = outline(record)
-        group = definition["spec"]["group"]
-        others = [other for other in self._in_group(group) if other["metadata"]["name"] != name]
-        fresh = naming.accept(definition, others, timestamp())
+        others = [other for other in self._in_group(definition["spec"]["group"]) if other != name]
+        fresh = naming.accept(definition, self._outlines(others), timestamp())
         if fresh is not None:
             self._write(fresh, record.revision)
             for other in others:
-                self._later(other["metadata"]["name"])
+                self._later(other)
             return
         fresh = naming.establish(definition, timestamp())
         if fresh is not None:
@@ -336,9 +334,14 @@ class Manager:
         elif termination.is_due(definition):
             self._terminate(definition, record.revision)
 
-    def _in_group(self, group: str) -> list[Obj]:
+    def _in_group(self, group: str) -> list[str]:
+        """The names of its definitions."""
+        return [name for name in self._store.table(TABLE).records if name.partition(".")[2] == group]
+
+    def _outlines(self, names: list[str]) -> Iterator[Obj]:
+        """Made when they are asked for: most definitions have their names already."""
         records = self._store.table(TABLE).records
-        return [outline(record) for name, record in records.items() if name.partition(".")[2] == group]
+        return (outline(records[name]) for name in names)
 
     def _write(self, definition: Obj, revision: int) -> None:
         naming.record_manager(definition, timestamp())

@@ -14,10 +14,10 @@ import msgspec
 from konverge.apiserver import status
 from konverge.apiserver.crd.definition.naming import deprecation_warning
 from konverge.apiserver.crd.serving.columns import Cell, columns
+from konverge.apiserver.crd.serving.kept_kinds import kind_of
 from konverge.apiserver.crd.serving.strategy import CustomKind
 from konverge.apiserver.kinds.framework.conversion import Conversion
 from konverge.apiserver.registry import Served, Subresource
-from konverge.apiserver.schema import from_structural
 from konverge.apiserver.schema.node import TypeNode
 from konverge.apiserver.strategy import Context, Obj, Strategy
 from konverge.objects.resource import Resource
@@ -43,7 +43,7 @@ class CustomServed:
 def serve(definition: Obj, store: Store, call: Caller) -> list[CustomServed]:
     """The served versions of a definition; `call` reaches its webhook."""
     versions = definition["spec"]["versions"]
-    kinds = {version["name"]: CustomKind(definition, version) for version in versions}
+    kinds = {version["name"]: kind_of(definition, version) for version in versions}
     differing = any(version.get("schema") != versions[0].get("schema") for version in versions)
     stored = kinds[_storage_version(definition)]
     made = [_serve(definition, custom, kinds[custom["name"]]) for custom in versions if custom.get("served")]
@@ -60,7 +60,7 @@ def serve(definition: Obj, store: Store, call: Caller) -> list[CustomServed]:
         for custom in made:
             shown = partial(_shown, custom.kind, stored)
             custom.served.conversion = _conversion(custom.served.table, custom.kind, shown)
-    typing_of = _types(definition, kinds, {custom.kind.version: custom.served.typing for custom in made})
+    typing_of = partial(_type_of, kinds)
     for custom in made:
         custom.served.typing_of = typing_of
         if custom.served.settle is None and stored.mixes:
@@ -90,27 +90,15 @@ def _serve(definition: Obj, version: Obj, kind: CustomKind) -> CustomServed:
     )
     strategy = kind.strategy()
     served.strategy = _closed(resource, strategy) if terminating else strategy
-    served.typing = _typing(definition, kind)
+    served.typing = kind.typing
     served.conversion = None
     served.warning = _warning(definition, version)
     return CustomServed(served, kind, columns(version))
 
 
-def _typing(definition: Obj, kind: CustomKind) -> TypeNode:
-    return from_structural(dict(kind.raw), preserve_unknown=bool(definition["spec"].get("preserveUnknownFields")))
-
-
-def _types(
-    definition: Obj, kinds: dict[str, CustomKind], known: dict[str, TypeNode | None]
-) -> Callable[[str], TypeNode | None]:
-    """The types of all versions; of those that are not served, only once something is owned in them."""
-
-    def typing_of(version: str) -> TypeNode | None:
-        if version in kinds and version not in known:
-            known[version] = _typing(definition, kinds[version])
-        return known.get(version)
-
-    return typing_of
+def _type_of(kinds: dict[str, CustomKind], version: str) -> TypeNode | None:
+    """The type of any version, also of one that is not served."""
+    return kinds[version].typing if version in kinds else None
 
 
 def _names(definition: Obj) -> Obj:

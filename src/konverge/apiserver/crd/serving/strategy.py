@@ -22,8 +22,9 @@ from konverge.apiserver.go import json_pieces
 from konverge.apiserver.go.fmt import go_value
 from konverge.apiserver.merge.json_patch import same
 from konverge.apiserver.meta.validate import STANDARD_FINALIZERS
-from konverge.apiserver.schema import decode, object_meta
+from konverge.apiserver.schema import decode, from_structural, object_meta
 from konverge.apiserver.schema.decode import Decoded, DecodeError
+from konverge.apiserver.schema.node import TypeNode
 from konverge.apiserver.strategy import Context, Obj, StatusRules, Strategy
 from konverge.objects.names import qualified_name_errors
 
@@ -127,6 +128,11 @@ class CustomKind:
             drop_nulls(obj, self.root)
         apply_defaults(obj, self.root)
         return obj
+
+    @cached_property
+    def typing(self) -> TypeNode:
+        """For merging and applying; made when it is first needed, since something may be owned in any version."""
+        return from_structural(dict(self.raw), preserve_unknown=self._keeps_unknown)
 
     @cached_property
     def mixes(self) -> bool:
