@@ -91,10 +91,24 @@ async def test_a_busy_handler_receives_changes_in_batches() -> None:
     assert wire.flow[1][1] - wire.flow[0][1] == pytest.approx(BATCH_PAUSE)
 
 
+class NearWire(Wire):
+    """A server in this process."""
+
+    near = True
+
+    async def call(self, call: Call) -> Response:
+        assert (call.verb, "sendInitialEvents" in call.query) == ("list", False)
+        items = [{"metadata": {"name": "old", "namespace": "default", "resourceVersion": "1"}}]
+        return Response(200, Headers(), json.dumps({"metadata": {"resourceVersion": "1"}, "items": items}).encode())
+
+    async def stream(self, call: Call) -> ResponseStream:
+        assert (call.query["resourceVersion"], call.query["allowWatchBookmarks"], call.timeout) == ("1", "false", None)
+        return await super().stream(call)
+
+
 @pytest.mark.virtual
-async def test_in_one_process_nothing_is_gained_by_batches() -> None:
-    wire = Wire()
-    wire.near = True
+async def test_in_one_process_the_state_is_listed_and_nothing_is_gained_by_batches() -> None:
+    wire = NearWire()
     assert await follow(wire, lambda: True, line("ADDED", "a", 2), line("ADDED", "b", 3)) == ["old", "a", "b"]
     assert wire.flow == []
 

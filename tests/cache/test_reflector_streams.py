@@ -159,14 +159,16 @@ async def test_the_server_may_end_a_watch_by_its_own_limit() -> None:
 
 
 @pytest.mark.spec("R-07")
-async def test_in_one_process_a_watch_needs_no_bookmarks_and_no_renewal() -> None:
-    script = Script(end(3), b"")
+async def test_in_one_process_the_state_is_listed_and_a_watch_needs_no_bookmarks_and_no_renewal() -> None:
+    script = Script(page(3, "a"), b"")
     script.near = True
-    async with informed(script):
+    async with informed(script) as informer:
         await asyncio.sleep(2 * WATCH_SECONDS[1])
+        assert names(informer) == {"a"}
     state, changes = script.calls
-    assert (state.query["allowWatchBookmarks"], changes.query["allowWatchBookmarks"]) == ("true", "false")
-    assert all(int(call.query["timeoutSeconds"]) >= NEAR_WATCH_SECONDS[0] for call in script.calls)
+    assert (state.verb, changes.verb, changes.query["resourceVersion"]) == ("list", "watch", "3")
+    assert (changes.query["allowWatchBookmarks"], changes.timeout) == ("false", None)
+    assert int(changes.query["timeoutSeconds"]) >= NEAR_WATCH_SECONDS[0]
 
 
 @pytest.mark.spec("R-09")

@@ -31,6 +31,9 @@ class Interposed(Client):
 
 
 class _Asking(Wrapper):
+    near = False
+    """As from a server elsewhere, whose caches are filled by streams: a rule about lists is about the controllers'."""
+
     def __init__(self, client: Client, owner: Interposed) -> None:
         super().__init__(client.caller)
         self._owner = owner

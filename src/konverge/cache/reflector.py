@@ -13,6 +13,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from enum import Enum
+from math import inf
 
 import msgspec
 
@@ -101,7 +102,7 @@ class Health(msgspec.Struct):
 
     last_event: float = 0.0
     """Loop time of the last sign of life."""
-    restarts: dict[Restart, int] = msgspec.field(default_factory=lambda: dict.fromkeys(Restart, 0))
+    restarts: dict[Restart, int] = msgspec.field(default_factory=dict.fromkeys(Restart, 0).copy)
     lists: int = 0
     failures: int = 0
     """Failures in a row."""
@@ -167,7 +168,7 @@ class Reflector:
         self._caller = caller
         self._on_changes = on_changes
         self._list_timeout = list_timeout
-        self._streaming = streaming
+        self._streaming = streaming and not caller.near  # in one process a list costs half of a stream that is closed
         self._is_busy = is_busy
         self._on_missing = on_missing
         self._on_health = on_health
@@ -284,7 +285,7 @@ class Reflector:
         query = {
             **self.scope.query(),
             "watch": "true",
-            "allowWatchBookmarks": "false" if near and not state_only else "true",
+            "allowWatchBookmarks": "false" if near else "true",
             "timeoutSeconds": str(seconds),
             **query,
         }
@@ -295,7 +296,7 @@ class Reflector:
             query=query,
             accept=PARTIAL_METADATA if self.scope.metadata_only else "application/json",
             # A call's limit is for its whole stream; the usual one would end every watch in its second minute.
-            timeout=seconds + 2 * GRACE,
+            timeout=None if near else seconds + 2 * GRACE,
             headers=() if state_only else (("accept-encoding", "identity"),),
         )
         stream = await self._caller.stream(call)
@@ -306,16 +307,16 @@ class Reflector:
                 self._failing = False
                 self._on_health(None)
         try:
-            await self._read(stream, seconds + GRACE, state_only=state_only)
+            await self._read(stream, None if near else seconds + GRACE, state_only=state_only)
         finally:
             await stream.aclose()
 
-    async def _read(self, stream: Stream, limit: float, *, state_only: bool) -> None:
+    async def _read(self, stream: Stream, limit: float | None, *, state_only: bool) -> None:
         loop = asyncio.get_running_loop()
         # The state is read as fast as it comes: no reconcile runs before it is complete.
         changes = None if state_only or self._caller.near or not isinstance(stream, ResponseStream) else stream
-        end = loop.time() + limit
-        async with asyncio.timeout_at(end) as alarm:
+        end = inf if limit is None else loop.time() + limit
+        async with asyncio.timeout_at(end if limit else None) as alarm:
             if state_only:
                 alarm.reschedule(min(end, loop.time() + self._list_timeout))
             else:

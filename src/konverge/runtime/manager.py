@@ -207,8 +207,9 @@ class Manager:
         if any(other.name == controller.name for other in self._controllers):
             raise ValueError(f"there is already a controller {controller.name!r}; give this one a name=…")
         for other in self._controllers:
-            shared = set(controller.finalizers) & set(other.finalizers)
-            if shared and controller.kind.resource == other.kind.resource:
+            if other.kind.resource == controller.kind.resource and (
+                shared := set(controller.finalizers) & set(other.finalizers)
+            ):
                 raise ValueError(
                     f"{controller.name} and {other.name} have the same finalizer {min(shared)}: an object would be "
                     "gone after one of the two clean-ups; give each its own finalizer=…"

@@ -20,7 +20,9 @@ from tests.runtime.objects import SPACE
 
 
 class Cut(Wrapper):
-    """A caller whose server can be away; watches that run are cut off then."""
+    """A caller whose server is elsewhere, and can be away; watches that run are cut off then."""
+
+    near = False
 
     def __init__(self, inner: Any) -> None:
         super().__init__(inner)
