@@ -60,6 +60,9 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
     seats: int = 600  # upstream: MaxRequestsInFlight, MaxMutatingRequestsInFlight
     """Requests that may wait for something at once; priority levels divide them among themselves."""
     service_cluster_ips: str = "10.96.0.0/16"
+    marked_for: float = 0.0
+    """Seconds between the two writes that delete an object without grace. Without nodes all pods are deleted like that,
+    and a controller sees that a pod is being deleted only if it looks before the second write."""
     loopback_backends: bool = False
     """Whether endpoints may have loopback addresses. A real cluster refuses them; simulated pods have no others."""
     feature_gates: frozenset[str] = frozenset()

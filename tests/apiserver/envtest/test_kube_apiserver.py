@@ -53,6 +53,10 @@ async def test_the_authorization_mode_decides_what_users_may_do(tmp_path: Path, 
                 await jane.list(ConfigMap, "default")
 
 
+def test_pods_without_grace_are_marked_for_a_moment() -> None:
+    assert server_for().config.marked_for == kube_apiserver.MARKED_FOR > 0
+
+
 async def test_services_get_addresses_of_the_range() -> None:
     async with server_for("--service-cluster-ip-range=10.7.0.0/24,fd00::/112") as server:
         service = await admin_of(server).get("Service", "kubernetes", "default")

@@ -44,6 +44,9 @@ KNOWN = {
     "version": Flag("print the version and exit", switch=True),
     "help": Flag("print this text and exit", switch=True),
 }
+MARKED_FOR = 0.002
+"""Seconds: about what the second write of a deletion takes on the real programs. There are no nodes: what a controller
+does when a pod is being deleted, it does in that time."""
 ABOUT = "The Konverge API server, started as the real kube-apiserver is. Other flags are tolerated without effect."
 
 
@@ -90,7 +93,13 @@ def config(flags: Flags) -> Config:
     gates = frozenset(
         name for name, _, value in (gate.partition("=") for gate in flags.all("feature-gates")) if value == "true"
     )
-    return Config(auth=auth, service_cluster_ips=ranges[0], disabled_admission=disabled, feature_gates=gates)
+    return Config(
+        auth=auth,
+        service_cluster_ips=ranges[0],
+        disabled_admission=disabled,
+        feature_gates=gates,
+        marked_for=MARKED_FOR,
+    )
 
 
 def _file(flags: Flags, name: str) -> Path | None:

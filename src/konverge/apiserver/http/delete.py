@@ -252,17 +252,36 @@ def _mark(obj: Obj, grace: int, *, graceful: bool) -> None:  # upstream: rest.Be
 async def _mark_and_remove(call: Call, served: Served, record: Record, obj: Obj) -> Deleted:
     """A graceful kind without time left: watchers see that it is being deleted, then that it is gone.
 
-    Nothing is waited for between the two: a request that ends there would leave the object marked.
+    The request does not wait for anything between the two: if it ended there, the object would stay marked.
     """
     _mark(obj, 0, graceful=True)
     if call.dry_run:
         obj["metadata"]["resourceVersion"] = str(record.revision)
         return Deleted(writes.unstored(obj), gone=True)
-    store = call.server.store
+    store, moment = call.server.store, call.server.config.marked_for
     draft = await _drafted(record, obj)
     store.require(call.reverts)
     marked = store.put(store.table(served.table), obj, expected=record.revision, draft=draft)
+    if moment:
+        removal = asyncio.create_task(_remove_after(moment, call, served, marked), name=f"remove {marked.key}")
+        return await asyncio.shield(removal)  # it is done even if the request ends
     return await _remove_drafted(call, served, marked, obj, Release((), by_update=False), draft)
+
+
+# upstream: Store.Delete, where it sets ignoreNotFound
+async def _remove_after(moment: float, call: Call, served: Served, marked: Record) -> Deleted:
+    """Remove what was marked, as it is then; another request may have been faster."""
+    await asyncio.sleep(moment)
+    uid = marked.decode()["metadata"]["uid"]
+    while (record := call.server.store.get(served.table, marked.key)) is not None:
+        obj = record.decode()
+        if obj["metadata"]["uid"] != uid:
+            break
+        try:
+            return await _remove_record(call, served, record, obj)
+        except (Mismatch, Missing):
+            continue
+    return Deleted(marked, gone=True)
 
 
 async def _remove_record(
