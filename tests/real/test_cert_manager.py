@@ -8,8 +8,10 @@ import asyncio
 import base64
 import ssl
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 from cryptography import x509
@@ -159,6 +161,7 @@ async def test_what_a_certificate_owns_goes_with_it(pair: Both) -> None:
 # ------------------------------------------------------------------ the webhook
 
 
+PROBE = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "probe"}}
 GOOD: Obj = {"secretName": "x", "dnsNames": ["x.example"], "issuerRef": {"name": "ca"}}
 BAD: dict[str, tuple[Resource, Obj]] = {
     # By the schema, one at a time: the real server tells several in any order.
@@ -243,6 +246,50 @@ def signing_request(name: str) -> bytes:
     return asked.sign(key, hashes.SHA256()).public_bytes(serialization.Encoding.PEM)
 
 
+async def test_a_certificate_for_others_is_refused_in_the_same_words(pair: Both) -> None:
+    """cert-manager's webhook has a certificate for `localhost`, and is called by its address, and as a Service."""
+
+    async def story(side: Side) -> list[str]:
+        own = await side.client.get(VALIDATING, "cert-manager-webhook")
+        port = urlsplit(own["webhooks"][0]["clientConfig"]["url"]).port
+        external = {"type": "ExternalName", "externalName": "localhost", "ports": [{"port": port}]}
+        service = {"name": "named", "namespace": side.space, "port": port}
+        here = {"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": side.space}}}
+        said = []
+        await side.make(Resource("", "v1", "Service", "services"), "named", spec=external)
+        for place in ({"url": f"https://127.0.0.1:{port}/validate"}, {"service": service}):
+            asked = hook("x.others.example", {**place, "caBundle": bundle(own)}, "configmaps", **here)
+            await side.make(VALIDATING, side.space, webhooks=[asked])
+            said.append((await _refused(side, "x509")).replace(str(port), "PORT"))
+            await side.delete(VALIDATING, side.space)
+            await _taken(side)
+        return said
+
+    real, ours = await same(pair, "others", story)
+    assert ours == real
+    assert real[0].endswith("cannot validate certificate for 127.0.0.1 because it doesn't contain any IP SANs")
+    assert real[1].endswith("certificate is valid for localhost, not named.others.svc")
+
+
+async def _refused(side: Side, why: str) -> str:
+    """What a ConfigMap is refused with, as soon as the server has taken up what refuses it."""
+    async with asyncio.timeout(LIMIT):
+        while True:
+            try:
+                await side.client.create(PROBE, side.space, dry_run=True)
+            except ApiStatusError as error:
+                if why in error.message:
+                    return error.message
+
+
+async def _taken(side: Side) -> None:
+    async with asyncio.timeout(LIMIT):
+        while True:
+            with suppress(ApiStatusError):
+                await side.client.create(PROBE, side.space, dry_run=True)
+                return
+
+
 # ------------------------------------------------------------------ requests of Kubernetes' own kind
 
 
@@ -275,14 +322,8 @@ async def test_the_authority_is_written_where_it_is_asked_for(pair: Both) -> Non
         allowed = {"annotations": {"cert-manager.io/allow-direct-injection": "true"}}
         await certificate(side, "leaf", secretTemplate=allowed)
         place = f"{side.space}/leaf"
-        hook = {
-            "name": "hook.injected.example",
-            "clientConfig": {"url": "https://localhost:1/"},
-            "rules": [{"apiGroups": ["x"], "apiVersions": ["v1"], "resources": ["x"], "operations": ["CREATE"]}],
-            "sideEffects": "None",
-            "admissionReviewVersions": ["v1"],
-        }
-        name, more = "injected", {"webhooks": [hook, {**hook, "name": "second.injected.example"}]}
+        hooks = [hook(f"{number}.injected.example", {"url": "https://localhost:1/"}) for number in ("first", "second")]
+        name, more = "injected", {"webhooks": hooks}
         await side.make(VALIDATING, name, metadata=annotated("inject-ca-from", place), **more)
         await side.make(MUTATING, name, metadata=annotated("inject-ca-from-secret", place), **more)
         pools, served = f"pools.{name}.example", f"v1.{name}.test"
@@ -297,6 +338,17 @@ async def test_the_authority_is_written_where_it_is_asked_for(pair: Both) -> Non
         await side.until(SERVICES, lambda found: found[served]["spec"].get("caBundle") == wanted)
 
     await same(pair, "injected", story, VALIDATING, MUTATING, DEFINITIONS)
+
+
+def hook(name: str, place: Obj, resource: str = "nothing", **more: Any) -> Obj:
+    return {
+        "name": name,
+        "clientConfig": place,
+        "rules": [{"apiGroups": [""], "apiVersions": ["v1"], "resources": [resource], "operations": ["CREATE"]}],
+        "sideEffects": "None",
+        "admissionReviewVersions": ["v1"],
+        **more,
+    }
 
 
 def annotated(annotation: str, value: str) -> Obj:
