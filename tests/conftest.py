@@ -1,7 +1,7 @@
 """How tests run here.
 
-- `async def` tests and async-generator fixtures run on one asyncio loop per test: up to the runtime in asyncio's debug
-  mode, above it with the checks of debug mode (see tests/loops.py).
+- `async def` tests and async-generator fixtures run on one asyncio loop per test: below the runtime in asyncio's debug
+  mode, from there on with the checks of debug mode (see tests/loops.py).
 - After a test no task, no socket and no exception that was never retrieved may be left behind, and no single callback
   may have used the loop's thread for longer than a second of CPU time (tests/guards.py); a call that blocks the
   loop (sleep, name lookup, a blocking connect) is an error at the place where it happens.

@@ -1,10 +1,10 @@
-"""The loops of tests: asyncio's debug mode up to the runtime, and its checks without its stacks above that.
+"""The loops of tests: asyncio's debug mode below the runtime, and its checks without its stacks from there on.
 
 Debug mode notes a stack for every future, handle and coroutine. That costs the tests of the lower layers a few seconds
-together, and those of whole clusters more than everything else they do, without proving anything: what debug mode
-proves (nothing but `call_soon_threadsafe` comes from another thread; callbacks are no coroutines) is checked by these
-loops in any case, for a fraction of a microsecond. Where did a task come from? `PYTHONASYNCIODEBUG=1` brings the stacks
-to every test.
+together, and those of the runtime and of whole clusters as much as everything else they do, without proving anything:
+what debug mode proves (nothing but `call_soon_threadsafe` comes from another thread; callbacks are no coroutines) is
+checked by these loops in any case, for a fraction of a microsecond. Where did a task come from?
+`PYTHONASYNCIODEBUG=1` brings the stacks to every test.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import Any, ClassVar
 from konverge.sim.loop import VirtualLoop
 from tests.blocking import Elsewhere
 
-_DEBUGGED = frozenset({"wire", "objects", "client", "cache", "workqueue", "observe", "runtime", "service"})
+_DEBUGGED = frozenset({"wire", "objects", "client", "cache", "workqueue", "observe"})
 
 
 def in_debug_mode(test: str) -> bool | None:
