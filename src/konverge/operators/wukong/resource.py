@@ -12,8 +12,6 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Annotated, Any
 
-import msgspec
-
 from konverge.objects import Column, CustomResource, Description, Model, NoStatus, Object, Rule, crd, field
 from konverge.objects.kinds.apiextensions_v1 import CustomResourceDefinition
 from konverge.operators.wukong.rules import broken, rule
@@ -243,13 +241,13 @@ def problems(wukong: Wukong) -> list[str]:
 def _walk(path: str, part: Model) -> Iterator[str]:
     for problem in broken(part):
         yield f"{path}{problem}"
-    for member in msgspec.structs.fields(part):
-        value = getattr(part, member.name)
+    for name, shown in zip(part.__struct_fields__, part.__struct_encode_fields__, strict=True):
+        value = getattr(part, name)
         if isinstance(value, Model):
-            yield from _walk(f"{path}.{member.encode_name}", value)
+            yield from _walk(f"{path}.{shown}", value)
         for entry in value if isinstance(value, list) else ():
             if isinstance(entry, Model):
-                yield from _walk(f"{path}.{member.encode_name}[{getattr(entry, 'name', '')}]", entry)
+                yield from _walk(f"{path}.{shown}[{getattr(entry, 'name', '')}]", entry)
 
 
 def _unique(path: str, entries: Iterable[Model]) -> Iterator[str]:
