@@ -24,6 +24,10 @@ DISCOVERY_DELAYS = (1.0, 5.0, 30.0, 600.0)
 """Seconds between two requests for discovery after a definition changed: discovery follows it, but not at once. The
 last is for changes that no definition announces, such as those of an aggregated server. Upstream asks every 30 s.
 """
+SETTLE = 0.2
+"""Seconds that a change of a definition waits for others: they are installed in groups, and each of them is written
+several times until it is served.
+"""
 SYNC_TIMEOUT = 30.0
 """Seconds that new informers may take before work goes on without them: one kind that cannot be listed must not stop
 the collection of all others. Upstream: initialSyncTimeout (cmd/kube-controller-manager/app/core.go).
@@ -92,6 +96,7 @@ class Monitors:
                 try:
                     async with asyncio.timeout(DISCOVERY_DELAYS[step]):
                         await self._changed.wait()
+                    await asyncio.sleep(SETTLE)
                     step = 0
                 except TimeoutError:
                     step = min(step + 1, quiet)
