@@ -19,7 +19,9 @@ Answer = Callable[[Call], Response | None]
 class Interposed(Client):
     """`rules` are asked in turn; the first answer counts, and without one the server answers."""
 
-    def __init__(self, client: Client) -> None:
+    def __init__(self, client: Client, *, near: bool = True) -> None:
+        """Without `near`, caches are filled by streams, as from a server elsewhere: `list` is of the controllers."""
+        self.near = near
         self.calls: list[Call] = []
         self.rules: list[Answer] = []
         caller = _Asking(client, self)
@@ -31,12 +33,13 @@ class Interposed(Client):
 
 
 class _Asking(Wrapper):
-    near = False
-    """As from a server elsewhere, whose caches are filled by streams: a rule about lists is about the controllers'."""
-
     def __init__(self, client: Client, owner: Interposed) -> None:
         super().__init__(client.caller)
         self._owner = owner
+
+    @property
+    def near(self) -> bool:
+        return self._owner.near
 
     async def call(self, call: Call) -> Response:
         self._owner.calls.append(call)

@@ -166,7 +166,7 @@ async def test_a_namespace_stays_while_a_group_cannot_be_asked_for_its_content(c
 
 async def test_a_kind_that_cannot_be_listed_keeps_the_namespace(client: Client) -> None:
     await shop(client)
-    interposed = Interposed(client)
+    interposed = Interposed(client, near=False)
     interposed.rules.append(refusing("", 500, b'{"kind":"Status","message":"the disk is full"}', verb="list"))
     async with running(interposed):
         await client.delete(Namespace, "shop")

@@ -168,7 +168,7 @@ async def test_the_server_is_asked_before_a_claim_is_released(client: Client) ->
     """The cache may be behind: a pod that uses the claim has just been bound."""
     await claim(client)
     await client.patch(PersistentVolumeClaim, "data", MergePatch({"metadata": {"labels": {"a": "b"}}}), "default")
-    interposed = Interposed(client)
+    interposed = Interposed(client, near=False)
     listed = {"apiVersion": "v1", "kind": "PodList", "metadata": {}, "items": [to_dict(made_pod(DATA))]}
     answer = Response(200, body=msgspec.json.encode(listed))
     interposed.rules.append(lambda call: answer if call.verb == "list" and "/pods" in call.target() else None)

@@ -274,7 +274,7 @@ async def test_a_schedule_that_cannot_be_read_is_reported_and_starts_nothing(
 @pytest.mark.parametrize(("schedule", "events"), [("0 0 31 2 *", 1), (YEARLY, 0)])
 async def test_a_schedule_that_is_far_away_starts_nothing(client: Client, schedule: str, events: int) -> None:
     """One that never comes is said once."""
-    interposed = Interposed(client)
+    interposed = Interposed(client, near=False)
     await client.create(tick(schedule))
     async with running(interposed, cronjob):
         await asyncio.sleep(3600)
