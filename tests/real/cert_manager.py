@@ -172,6 +172,7 @@ async def seen(side: Side, compared: tuple[Resource, ...]) -> list[str]:
 
 _BY_CHANCE = {
     "WaitingForApproval",  # by each controller that saw the request before the approver's answer
+    "WaitingApproval",  # the same, of a request of Kubernetes' own kind
     "RequestFailed",  # by the one that makes requests, when it did not yet see the one that it had made
 }
 
