@@ -12,14 +12,21 @@ from collections.abc import Iterable
 
 from konverge.kube.hashing import fnv1a
 from konverge.objects.kinds import core_v1, discovery_v1
+from konverge.objects.text_cache import remembered
 
 
 def endpoints_ports(ports: Iterable[core_v1.EndpointPort]) -> list[core_v1.EndpointPort]:
-    return sorted(ports, key=lambda port: fnv1a(_of_endpoints(port).encode(), 128))
+    return sorted(ports, key=lambda port: _hash(_of_endpoints(port)))
 
 
 def slice_ports(ports: Iterable[discovery_v1.EndpointPort]) -> list[discovery_v1.EndpointPort]:
-    return sorted(ports, key=lambda port: fnv1a(_of_slice(port).encode(), 128))
+    return sorted(ports, key=lambda port: _hash(_of_slice(port)))
+
+
+@remembered(1024)
+def _hash(text: str) -> int:
+    """Of a hundred characters, one by one: the same ports come with each change of a pod."""
+    return fnv1a(text.encode(), 128)
 
 
 def _of_endpoints(port: core_v1.EndpointPort) -> str:
