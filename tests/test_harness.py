@@ -57,6 +57,7 @@ CASES = """
     async def test_calls_from_a_thread(call):
         loop = asyncio.get_running_loop()
         arguments = (0, int) if call == "call_later" else (int,)
+        getattr(loop, call)(*arguments)  # which is looked at once, and the thread each time
         await asyncio.to_thread(getattr(loop, call), *arguments)
 
     async def fails():
