@@ -19,6 +19,7 @@ BUILD_LIMIT = 240.0
 """Seconds for the tests of one package: from nothing they take minutes, and what is done is kept."""
 
 SLICES: Mapping[str, Mapping[str, tuple[str, ...]]] = {
+    "jobset": {"test/integration/webhook": ()},
     "lws": {"test/integration/webhooks": ()},
 }
 """By operator and package: which of its specs, as options of Ginkgo."""
