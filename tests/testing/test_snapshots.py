@@ -43,6 +43,24 @@ def test_the_same_at_another_seed_and_other_when_the_object_is(pytester: pytest.
 
 
 @pytest.mark.spec("O-50")
+def test_where_a_pod_runs_is_masked_and_that_it_runs_is_not() -> None:
+    status = {
+        "hostIP": "10.0.0.1",
+        "hostIPs": [{"ip": "10.0.0.1"}],
+        "podIP": "10.1.0.7",
+        "podIPs": [{"ip": "10.1.0.7"}],
+    }
+    assert masked({"spec": {"nodeName": "node-2"}, "status": status}) == {
+        "spec": {"nodeName": "<node>"},
+        "status": {"hostIP": "<address>", "hostIPs": ["<address>"], "podIP": "<address>", "podIPs": ["<address>"]},
+    }
+    assert masked({"spec": {"nodeName": ""}, "status": {"podIP": None}}) == {
+        "spec": {"nodeName": ""},
+        "status": {"podIP": None},
+    }
+
+
+@pytest.mark.spec("O-50")
 def test_references_still_show_which_object_they_mean() -> None:
     uids = ["11111111-1111-4111-8111-111111111111", "22222222-2222-4222-8222-222222222222"]
     owners = [OwnerReference(api_version="v1", kind="A", name=f"web-{n}", uid=uids[n]) for n in (0, 1)]

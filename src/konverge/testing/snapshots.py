@@ -7,7 +7,8 @@
             assert await client.list(Deployment, "default") == object_snapshot
 
 `pytest --snapshot-update` writes them, beside the test, in `__snapshots__`. Uids and generated names are numbered, so
-that a reference still shows which object it means; times are one word; resourceVersions and managedFields are left out.
+that a reference still shows which object it means; times, nodes and addresses of pods are one word each;
+resourceVersions and managedFields are left out.
 """
 
 from __future__ import annotations
@@ -28,6 +29,9 @@ _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)")
 _UID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 _TOKEN_VOLUME = re.compile(r"\bkube-api-access-[a-z0-9]{5}\b")
 """The volume that every pod gets for its token."""
+_PLACES = {"nodeName": "<node>", "hostIP": "<address>", "podIP": "<address>"}
+_ADDRESSES = frozenset(("hostIPs", "podIPs"))
+"""Which of several nodes gets a pod is left to chance, and its addresses follow from that."""
 
 
 class ObjectSnapshots(AmberSnapshotExtension):
@@ -75,10 +79,15 @@ class _Masks:
 
     def apply(self, value: Any) -> Any:
         if isinstance(value, dict):
-            return {self._text(key): self.apply(member) for key, member in value.items() if key not in LEFT_OUT}
+            return {self._text(key): self._member(key, member) for key, member in value.items() if key not in LEFT_OUT}
         if isinstance(value, list):
             return [self.apply(item) for item in value]
         return self._text(value) if isinstance(value, str) else value
+
+    def _member(self, key: str, value: Any) -> Any:
+        if key in _ADDRESSES and isinstance(value, list):
+            return ["<address>" for _ in value]
+        return _PLACES[key] if key in _PLACES and value and isinstance(value, str) else self.apply(value)
 
     def _text(self, text: str) -> str:
         if _TIME.fullmatch(text):

@@ -103,8 +103,8 @@ async def test_a_deeply_nested_definition_is_settled_without_decoding_it(
     assert "f:status" in managed["kube-apiserver"]
     assert len(managed) == 2, "the fields of the client are as they were"
     (await held(api, "DELETE", path)).check()
-    await asyncio.sleep(0.01)
-    assert (await api.send("GET", path)).status == 404
+    while (await api.send("GET", path)).status != 404:  # its objects go first, and a busy machine takes its time
+        await asyncio.sleep(0.01)
     assert decoded == []
 
 

@@ -60,7 +60,7 @@ class Chain:
         if request.start_reinvocation():
             await _run(steps, request)
         if (after := _managed_fields(request.obj)) is not before:
-            _check_managed_fields(request, before, after)
+            await _check_managed_fields(request, before, after)
 
     async def validate(self, request: AdmissionRequest) -> None:
         resource = request.served.resource
@@ -84,10 +84,10 @@ def _managed_fields(obj: Obj | None) -> Any:
 
 
 # upstream: managedFieldsValidatingAdmissionController.Admit (endpoints/handlers/fieldmanager/admission.go)
-def _check_managed_fields(request: AdmissionRequest, before: Any, after: Any) -> None:
+async def _check_managed_fields(request: AdmissionRequest, before: Any, after: Any) -> None:
     """What a webhook has made unreadable is as it was before."""
     try:
-        decode(after)
+        await aside.run(request.size, decode, after)
     except EntryError as error:
         metadata = request.new["metadata"]
         metadata.pop("managedFields")
