@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import re
+from datetime import UTC, datetime
 
 import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
 
+from konverge.apiserver.go import x509 as go_x509
 from konverge.apiserver.go.http import transport_failure
 from konverge.wire import Request, TlsFailed, TlsOptions, server_context
 from tests.wire.certificates import authority
@@ -71,3 +76,19 @@ async def test_a_server_that_is_gone_meanwhile_is_not_waited_for() -> None:
         port = server.port
     said = await transport_failure(refused.value, f"127.0.0.1:{port}", "c.example")
     assert said.endswith("x509: certificate is not valid for any names, but wanted to match c.example")
+
+
+@pytest.mark.spec("S-32")
+def test_names_that_cannot_be_read_are_none() -> None:
+    key, name = ec.generate_private_key(ec.SECP256R1()), x509.Name([])
+    unreadable = x509.UnrecognizedExtension(x509.ExtensionOID.SUBJECT_ALTERNATIVE_NAME, b"no sequence")
+    builder = (
+        x509.CertificateBuilder().subject_name(name).issuer_name(name).public_key(key.public_key()).serial_number(1)
+    )
+    builder = builder.not_valid_before(datetime(2020, 1, 1, tzinfo=UTC)).not_valid_after(
+        datetime(2120, 1, 1, tzinfo=UTC)
+    )
+    builder = builder.add_extension(unreadable, critical=False)
+    shown = builder.sign(key, hashes.SHA256()).public_bytes(serialization.Encoding.DER)
+    assert go_x509._read(shown) is None
+    assert go_x509._read(b"no certificate") is None

@@ -44,12 +44,19 @@ async def _shown(address: str, server_name: str) -> Certificate | None:
         return None
     data = transport.get_extra_info("ssl_object").getpeercert(binary_form=True)
     transport.abort()
+    return _read(data)
+
+
+def _read(data: bytes) -> Certificate | None:
+    """None if it, or one of its extensions, cannot be read: the server may show whatever it likes."""
     from cryptography import x509  # needed by few, and slow to import
 
     try:
-        return x509.load_der_x509_certificate(data)
-    except ValueError:
+        certificate = x509.load_der_x509_certificate(data)
+        certificate.extensions  # noqa: B018 - they are read when they are first asked for
+    except (ValueError, x509.DuplicateExtension):
         return None
+    return certificate
 
 
 # upstream: CertificateInvalidError (crypto/x509/verify.go)
