@@ -6,6 +6,7 @@ package are built there once.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import select
@@ -167,14 +168,44 @@ def _run_alone(command: Sequence[str], *, cwd: Path, environment: Mapping[str, s
 
 
 def _end_session(session: int) -> None:
+    """Kill what is in a session, and return when it has ended: the next suite may need the same port."""
+    while members := _living(session):
+        for member in members:
+            with contextlib.suppress(ProcessLookupError):  # ended, and waited for, since
+                signal.pidfd_send_signal(member, signal.SIGKILL)
+        for member in members:
+            _has_ended(member, None)
+            os.close(member)
+
+
+def _living(session: int) -> list[int]:
+    """Descriptors of the processes in a session that have not ended."""
+    members = []
     for entry in Path("/proc").iterdir():
         if not entry.name.isdigit():
             continue
         try:
-            if os.getsid(int(entry.name)) == session:
-                os.kill(int(entry.name), signal.SIGKILL)
+            process = os.pidfd_open(int(entry.name))
         except ProcessLookupError:
             continue
+        if _session_of(int(entry.name)) == session and not _has_ended(process, 0):
+            members.append(process)
+        else:
+            os.close(process)
+    return members
+
+
+def _session_of(process: int) -> int | None:
+    try:
+        return os.getsid(process)
+    except ProcessLookupError:
+        return None
+
+
+def _has_ended(process: int, milliseconds: int | None) -> bool:
+    ended = select.poll()
+    ended.register(process, select.POLLIN)
+    return bool(ended.poll(milliseconds))
 
 
 def read(suite: Suite, package: str, status: int, output: str) -> Result:
