@@ -35,9 +35,9 @@ _RULES = "x-kubernetes-validations"
 _KEYS = "x-kubernetes-list-map-keys"
 
 
-schemas_of_classes: WeakKeyDictionary[type[Model], bytes] = WeakKeyDictionary()
-"""As JSON. Each test of an operator needs those of its classes: writing one takes a hundred times as long as reading
-its text, and copying one thirty times as long."""
+schemas_of_classes: WeakKeyDictionary[type[msgspec.Struct], bytes] = WeakKeyDictionary()
+"""As JSON. Each test of an operator needs those of its classes, and many parts are in several places: writing a schema
+takes a hundred times as long as reading its text, and copying one thirty times as long."""
 
 
 class SchemaError(TypeError):
@@ -48,8 +48,7 @@ def schema_of(model: type[Model]) -> Schema:
     """The structural schema of a model."""
     known = schemas_of_classes.get(model)
     if known is None:
-        written = _Writer().of_type(inspect.type_info(model), model.__name__)
-        known = schemas_of_classes[model] = msgspec.json.encode(written)
+        return _Writer().of_type(inspect.type_info(model), model.__name__)
     schema: Schema = msgspec.json.decode(known)
     return schema
 
@@ -87,7 +86,15 @@ class _Writer:
             )
         if node.tag_field is not None:
             raise SchemaError(f"{path}: {node.cls.__name__} is a tagged struct; use optional fields, one for each case")
-        self._open.append(node.cls)
+        known = schemas_of_classes.get(node.cls)
+        if known is None:
+            self._open.append(node.cls)
+            known = schemas_of_classes[node.cls] = msgspec.json.encode(self._written(node, path))
+            self._open.pop()
+        schema: Schema = msgspec.json.decode(known)
+        return schema
+
+    def _written(self, node: inspect.StructType, path: str) -> Schema:
         schema: Schema = {"type": "object"}
         if text := _description(node.cls):
             schema["description"] = text
@@ -103,7 +110,6 @@ class _Writer:
             schema["properties"] = properties
         if required := [field.encode_name for field in node.fields if _is_required(field)]:
             schema["required"] = sorted(required)
-        self._open.pop()
         return _ruled(schema, rules_of(node.cls), path)
 
     def _field(self, field: inspect.Field, hint: Any, path: str) -> Schema:
@@ -243,7 +249,7 @@ def _ruled(schema: Schema, rules: list[Schema], path: str) -> Schema:
     """A schema with its rules, which must write the names of fields as CEL has them."""
     if not rules:
         return schema
-    names = list(_names_below(schema))
+    names = [name for name in dict.fromkeys(_names_below(schema)) if cel_names.escape(name) != name]
     for text in (rule[key] for rule in rules for key in ("rule", "messageExpression") if key in rule):
         if (name := cel_names.unescaped_in(text, names)) is not None:
             written = cel_names.escape(name)

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from konverge.apiserver.crd.definition import accepted
+from konverge.apiserver.crd.cel import rule_validation
+from konverge.apiserver.crd.definition import accepted, spec_validation
 from konverge.apiserver.crd.definition.spec_validation import Options, check
 
 ROOT_KEYWORD = {"type": "object", "minProperties": 1, "properties": {"spec": {"type": "object"}}}
@@ -54,6 +55,22 @@ def test_a_stricter_check_looks_again() -> None:
     assert refusals(ROOT_KEYWORD, status=True) != []
     untyped = {"type": "object", "properties": {"spec": {"type": "wrong"}}}
     assert refusals(untyped, Options(valid_types=False, structural=False)) != refusals(untyped)
+
+
+def test_what_the_strictest_check_accepted_is_not_looked_at_by_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An update that leaves the schema alone, such as of where a webhook is, has a check of its own."""
+    assert refusals(ROOT_KEYWORD) == []
+    monkeypatch.setattr(spec_validation, "_schema", lambda *_, **__: pytest.fail("it looks again"))
+    assert refusals(ROOT_KEYWORD, Options(same_schemas=frozenset(["v1"]), list_keys=False)) == []
+
+
+def test_what_an_update_may_keep_a_new_definition_may_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The cost of rules counts only where they are new."""
+    monkeypatch.setattr(rule_validation, "RULE_LIMIT", 1)
+    ruled = {"type": "object", "x-kubernetes-validations": [{"rule": "self.a.size() > 1"}]}
+    schema = {"type": "object", "properties": {"spec": {**ruled, "properties": {"a": {"type": "string"}}}}}
+    assert refusals(schema, Options(same_schemas=frozenset(["v1"]))) == []
+    assert "estimated rule cost exceeds budget" in refusals(schema)[0]
 
 
 def test_a_default_that_would_be_pruned_is_refused_although_an_update_may_keep_it() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
 from typing import Any
 
 import pytest
@@ -19,6 +21,7 @@ BOXES = "/apis/example.com/v1/namespaces/default/boxes"
 @pytest.fixture(autouse=True)
 def _nothing_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(kept_kinds, "_kept", {})
+    monkeypatch.setattr(kept_kinds, "_served", weakref.WeakValueDictionary())
 
 
 def compiled(least: int = 1, *, name: str = "v1", kind: str = "Box", unknown: bool = False, **more: Any) -> CustomKind:
@@ -49,9 +52,15 @@ def test_another_text_is_another_kind(other: dict[str, Any]) -> None:
     assert compiled(**other) is not compiled()
 
 
-def test_a_long_text_is_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_long_text_is_kept_as_long_as_it_is_served(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(kept_kinds, "LONGEST", 100)
-    assert compiled() is not compiled()
+    served = compiled()
+    assert compiled() is served
+    assert compiled(2) is not served
+    ended = weakref.ref(served)
+    del served
+    gc.collect()
+    assert ended() is None
 
 
 def test_what_was_not_used_for_longest_goes_first(monkeypatch: pytest.MonkeyPatch) -> None:

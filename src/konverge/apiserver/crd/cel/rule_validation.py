@@ -144,7 +144,7 @@ def _over(what: str, cost: int, limit: int) -> str:  # upstream: getCostErrorMes
 
 def check_default(node: Structural, value: Any, path: str, root: bool) -> list[FieldError]:
     """Failures of the rules on a default."""
-    if not any(schema.get("x-kubernetes-validations") for schema in structural.walk(node.raw)):
+    if not structural.has(node, "rules"):
         return []
     validator = RuleValidator.of_node(node, resource=root or node.embedded)
     return validator.validate_default(value, path) if validator is not None else []

@@ -13,7 +13,7 @@ from typing import Any
 from konverge.apiserver.crd.schema import embedded_objects
 from konverge.apiserver.crd.schema.coercion import META, prune
 from konverge.apiserver.crd.schema.correlation import UNKNOWN
-from konverge.apiserver.crd.schema.structural import Structural
+from konverge.apiserver.crd.schema.structural import Schema, Structural
 from konverge.apiserver.crd.schema.value_errors import Issue, as_field_errors, ordered
 from konverge.apiserver.crd.schema.values import compile_check
 from konverge.apiserver.field_errors import FieldError, invalid
@@ -66,6 +66,15 @@ def _default(node: Structural, path: str, rules: RuleCheck, *, pruned: bool, roo
     errors = list(embedded_objects.check(node.default, node, path))
     if not errors:
         issues: list[Issue] = []
-        compile_check(node.raw)(node.default, "", issues, UNKNOWN)
+        compile_check(_needed(node.raw, node.default))(node.default, "", issues, UNKNOWN)
         errors = as_field_errors(issues, path)
     yield from errors or rules(node, node.default, path, root)
+
+
+def _needed(raw: Schema, value: Any) -> Schema:
+    """A schema without the members that the value does not have: most defaults are small, most schemas are large."""
+    properties = raw.get("properties")
+    if not isinstance(value, dict) or not properties:
+        return raw
+    present = {name: _needed(properties[name], value[name]) for name in properties if name in value}
+    return {**raw, "properties": present}

@@ -286,9 +286,10 @@ def _validation(
     raw = schema_of(validation)
     if raw is None:
         return
-    strict = (options.pruned_defaults, options.valid_types, options.atomic_sets, options.list_keys)
-    key = accepted.key(raw, *strict, has_status, same_schema)
-    if accepted.was_accepted(key):
+    strictness = (options.pruned_defaults, options.valid_types, options.atomic_sets, options.list_keys)
+    key = accepted.key(raw, *strictness, has_status, same_schema)
+    strictest = accepted.key(raw, *(True for _ in strictness), has_status, False)
+    if accepted.was_accepted(strictest) or accepted.was_accepted(key):
         return
     errors = list(_schema(raw, f"{path}.openAPIV3Schema", options, has_status=has_status, same_schema=same_schema))
     if not errors:

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -33,6 +33,7 @@ from konverge.apiserver.strategy import Obj
 if TYPE_CHECKING:
     from konverge.apiserver.crd.serving.conversion_webhook import Caller
     from konverge.apiserver.crd.serving.resources import CustomServed
+    from konverge.apiserver.crd.serving.strategy import CustomKind
     from konverge.apiserver.request.call import Call
 
 GROUP, PLURAL = "apiextensions.k8s.io", "customresourcedefinitions"
@@ -247,7 +248,7 @@ class Manager:
             for custom in self._served[name]:
                 custom.served.watchers = set()
         self._shapes[name] = compiled.shape
-        self._withdraw(name)
+        self._withdraw(name, kept={custom.kind for custom in compiled.made})
         self._served[name] = compiled.made
         stored = compiled.stored
         if stored is not None:
@@ -273,17 +274,17 @@ class Manager:
         for served in sorted(members, key=lambda served: naming.version_rank(served.resource.version)):
             self._registry.add(served)
 
-    def _withdraw(self, name: str) -> None:
+    def _withdraw(self, name: str, kept: Collection[CustomKind] = ()) -> None:
         """Serve a definition no more as it was compiled: its watches end. Upstream: crdHandler.tearDown.
 
-        What it was compiled to is freed aside where it is much.
+        What it was compiled to is freed aside where it is much, and not among those that are `kept`.
         """
         before = self._served.pop(name, [])
         weight = 0
         for custom in before:
             for stream in custom.served.watchers:
                 stream.end()
-            weight += custom.served.weight
+            weight += 0 if custom.kind in kept else custom.served.weight
             resource = custom.served.resource
             self._registry.remove(resource.group, resource.version, resource.plural)
         if weight >= aside.FROM and not self._is_stopped:
