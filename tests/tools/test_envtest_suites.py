@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 import os
 import select
+import signal
 import socket
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -110,6 +112,28 @@ def test_servers_that_the_tests_leave_running_end_with_them(
     result = envtest.run(SUITE, "a/b", Path("/assets"), tmp_path / "run")
     assert result.failed == (envtest.WHOLE,)
     assert (os.read(reader, 9), os.read(reader, 9)) == (b"started\n", b""), "nobody has the pipe open any more"
+    os.close(reader)
+
+
+def test_servers_end_too_when_the_run_is_ended(go: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """While the tests run, this process is told to end, as a time limit does it."""
+    pipe, usual, wait = tmp_path / "pipe", signal.getsignal(signal.SIGTERM), select.select
+    os.mkfifo(pipe)
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+
+    def ended(*_: Any) -> None:
+        wait([reader], [], [])
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    monkeypatch.setattr(select, "select", ended)
+    answer(go, f"set -m\nsleep 1000 > {pipe} &\necho started > {pipe}\nexec sleep 1000")
+    command.end_in_order()
+    try:
+        with pytest.raises(SystemExit, match="143"):
+            envtest.run(SUITE, "a/b", Path("/assets"), tmp_path / "run")
+    finally:
+        signal.signal(signal.SIGTERM, usual)
+    assert (os.read(reader, 9), os.read(reader, 9)) == (b"started\n", b"")
     os.close(reader)
 
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import shutil
+import signal
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -137,5 +138,12 @@ SUITES: dict[str, Callable[[Path, argparse.Namespace, Path | None], list[Count]]
     "conformance": _conformance,
 }
 
+
+def end_in_order() -> None:
+    """On SIGTERM, leave as by an error: what the suites have started ends too."""
+    signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
+
+
 if __name__ == "__main__":
+    end_in_order()
     sys.exit(main())
