@@ -27,7 +27,7 @@ def default(
     Each change is of one field of the first sample that has a definition; the next one starts from where it is again as
     in the sample, but for scaling, which goes up and down, and for storage, which cannot shrink.
     """
-    objects = [placed(sample, namespace) for sample in samples]
+    objects = [placed(sample, namespace, definitions) for sample in samples]
     create: tuple[Action, ...] = tuple(Apply(obj) for obj in objects)
     delete: tuple[Action, ...] = tuple(deletion(obj) for obj in reversed(objects))
     between = _between(objects, definitions, budget)

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from konverge.check.inputs import Admission
+from konverge.check.inputs.chains import campaign
 from konverge.check.model import Apply, Step
 from konverge.check.workload import BUDGET, basic, default
 from konverge.operators.catalog import find
@@ -90,3 +91,22 @@ def test_objects_without_a_definition_are_created_and_deleted() -> None:
     assert all(
         action.object["metadata"]["namespace"] == "shops" for action in steps[0].actions if isinstance(action, Apply)
     )
+
+
+@pytest.mark.spec("K-22")
+def test_custom_resources_of_the_whole_cluster_are_in_no_namespace() -> None:
+    """By it the operator's own custom resource is known, and what its status says."""
+    definition = definition_of(SHOP)
+    definition["spec"]["scope"] = "Cluster"
+    sample = sample_of({"replicas": 3})
+    sample["metadata"].pop("namespace", None)
+    secret = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "key"}}
+    chained = [step for plan in campaign([secret, sample], [definition]) for step in plan.steps or ()]
+    for step in (*default([secret, sample], [definition]), *chained):
+        places = {
+            action.object["kind"]: action.object["metadata"].get("namespace")
+            for action in step.actions
+            if isinstance(action, Apply)
+        }
+        assert places.get("Secret", "default") == "default"
+        assert places.get(sample["kind"]) is None

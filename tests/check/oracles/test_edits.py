@@ -57,7 +57,7 @@ def test_what_is_not_repaired_is_said_and_what_was_disowned_and_said_is_not() ->
     disowning = (Edit(ref(CONFIG), {"metadata": {"ownerReferences": None}}, 0),)
     disowned = state(metadata={"name": "a", "namespace": "default", "labels": {"app": "a"}})
     silent = made(perturbations=disowning).rest(disowned).run
-    assert [(alarm.field, alarm.severity) for alarm in judge(silent, SANE)] == [("metadata.ownerReferences", "medium")]
+    assert [(alarm.field, alarm.severity) for alarm in judge(silent, SANE)] == [("metadata.ownerReferences", "low")]
     said = dict(disowned)
     said[KEY] = {**disowned[KEY], "status": {"conditions": [{"type": "Ready", "status": "False"}]}}
     assert judge(made(perturbations=disowning).rest(said).run, SANE) == []

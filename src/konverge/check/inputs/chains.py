@@ -68,14 +68,14 @@ def campaign(
 
     After an alarm that leaves the run in a bad state, `remainder` gives what was behind it.
     """
-    objects = [placed(sample, namespace) for sample in samples]
+    objects = [placed(sample, namespace, definitions) for sample in samples]
     create = Step("create", tuple(Apply(obj) for obj in objects))
     chance = clock.seeded(seed)
     chains: list[tuple[float, Plan]] = []
     for sample, definition in subjects(objects, definitions):
         admission = Admission(definition, version_of(sample))
         every = fields(definition, version_of(sample), sample)
-        made = [_turn(change, sample) for field in every for change in changes(field, sample, admission)]
+        made = [_turn(change, sample, namespace) for field in every for change in changes(field, sample, admission)]
         made += [_turn_of_reference(*item) for item in references(objects, sample)]
         turns = _ranked(made, chance if seed else None)
         for pattern, length in LENGTH.items():
@@ -85,9 +85,10 @@ def campaign(
     yield from (plan for _, plan in sorted(chains, key=lambda item: -item[0]))
 
 
-def _turn(change: ChangeOfInput, sample: Obj) -> Turn:
-    before: tuple[Action, ...] = tuple(Apply(_beside(obj, sample)) for obj in change.objects)
-    after: tuple[Action, ...] = tuple(deletion(_beside(obj, sample)) for obj in change.objects)
+def _turn(change: ChangeOfInput, sample: Obj, namespace: str) -> Turn:
+    beside = [placed(obj, sample["metadata"].get("namespace", namespace)) for obj in change.objects]
+    before: tuple[Action, ...] = tuple(Apply(obj) for obj in beside)
+    after: tuple[Action, ...] = tuple(deletion(obj) for obj in beside)
     steps: list[Step] = []
     for number, (state, about) in enumerate(zip(change.states, change.about, strict=True)):
         name = f"{change.field}: {change.name}" + (f" ({number + 1})" if number else "")
@@ -106,10 +107,6 @@ def _turn(change: ChangeOfInput, sample: Obj) -> Turn:
         steps.append(Step(f"{change.field}: {change.name}, back", (Apply(sample), *after), about=change.field))
     kind = (change.core, str(change.path[-1]), change.name)
     return Turn(tuple(steps), change.worth, change.bad, change.lasting, kind, change)
-
-
-def _beside(obj: Obj, sample: Obj) -> Obj:
-    return placed(obj, sample["metadata"]["namespace"])
 
 
 def _turn_of_reference(name: str, there: Action, back: Action, bad: bool) -> Turn:

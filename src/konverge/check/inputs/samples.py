@@ -26,9 +26,12 @@ def version_of(obj: Obj) -> str:
     return str(obj["apiVersion"].rpartition("/")[2])
 
 
-def placed(sample: Obj, namespace: str) -> Obj:
-    """The sample in a namespace, if it names none."""
+def placed(sample: Obj, namespace: str, definitions: Sequence[Obj] = ()) -> Obj:
+    """The sample in a namespace, if it names none; without one, if its definition is of the whole cluster."""
     metadata = sample["metadata"]
+    for _, definition in subjects([sample], definitions):
+        if definition["spec"].get("scope") == "Cluster":
+            return {**sample, "metadata": {key: value for key, value in metadata.items() if key != "namespace"}}
     return {**sample, "metadata": {"namespace": namespace, **metadata}}
 
 

@@ -63,10 +63,13 @@ def _comes_back(alarm: Alarm, run: Run, reference: Reference) -> bool:
 
 
 def _after_edit(alarm: Alarm, *, comes_back: bool) -> Alarm:
-    """Others asked for it, and it is not repaired: what they took from its owner outlives it, and so do claims."""
+    """Others asked for it, and it is not repaired: what they took from its owner outlives it, and so do claims. Without
+    its owner an object stays as it is until the end, and most operators look again by then."""
     if comes_back:
         return msgspec.structs.replace(alarm, severity="medium")
     if alarm.object.startswith("persistentvolumeclaims ") and not alarm.field and alarm.actual:
+        return msgspec.structs.replace(alarm, severity="low")
+    if alarm.field.startswith("metadata.ownerReferences"):
         return msgspec.structs.replace(alarm, severity="low")
     more = not alarm.field and bool(alarm.actual) and (not alarm.expected or alarm.object.startswith("pods "))
     return (
