@@ -83,6 +83,21 @@ def test_what_is_as_before_is_fine() -> None:
 
 
 @pytest.mark.spec("K-24")
+@pytest.mark.parametrize("oracle", [path_dependence, recovery])
+def test_a_first_rest_at_which_the_operator_was_not_done_is_no_past(oracle: Any) -> None:
+    """Where the undisturbed run was as the second, it is the first that differs."""
+    mistake = {"expect": "harmless"} if oracle is recovery else {}
+    run = run_of(
+        (step("create", GOOD), {}, []),
+        (step("change", OTHER, **mistake), {}, [SET]),
+        (step("change, back", GOOD), {}, [SET]),
+    )
+    for before, found in (([SET], []), ([], [SET[0]])):
+        usual = run_of((step("create", GOOD), {}, before), plan=Plan("reference"))
+        assert [alarm.object for alarm in oracle(run, reference_of(usual, usual))] == found
+
+
+@pytest.mark.spec("K-24")
 @pytest.mark.parametrize(
     ("about", "first", "severity"),
     [("spec.annotations", {}, "high"), ("spec.color", {}, "medium"), ("spec.annotations", {"note": "4"}, "medium")],
@@ -481,6 +496,30 @@ def changed(core: str = "", *more: tuple[Step, Obj | None, list[tuple[str, Obj]]
 def test_a_change_without_effect() -> None:
     assert [item[0] for item in said(effect, changed())] == ["low"]
     assert [item[0] for item in said(effect, changed("Tolerations"))] == ["medium"]
+
+
+@pytest.mark.spec("K-25")
+def test_another_order_of_a_list_is_a_guess() -> None:
+    def run(*second: str) -> Run:
+        change = step("change", {"hosts": list(second)}, "spec.hosts", core="Tolerations")
+        return run_of((step("create", {"hosts": ["a", "b"]}), {}, [SET]), (change, {}, [SET]))
+
+    assert [item[0] for item in said(effect, run("b", "a"))] == ["low"]
+    assert [item[0] for item in said(effect, run("b", "b"))] == ["medium"]
+
+
+@pytest.mark.spec("K-25")
+@pytest.mark.parametrize("failure", [{"error": "no"}, {"logs": {"errors": {"1": "no"}}}, {"phase": "Failed"}], ids=str)
+def test_a_value_that_is_refused_in_place_of_another_has_no_effect(failure: Obj) -> None:
+    other = step("other", {"color": "green"})
+
+    def run(before: Obj, now: Obj) -> Run:
+        return run_of(
+            (step("create", GOOD), before, [SET]), (step("change", OTHER), before, [KEPT]), (other, now, [KEPT])
+        )
+
+    assert said(effect, run(failure, failure)) == []
+    assert [item[0] for item in said(effect, run({}, {}))] == ["medium"]
 
 
 @pytest.mark.spec("K-25")

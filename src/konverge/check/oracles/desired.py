@@ -106,6 +106,18 @@ def differing(before: Checkpoint, after: Checkpoint, run: Run, reference: Refere
     return found
 
 
+def changed_since(before: Rested, now: Rested, run: Run, reference: Reference) -> list[Difference]:
+    """What differs between two rests at which the user asked for the same. Where the undisturbed run had asked for that
+    too and was then as the second, the first is what differs: the operator was not done yet."""
+    found = differing(before.checkpoint, now.checkpoint, run, reference)
+    usual = (item for item in rests(reference.run) if item.desired == now.desired and item.checkpoint.rested)
+    first = next(usual, None) if found else None
+    if first is None:
+        return found
+    wrong = {(item.key, item.path) for item in differing(first.checkpoint, now.checkpoint, run, reference)}
+    return [item for item in found if (item.key, item.path) in wrong]
+
+
 def resource_of(step: Step) -> Ref | None:
     """The custom resource that a step is about."""
     for action in reversed(step.actions):
@@ -145,11 +157,21 @@ def is_refused(differences: Iterable[Difference], step: Step) -> bool:
 
 
 def says_refused(obj: Obj) -> bool:
-    """The same at one rest: a condition or phase that gives a failure as the reason."""
+    """The same at one rest: a condition or phase that gives a failure as the reason, or errors that are listed."""
     shown = obj.get("status") or {}
     conditions = [item for item in shown.get("conditions") or () if isinstance(item, dict)]
     failed = any(_is_failure(item) for item in conditions)
-    return failed or any(_FAILED.search(str(shown.get(field, ""))) for field in ("phase", "state"))
+    failed = failed or any(_FAILED.search(str(shown.get(field, ""))) for field in ("phase", "state"))
+    return failed or any(_lists_errors(part) for part in (shown, *shown.values()))
+
+
+def is_not_carried_out(rested: Rested, step: Step) -> bool:
+    """Whether the custom resource says so at a rest: then it leads to nothing, old or new."""
+    return any(says_refused(obj) for key, obj in rested.checkpoint.state.items() if is_own(key, step))
+
+
+def _lists_errors(status: Any) -> bool:
+    return isinstance(status, dict) and any(status.get(name) for name in ("error", "errors"))
 
 
 def is_impossible(run: Run, checkpoint: Checkpoint) -> bool:

@@ -3,7 +3,8 @@
 Only where nothing at all happened is it an alarm, and a guess: many fields are for a later time (a retention, a
 schedule). It is no guess where the field is of a built-in type that an operator hands on (labels, tolerations, an
 image), and where an earlier change of the same field had an effect. It stays one where the operator tries and the API
-server refuses, since such a field is immutable, and where a value is taken away that may be the default.
+server refuses, since such a field is immutable, where a value is taken away that may be the default, and where items
+of a list are only put in another order.
 """
 
 from __future__ import annotations
@@ -14,7 +15,16 @@ from typing import Any
 
 from konverge.check.inputs.paths import ABSENT, get
 from konverge.check.model import Alarm, Apply, Run, Severity, Step
-from konverge.check.oracles.desired import Difference, Rested, differing, is_impossible, is_own, is_said, rests
+from konverge.check.oracles.desired import (
+    Difference,
+    Rested,
+    differing,
+    is_impossible,
+    is_not_carried_out,
+    is_own,
+    is_said,
+    rests,
+)
 from konverge.check.oracles.path_dependence import path_dependence
 from konverge.check.oracles.recovery import recovery
 from konverge.check.reference import Reference
@@ -52,9 +62,11 @@ def effect(run: Run, reference: Reference) -> Iterator[Alarm]:
             effective.add(step.about)
         elif _is_in_status(differences, step):
             continue  # it is said, at least
+        elif all(is_not_carried_out(item, step) for item in (before, now)):
+            continue  # one value that cannot be carried out in place of another
         elif step.about not in said and not _is_held(known[0], before, run, reference):
             said.add(step.about)
-            guess = _is_default(before, now) or is_impossible(run, now.checkpoint)
+            guess = _is_default(before, now) or _is_order(before, now) or is_impossible(run, now.checkpoint)
             yield _alarm(now, again=step.about in effective, guess=guess)
 
 
@@ -80,6 +92,12 @@ def _changed(before: Rested, now: Rested) -> bool:
 def _is_default(before: Rested, now: Rested) -> bool:
     """Whether one value was taken away: the operator may choose the same where the user says nothing."""
     return _value(now, now) is ABSENT and not isinstance(_value(before, now), dict | list)
+
+
+def _is_order(before: Rested, now: Rested) -> bool:
+    """Whether a list has the same items in another order, which only some lists mean."""
+    one, other = _value(before, now), _value(now, now)
+    return isinstance(one, list) and isinstance(other, list) and sorted(map(repr, one)) == sorted(map(repr, other))
 
 
 def _value(rested: Rested, now: Rested) -> Any:

@@ -16,13 +16,13 @@ from konverge.check.model import Alarm, Apply, Delete, Run, Severity, Step
 from konverge.check.oracles.desired import (
     Difference,
     Rested,
-    differing,
+    changed_since,
     is_impossible,
+    is_not_carried_out,
     is_own,
     is_refused,
     is_said,
     repeats,
-    says_refused,
 )
 from konverge.check.reference import Reference
 from konverge.objects.quantity import Quantity, QuantityError
@@ -36,10 +36,10 @@ def path_dependence(run: Run, reference: Reference) -> Iterator[Alarm]:
     for before, now, between in repeats(run):
         if any(step.expect for step in between):
             continue
-        differences = differing(before.checkpoint, now.checkpoint, run, reference)
+        differences = changed_since(before, now, run, reference)
         again = _is_again(between)
         held = (is_said if again else is_refused)(differences, now.step) or _is_order(between)
-        held = held or (again and all(_says_refused(item, now.step) for item in (before, now)))
+        held = held or (again and all(is_not_carried_out(item, now.step) for item in (before, now)))
         follows = _is_told_otherwise(differences, now.step, _about(between), again=again)
         follows = follows or (again and any(is_impossible(run, item.checkpoint) for item in (before, now)))
         for difference in own(differences):
@@ -72,11 +72,6 @@ def _is_stamp(difference: Difference) -> bool:
         return False
     sides = [value for value in (difference.expected, difference.actual) if value != ABSENT]
     return all(set(value.values() if isinstance(value, dict) else (str(value),)) == {"<time>"} for value in sides)
-
-
-def _says_refused(rested: Rested, step: Step) -> bool:
-    """Whether the custom resource says at a rest that it is not carried out: then it leads to nothing, old or new."""
-    return any(says_refused(obj) for key, obj in rested.checkpoint.state.items() if is_own(key, step))
 
 
 def _is_again(between: list[Step]) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from konverge.check.model import Alarm, Run, Step
-from konverge.check.oracles.desired import Difference, Rested, differing, repeats
+from konverge.check.oracles.desired import Difference, Rested, changed_since, repeats
 from konverge.check.oracles.path_dependence import own, sentence, severity
 from konverge.check.reference import Reference
 
@@ -20,7 +20,7 @@ def recovery(run: Run, reference: Reference) -> Iterator[Alarm]:
             continue
         alarms = [
             _alarm(difference, now, mistakes[-1], between)
-            for difference in own(differing(before.checkpoint, now.checkpoint, run, reference))
+            for difference in own(changed_since(before, now, run, reference))
         ]
         yield from alarms
         if any(alarm.severity != "low" for alarm in alarms):
