@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from konverge.check.collector import what_stays_is_frozen
 from konverge.check.in_process import run_in_process
 from konverge.check.inputs.samples import placed
 from konverge.check.model import Alarm, Plan, Run, Setup, Step, Subject, Task
@@ -138,6 +139,7 @@ def attempt(operator: str, mutant: Mutant) -> Result:
             return Result(mutant.name, mutant.about, broken, plan, 0, time.process_time() - began)
         alarm = worst(judge(reference.run, reference))
         plans = runs.planner(reference, (), 0).plans if alarm is None else []
+        stack.enter_context(what_stays_is_frozen())  # as the checker does it
         done = 0
         for plan in plans:
             done += 1
@@ -154,12 +156,16 @@ def worst(alarms: list[Alarm]) -> Alarm | None:
 
 def summary(results: list[Result]) -> str:
     """As `python -m bench check --mutants` shows it: one line each, and the sum."""
-    lines = [
-        f"{'found' if item.found else 'NOT FOUND':9} {item.name:24} {item.plans:3} plans {item.cpu:5.1f} CPU-s  "
-        f"{item.found.sentence[:90] if item.found else item.about}"
-        for item in results
-    ]
-    return "\n".join([*lines, f"{sum(item.found is not None for item in results)} of {len(results)} found"])
+    return "\n".join(
+        [*map(line, results), f"{sum(item.found is not None for item in results)} of {len(results)} found"]
+    )
+
+
+def line(result: Result) -> str:
+    """What became of one."""
+    verdict = "found" if result.found else "NOT FOUND"
+    sentence = result.found.sentence[:90] if result.found else result.about
+    return f"{verdict:9} {result.name:24} {result.plans:3} plans {result.cpu:5.1f} CPU-s  {sentence}"
 
 
 class NoReference(Exception):

@@ -5,16 +5,18 @@ Operators in Go are looked for in $OPERATORS_HOME; without it their part is left
 
 from __future__ import annotations
 
+from itertools import chain
 from statistics import mean
 from typing import Any
 
 import msgspec
 
 from bench import _go_mutants
-from bench._mutants import CPU, quiet, summary, tried
+from bench._mutants import CPU, Result, line, quiet, summary, tried
 from bench._programs import programs
 from bench._progress import say
 from bench._report import OURS, Bar, Figure, Report
+from konverge.check.collector import what_stays_is_frozen
 from konverge.check.model import Plan, Task, encode
 from konverge.check.planning import planner_for
 from konverge.check.reference import reference_of
@@ -59,8 +61,10 @@ def _cost(report: Report, operator: str, allowed: float, *, plans: int) -> None:
     checked = from_target(operator)
     base = _base(checked)
     chosen, runner = _plans(checked, base)
-    spent = [runner.run(msgspec.structs.replace(base, plan=plan)).cpu for plan in chosen[:plans]]
+    with what_stays_is_frozen():  # as the checker does it
+        spent = [runner.run(msgspec.structs.replace(base, plan=plan)).cpu for plan in chosen[:plans]]
     metric = f"CPU of a plan, {operator}"
+    say(f"check: {metric}: {mean(spent):.2f} s")
     report.figures += [Figure(metric, OURS, mean(spent), "s"), Figure(metric, "allowed", allowed, "s")]
     report.bars.append(Bar(metric, 1.0, "allowed"))
 
@@ -84,7 +88,10 @@ def _replays(report: Report, times: int) -> None:
 
 def _mutants(report: Report) -> None:
     say("check: mutants")
-    results = [*tried(), *_go_mutants.tried()]
+    results: list[Result] = []
+    for result in chain(tried(), _go_mutants.tried()):
+        say(f"check: {line(result)}")
+        results.append(result)
     if not any(result.name.startswith("go: ") for result in results):
         report.notes.append("not tried, since Go or its modules are missing: mutants of the small operator in Go")
     found = sum(result.found is not None and result.cpu <= CPU for result in results)

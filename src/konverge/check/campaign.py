@@ -16,6 +16,7 @@ import msgspec
 
 from konverge.check.beginnings import Beginnings
 from konverge.check.budget import Budget
+from konverge.check.collector import what_stays_is_frozen
 from konverge.check.conclusion import Conclusion
 from konverge.check.differences import Masks
 from konverge.check.findings import Evidence, Findings, Group, by_cause, by_chance, first_turn, group_of
@@ -182,10 +183,11 @@ class Campaign:
         self._add_reference(findings, reference)
         outcome = Outcome(base=self._base, reference=reference, notes=[*notes, *unhealthy(reference)])
         try:
-            self._search(outcome, findings, budget)
-            if self._options.unused_rules and not self._options.only:
-                findings.add_reference(self._base, reference.run, reference, unused(self._base.setup, self._used))
-            self._conclude(outcome, findings, names, budget)
+            with what_stays_is_frozen():
+                self._search(outcome, findings, budget)
+                if self._options.unused_rules and not self._options.only:
+                    findings.add_reference(self._base, reference.run, reference, unused(self._base.setup, self._used))
+                self._conclude(outcome, findings, names, budget)
         except KeyboardInterrupt:
             outcome.interrupted = True
             if not outcome.findings:

@@ -22,6 +22,7 @@ def main() -> None:
         from konverge.check.isolation import enter
 
         enter()
+    from konverge.check.collector import freeze_what_stays
     from konverge.check.performing import perform_line
 
     answers = os.fdopen(os.dup(1), "wb")
@@ -30,9 +31,13 @@ def main() -> None:
     threading.Thread(target=_read, args=(lines,), daemon=True).start()
     answers.write(READY)
     answers.flush()
+    is_first = True
     while True:
         answers.write(perform_line(lines.get()) + b"\n")
         answers.flush()
+        if is_first:
+            freeze_what_stays()
+        is_first = False
 
 
 def _read(lines: queue.SimpleQueue[bytes]) -> None:
