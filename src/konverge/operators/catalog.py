@@ -98,7 +98,9 @@ class Operator:
     def definitions(self) -> list[dict[str, Any]]:
         """The CustomResourceDefinitions to install, as plain data."""
         from konverge.objects import crd_dict
+        from konverge.objects.custom.schema import write_schemas
 
+        write_schemas(self.kinds)
         return [crd_dict(*classes) for classes in self._versions()]
 
     @property

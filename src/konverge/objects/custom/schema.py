@@ -8,7 +8,7 @@ defaults of the schema, so that a field left out means the same to both.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any, get_origin
 from weakref import WeakKeyDictionary
 
@@ -46,11 +46,17 @@ class SchemaError(TypeError):
 
 def schema_of(model: type[Model]) -> Schema:
     """The structural schema of a model."""
-    known = schemas_of_classes.get(model)
-    if known is None:
-        return _Writer().of_type(inspect.type_info(model), model.__name__)
-    schema: Schema = msgspec.json.decode(known)
+    if model not in schemas_of_classes:
+        write_schemas((model,))
+    schema: Schema = msgspec.json.decode(schemas_of_classes[model])
     return schema
+
+
+def write_schemas(models: Iterable[type[Model]]) -> None:
+    """Get the schemas of these ready. Of several at once, what they have in common is described once."""
+    missing = [model for model in models if model not in schemas_of_classes]
+    for model, described in zip(missing, inspect.multi_type_info(missing), strict=True):
+        _Writer().of_type(described, model.__name__)
 
 
 class _Writer:
@@ -98,11 +104,11 @@ class _Writer:
         schema: Schema = {"type": "object"}
         if text := _description(node.cls):
             schema["description"] = text
-        hints = {field.name: field.type for field in msgspec.structs.fields(node.cls)}
         texts = field_docstrings(node.cls) if _is_described(node.cls) else {}
+        hints = _Hints(node.cls)
         properties = {
             field.encode_name: _described(
-                self._field(field, hints[field.name], f"{path}.{field.encode_name}"), field, texts.get(field.name, "")
+                self._field(field, hints, f"{path}.{field.encode_name}"), field, texts.get(field.name, "")
             )
             for field in node.fields
         }
@@ -112,7 +118,7 @@ class _Writer:
             schema["required"] = sorted(required)
         return _ruled(schema, rules_of(node.cls), path)
 
-    def _field(self, field: inspect.Field, hint: Any, path: str) -> Schema:
+    def _field(self, field: inspect.Field, hints: _Hints, path: str) -> Schema:
         schema = self.of_type(field.type, path)
         if "default" in schema:
             return schema | {"default": _spelled_out(schema["default"], schema)}
@@ -124,7 +130,7 @@ class _Writer:
             return schema
         if default == {} and "properties" not in schema:
             return schema
-        if refusal := _refusal(default, hint):
+        if refusal := _refusal(default, hints.of(field.name)):
             if not default:  # as an empty text does, zero stands for "not given"
                 return schema
             raise SchemaError(f"{path}: the class itself refuses the default {default!r}: {refusal}")
@@ -266,6 +272,19 @@ def _names_below(schema: Schema) -> Iterator[str]:
     for keyword in ("items", "additionalProperties"):
         if isinstance(part := schema.get(keyword), dict):
             yield from _names_below(part)
+
+
+class _Hints:
+    """The annotations of a class. They are evaluated when one is asked for: that takes longer than all the rest."""
+
+    def __init__(self, cls: type[msgspec.Struct]) -> None:
+        self._cls = cls
+        self._known: dict[str, Any] = {}
+
+    def of(self, name: str) -> Any:
+        if not self._known:
+            self._known = {field.name: field.type for field in msgspec.structs.fields(self._cls)}
+        return self._known[name]
 
 
 def _refusal(default: Any, hint: Any) -> str:

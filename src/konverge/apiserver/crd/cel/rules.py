@@ -62,7 +62,9 @@ class Rule:
         return str(self.raw.get("message") or self.raw.get("rule") or "").strip()
 
 
-_compiled: dict[tuple[bytes, str, bool], list[Rule]] = {}
+_compiled: dict[tuple[bytes, bool, str], list[Rule]] = {}
+"""By their schema, and by the name of its type if there are errors: these may show it. The name is that of the place
+from which a schema was reached, so what compiles under one name compiles under each."""
 _remembering = Lock()
 _COMPILE = 500
 """Steps of `aside.expect` that a short rule takes."""
@@ -77,15 +79,17 @@ def compile_rules(raw: Schema, decl: Decl) -> list[Rule]:
     rules = raw.get("x-kubernetes-validations") or ()
     if not rules:
         return []
-    key = (sha256(msgspec.json.encode(raw)).digest(), str(decl.type), decl.resource)
-    compiled = _compiled.get(key)
+    digest, name = sha256(msgspec.json.encode(raw)).digest(), str(decl.type)
+    compiled = _compiled.get((digest, decl.resource, "")) or _compiled.get((digest, decl.resource, name))
     if compiled is None:
         aside.expect(_COMPILE * len(rules))
         compiled = [_compile(rule, raw, decl) for rule in rules]
+        if not any(rule.error or rule.message_error for rule in compiled):
+            name = ""
         with _remembering:  # large definitions are compiled on threads
             if len(_compiled) >= _REMEMBERED:
                 del _compiled[next(iter(_compiled))]
-            _compiled[key] = compiled
+            _compiled[digest, decl.resource, name] = compiled
     return compiled
 
 
