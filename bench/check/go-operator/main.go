@@ -9,6 +9,7 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/hex"
+	"errors"
 	"os"
 	"time"
 
@@ -75,6 +76,10 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 			if mutant == "error-swallowed" && !apierrors.IsConflict(err) {
 				r.made[child.GetName()+child.GetObjectKind().GroupVersionKind().Kind] = true
 				continue
+			}
+			var theirs *notOwned
+			if errors.As(err, &theirs) { // nothing goes on until they give it back: users must be told
+				err = errors.Join(err, r.say(ctx, box, false))
 			}
 			return ctrl.Result{}, err
 		}

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import math
 from collections import Counter, deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from contextlib import closing
 from typing import Protocol
 
 import msgspec
@@ -81,6 +82,8 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     shrink: bool = True
     least: Severity = "low"
     """What is less than that is reported as it was seen: repeating it takes as long as finding it."""
+    until: Severity | None = None
+    """The search ends with the first finding that is as bad as that."""
     unused_rules: bool = False
     """Rules of the operator's roles that no run used are a note: roles that were made from declarations ask for no more
     than those do."""
@@ -118,6 +121,8 @@ class Outcome(msgspec.Struct, kw_only=True):
     searched: float = 0.0
     """Of these, for the plans: the others confirm what they found, and make it smaller."""
     interrupted: bool = False
+    stopped: bool = False
+    """The search ended with what was found, and not with its time."""
 
 
 Judge = Callable[[Run, Reference], Iterable[Alarm]]
@@ -245,17 +250,22 @@ class Campaign:
         waiting: Waiting = deque(planned.plans)
         done, total = 0, len(waiting)
         try:
-            for task, run in self._performed(waiting, budget):
-                done += 1
-                more = self._judged(task, run, outcome, findings, budget)
-                waiting.extendleft(reversed(more))  # what it is worth has not changed
-                total += len(more)
-                self._listener.progress(task.plan.pattern, done, total, budget.left_to_search)
+            with closing(self._performed(waiting, budget)) as runs:
+                while not self._has_enough(findings) and (ended := next(runs, None)):
+                    task, run = ended
+                    done += 1
+                    more = self._judged(task, run, outcome, findings, budget)
+                    waiting.extendleft(reversed(more))  # what it is worth has not changed
+                    total += len(more)
+                    self._listener.progress(task.plan.pattern, done, total, budget.left_to_search)
         finally:
             for evidence in self._second.left():
                 self._note_once_seen(evidence, outcome, findings)
             outcome.left_out = dict(Counter(item.pattern for item in waiting if isinstance(item, Plan)))
-            outcome.searched = budget.used
+            outcome.searched, outcome.stopped = budget.used, self._has_enough(findings)
+
+    def _has_enough(self, findings: Findings) -> bool:
+        return self._options.until is not None and findings.has(self._options.until)
 
     def _judged(self, task: Task, run: Run, outcome: Outcome, findings: Findings, budget: Budget) -> list[Plan | Task]:
         """Notes what a run shows.
@@ -329,7 +339,7 @@ class Campaign:
                 if made is not None:
                     yield made
 
-    def _performed(self, plans: Waiting, budget: Budget) -> Iterator[tuple[Task, Run]]:
+    def _performed(self, plans: Waiting, budget: Budget) -> Generator[tuple[Task, Run], None, None]:
         """Runs as they end, as many at once as there are jobs. Takes plans as long as there is time."""
         if self._runner.jobs <= 1:
             while plans and budget.searching:
@@ -347,11 +357,12 @@ class Campaign:
                     return
                 ended, _ = wait(running, max(budget.left_to_runs, 0.0), FIRST_COMPLETED)
                 if not ended:
-                    self._runner.cancel()
                     return
                 for future in ended:
                     yield running.pop(future), future.result()
-        finally:  # after an interrupt, or where a run does not end, they end with their workers
+        finally:
+            if running:  # after an interrupt, or where a run does not end, or where enough was found
+                self._runner.cancel()
             plans.extendleft(task if task.patience else task.plan for task in running.values())
             pool.shutdown(wait=False, cancel_futures=True)
 

@@ -15,7 +15,7 @@ import msgspec
 
 from konverge.check.folding import folded
 from konverge.check.inputs import remainder
-from konverge.check.model import SEVERITIES, Alarm, Edit, Finding, Plan, Run, Step, Task
+from konverge.check.model import SEVERITIES, Alarm, Edit, Finding, Plan, Run, Severity, Step, Task
 from konverge.check.names import Names
 from konverge.check.oracles.foreign import FOREIGN
 from konverge.check.reference import Reference
@@ -192,6 +192,10 @@ class Findings:
             return _severity(self.evidence(group)[0]), -len(self._groups[group])
 
         return sorted(self._groups, key=key)
+
+    def has(self, least: Severity) -> bool:
+        """Whether anything is as bad as that."""
+        return any(_severity(self.evidence(group)[0]) <= SEVERITIES.index(least) for group in self._groups)
 
     def evidence(self, group: Group) -> list[Evidence]:
         """The worst first; of those the shortest: with the fewest perturbations and steps."""

@@ -39,12 +39,22 @@ def failed(task: Task, problem: str) -> Run:
 
 def _performed(task: Task) -> Run:
     if task.subject.command:
-        from konverge.check.child_run import run_child
-
-        return asyncio.run(run_child(task))
+        return _run_of_child(task)
     from konverge.check.in_process import run_in_process
 
     return run_in_process(task, _declaration(task.subject.target))
+
+
+def _run_of_child(task: Task) -> Run:
+    from konverge.check.child_run import run_child
+
+    runs: list[Run] = []
+
+    async def played() -> None:  # the Run is not its result: asyncio.Runner makes a text of that, which costs
+        runs.append(await run_child(task))
+
+    asyncio.run(played())
+    return runs[0]
 
 
 @functools.cache

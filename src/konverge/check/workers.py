@@ -25,9 +25,9 @@ from konverge.check.worker import READY
 PER_PROCESSOR, MOST_PER_PROCESSOR = 6, 24
 """Runs at once: of the seconds of one, six in seven are waits for rest. Of an operator that looks at its objects every
 half minute it is many more, and as many runs as fill the processors are better than the same few for longer."""
-FILLED = 0.4
+FILLED = 0.5
 """The part of the processors that undisturbed runs may fill: those with a fault wait less."""
-ROOM = 0.3
+ROOM = 0.15
 """The part of the processors that is idle when more runs at once are begun, a quarter of those that there are."""
 MEMORY = 256 << 20
 """Bytes that a worker and its operator may need: those of redis, rabbitmq and cass have 130 MB."""

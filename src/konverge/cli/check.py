@@ -67,6 +67,7 @@ def _add_search(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--seed", type=count(0, 2**31), default=0, help="the seed of the runs (0)")
     severities = ("high", "medium", "low")
     parser.add_argument("--fail-on", choices=severities, default="low", help="exit 1 from this severity on (low)")
+    parser.add_argument("--fail-fast", action="store_true", help="end the search with the first of them")
 
 
 def _add_reports(parser: argparse.ArgumentParser) -> None:
@@ -100,6 +101,7 @@ def _check(arguments: argparse.Namespace, shown: Shown) -> int:
             budget=arguments.budget or checked.budget,
             masks=_masks(arguments.mask),
             repeats=checked.repeats,
+            until=arguments.fail_on if arguments.fail_fast else None,
             unused_rules=checked.roles_given,
         )
         with checked.runner(arguments.jobs) as runner:

@@ -231,3 +231,21 @@ def test_a_workload_that_ends_with_a_deletion_is_kept() -> None:
 
 def checkpoint(step: str) -> Checkpoint:
     return Checkpoint(step=step, revision=1, time=1.0, state={})
+
+
+@pytest.mark.spec("K-103")
+def test_the_search_can_end_with_the_first_finding() -> None:
+    whole = campaign(keeper.wrong).check()
+    first = campaign(keeper.wrong, Options(only=("crash",), until="high")).check()
+    assert len(first.performed) < len(whole.performed)
+    assert sum(first.left_out.values()) == len(whole.performed) - len(first.performed)
+    assert [finding.alarm.severity for finding in first.findings][:1] == ["high"]
+    assert first.findings[0].confirmed[0] == 1, "it is repeated as always"
+    assert (first.stopped, whole.stopped) == (True, False)
+
+
+@pytest.mark.spec("K-103")
+def test_what_is_not_as_bad_does_not_end_the_search() -> None:
+    fine = campaign(keeper.manager, Options(only=("crash",), until="high")).check()
+    assert fine.left_out == {}
+    assert not fine.stopped

@@ -48,6 +48,14 @@ def test_the_terminal_has_a_line_per_finding_and_what_was_not_tested() -> None:
     assert "not compared: 1 field that varies by itself" in lines
 
 
+@pytest.mark.spec("K-103")
+def test_what_the_first_finding_left_out_is_not_put_down_to_the_budget() -> None:
+    made = outcome()
+    made.stopped = True
+    assert "not tested: gap 4 (--fail-fast ended the search)" in terminal.lines(made, FILES)
+    assert "4 plans: --fail-fast ended the search" in junit.report(made, FILES).decode()
+
+
 @pytest.mark.spec("K-53")
 def test_the_page_cannot_be_left_by_text_of_others() -> None:
     page = texts()["html"]

@@ -8,7 +8,7 @@ from xml.etree import ElementTree
 
 from konverge.check.campaign import Outcome
 from konverge.check.model import Finding
-from konverge.check.report.terminal import tested, visible
+from konverge.check.report.terminal import tested, visible, why_it_ended
 
 
 def report(outcome: Outcome, replays: Sequence[str]) -> bytes:
@@ -32,7 +32,7 @@ def report(outcome: Outcome, replays: Sequence[str]) -> bytes:
         )
     for left, count in sorted(outcome.left_out.items()):
         case = ElementTree.SubElement(suite, "testcase", classname="konverge.check", name=f"{left}: left out")
-        ElementTree.SubElement(case, "skipped", message=f"{count} plans: the budget ended")
+        ElementTree.SubElement(case, "skipped", message=f"{count} plans: {why_it_ended(outcome)}")
     ElementTree.SubElement(suite, "system-out").text = visible("; ".join(tested(outcome)))
     return bytes(ElementTree.tostring(suite, encoding="utf-8", xml_declaration=True)) + b"\n"
 

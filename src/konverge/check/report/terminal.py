@@ -73,8 +73,7 @@ def tested(outcome: Outcome) -> Iterator[str]:
         yield f"not tested: {counted(count, 'plan')}: {visible(problem)}"
     if outcome.left_out:
         left = ", ".join(f"{pattern} {count}" for pattern, count in sorted(outcome.left_out.items()))
-        why = "interrupted" if outcome.interrupted else "the budget ended; --budget gives more"
-        yield f"not tested: {left} ({why})"
+        yield f"not tested: {left} ({why_it_ended(outcome)})"
     if not outcome.base.setup.account:
         yield "not tested: permissions (the operator ran as administrator; --rbac gives it its own account)"
     if outcome.reference.varying:
@@ -83,6 +82,13 @@ def tested(outcome: Outcome) -> Iterator[str]:
         yield f"not compared: {varying} {what}"
     for note in outcome.notes:
         yield f"note: {visible(note)}"
+
+
+def why_it_ended(outcome: Outcome) -> str:
+    """Why the search did not go on."""
+    if outcome.interrupted:
+        return "interrupted"
+    return "--fail-fast ended the search" if outcome.stopped else "the budget ended; --budget gives more"
 
 
 def counted(number: int, noun: str) -> str:
