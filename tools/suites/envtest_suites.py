@@ -40,6 +40,10 @@ OPERATORS = (
         "sigs.k8s.io/jobset",
         "v0.12.0",
         packages=("test/integration/controller", "test/integration/webhook"),
+        known={
+            "dynamic horizontal pod scaling propagates": "reads and writes while the controller writes: may conflict",
+            "rejects updates to parallelism and completions": "the same; without a webhook only a conflict refuses it",
+        },
         ports=(_METRICS,),
     ),
     Suite(

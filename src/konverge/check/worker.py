@@ -8,6 +8,7 @@ with whoever started it. `konverge.check.workers` keeps several of them busy.
 
 from __future__ import annotations
 
+import itertools
 import os
 import queue
 import sys
@@ -31,13 +32,11 @@ def main() -> None:
     threading.Thread(target=_read, args=(lines,), daemon=True).start()
     answers.write(READY)
     answers.flush()
-    is_first = True
-    while True:
+    for number in itertools.count():
         answers.write(perform_line(lines.get()) + b"\n")
         answers.flush()
-        if is_first:
+        if number == 0:
             freeze_what_stays()
-        is_first = False
 
 
 def _read(lines: queue.SimpleQueue[bytes]) -> None:
