@@ -201,5 +201,6 @@ def test_objects_of_others_come_before_edits_and_behind_crashes_around_a_deletio
     edit = Plan("edits", (Edit(Ref("/secrets", "default", "a"), None, 0),))
     notes = Plan("edits", steps=(Step("create", ()), Step("others put notes on what the operator made", ())))
     others = Plan("edits", steps=(Step("others have Secret a", ()), Step("create", ())))
-    plans = [Plan("edits", steps=()), notes, edit, others, deletion]
-    assert [plan for _, plan in ranked(plans)] == [deletion, others, edit, plans[0], notes]
+    beside = Plan("edits", steps=(Step("another Thing", ()), Step("create", ())))
+    plans = [Plan("edits", steps=()), notes, edit, others, beside, deletion]
+    assert [plan for _, plan in ranked(plans)] == [deletion, others, beside, edit, plans[0], notes]

@@ -14,6 +14,8 @@ from konverge.check.reference import Reference
 
 NOTES = "others put notes on what the operator made"
 """The name of the step in which they do."""
+ANOTHER = "another {kind}"
+"""The name of the step that makes a second custom resource."""
 
 _CONTENTS = ("spec", "data", "metadata.labels", "metadata.ownerReferences")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from konverge.check.model import Apply, Delete, Obj, Plan, Ref, Step
-from konverge.check.oracles.company import NOTES
+from konverge.check.oracles.company import ANOTHER, NOTES
 from konverge.check.oracles.history import is_clusters
 from konverge.check.reference import Reference
 
@@ -25,7 +25,7 @@ def another_instance(reference: Reference) -> Iterator[Plan]:
     name = f"{sample['metadata']['name']}-other"  # begins with the first one's: names are compared as a whole
     other = {**sample, "metadata": {**sample["metadata"], "name": name}}
     chosen = sorted({0, 1, _deletion(steps)} & set(range(len(steps))))
-    beside = Step(f"another {sample['kind']}", (Apply(other),))
+    beside = Step(ANOTHER.format(kind=sample["kind"]), (Apply(other),))
     yield Plan("edits", steps=(beside, *(steps[number] for number in chosen)))
 
 

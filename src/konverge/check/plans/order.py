@@ -19,6 +19,7 @@ from konverge.check.model import (
     Refuse,
     Stale,
 )
+from konverge.check.oracles.company import ANOTHER
 from konverge.check.oracles.foreign import FOREIGN
 
 _PATTERNS = {
@@ -77,13 +78,16 @@ def value(plan: Plan) -> int:
     """How likely it is that a plan finds something bad, roughly."""
     base = _PATTERNS.get(plan.pattern, 0)
     if not plan.perturbations:
-        return base + 25 if is_foreign(plan) else base  # whoever takes what is not its own loses others' data
+        return base + 25 if has_others(plan) else base  # whoever takes what is not its own loses others' data
     return base + max(_value(item) for item in plan.perturbations) - 40 * (len(plan.perturbations) - 1)
 
 
-def is_foreign(plan: Plan) -> bool:
-    """Others have an object with a name that the operator will use."""
-    return any(step.name.startswith(FOREIGN.partition("{")[0]) for step in (plan.steps or ())[:1])
+_BEGINNINGS = tuple(name.partition("{")[0] for name in (FOREIGN, ANOTHER))
+
+
+def has_others(plan: Plan) -> bool:
+    """Others have an object with a name that the operator will use, or a custom resource of the same kind."""
+    return any(step.name.startswith(_BEGINNINGS) for step in (plan.steps or ())[:1])
 
 
 def _value(item: Perturbation) -> int:
