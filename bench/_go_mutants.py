@@ -18,7 +18,7 @@ from bench._mutants import Result
 from konverge.check.model import Alarm, Plan
 
 FOLDER = Path(__file__).parent / "check" / "go-operator"
-BUDGET, JOBS = "90s", "6"
+BUDGET, JOBS = "100s", "10"
 """What is under way when something is found has cost CPU in vain, and so has each worker's start: so there are few."""
 MUTANTS = {
     "generation-first": "observedGeneration is saved before the work, and guards it",
