@@ -128,3 +128,18 @@ def test_what_comes_back_with_the_next_change_is_medium() -> None:
     assert severities() == ["high"]
     assert severities(left) == ["high"]
     assert severities(left, {}, state()) == ["high"], "a new custom resource has everything anew"
+
+
+@pytest.mark.spec("K-105")
+def test_an_object_that_nobody_owns_is_of_the_one_after_which_it_is_called() -> None:
+    other, claim = "example.dev/things default/b", "persistentvolumeclaims default/b-data"
+    things = {KEY: state()[KEY], other: obj("Thing", "b", apiVersion="example.dev/v1", status=READY)}
+    second = Apply({**THING, "metadata": {"name": "b", "namespace": "default"}})
+    steps = (Step("create", (*STEPS[0].actions, second)),)
+    theirs = obj("PersistentVolumeClaim", "b-data", apiVersion="v1", spec={"of-others": "yes"})
+    sane = reference(History(steps).change("ADDED", KEY, by="user").rest({**things, claim: theirs}))
+    mine = (Step(FOREIGN.format(kind="PersistentVolumeClaim", name="b-data"), (Apply(theirs),)), *steps)
+    history = History(mine, pattern="edits")
+    history.run.plan = Plan("edits", steps=mine)
+    run = history.rest({claim: theirs}).rest({claim: theirs, **things}).run
+    assert [alarm.object for alarm in foreign(run, sane)] == [other]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from konverge.check.model import SEVERITIES, Alarm, Run
+from konverge.check.oracles import templates
 from konverge.check.oracles.company import neighbours, notes
 from konverge.check.oracles.configuration import configuration
 from konverge.check.oracles.crash import crash
@@ -58,7 +59,7 @@ def judge(run: Run, reference: Reference) -> list[Alarm]:
     alarms = [alarm for oracle in ORACLES if _asked(oracle, run) for alarm in oracle(run, reference)]
     held = {alarm.object for alarm in alarms if alarm.oracle == "finalizers"}
     alarms = [alarm for alarm in alarms if not (alarm.oracle == "state" and alarm.object in held)]
-    return sorted(alarms, key=lambda alarm: SEVERITIES.index(alarm.severity))
+    return sorted(templates.lowered(alarms, run), key=lambda alarm: SEVERITIES.index(alarm.severity))
 
 
 _OF_INPUT: tuple[Oracle, ...] = (effect, configuration, path_dependence, recovery, misoperation)

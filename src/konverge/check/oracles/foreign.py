@@ -28,7 +28,8 @@ def foreign(run: Run, reference: Reference) -> Iterator[Alarm]:
 
 
 def _in_need(reference: Reference, obj: Obj) -> frozenset[Identity]:
-    """The custom resources that have an object of this name without the clash; all of them, if none owns it."""
+    """The custom resources that have an object of this name without the clash. If none owns it, those after whose name
+    it is called; if there is none, all of them."""
     mine = custom_resources(reference.run)
     state = reference.run.checkpoints[0].state
     owners = (
@@ -36,7 +37,8 @@ def _in_need(reference: Reference, obj: Obj) -> frozenset[Identity]:
         for owner in state.values()
         if identity(owner) in mine and any(identity(item) == identity(obj) for _, item in owned_by(owner, state))
     )
-    return frozenset(owners) or mine
+    named = (item for item in mine if f"{obj['metadata']['name']}-".startswith(f"{item[-1]}-"))
+    return frozenset(owners) or frozenset(named) or mine
 
 
 def _taken(run: Run, obj: Obj, in_need: frozenset[Identity]) -> Iterator[Alarm]:
