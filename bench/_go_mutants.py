@@ -87,6 +87,8 @@ _PR_SET_CHILD_SUBREAPER = 36
 
 def _inherit_orphans() -> None:
     """What outlives its parent becomes our child: the runs' CPU counts, although their workers are killed."""
+    if sys.platform != "linux":
+        return
     ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
 

@@ -470,3 +470,7 @@ def test_a_schema_may_be_changed_by_its_caller() -> None:
     before = schema_of(_Two)
     schema_of(_Two)["properties"].clear()
     assert schema_of(_Two) == before
+
+
+def test_metadata_has_a_schema_of_its_own() -> None:
+    assert schema_of(ObjectMeta) == {"type": "object", "x-kubernetes-preserve-unknown-fields": True}

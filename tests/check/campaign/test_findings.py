@@ -259,3 +259,11 @@ def test_changes_of_a_slow_program_have_runs_of_their_own() -> None:
     assert longest(21.0, snapshot)[0] == 1
     assert longest(20.0, snapshot)[0] == longest(21.0)[0] == 3
     assert longest(21.0, snapshot)[1] == longest(21.0)[1], "the same changes"
+
+
+@pytest.mark.spec("K-103")
+def test_only_what_is_as_bad_as_wanted_is_enough() -> None:
+    findings = Findings(Names())
+    assert not findings.has("low")
+    findings.add(task_of(CRASH), run_of(CRASH), REFERENCE, [alarm("services default/a", severity="medium")])
+    assert [findings.has(least) for least in ("high", "medium", "low")] == [False, True, True]

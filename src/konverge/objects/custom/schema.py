@@ -56,7 +56,9 @@ def write_schemas(models: Iterable[type[Model]]) -> None:
     """Get the schemas of these ready. Of several at once, what they have in common is described once."""
     missing = [model for model in models if model not in schemas_of_classes]
     for model, described in zip(missing, inspect.multi_type_info(missing), strict=True):
-        schemas_of_classes[model] = msgspec.json.encode(_Writer().of_type(described, model.__name__))
+        schema = _Writer().of_type(described, model.__name__)
+        if model not in schemas_of_classes:  # ObjectMeta, which is not written out
+            schemas_of_classes[model] = msgspec.json.encode(schema)
 
 
 class _Writer:
