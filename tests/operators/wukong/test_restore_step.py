@@ -24,8 +24,9 @@ RESTORE = restore_name("web", "back")
 MACHINE = controlled_by("VirtualMachine", "web-vm")
 
 
-def taken(phase: str = "Succeeded", wukong: str = "web") -> WukongSnapshot:
-    return made(WukongSnapshot, "back", owners=(), spec={"wukongName": wukong}, status={"phase": phase})
+def taken(phase: str = "Succeeded", why: str = "Succeeded", wukong: str = "web") -> WukongSnapshot:
+    status = {"phase": phase, "conditions": [condition("Ready", "False", why)]}
+    return made(WukongSnapshot, "back", owners=(), spec={"wukongName": wukong}, status=status)
 
 
 def going_back(name: str = RESTORE, **more: Any) -> VirtualMachineRestore:
@@ -109,6 +110,8 @@ async def test_once_for_each_snapshot() -> None:
         ((taken("Creating"), kept()), "SnapshotNotReady"),
         ((taken(""), kept()), "SnapshotNotReady"),
         ((taken(),), "SnapshotLost"),
+        ((taken("Failed", "SnapshotLost"), kept()), "SnapshotLost"),
+        ((taken("Failed", "Failed"), kept()), "SnapshotNotReady"),
         ((taken(), kept(ready=False)), "SnapshotLost"),
         ((taken(), kept(owner="another")), "SnapshotLost"),
         ((taken(), kept(of="a machine of before")), "SnapshotOfAnother"),

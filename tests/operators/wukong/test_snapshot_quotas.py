@@ -207,3 +207,23 @@ async def test_killed_after_every_write_no_snapshot_slips_through() -> None:
             return sorted(snapshot.status.phase for snapshot in found) == ["Pending", "Succeeded"]
 
         await by_mortals(w, one_is_taken)
+
+
+@pytest.mark.spec("W-41")
+async def test_a_snapshot_that_was_deleted_behind_its_back_is_lost_and_not_taken_again() -> None:
+    async with world(timings=QUICK) as w:
+        await limit(w, snapshots=2, snapshotStorage="10Gi")
+        await w.running(disks=DISKS[:1])
+        await take(w, "before")
+        await until_phase(w, "before", "Succeeded")
+        await w.client.delete(VirtualMachineSnapshot, "before", SPACE)
+        lost = await until_phase(w, "before", "Failed")
+        ready = find_condition(lost.status.conditions, "Ready")
+        assert ready is not None
+        assert (ready.status, ready.reason) == ("False", "SnapshotLost")
+        assert lost.status.error == "VirtualMachineSnapshot before, which was taken, is not there any more"
+        await asyncio.sleep(600)
+        assert await w.find(VirtualMachineSnapshot, "before") is None
+        await take(w, "after")
+        await until_phase(w, "after", "Succeeded")
+        assert (await until_phase(w, "before", "Failed")).status.error == lost.status.error

@@ -9,6 +9,7 @@ import pytest
 from konverge.client import BadRequest, Forbidden, Invalid, NotFound
 from konverge.objects.meta import Status, StatusCause, StatusDetails
 from konverge.operators.wukong.kinds import VirtualMachine, VirtualMachineSnapshot
+from konverge.operators.wukong.names import labels
 from konverge.operators.wukong.options import Options
 from konverge.operators.wukong.resource import WukongSnapshot
 from konverge.operators.wukong.snapshots import SnapshotReconciler
@@ -25,13 +26,19 @@ def kept(*, ready: bool = True, owner: str = "back", of: str = "uid-of-web-vm") 
                 meta={"uid": "uid-of-data"})  # fmt: skip
 
 
-async def take(*objects: Any, status: dict[str, Any] | None = None, error: Any = None, **more: Any) -> Any:
-    """One reconcile of a WukongSnapshot: the stage, its status, the result."""
+async def take(
+    *objects: Any, status: dict[str, Any] | None = None, error: Any = None, live: Any = None, **more: Any
+) -> Any:
+    """One reconcile of a WukongSnapshot: the stage, its status, the result. `live` is what is asked of the server."""
     meta = {"generation": 4, **more.pop("meta", {})}
     snapshot = made(WukongSnapshot, "back", owners=(), spec={"wukongName": "web"}, status=status or {}, meta=meta)
     stage = Stage(None, snapshot, *objects, **more)
     if error is not None:
         stage.errors["patch", "VirtualMachineSnapshot"] = error
+    if isinstance(live, Exception):
+        stage.errors["get", "VirtualMachineSnapshot"] = live
+    elif live is not None:
+        stage.answers["get", "VirtualMachineSnapshot"] = live
     ctx = stage.context(snapshot)
     result = await SnapshotReconciler(Options()).reconcile(ctx)
     return stage, ctx.obj.status, result
@@ -56,10 +63,66 @@ async def test_a_snapshot_is_asked_for_by_its_name() -> None:
     assert [call.subresource for call in stage.calls] == ["", "status"]
 
 
+TAKEN: dict[str, Any] = {
+    "phase": "Succeeded",
+    "observedGeneration": 4,
+    "conditions": [condition("Ready", "True", "Succeeded") | {"observedGeneration": 4}],
+}
+
+
 async def test_what_was_taken_and_what_goes_is_left_as_it_is() -> None:
-    for more in ({"status": {"phase": "Succeeded"}}, {"meta": {"deletionTimestamp": OLD, "finalizers": ["x"]}}):
-        stage, _, result = await take(vm(), **more)
-        assert (stage.calls, result) == ([], None)
+    whole = kept()
+    whole.metadata.labels = labels("web")
+    for objects, more in (
+        ((vm(), whole), {"status": TAKEN}),
+        ((vm(),), {"status": TAKEN, "without": [VirtualMachineSnapshot]}),
+        ((vm(),), {"meta": {"deletionTimestamp": OLD, "finalizers": ["x"]}}),
+    ):
+        stage, status, result = await take(*objects, **more)
+        assert (stage.sent, stage.events, result) == ([], [], None)
+        assert status.phase == more.get("status", {}).get("phase", "")
+
+
+@pytest.mark.spec("W-41")
+@pytest.mark.parametrize(
+    ("objects", "how"),
+    [
+        ((), "is not there any more"),
+        ((kept(owner="another"),), "belongs to another owner now, or to none"),
+    ],
+)
+async def test_what_was_taken_and_is_gone_is_said_and_not_taken_again(objects: tuple[Any, ...], how: str) -> None:
+    stage, status, result = await take(vm(), *objects, status=TAKEN)
+    error = f"VirtualMachineSnapshot back, which was taken, {how}"
+    assert (status.phase, status.error, result) == ("Failed", error, None)
+    assert ready(status) == ("False", "SnapshotLost", error, 4)
+    assert stage.events == [("Warning", "SnapshotLost")]
+    lost = {"phase": "Failed", "error": error, "conditions": [condition("Ready", "False", "SnapshotLost")]}
+    stage, _, result = await take(vm(), *objects, status=lost)
+    assert (stage.calls, stage.events, result) == ([], [], None)
+
+
+@pytest.mark.spec("W-41")
+@pytest.mark.parametrize("objects", [(), (kept(owner="another"),)])
+@pytest.mark.parametrize("live", [kept(), refused(NotFound, kind="")], ids=["there", "kind not served"])
+async def test_an_old_cache_and_a_definition_that_is_away_lose_nothing(objects: tuple[Any, ...], live: Any) -> None:
+    stage, status, _ = await take(vm(), *objects, status=TAKEN, live=live)
+    assert (status.phase, stage.events) == ("Succeeded", [])
+
+
+@pytest.mark.spec("W-41")
+async def test_labels_that_others_took_from_a_snapshot_are_put_back() -> None:
+    bare = kept()
+    bare.metadata.labels = {"theirs": "stays"}
+    stage, status, _ = await take(vm(), bare, status=TAKEN)
+    (sent,) = stage.sent
+    assert (sent.verb, sent.kind, sent.name, sent.body) == (
+        "patch",
+        "VirtualMachineSnapshot",
+        "back",
+        {"metadata": {"labels": labels("web")}},
+    )
+    assert (status.phase, stage.events) == ("Succeeded", [])
 
 
 async def test_a_snapshot_waits_for_its_machine() -> None:

@@ -19,7 +19,7 @@ from konverge.operators.wukong.options import Options
 from konverge.operators.wukong.resource import QUOTA, AnyWukong, WukongQuota, WukongSnapshot
 from konverge.operators.wukong.snapshot_grants import Taking, are_limited, decide_snapshots, snapshots_used
 from konverge.operators.wukong.spec_quota import Grant, SnapshotGrant
-from konverge.operators.wukong.status import LONGEST_MESSAGE, READY, SPEC_VALID, WITHIN_QUOTA
+from konverge.operators.wukong.status import LONGEST_MESSAGE, READY, SPEC_VALID, WITHIN_QUOTA, SnapshotStatus, is_lost
 from konverge.operators.wukong.templates import resolved_spec
 from konverge.runtime import Context, Reconciler, Request, Result, find_condition, is_true, set_condition
 from konverge.runtime.context import Caches
@@ -144,8 +144,15 @@ async def _taking(ctx: Context[WukongQuota], snapshot: WukongSnapshot, *, known:
         created=place.creation_timestamp or "",
         disks={volume.name: volume.size or volume.capacity or volume.requested or "0" for volume in volumes},
         begun=begun,
-        contents=frozenset(status.volumes) if status.phase == "Succeeded" else None,
+        contents=_contents(status),
     )
+
+
+def _contents(status: SnapshotStatus) -> frozenset[str] | None:
+    """The disks in a snapshot; None where that is not known yet."""
+    if is_lost(status):
+        return frozenset()
+    return frozenset(status.volumes) if status.phase == "Succeeded" else None
 
 
 def _say(ctx: Context[WukongQuota], over: list[str]) -> None:

@@ -1,11 +1,12 @@
 """The loop of a WukongSnapshot: one VirtualMachineSnapshot of the same name, and what becomes of it.
 
-The name makes it one, however often it is asked for. It is owned, so it goes with the WukongSnapshot.
+The name makes it one, however often it is asked for. It is owned, so it goes with the WukongSnapshot. One that was
+taken and is gone is not taken again: it would be of another moment, under the name of the first.
 """
 
 from __future__ import annotations
 
-from konverge.client import BadRequest, Forbidden, Invalid, NotFound
+from konverge.client import BadRequest, Forbidden, Invalid, MergePatch, NotFound
 from konverge.operators.wukong import names
 from konverge.operators.wukong.children.virtualmachine import snapshot_for
 from konverge.operators.wukong.kinds import VirtualMachine, VirtualMachineSnapshot
@@ -14,7 +15,7 @@ from konverge.operators.wukong.options import Options
 from konverge.operators.wukong.quotas import EXCEEDED, GRANTED, refusal
 from konverge.operators.wukong.resource import QUOTA, AnyWukong, WukongQuota, WukongSnapshot
 from konverge.operators.wukong.snapshot_grants import are_limited
-from konverge.operators.wukong.status import WITHIN_QUOTA, SnapshotStatus
+from konverge.operators.wukong.status import LOST, WITHIN_QUOTA, SnapshotStatus, is_lost
 from konverge.runtime import Context, NotOwned, Reconciler, Result, find_condition, set_condition
 from konverge.runtime.owners import is_controlled_by
 
@@ -27,9 +28,13 @@ class SnapshotReconciler(Reconciler[WukongSnapshot]):
 
     async def reconcile(self, ctx: Context[WukongSnapshot]) -> Result | None:
         status = ctx.obj.status
-        if ctx.deleting or status.phase == "Succeeded":
-            return None  # what was taken stays taken
-        again = await self._take(ctx, status)
+        if ctx.deleting or is_lost(status):
+            return None
+        again = 0.0
+        if status.phase == "Succeeded":
+            await _keep(ctx)
+        else:
+            again = await self._take(ctx, status)
         _conclude(status, ctx.obj.metadata.generation)
         await ctx.save_status()
         return Result(requeue_after=again) if again else None
@@ -66,6 +71,34 @@ class SnapshotReconciler(Reconciler[WukongSnapshot]):
         return self.options.wait
 
 
+async def _keep(ctx: Context[WukongSnapshot]) -> None:
+    """Look after what was taken. Whether it is gone is asked of the server: a cache may not have it yet."""
+    if not ctx.serves(VirtualMachineSnapshot):
+        return
+    taken = await ctx.get(VirtualMachineSnapshot, ctx.request.name)
+    if taken is None or not is_controlled_by(taken, ctx.obj):
+        try:
+            taken = await ctx.client.get(VirtualMachineSnapshot, ctx.request.name, ctx.request.namespace)
+        except NotFound as error:
+            if not error.kind_missing:
+                _lose(ctx, "is not there any more")
+            return
+        if not is_controlled_by(taken, ctx.obj):
+            _lose(ctx, "belongs to another owner now, or to none")
+            return
+    labels = snapshot_for(ctx.obj).metadata.labels
+    if any(taken.metadata.labels.get(key) != value for key, value in labels.items()):
+        patch = MergePatch({"metadata": {"labels": labels}})
+        await ctx.client.patch(VirtualMachineSnapshot, taken.metadata.name, patch, taken.metadata.namespace)
+
+
+def _lose(ctx: Context[WukongSnapshot], how: str) -> None:
+    status = ctx.obj.status
+    status.phase, status.error = "Failed", f"VirtualMachineSnapshot {ctx.request.name}, which was taken, {how}"
+    ctx.warning(LOST, status.error)
+    set_condition(status.conditions, "Ready", False, LOST, status.error)
+
+
 async def _is_granted(ctx: Context[WukongSnapshot]) -> bool:
     """Whether the quota of the namespace lets it be taken; it is heard of when that changes."""
     status, place = ctx.obj.status, ctx.obj.metadata
@@ -86,7 +119,7 @@ async def _is_granted(ctx: Context[WukongSnapshot]) -> bool:
 
 def _conclude(status: SnapshotStatus, generation: int) -> None:
     status.observed_generation = generation
-    reason = status.phase if status.phase in ("Failed", "Succeeded") else "InProgress"
+    reason = LOST if is_lost(status) else status.phase if status.phase in ("Failed", "Succeeded") else "InProgress"
     done = status.phase == "Succeeded"
     message = status.error or _without(status)
     set_condition(status.conditions, "Ready", done, reason, message, observed_generation=generation)

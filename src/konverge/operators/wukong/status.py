@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
 from konverge.objects import Condition, Description, ListType, Model, Time, field
-from konverge.runtime import set_condition
+from konverge.runtime import find_condition, set_condition
 from konverge.runtime.conditions import ConditionStatus
 
 READY = "Ready"
@@ -167,6 +167,16 @@ class SnapshotStatus(Model):
     indications: Annotated[list[str], Description("How it was taken: Online, GuestAgent, NoGuestAgent.")] = []
     observed_generation: Annotated[int, Description("The spec that this is about.")] = 0
     conditions: Annotated[list[Condition], ListType("map", "type"), Description("What is true of it, and why.")] = []
+
+
+LOST = "SnapshotLost"
+"""Why a snapshot that was taken is not ready any more. Not a phase: older definitions allow no others."""
+
+
+def is_lost(status: SnapshotStatus) -> bool:
+    """Whether a snapshot was taken, and is gone or not its WukongSnapshot's any more."""
+    ready = find_condition(status.conditions, "Ready")
+    return status.phase == "Failed" and ready is not None and ready.reason == LOST
 
 
 class ScheduleStatus(Model):

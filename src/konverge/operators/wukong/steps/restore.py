@@ -13,7 +13,7 @@ from konverge.operators.wukong.children.virtualmachine import IN_PLACE, restore_
 from konverge.operators.wukong.kinds import VirtualMachineRestore, VirtualMachineSnapshot
 from konverge.operators.wukong.names import restore as restore_name
 from konverge.operators.wukong.resource import WukongSnapshot
-from konverge.operators.wukong.status import VIRTUAL_MACHINE_READY, Trouble
+from konverge.operators.wukong.status import LOST, VIRTUAL_MACHINE_READY, Trouble, is_lost
 from konverge.operators.wukong.steps.power import HALTED
 from konverge.operators.wukong.steps.state import ReconcileState
 from konverge.runtime import controller_of, find_condition
@@ -84,12 +84,14 @@ async def _usable(state: ReconcileState, snapshot: str) -> bool:
         return _no(state, "SnapshotNotFound", f"there is no WukongSnapshot {snapshot}")
     if taken.spec.wukong_name != state.name:
         return _no(state, "SnapshotOfAnother", f"WukongSnapshot {snapshot} is of {taken.spec.wukong_name}")
+    if is_lost(taken.status):
+        return _no(state, LOST, f"WukongSnapshot {snapshot}: {taken.status.error}")
     if taken.status.phase != "Succeeded":
         return _no(state, "SnapshotNotReady", f"WukongSnapshot {snapshot} is {taken.status.phase or 'not taken yet'}")
     kept = await state.ctx.get(VirtualMachineSnapshot, snapshot)
     if kept is None or not is_controlled_by(kept, taken) or not kept.status.ready_to_use:
         text = f"VirtualMachineSnapshot {snapshot}, which WukongSnapshot {snapshot} has taken, is not there any more"
-        return _no(state, "SnapshotLost", text)
+        return _no(state, LOST, text)
     if kept.status.source_uid and state.vm is not None and kept.status.source_uid != state.vm.metadata.uid:
         text = f"WukongSnapshot {snapshot} is of a machine that was here before: KubeVirt restores into no other one"
         return _no(state, "SnapshotOfAnother", text)
