@@ -402,6 +402,19 @@ async def test_naming_the_class_that_the_volumes_have_is_no_change() -> None:
         assert await world.restarted(uids) == []
 
 
+@pytest.mark.spec("N-81")
+async def test_a_claim_that_somebodys_scaling_left_does_not_make_a_cluster_of_a_standalone() -> None:
+    async with a_world() as world, world.operating():
+        await world.up("nacos", STANDALONE)
+        scaled = MergePatch({"spec": {"replicas": 2}})
+        await world.client.patch(StatefulSet, "nacos", scaled, SPACE)
+        await world.advance(60.0)
+        assert len(await world.client.list(PersistentVolumeClaim, SPACE)) == 2
+        await world.client.delete(Nacos, "nacos", SPACE)
+        await world.advance(60.0)
+        await world.up("nacos", STANDALONE)
+
+
 # ------------------------------------------------------------------ growth
 
 

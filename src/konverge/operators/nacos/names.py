@@ -17,6 +17,8 @@ HIBERNATED_REPLICAS = "nacos.io/hibernated-replicas"
 """The annotation of a StatefulSet that hibernates: with how many servers it wakes."""
 RESTORE = "nacos.io/restore"
 """The annotation of a Nacos whose database is being restored, with name and uid of the NacosRestore: no server runs."""
+DATA_OF = "nacos.io/data-of"
+"""The annotation of a claim: the type of the servers whose embedded data is in its volume."""
 DATA_VOLUME = "db"
 
 CLIENT, RPC, NEW_RPC, CLUSTER_RPC, CONSOLE = "client", "rpc", "new-rpc", "cluster-rpc", "console"

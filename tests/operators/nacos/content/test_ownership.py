@@ -37,6 +37,41 @@ async def test_what_exists_is_taken_over_when_asked_and_stays_by_default() -> No
         assert await content.content() == "a: 1"
 
 
+@pytest.mark.spec("N-82")
+async def test_what_is_as_declared_is_taken_over_unasked_and_stays() -> None:
+    async with a_nacos() as content:
+        await content.config(deletionPolicy="Retain")
+        await content.until(CONFIG, "app")
+        await content.delete(CONFIG, "app")
+        assert await content.gone(CONFIG, "app")
+        await content.config()
+        config = await content.until(CONFIG, "app")
+        assert config.status.ownership == "Adopted"
+        assert content.writes_of() == [("I", "a: 1")], "there was nothing to write"
+        await content.change(CONFIG, "app", content="a: 2")
+        await content.world.advance(30.0)
+        assert await content.content() == "a: 2"
+        await content.delete(CONFIG, "app")
+        assert await content.gone(CONFIG, "app")
+        assert await content.content() == "a: 2"
+
+
+@pytest.mark.spec("N-82")
+@pytest.mark.parametrize("changed", [False, True])
+async def test_a_resource_that_has_lost_its_status_goes_on_unless_others_came_between(changed: bool) -> None:
+    async with a_nacos() as content:
+        await content.config()
+        config = await content.until(CONFIG, "app")
+        if changed:
+            await content.change(CONFIG, "app", driftPolicy="Report")
+            await content.servers.publish(APP, "by hand", "yaml", "")
+        forgotten = dict.fromkeys(("ownership", "applied", "applying", "nacosUid", "conditions", "appliedTime"))
+        patch = MergePatch({"status": forgotten})
+        await content.world.client.patch(type(config), "app", patch, SPACE, subresource="status")
+        await content.until(CONFIG, "app", "AlreadyExists" if changed else "Applied")
+        assert await content.content() == ("by hand" if changed else "a: 1")
+
+
 @pytest.mark.parametrize(("policy", "left"), [("Delete", None), ("Retain", "a: 1")])
 async def test_the_deletion_policy_counts(policy: str, left: str | None) -> None:
     async with a_nacos() as content:

@@ -97,7 +97,7 @@ async def test_what_stays_or_is_not_ours_is_said() -> None:
         await content.until(CONFIG, "app")
         await content.delete(CONFIG, "app")
         assert (await events(content))[-1] == ("Normal", "Retained", f"{APP_NAME} stays on the servers")
-        await content.config()
+        await content.config(content="b: 1")
         await content.until(CONFIG, "app", "AlreadyExists")
         refused = (
             f"{APP_NAME} exists already and was not made by this resource; "

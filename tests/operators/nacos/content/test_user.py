@@ -7,9 +7,10 @@ import hashlib
 from types import SimpleNamespace
 from typing import Any
 
+import msgspec
 import pytest
 
-from konverge.client import AlreadyExists
+from konverge.client import AlreadyExists, MergePatch
 from konverge.objects import ObjectMeta, Status
 from konverge.objects.kinds.core_v1 import Secret
 from konverge.objects.times import now
@@ -75,18 +76,24 @@ class Ctx(SimpleNamespace):
         self.obj, self.deleting, self.request = obj, deleting, Request("default", "ann")
         self.secrets = {each.metadata.name: each for each in secrets}
         self.created: list[Secret] = []
+        self.patched: list[tuple[str, str, Any]] = []
         self.client = self
         self.live: Secret | None = None
 
     async def get(self, kind: type[Any], name: str, namespace: str = "") -> Secret | None:
         return self.live if namespace else self.secrets.get(name)
 
+    async def patch(self, kind: type[Any], name: str, patch: MergePatch, namespace: str) -> Secret:
+        self.patched.append((name, namespace, patch.body))
+        found = self.live or self.secrets[name]
+        return msgspec.structs.replace(found, data={**found.data, "username": "YW5u"})
+
     async def create(self, made: Secret) -> Secret:
         self.created.append(made)
         if self.live is not None:
             raise AlreadyExists(Status(code=409))
         password = (made.string_data or {}).get("password", "")
-        made.data = {"password": base64.b64encode(password.encode()).decode()}
+        made.data = {"username": "YW5u", "password": base64.b64encode(password.encode()).decode()}
         return made
 
 
@@ -140,6 +147,17 @@ async def test_a_password_is_made_once_and_is_the_users_to_change() -> None:
     set_controller_reference(ctx.obj, empty)
     with pytest.raises(ContentError, match="there is no Secret ann-nacos-user with a password under password"):
         await RECONCILER.desired(Ctx(generated(), empty), Api())  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("username", ["YW5u", "Y2hhbmdlZA==", "", "%"], ids=["ann", "changed", "none", "no text"])
+async def test_the_name_in_the_secret_is_put_back_and_the_password_is_not(username: str) -> None:
+    made = secret("another", "ann-nacos-user", "password")
+    made.data["username"] = username
+    ctx = Ctx(generated(), made)
+    set_controller_reference(ctx.obj, made)
+    assert (await RECONCILER.desired(ctx, Api())).password == "another"  # type: ignore[arg-type]
+    body = {"metadata": {"uid": "s1"}, "stringData": {"username": "ann"}}
+    assert ctx.patched == ([] if username == "YW5u" else [("ann-nacos-user", "default", body)])
 
 
 @pytest.mark.parametrize("ours", [True, False])

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from konverge.objects.kinds.apps_v1 import StatefulSet
+from konverge.operators.nacos import names
 from konverge.operators.nacos.children.config import base_properties, final_config_map
 from konverge.operators.nacos.desired import read_desired
 from konverge.operators.nacos.resource import ALLOW, AnyNacos, Applied, NacosStatus
@@ -166,6 +167,30 @@ async def test_volumes_that_an_earlier_nacos_left(count: int, spec: dict[str, An
     assert f"'{ALLOW}={name}'" in outcome.message
     assert "db-nacos-0" in outcome.message
     assert bench.state.held is None
+
+
+@pytest.mark.spec("N-81")
+@pytest.mark.parametrize(
+    ("noted", "spec", "name"),
+    [
+        (["standalone", ""], STANDALONE, ""),
+        (["", "standalone"], STANDALONE, ""),
+        (["standalone", ""], STORED, "type=cluster"),
+        (["cluster"], STANDALONE, "type=standalone"),
+        (["cluster"], STORED, ""),
+    ],
+)
+async def test_what_is_noted_on_volumes_counts_more_than_their_number(
+    noted: list[str], spec: dict[str, Any], name: str
+) -> None:
+    bench = Bench(spec, status=NacosStatus(phase="Creating"))
+    bench.claims(len(noted))
+    for number, text in enumerate(noted):
+        claim = bench.objects.stored["PersistentVolumeClaim", f"db-nacos-{number}"]
+        claim.metadata.annotations = {names.DATA_OF: text} if text else {}
+    outcome = await hold_changes(bench.state)
+    assert outcome.reason == ("ChangeHeld" if name else "")
+    assert f"'{ALLOW}={name}'" in outcome.message or not name
 
 
 async def test_without_a_stateful_set_an_edit_waits_as_a_failure() -> None:

@@ -11,11 +11,12 @@ from konverge.objects import LabelSelector, Quantity, Status
 from konverge.objects.kinds.apps_v1 import StatefulSet
 from konverge.objects.kinds.core_v1 import PersistentVolumeClaim
 from konverge.objects.meta import ManagedFieldsEntry
+from konverge.operators.nacos import names
 from konverge.operators.nacos.children.stateful_set import stateful_set, storage_of
 from konverge.operators.nacos.steps.outcome import CONTINUE, PARAMETER
 from konverge.operators.nacos.steps.stateful_set import ensure_stateful_set
 from tests.operators.nacos.steps.bench import Bench, ago
-from tests.operators.nacos.world import EMBEDDED
+from tests.operators.nacos.world import EMBEDDED, MYSQL
 
 pytestmark = [pytest.mark.virtual, pytest.mark.spec("N-08")]
 
@@ -137,8 +138,34 @@ async def test_volumes_of_this_size_or_more_are_left_alone(before: str) -> None:
     bench.stateful_set(volume(before))
     bench.claims(3, size="5Gi")
     await ensure_stateful_set(bench.state, stateful_set(bench.state.desired))
-    assert not any(entry.startswith("patch") for entry in bench.sent)
+    assert set((await grown(bench)).values()) == {"5Gi"}
     assert bench.objects.find(StatefulSet, "nacos") is None or before == "10Gi"
+
+
+@pytest.mark.spec("N-81")
+async def test_the_claims_of_servers_say_whose_data_they_have() -> None:
+    bench = Bench(volume("10Gi"))
+    bench.stateful_set(volume("10Gi")).spec.replicas = 2
+    bench.claims(3)
+    desired = stateful_set(bench.state.desired)
+    for noted in (2, 3, 3):
+        await ensure_stateful_set(bench.state, desired)
+        found = [
+            (claim.metadata.name, claim.metadata.annotations.get(names.DATA_OF))
+            for claim in bench.objects.all(PersistentVolumeClaim)
+        ]
+        assert found == [(f"db-nacos-{number}", "cluster" if number < noted else None) for number in range(3)]
+    assert len([entry for entry in bench.sent if entry.startswith("patch Pers")]) == 3, "each once"
+
+
+@pytest.mark.spec("N-81")
+async def test_claims_without_embedded_data_say_nothing() -> None:
+    spec = {**MYSQL, "volume": volume("10Gi")["volume"]}
+    bench = Bench(spec)
+    bench.stateful_set(spec)
+    bench.claims(3)
+    await ensure_stateful_set(bench.state, stateful_set(bench.state.desired))
+    assert not any(entry.startswith("patch") for entry in bench.sent)
 
 
 async def test_a_set_with_other_claims_does_not_grow_them() -> None:

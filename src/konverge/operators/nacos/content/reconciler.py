@@ -107,7 +107,7 @@ class ContentReconciler(Reconciler[K], Generic[K, D]):
         observed = await self.observe(ctx, api)
         status, adopted = _status(ctx), False
         if observed is not None and not self._is_own(ctx, api, nacos.metadata.uid, observed):
-            adopted = self._adopt(ctx, observed)
+            adopted = self._adopt(ctx, same=observed == desired.digest)
         if observed == desired.digest:
             if adopted or status.applied != observed:
                 await self._claim(ctx, nacos.metadata.uid, "Adopted" if adopted else "Created", desired.digest)
@@ -150,8 +150,10 @@ class ContentReconciler(Reconciler[K], Generic[K, D]):
         first = min(others, key=rank, default=None)
         return first if first is not None and rank(first) < rank(ctx.obj) else None
 
-    def _adopt(self, ctx: Context[K], observed: str) -> bool:
-        if not _spec(ctx).adopt:
+    def _adopt(self, ctx: Context[K], *, same: bool) -> bool:
+        """What is as declared is taken over unasked, as in a server-side apply: nothing of it changes, and it stays
+        when the resource goes. So a resource that has lost its status, or was kept and made again, goes on."""
+        if not same and not _spec(ctx).adopt:
             message = (
                 f"{self.what} {self.name_of(ctx.obj)} exists already and was not made by this resource; "
                 "set spec.adopt: true to take it over, or delete one of them"

@@ -6,7 +6,7 @@ import hashlib
 import secrets
 from dataclasses import dataclass, field
 
-from konverge.client import AlreadyExists
+from konverge.client import AlreadyExists, MergePatch
 from konverge.objects import ObjectMeta
 from konverge.objects.kinds.core_v1 import Secret
 from konverge.objects.times import seconds_since
@@ -17,6 +17,7 @@ from konverge.operators.nacos.content.reconciler import ContentReconciler
 from konverge.runtime import Context, set_controller_reference
 from konverge.runtime.owners import is_controlled_by
 
+USERNAME = "username"
 PASSWORD = "password"  # noqa: S105 - the name of a key
 _USER_CACHE = 30.0
 """Seconds: servers read their users again every 15 s, so a login says nothing about a password that is newer."""
@@ -63,7 +64,7 @@ class UserReconciler(ContentReconciler[NacosUser, DesiredUser]):
         if secret is None:
             made = Secret(
                 metadata=ObjectMeta(name=name, namespace=ctx.request.namespace),
-                string_data={"username": ctx.obj.spec.username, PASSWORD: secrets.token_urlsafe(24)},
+                string_data={USERNAME: ctx.obj.spec.username, PASSWORD: secrets.token_urlsafe(24)},
             )
             set_controller_reference(ctx.obj, made)
             try:
@@ -72,6 +73,11 @@ class UserReconciler(ContentReconciler[NacosUser, DesiredUser]):
                 secret = await ctx.client.get(Secret, name, ctx.request.namespace)
         if not is_controlled_by(secret, ctx.obj):
             raise ContentError("NotOwned", f"Secret {name} belongs to others; name it in passwordSecretRef to use it")
+        if secret_value(secret, USERNAME) != ctx.obj.spec.username:
+            patch = MergePatch(
+                {"metadata": {"uid": secret.metadata.uid}, "stringData": {USERNAME: ctx.obj.spec.username}}
+            )
+            secret = await ctx.client.patch(Secret, name, patch, ctx.request.namespace)
         return secret
 
     async def observe(self, ctx: Context[NacosUser], api: ContentApi) -> str | None:

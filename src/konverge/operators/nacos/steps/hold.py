@@ -160,13 +160,19 @@ def _of_claims(present: Present, wanted: Present, in_use: set[str]) -> Iterator[
 
 
 def _of_kept_claims(claims: list[PersistentVolumeClaim], wanted: Present) -> Iterator[Change]:
-    """Nothing runs, but there are volumes of an earlier Nacos of this name: a standalone leaves one, a cluster more."""
+    """Nothing runs, but there are volumes of an earlier Nacos of this name."""
     if not claims or wanted.database != EMBEDDED or wanted.volume != CLAIMS:
         return
-    former = "cluster" if len(claims) > 1 else "standalone"
+    former = _former_type(claims)
     if former != wanted.type:
         text = f"the volume of claim {claims[0].metadata.name} was left by a {former}, whose data a {wanted.type}"
         yield Change("type", wanted.type, f"{text} does not read: it would start empty")
+
+
+def _former_type(claims: list[PersistentVolumeClaim]) -> str:
+    """As is noted on them. Of an operator that noted nothing a standalone has left one, and a cluster more."""
+    noted = [text for claim in claims if (text := claim.metadata.annotations.get(names.DATA_OF))]
+    return noted[0] if noted else "cluster" if len(claims) > 1 else "standalone"
 
 
 def _differ(present: str, wanted: str) -> bool:

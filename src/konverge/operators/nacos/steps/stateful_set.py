@@ -18,6 +18,7 @@ from konverge.operators.nacos.steps.outcome import CONTINUE, PARAMETER, Outcome,
 from konverge.operators.nacos.steps.ownership import claims_of
 from konverge.operators.nacos.steps.peers import retire
 from konverge.operators.nacos.steps.pods import Workload, is_ready, is_terminating, ordinal, pods_of
+from konverge.operators.nacos.steps.present import CLAIMS, EMBEDDED, read
 from konverge.operators.nacos.steps.state import MEMBERS_VERIFIED, ReconcileState
 
 
@@ -130,6 +131,7 @@ async def ensure_stateful_set(state: ReconcileState, desired: StatefulSet) -> Ou
             return outcome
         if difference := _immutable_difference(live, desired):
             return await _recreate(state, live, difference)
+        await _note_whose_data(state, live, desired)
     if await state.ensure(desired):
         change = f"StatefulSet of {desired.spec.replicas} servers"
         state.begin_again("Changed" if live is not None else "Creating", change)
@@ -186,6 +188,20 @@ async def _grow_volumes(state: ReconcileState, live: StatefulSet, desired: State
             state.note("UPDATE", "PersistentVolumeClaim", name)
             state.ctx.event("VolumeGrows", f"{name} grows to {size}")
     return CONTINUE
+
+
+async def _note_whose_data(state: ReconcileState, live: StatefulSet, desired: StatefulSet) -> None:
+    """On the claims, which outlive the resource. Their number does not tell: somebody may have scaled the set."""
+    spec = desired.spec
+    wanted = read(desired.metadata.name, spec.template.spec, spec.volume_claim_templates)
+    if wanted.database != EMBEDDED or wanted.volume != CLAIMS or not wanted.type:
+        return
+    for claim in claims_of(state)[: min(live.spec.replicas or 0, spec.replicas or 0)]:
+        if claim.metadata.annotations.get(names.DATA_OF) != wanted.type:
+            metadata = {"uid": claim.metadata.uid, "annotations": {names.DATA_OF: wanted.type}}
+            patch = MergePatch({"metadata": metadata})
+            await state.ctx.client.patch(PersistentVolumeClaim, claim.metadata.name, patch, claim.metadata.namespace)
+            state.note("UPDATE", "PersistentVolumeClaim", claim.metadata.name)
 
 
 def _data_volume_size(stateful_set: StatefulSet) -> Quantity | None:
