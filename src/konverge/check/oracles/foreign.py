@@ -8,7 +8,7 @@ from konverge.check.differences import ABSENT, differences
 from konverge.check.model import Alarm, Apply, Checkpoint, Obj, Run
 from konverge.check.oracles.history import Identity, custom_resources, identity, is_clusters, owned_by, step_of
 from konverge.check.oracles.status import says_ready
-from konverge.check.reference import Reference
+from konverge.check.reference import Reference, base_step
 
 FOREIGN = "others have {kind} {name}"
 """The name of the step that makes an object of others."""
@@ -24,14 +24,16 @@ def foreign(run: Run, reference: Reference) -> Iterator[Alarm]:
         if isinstance(action, Apply) and is_clusters(action.object.get("apiVersion", "v1"))
     ]
     for obj in theirs:
-        yield from _taken(run, obj, _in_need(reference, obj))
+        yield from _taken(run, obj, reference)
 
 
-def _in_need(reference: Reference, obj: Obj) -> frozenset[Identity]:
-    """The custom resources that have an object of this name without the clash. If none owns it, those after whose name
-    it is called; if there is none, all of them."""
-    mine = custom_resources(reference.run)
-    state = reference.run.checkpoints[0].state
+def _in_need(reference: Reference, obj: Obj, step: str) -> frozenset[Identity]:
+    """The custom resources that have an object of this name after this step without the clash. If none owns it, those
+    after whose name it is called; if there is none, all of them."""
+    expected = reference.checkpoint(step)
+    if expected is None or all(identity(item) != identity(obj) for item in expected.state.values()):
+        return frozenset()
+    mine, state = custom_resources(reference.run), expected.state
     owners = (
         identity(owner)
         for owner in state.values()
@@ -41,7 +43,7 @@ def _in_need(reference: Reference, obj: Obj) -> frozenset[Identity]:
     return frozenset(owners) or frozenset(named) or mine
 
 
-def _taken(run: Run, obj: Obj, in_need: frozenset[Identity]) -> Iterator[Alarm]:
+def _taken(run: Run, obj: Obj, reference: Reference) -> Iterator[Alarm]:
     name, before = next(
         ((key, item) for key, item in run.checkpoints[0].state.items() if identity(item) == identity(obj)), ("", obj)
     )
@@ -59,7 +61,7 @@ def _taken(run: Run, obj: Obj, in_need: frozenset[Identity]) -> Iterator[Alarm]:
             field = "metadata.ownerReferences" if owners else changed[0]
             yield _alarm(checkpoint, name, "medium", field, f"{name}, an object of others, {what}")
             return
-        yield from _unsaid(run, checkpoint, name, in_need)
+        yield from _unsaid(run, checkpoint, name, _in_need(reference, obj, base_step(checkpoint)))
 
 
 def _changed(before: Obj, after: Obj) -> list[str]:

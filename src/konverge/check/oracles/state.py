@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import msgspec
-
 from konverge.check.differences import ABSENT, is_digest
 from konverge.check.folding import folded
 from konverge.check.model import Alarm, Checkpoint, Edit, Obj, OperatorAway, Run, Severity
 from konverge.check.normal import compared, counted, made_by_others, normal
 from konverge.check.oracles.desired import rests
-from konverge.check.oracles.history import custom_resources, deleted_in, identity, made_too_late, step_of
+from konverge.check.oracles.history import custom_resources, identity, made_too_late
+from konverge.check.oracles.repair import Repair, conditions
 from konverge.check.oracles.status import says_ready
 from konverge.check.oracles.unfinished import Unfinished
 from konverge.check.reference import Reference, base_step
@@ -27,6 +26,7 @@ def state(run: Run, reference: Reference) -> Iterator[Alarm]:
     accidents = made_too_late(reference.run)
     said: set[tuple[str, str, str]] = set()
     gap = _Gap.of(run, reference)
+    repair = Repair(run, reference, list(pairs(run, reference)))
     unseen = any(isinstance(item, OperatorAway) and item.last > item.step for item in run.plan.perturbations)
     for checkpoint, expected in pairs(run, reference):
         if is_disowned(run, checkpoint, expected):
@@ -43,40 +43,10 @@ def state(run: Run, reference: Reference) -> Iterator[Alarm]:
             if unseen and alarm.field and alarm.field != _DELETION:
                 continue  # what outlives a custom resource need not have what was asked for unseen
             if run.plan.pattern == "edits":
-                alarm = _after_edit(alarm, comes_back=_comes_back(alarm, run, reference))
+                alarm = repair.judged(alarm, checkpoint, expected)
             if alarm.group not in said:
                 said.add(alarm.group)
                 yield alarm
-
-
-def _comes_back(alarm: Alarm, run: Run, reference: Reference) -> bool:
-    """Whether what is missing is there again once the user has changed the custom resource."""
-    steps = [checkpoint.step for checkpoint, _ in pairs(run, reference)]
-    if alarm.field or alarm.actual or alarm.step not in steps:
-        return False
-    for checkpoint, _ in list(pairs(run, reference))[steps.index(alarm.step) + 1 :]:
-        if deleted_in(run, step_of(run, checkpoint)):
-            return False
-        if alarm.object in normal(checkpoint.state):
-            return True
-    return False
-
-
-def _after_edit(alarm: Alarm, *, comes_back: bool) -> Alarm:
-    """Others asked for it, and it is not repaired: what they took from its owner outlives it, and so do claims. Without
-    its owner an object stays as it is until the end, and most operators look again by then."""
-    if comes_back:
-        return msgspec.structs.replace(alarm, severity="medium")
-    if alarm.object.startswith("persistentvolumeclaims ") and not alarm.field and alarm.actual:
-        return msgspec.structs.replace(alarm, severity="low")
-    if alarm.field.startswith("metadata.ownerReferences"):
-        return msgspec.structs.replace(alarm, severity="low")
-    more = not alarm.field and bool(alarm.actual) and (not alarm.expected or alarm.object.startswith("pods "))
-    return (
-        msgspec.structs.replace(alarm, severity="medium")
-        if alarm.severity == "high" and (alarm.field or more)
-        else alarm
-    )
 
 
 def _is_held(run: Run, expected: Checkpoint, actual: Checkpoint) -> bool:
@@ -84,16 +54,10 @@ def _is_held(run: Run, expected: Checkpoint, actual: Checkpoint) -> bool:
     mine = custom_resources(run)
     for name, obj in actual.state.items():
         if identity(obj) in mine:
-            ours, theirs = _conditions(expected.state.get(name, {})), _conditions(obj)
+            ours, theirs = conditions(expected.state.get(name, {})), conditions(obj)
             if any(ours.get(kind) == "False" and status == "True" for kind, status in theirs.items()):
                 return True
     return False
-
-
-def _conditions(obj: Obj) -> dict[str, str]:
-    status = obj.get("status")
-    conditions = status.get("conditions") if isinstance(status, dict) else None
-    return {item.get("type", ""): item.get("status", "") for item in conditions or () if isinstance(item, dict)}
 
 
 class _Gap:

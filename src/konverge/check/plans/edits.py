@@ -29,9 +29,11 @@ def edits(reference: Reference) -> Iterator[Plan]:
     for ref, obj in targets:
         if obj.get("kind") != "PersistentVolumeClaim":  # held by the pod that uses it, and by its data
             yield _plan(ref, None)
+    holding = _held_by_others(reference)
     for ref, obj in targets:
         for patch in _patches(obj):
-            yield _plan(ref, patch)
+            if "finalizers" not in patch.get("metadata", ()) or str(ref) not in holding:
+                yield _plan(ref, patch)
     yield from _of_custom_resources(reference, first)
     yield from _foreign(reference, first)
     yield from another_instance(reference)
@@ -67,6 +69,16 @@ def _targets(reference: Reference, checkpoint: Checkpoint) -> Iterator[tuple[Ref
                     continue
                 seen.add("Pod")
             yield made[name], obj
+
+
+def _held_by_others(reference: Reference) -> set[str]:
+    """What has finalizers of other controllers: it is theirs to put them back."""
+    return {
+        str(change.ref)
+        for change in reference.run.changes
+        for path, _, _ in change.differences
+        if change.writer != "operator" and path.startswith("metadata.finalizers")
+    }
 
 
 def _patches(obj: Obj) -> Iterator[Obj]:
