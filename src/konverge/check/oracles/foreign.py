@@ -33,7 +33,10 @@ def _in_need(reference: Reference, obj: Obj, step: str) -> frozenset[Identity]:
     expected = reference.checkpoint(step)
     if expected is None or all(identity(item) != identity(obj) for item in expected.state.values()):
         return frozenset()
-    mine, state = custom_resources(reference.run), expected.state
+    state = expected.state
+    # One that is not well even without the clash has not come to where the run may be.
+    well = {identity(item) for item in state.values() if says_ready(item)}
+    mine = custom_resources(reference.run) & well
     owners = (
         identity(owner)
         for owner in state.values()
