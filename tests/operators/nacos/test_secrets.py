@@ -38,6 +38,21 @@ async def test_a_regenerated_secret_is_rolled_out_follower_by_follower() -> None
 
 
 @pytest.mark.spec("N-15")
+async def test_labels_that_others_took_from_the_secret_come_back_and_its_values_stay() -> None:
+    async with a_simulated_world(nodes=4) as (world, _), world.operating():
+        await world.up("nacos", THIRD)
+        uids = await world.uids()
+        before = await world.client.get(Secret, "nacos-auth", SPACE)
+        bare = MergePatch({"metadata": {"labels": {"app": None, "theirs": "stays"}}})
+        await world.client.patch(Secret, "nacos-auth", bare, SPACE)
+        await world.advance(60.0)
+        after = await world.client.get(Secret, "nacos-auth", SPACE)
+        assert after.metadata.labels == {**before.metadata.labels, "theirs": "stays"}
+        assert (after.data, after.metadata.owner_references) == (before.data, before.metadata.owner_references)
+        assert await world.restarted(uids) == []
+
+
+@pytest.mark.spec("N-15")
 async def test_a_changed_password_of_the_database_reaches_the_servers() -> None:
     async with a_world() as world, world.operating():
         server = await world.postgres()

@@ -10,6 +10,7 @@ import pytest
 from konverge.client import Invalid, MergePatch
 from konverge.objects.kinds.core_v1 import Event, Secret
 from konverge.operators.nacos.content.place import secret_value
+from konverge.operators.nacos.content.user import MADE
 from tests.operators.nacos.content.world import SECOND, THIRD, ContentWorld, a_nacos
 from tests.operators.nacos.world import SPACE, a_simulated_world
 
@@ -98,6 +99,24 @@ async def test_a_user_that_exists_is_left_alone() -> None:
         await content.until(USER, "dev", "AlreadyExists")
         await content.delete(USER, "dev")
         assert await content.servers.has_user("dev")
+
+
+@pytest.mark.spec("N-82")
+@pytest.mark.parametrize("whose", ["ours", "adopted", "a copy's"])
+async def test_a_user_without_a_status_is_known_by_whom_it_was_made(whose: str) -> None:
+    async with a_nacos() as content:
+        if whose == "adopted":
+            await content.servers.create_user("dev", "theirs")
+        await content.create(USER, "dev", username="dev", adopt=whose == "adopted")
+        user = await content.until(USER, "dev")
+        client = content.world.client
+        annotations = {MADE: "another " + user.metadata.annotations[MADE]} if whose == "a copy's" else {}
+        await client.patch(type(user), "dev", MergePatch({"metadata": {"annotations": annotations}}), SPACE)
+        await content.change(USER, "dev", adopt=False)
+        forgotten = dict.fromkeys(("ownership", "applied", "applying", "nacosUid", "conditions", "appliedTime"))
+        await client.patch(type(user), "dev", MergePatch({"status": forgotten}), SPACE, subresource="status")
+        user = await content.until(USER, "dev", "Applied" if whose == "ours" else "AlreadyExists")
+        assert user.status.ownership == ("Created" if whose == "ours" else "")
 
 
 @pytest.mark.parametrize("spec", [SECOND, THIRD], ids=["2.x", "3.x"])

@@ -78,6 +78,13 @@ class ContentReconciler(Reconciler[K], Generic[K, D]):
     def applied(self, ctx: Context[K], desired: D) -> None:
         """Keep in the status what was written."""
 
+    async def remember(self, ctx: Context[K], uid: str) -> None:
+        """Note outside of the status that this resource makes it, where its content could not tell."""
+
+    def remembers(self, ctx: Context[K], uid: str) -> bool:
+        """Whether that was noted, for this Nacos."""
+        return False
+
     # -------------------------------------------------------------- reconcile
 
     async def reconcile(self, ctx: Context[K]) -> Result | None:
@@ -125,7 +132,7 @@ class ContentReconciler(Reconciler[K], Generic[K, D]):
     def _is_own(self, ctx: Context[K], api: ContentApi, uid: str, observed: str) -> bool:
         status = _status(ctx)
         if not status.ownership:
-            return False
+            return self.remembers(ctx, uid)
         if status.nacos_uid != uid:  # the Nacos was created again: only what is still as it was left
             return observed == status.applied
         return bool(status.applied) or status.ownership == "Adopted" or self.wrote(api, status.applying, observed)
@@ -182,6 +189,8 @@ class ContentReconciler(Reconciler[K], Generic[K, D]):
         """What was decided is in the status before a server is written to."""
         status: Any = _status(ctx)
         status.ownership = ownership if not status.ownership or ownership == "Adopted" else status.ownership
+        if status.ownership == "Created":
+            await self.remember(ctx, uid)
         status.nacos_uid, status.applying = uid, digest
         await ctx.save_status()
 

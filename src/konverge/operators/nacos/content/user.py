@@ -19,6 +19,8 @@ from konverge.runtime.owners import is_controlled_by
 
 USERNAME = "username"
 PASSWORD = "password"  # noqa: S105 - the name of a key
+MADE = "nacos.io/user-made"
+"""The annotation of a NacosUser: its uid, and that of the Nacos in which it has made its user."""
 _USER_CACHE = 30.0
 """Seconds: servers read their users again every 15 s, so a login says nothing about a password that is newer."""
 _CHANGED = "changed"
@@ -101,6 +103,15 @@ class UserReconciler(ContentReconciler[NacosUser, DesiredUser]):
         """Roles come after the user. Where no one signs in, nothing tells whose user it is."""
         return not api.signs_in or observed.partition(":")[0] == applying.partition(":")[0]
 
+    async def remember(self, ctx: Context[NacosUser], uid: str) -> None:
+        """A password cannot be read, and where no one signs in not even tried: without its status a resource could not
+        know the user that it has made."""
+        ctx.obj.metadata.annotations[MADE] = _maker(ctx, uid)
+        await ctx.save_metadata()
+
+    def remembers(self, ctx: Context[NacosUser], uid: str) -> bool:
+        return ctx.obj.metadata.annotations.get(MADE) == _maker(ctx, uid)
+
     async def write(self, ctx: Context[NacosUser], api: ContentApi, desired: DesiredUser, *, exists: bool) -> None:
         username = ctx.obj.spec.username
         if not exists:
@@ -119,6 +130,11 @@ class UserReconciler(ContentReconciler[NacosUser, DesiredUser]):
         for role in sorted(await api.roles_of(username)):
             await api.remove_role(role, username)
         await api.delete_user(username)
+
+
+def _maker(ctx: Context[NacosUser], uid: str) -> str:
+    """With its own uid: the annotation of a copy says nothing."""
+    return f"{ctx.obj.metadata.uid} {uid}"
 
 
 def generated_name(obj: NacosUser) -> str:

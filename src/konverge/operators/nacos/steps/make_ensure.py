@@ -167,8 +167,10 @@ async def _ensure_auth_secret(state: ReconcileState) -> Outcome:
         return CONTINUE
     live = await state.reads.get(Secret, name)
     if live is not None:
-        if not is_controlled_by(live, state.ctx.obj):  # it was handed over, and keeps its values
-            await state.ensure(Secret(metadata=state.desired.metadata(name)))
+        metadata = state.desired.metadata(name)
+        whole = metadata.labels.items() <= live.metadata.labels.items()
+        if not whole or not is_controlled_by(live, state.ctx.obj):  # it was handed over, and keeps its values
+            await state.ensure(Secret(metadata=metadata))
         return CONTINUE
     try:
         await state.create(auth_secret(state.desired))
