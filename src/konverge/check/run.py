@@ -44,6 +44,8 @@ PAUSE = 2.0
 """Seconds between two steps of which the second ends what is held back."""
 TURNS = 50
 """The same on a virtual loop, in its turns."""
+LONGEST_DELETION = 30.0
+"""Seconds for what the user deletes to go, before such a second step: another custom resource may have finalizers."""
 PASSES = 4
 """How often a run is patient after its last step, at most: so many pods are replaced one after the other."""
 RELEASES = 10
@@ -249,16 +251,21 @@ class Scene:
     def start(self) -> None:
         self._supervisor.start()
 
+    @property
+    def hurries(self) -> bool:
+        """Whether the next step is to come soon."""
+        return any(perturber.hurries for perturber in self.perturbers)
+
     async def _hurried(self) -> bool:
         """Whether the next step comes without rest: what the operator does not see may keep it busy until then."""
-        if not any(perturber.hurries for perturber in self.perturbers):
+        if not self.hurries:
             return False
         if isinstance(asyncio.get_running_loop(), VirtualLoop):
             for _ in range(TURNS):  # no time may pass at all: the operator may be busy until it sees more
                 await asyncio.sleep(0)
         else:
             await asyncio.sleep(PAUSE)
-        return any(perturber.hurries for perturber in self.perturbers)
+        return self.hurries
 
     def _raise_if_dead(self) -> None:
         if self._serving.done() and not self._serving.cancelled():
@@ -317,6 +324,8 @@ async def _play(task: Task, run: Run, user: User, scene: Scene) -> None:
         scene.recorder.step, scene.recorder.step_name = number, step.name
         if any(item.step == number for item in away):
             await scene.stop()
+        if number and scene.hurries:
+            await user.until_gone(run.steps[number - 1], LONGEST_DELETION)
         refused = await _act(user, step)
         if any(item.last == number for item in away):
             await scene.settle(number)

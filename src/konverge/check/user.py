@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
+from contextlib import suppress
 from typing import Any
 
-from konverge.check.model import Action, Apply, Delete, Edit, Obj
+from konverge.check.model import Action, Apply, Delete, Edit, Obj, Step
 from konverge.client import Client, MergePatch, NotFound
+from konverge.objects import Resource
 from konverge.sim.cluster import Cluster
+
+_LOOK_EVERY = 0.5
 
 
 class User:
@@ -26,6 +31,23 @@ class User:
                     await self._client.delete(resource, action.name, action.namespace)
                 except NotFound:
                     return
+
+    async def until_gone(self, step: Step, seconds: float) -> None:
+        """Wait for what a step deletes, as `kubectl delete` does, and not for ever."""
+        deleted = [action for action in step.actions if isinstance(action, Delete)]
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                for action in deleted:
+                    resource = await self._client.mapper.kind(action.api_version, action.kind)
+                    while await self._is_there(resource, action):  # noqa: ASYNC110 - of a server that is asked
+                        await asyncio.sleep(_LOOK_EVERY)
+
+    async def _is_there(self, resource: Resource, action: Delete) -> bool:
+        try:
+            await self._client.get(resource, action.name, action.namespace)
+        except NotFound:
+            return False
+        return True
 
     async def _apply(self, obj: Obj) -> None:
         """By server-side apply, forced: fields that the user no longer names are removed, as with `kubectl apply`."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import pytest
@@ -9,6 +10,7 @@ import pytest
 from konverge.check.model import (
     Apply,
     Checkpoint,
+    Delete,
     Gap,
     Lag,
     LateOwnWrites,
@@ -167,6 +169,29 @@ def test_a_deletion_passes_unseen() -> None:
     watched = Watched(RECREATE, Plan("gap", (gap,)))
     assert not watched.run.missed
     assert watched.sizes == [[], [1], [2]]
+
+
+@pytest.mark.spec("K-110")
+def test_what_the_user_deletes_beside_it_is_gone_before_it_is_created_again() -> None:
+    """As with `kubectl delete`, which waits for finalizers; applied before that, it would go all the same."""
+    config = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c", "namespace": "default"}}
+    held = {**config, "metadata": {**config["metadata"], "finalizers": ["demo.dev/slow"]}}
+    steps = (
+        Step("create", (Apply(thing(size=1)), Apply(held))),
+        Step("delete", (*delete().actions, Delete("v1", "ConfigMap", "default", "c"))),
+        Step("again", (Apply(thing(size=2)), Apply(held))),
+    )
+    gap = Gap(RESOURCE, moment("DELETED"), moment("ADDED", occurrence=2))
+    done = run(lambda: Small(_let_go, (THINGS, CONFIGS)), steps, Plan("gap", (gap,)))
+    assert not done.missed
+    assert "configmaps default/c" in at(done, "again").state
+
+
+async def _let_go(api: Api, caches: Caches) -> None:
+    for name, config in caches[CONFIGS].items():
+        if config["metadata"].get("deletionTimestamp"):
+            await asyncio.sleep(3.0)
+            await api.patch(CONFIGS, name, {"metadata": {"finalizers": None}})
 
 
 @pytest.mark.spec("K-14")
