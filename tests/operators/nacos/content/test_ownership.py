@@ -152,6 +152,23 @@ async def test_a_nacos_made_again_gets_its_content_again() -> None:
         assert await content.content() == "a: 1"
 
 
+@pytest.mark.spec("N-82")
+async def test_a_nacos_made_again_around_the_same_data_keeps_its_content_and_is_noted() -> None:
+    volume = {"enabled": True, "requests": {"storage": "1Gi"}}
+    async with a_nacos({**SECOND, "volume": volume}) as content:
+        await content.config()
+        before = await content.until(CONFIG, "app")
+        world = content.world
+        await world.client.delete(Nacos, "nacos", SPACE)
+        await world.advance(60.0)
+        nacos = await world.up("nacos", {**SECOND, "volume": volume})
+        await world.advance(300.0)
+        after = await content.until(CONFIG, "app")
+        assert after.status.nacos_uid == nacos.metadata.uid != before.status.nacos_uid
+        assert (after.status.applied, after.status.applying) == (before.status.applied, "")
+        assert after.status.ownership == "Created"
+
+
 @pytest.mark.spec("N-37")
 async def test_another_namespace_needs_the_leave_of_the_nacos() -> None:
     async with a_nacos() as content:

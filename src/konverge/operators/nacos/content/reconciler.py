@@ -119,6 +119,8 @@ class ContentReconciler(Reconciler[K], Generic[K, D]):
             if adopted or status.applied != observed:
                 await self._claim(ctx, nacos.metadata.uid, "Adopted" if adopted else "Created", desired.digest)
                 self._record(ctx, desired)
+            elif status.nacos_uid != nacos.metadata.uid:  # created again, around the same data
+                await self._claim(ctx, nacos.metadata.uid, status.ownership or "Created", "")
             self._in_sync(ctx)
             return
         if not adopted and status.nacos_uid == nacos.metadata.uid and self._only_report(ctx, desired, observed):
