@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from konverge.check.model import Apply, Change, Checkpoint, Crash, Delete, Moment, Place, Plan, Ref, Run, Step
-from konverge.check.oracles.desired import repeats
+from konverge.check.oracles.desired import Difference, is_said, repeats
 from konverge.check.oracles.effect import effect
 from konverge.check.oracles.misoperation import misoperation
 from konverge.check.oracles.path_dependence import path_dependence
@@ -590,3 +590,14 @@ def test_an_annotation_that_a_mistake_left_is_medium() -> None:
     after = child("apps/statefulsets", spec=spec, status={"readyReplicas": 1, "updatedReplicas": 1})
     after[1]["metadata"]["annotations"] = {"a": "b"}
     assert [item[0] for item in said(recovery, mistaken([after]))] == ["medium"]
+
+
+@pytest.mark.spec("K-112")
+@pytest.mark.parametrize(("name", "said"), [("a", True), ("b", True), ("c", False)])
+def test_each_custom_resource_that_a_step_applies_may_say_that_it_was_held(name: str, said: bool) -> None:
+    config = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c", "namespace": "default"}}
+    one, other = (config | {"apiVersion": "x.dev/v1", "metadata": {"name": n, "namespace": "default"}} for n in "ab")
+    again = Step("created again", (Apply(one), Apply(config), Apply(other)))
+    told = Difference(f"x.dev/things default/{name}", "status.conditions[Ready].status", "False", "True")
+    assert is_said([told], again) is said
+    assert not is_said([told._replace(key=f"pods default/{name}")], again), "a pod of that name is no custom resource"

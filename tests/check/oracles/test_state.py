@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from konverge.check.model import Apply, Change, Checkpoint, Moment, Plan, Ref, Run, Step
+from konverge.check.model import Apply, Change, Checkpoint, Moment, OperatorAway, Plan, Ref, Run, Step
 from konverge.check.oracles.state import state
 from konverge.check.reference import Reference, reference_of
 from tests.check.oracles.histories import History, obj
@@ -250,3 +250,32 @@ def test_a_digest_that_differs_is_a_note(note: str, severity: str) -> None:
 
     alarms = list(state(run(states("2"), states("2"), seed=1), reference(states("1"), states("1"))))
     assert [(alarm.field, alarm.severity) for alarm in alarms] == [(f"metadata.annotations.{note}", severity)]
+
+
+@pytest.mark.spec("K-111")
+@pytest.mark.parametrize(
+    ("away", "reason", "severity"),
+    [
+        ((1, 1), "AlreadyExists", "low"),
+        ((0, 0), "AlreadyExists", "medium"),
+        ((1, 1), "Broken", "medium"),
+    ],
+    ids=["away during the deletion", "back by then", "another reason"],
+)
+def test_what_nobody_cleaned_up_outside_may_keep_a_custom_resource_out(
+    away: tuple[int, int], reason: str, severity: str
+) -> None:
+    key = "example.dev/things default/a"
+
+    def thing(status: str, why: str) -> dict[str, Any]:
+        shown = {"conditions": [{"type": "Ready", "status": status, "reason": why}]}
+        return {key: obj("Thing", apiVersion="example.dev/v1", status=shown)}
+
+    def history(last: dict[str, Any], **plan: Any) -> History:
+        made = History(**plan).change("ADDED", key, by="user")
+        return made.rest(thing("True", "Applied")).rest({}).rest(last)
+
+    sane = the_reference(history(thing("True", "Applied")))
+    perturbed = history(thing("False", reason), perturbations=(OperatorAway(*away),)).run
+    found = {alarm.field: alarm.severity for alarm in state(perturbed, sane)}
+    assert found["status.conditions[Ready].status"] == severity

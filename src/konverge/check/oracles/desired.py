@@ -118,22 +118,21 @@ def changed_since(before: Rested, now: Rested, run: Run, reference: Reference) -
     return [item for item in found if (item.key, item.path) in wrong]
 
 
-def resource_of(step: Step) -> Ref | None:
-    """The custom resource that a step is about."""
-    for action in reversed(step.actions):
-        if isinstance(action, Apply) and "." in action.object["apiVersion"].partition("/")[0]:
-            metadata = action.object["metadata"]
-            return Ref("", metadata.get("namespace", ""), metadata["name"])
-    return None
+def _resources_of(step: Step) -> list[Ref]:
+    """The custom resources that a step applies: more than one where all samples are created again."""
+    return [
+        Ref("", action.object["metadata"].get("namespace", ""), action.object["metadata"]["name"])
+        for action in step.actions
+        if isinstance(action, Apply) and "." in action.object["apiVersion"].partition("/")[0]
+    ]
 
 
 def is_own(key: str, step: Step) -> bool:
-    """Whether an object is the custom resource that the step changes."""
-    ref = resource_of(step)
+    """Whether an object is one of the custom resources that the step applies."""
     resource, _, name = key.partition(" ")
     group = resource.partition("/")[0]
-    mine = None if ref is None else str(ref).partition(" ")[2]
-    return name == mine and "." in group and not group.endswith(".k8s.io")
+    mine = {str(ref).partition(" ")[2] for ref in _resources_of(step)}
+    return name in mine and "." in group and not group.endswith(".k8s.io")
 
 
 _TELLING = re.compile(r"status\.(.*\.)?(status|phase|state|ready|health)", re.IGNORECASE)

@@ -33,17 +33,16 @@ def _in_need(reference: Reference, obj: Obj, step: str) -> frozenset[Identity]:
     expected = reference.checkpoint(step)
     if expected is None or all(identity(item) != identity(obj) for item in expected.state.values()):
         return frozenset()
-    state = expected.state
-    # One that is not well even without the clash has not come to where the run may be.
-    well = {identity(item) for item in state.values() if says_ready(item)}
-    mine = custom_resources(reference.run) & well
+    mine, state = custom_resources(reference.run), expected.state
     owners = (
         identity(owner)
         for owner in state.values()
         if identity(owner) in mine and any(identity(item) == identity(obj) for _, item in owned_by(owner, state))
     )
     named = (item for item in mine if f"{obj['metadata']['name']}-".startswith(f"{item[-1]}-"))
-    return frozenset(owners) or frozenset(named) or mine
+    in_need = frozenset(owners) or frozenset(named) or mine
+    # One that is not well even without the clash has not come to where the run may be.
+    return in_need & {identity(item) for item in state.values() if says_ready(item)}
 
 
 def _taken(run: Run, obj: Obj, reference: Reference) -> Iterator[Alarm]:

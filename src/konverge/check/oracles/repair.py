@@ -108,11 +108,16 @@ class Repair:
         return any(alarm.actual in _values(status) for status in given)
 
 
+def entries(obj: Obj) -> list[Obj]:
+    """The conditions of an object."""
+    status = obj.get("status")
+    found = status.get("conditions") if isinstance(status, dict) else None
+    return [item for item in found or () if isinstance(item, dict)]
+
+
 def conditions(obj: Obj) -> dict[str, str]:
     """Type -> status."""
-    status = obj.get("status")
-    entries = status.get("conditions") if isinstance(status, dict) else None
-    return {item.get("type", ""): item.get("status", "") for item in entries or () if isinstance(item, dict)}
+    return {item.get("type", ""): item.get("status", "") for item in entries(obj)}
 
 
 def _as(alarm: Alarm, severity: Severity) -> Alarm:

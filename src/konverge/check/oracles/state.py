@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import msgspec
+
 from konverge.check.differences import ABSENT, is_digest
 from konverge.check.folding import folded
 from konverge.check.model import Alarm, Checkpoint, Edit, Obj, OperatorAway, Run, Severity
 from konverge.check.normal import compared, counted, made_by_others, normal
 from konverge.check.oracles.desired import rests
-from konverge.check.oracles.history import custom_resources, identity, made_too_late
-from konverge.check.oracles.repair import Repair, conditions
+from konverge.check.oracles.history import custom_resources, deleted_in, identity, made_too_late, resources_at
+from konverge.check.oracles.repair import Repair, conditions, entries
 from konverge.check.oracles.status import says_ready
 from konverge.check.oracles.unfinished import Unfinished
 from konverge.check.reference import Reference, base_step
@@ -35,6 +37,7 @@ def state(run: Run, reference: Reference) -> Iterator[Alarm]:
             return  # what passed unseen here keeps the reference from going on
         late = {folded(name) for name, obj in expected.state.items() if obj["metadata"].get("uid") in accidents}
         unfinished = Unfinished(expected, checkpoint)
+        kept_out = _kept_out(run, checkpoint)
         for alarm in _compared(checkpoint, expected, reference, others):
             if alarm.object in late or unfinished.explains(alarm.object, alarm.field):
                 continue
@@ -44,9 +47,26 @@ def state(run: Run, reference: Reference) -> Iterator[Alarm]:
                 continue  # what outlives a custom resource need not have what was asked for unseen
             if run.plan.pattern == "edits":
                 alarm = repair.judged(alarm, checkpoint, expected)
+            if alarm.object in kept_out:
+                alarm = msgspec.structs.replace(alarm, severity="low")
             if alarm.group not in said:
                 said.add(alarm.group)
                 yield alarm
+
+
+def _kept_out(run: Run, checkpoint: Checkpoint) -> frozenset[str]:
+    """The custom resources that say that something outside of the cluster, which they would have made, exists already.
+
+    Nobody cleaned it up, since the operator was away when the one before it was deleted: it may be anybody's.
+    """
+    away = [item for item in run.plan.perturbations if isinstance(item, OperatorAway)]
+    if not any(deleted_in(run, step) for item in away for step in range(item.step, item.last + 1)):
+        return frozenset()
+    return frozenset(
+        folded(name)
+        for name, obj in resources_at(run, checkpoint)
+        if any(item.get("reason") == "AlreadyExists" and item.get("status") == "False" for item in entries(obj))
+    )
 
 
 def _is_held(run: Run, expected: Checkpoint, actual: Checkpoint) -> bool:
