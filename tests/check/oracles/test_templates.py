@@ -8,6 +8,7 @@ import pytest
 
 from konverge.check.model import Alarm, Apply, Delete, Run, Step
 from konverge.check.oracles.templates import lowered
+from konverge.check.reference import reference_of
 from tests.check.oracles.histories import KEY, THING, History, obj
 
 TEMPLATE = {**THING, "kind": "Template", "metadata": {"name": "t", "namespace": "default"}}
@@ -35,9 +36,19 @@ def played(changed: dict[str, Any], *, owned: bool = True) -> Run:
     return history.run
 
 
-def severity(run: Run, oracle: str = "path-dependence", step: str = AGAIN) -> str:
+def severity(run: Run, oracle: str = "path-dependence", step: str = AGAIN, whole: Run | None = None) -> str:
     alarm = Alarm(oracle=oracle, severity="high", object="services default/a", sentence="", step=step)
-    return lowered([alarm], run)[0].severity
+    return lowered([alarm], run, reference_of(whole or run, whole or run))[0].severity
+
+
+@pytest.mark.spec("K-104")
+def test_a_run_that_was_made_smaller_has_but_the_template() -> None:
+    alone = (Step("create", (Apply(TEMPLATE),)), Step("size: grow", (Apply(TEMPLATE),), about="spec.size"))
+    small = History(alone, pattern="input")
+    for _ in alone:
+        small.rest({"example.dev/templates default/t": obj("Template", "t", apiVersion="example.dev/v1")})
+    assert severity(small.run, "effect", "size: grow", played(TEMPLATE)) == "low"
+    assert severity(small.run, "effect", "size: grow") == "high", "nobody knows of any other"
 
 
 @pytest.mark.spec("K-104")

@@ -59,7 +59,7 @@ def judge(run: Run, reference: Reference) -> list[Alarm]:
     alarms = [alarm for oracle in ORACLES if _asked(oracle, run) for alarm in oracle(run, reference)]
     held = {alarm.object for alarm in alarms if alarm.oracle == "finalizers"}
     alarms = [alarm for alarm in alarms if not (alarm.oracle == "state" and alarm.object in held)]
-    return sorted(templates.lowered(alarms, run), key=lambda alarm: SEVERITIES.index(alarm.severity))
+    return sorted(templates.lowered(alarms, run, reference), key=lambda alarm: SEVERITIES.index(alarm.severity))
 
 
 _OF_INPUT: tuple[Oracle, ...] = (effect, configuration, path_dependence, recovery, misoperation)

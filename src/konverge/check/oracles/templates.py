@@ -12,17 +12,19 @@ import msgspec
 
 from konverge.check.model import Alarm, Apply, Run, Step
 from konverge.check.oracles.history import Identity, custom_resources, identity, owned_by
+from konverge.check.reference import Reference
 
 _ORACLES = frozenset(("effect", "path-dependence"))
 
 
-def lowered(alarms: Iterable[Alarm], run: Run) -> list[Alarm]:
-    """What follows from a change of such a custom resource is a note."""
+def lowered(alarms: Iterable[Alarm], run: Run, reference: Reference) -> list[Alarm]:
+    """What follows from a change of such a custom resource is a note. A run that was made smaller may have nothing but
+    that one any more: what is made from it is in the reference."""
     owners: frozenset[Identity] | None = None
     made = []
     for alarm in alarms:
         if alarm.oracle in _ORACLES and alarm.severity != "low":
-            owners = _owners(run) if owners is None else owners
+            owners = _owners(run) | _owners(reference.run) if owners is None else owners
             changed = _changed(run, alarm.step)
             if owners and changed is not None and changed not in owners:
                 alarm = msgspec.structs.replace(alarm, severity="low")
