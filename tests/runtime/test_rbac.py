@@ -200,7 +200,7 @@ def test_a_rule_has_the_resources_of_a_group_that_have_the_same_verbs() -> None:
 class Reviewing(Client):
     """Answers reviews of access: what it was asked, and how many requests were open at the same time."""
 
-    def __init__(self, *errors: ClientError, refuses: str = "") -> None:
+    def __init__(self, *errors: ClientError, refuses: tuple[str, ...] = ("*",)) -> None:
         self.asked: list[dict[str, Any]] = []
         self.times: list[float] = []
         self.open = self.most = 0
@@ -217,15 +217,16 @@ class Reviewing(Client):
         assert (obj["apiVersion"], obj["kind"]) == ("authorization.k8s.io/v1", "SelfSubjectAccessReview")
         assert kwargs["resource"].plural == "selfsubjectaccessreviews"
         self.asked.append(obj["spec"]["resourceAttributes"])
-        return {"status": {"allowed": obj["spec"]["resourceAttributes"]["verb"] != self._refuses}}
+        return {"status": {"allowed": obj["spec"]["resourceAttributes"]["verb"] not in self._refuses}}
 
 
 @pytest.mark.virtual
 async def test_a_review_names_what_is_asked_for_and_leaves_out_what_is_empty() -> None:
-    client = Reviewing(refuses="get")
+    client = Reviewing(refuses=("get", "*"))
     get, create = Permission("", "pods", "get"), Permission("a.dev", "guests/pause", "create", "shop")
     assert await missing_permissions(client, iter([get, create])) == [get]
     assert client.asked == [
+        {"group": "*", "resource": "*", "verb": "*"},
         {"resource": "pods", "verb": "get"},
         {"group": "a.dev", "resource": "guests", "subresource": "pause", "verb": "create", "namespace": "shop"},
     ]
@@ -235,8 +236,19 @@ async def test_a_review_names_what_is_asked_for_and_leaves_out_what_is_empty() -
 async def test_few_reviews_are_asked_for_at_the_same_time() -> None:
     client = Reviewing()
     assert await missing_permissions(client, [Permission("", "pods", str(number)) for number in range(20)]) == []
-    assert len(client.asked) == 20
+    assert len(client.asked) == 1 + 20
     assert client.most == 4
+
+
+@pytest.mark.virtual
+@pytest.mark.spec("R-95")
+async def test_who_may_do_everything_is_asked_once() -> None:
+    client = Reviewing(refuses=())
+    assert await missing_permissions(client, [Permission("", "pods", str(number)) for number in range(20)]) == []
+    assert client.asked == [{"group": "*", "resource": "*", "verb": "*"}]
+    client = Reviewing(refuses=("get",))
+    assert await missing_permissions(client, [Permission("", "pods", "get")]) == [Permission("", "pods", "get")]
+    assert client.asked == [{"resource": "pods", "verb": "get"}], "one question is no more than the other"
 
 
 def refused(code: int, reason: str) -> ClientError:
