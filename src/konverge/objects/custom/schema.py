@@ -17,6 +17,7 @@ from msgspec import NODEFAULT, inspect
 
 from konverge.objects import cel_names
 from konverge.objects.codec import decode_hook, to_builtins
+from konverge.objects.custom.annotations import evaluate
 from konverge.objects.custom.docstrings import field_docstrings, first_paragraph
 from konverge.objects.custom.markers import ASCII_PREFIX
 from konverge.objects.meta import Condition, ObjectMeta
@@ -55,6 +56,7 @@ def schema_of(model: type[Model]) -> Schema:
 def write_schemas(models: Iterable[type[Model]]) -> None:
     """Get the schemas of these ready. Of several at once, what they have in common is described once."""
     missing = [model for model in models if model not in schemas_of_classes]
+    evaluate(missing)
     for model, described in zip(missing, inspect.multi_type_info(missing), strict=True):
         schema = _Writer().of_type(described, model.__name__)
         if model not in schemas_of_classes:  # ObjectMeta, which is not written out
