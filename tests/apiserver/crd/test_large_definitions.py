@@ -9,6 +9,7 @@ import msgspec
 import pytest
 
 from konverge.apiserver import ApiServer, aside
+from konverge.apiserver.crd.schema.values import compile_check
 from konverge.apiserver.crd.serving.manager import outline
 from konverge.apiserver.storage import Record
 from konverge.apiserver.storage.records import record_of
@@ -31,6 +32,26 @@ async def test_a_large_definition_is_served_when_its_write_is_answered(api: Api)
     await api.call("POST", DEFINITIONS, large())
     widget = {"metadata": {"name": "a"}, "spec": {"field0999": "x" * 11}}
     assert "Too long" in (await api.call("POST", WIDGETS, widget, expect=422))["message"]
+
+
+@pytest.mark.spec("T-15")
+@pytest.mark.parametrize(("branches", "beside"), [(250, True), (2, False)], ids=["large", "small"])
+async def test_what_writes_need_is_compiled_beside_the_loop_or_by_the_first_write(
+    api: Api, monkeypatch: pytest.MonkeyPatch, branches: int, beside: bool
+) -> None:
+    on_loop: list[bool] = []
+
+    def noted(*arguments: Any) -> Any:
+        on_loop.append(asyncio._get_running_loop() is not None)
+        return compile_check(*arguments)
+
+    monkeypatch.setattr("konverge.apiserver.crd.serving.strategy.compile_check", noted)
+    await api.call("POST", DEFINITIONS, nested(branches))
+    assert on_loop == ([False] if beside else []), "without a status there is one check"
+    for name in ("a", "b"):
+        widget = {"apiVersion": "example.com/v1", "kind": "Widget", "metadata": {"name": name}, "spec": {"f1": 3}}
+        assert "must be of type object" in (await api.call("POST", WIDGETS, widget, expect=422))["message"]
+    assert on_loop == ([False] if beside else [True])
 
 
 @pytest.mark.spec("T-08")

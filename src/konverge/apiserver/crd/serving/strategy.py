@@ -73,13 +73,28 @@ class CustomKind:
         self.scale = Scale.of(version.get("subresources"))
         self.has_status = (version.get("subresources") or {}).get("status") is not None
         self._keeps_unknown = bool(spec.get("preserveUnknownFields"))
-        self._check: Check = compile_check(raw, self.root)
-        status_node = self.root.properties.get("status")
-        self._check_status = compile_check(status_node.raw, status_node) if status_node is not None else None
         self._embeds = structural.has(self.root, "embedded")
         self._lists = structural.has(self.root, "list_type")
-        self._rules = RuleValidator.of(self.root)
         self.field_selectors = _selectors(version.get("selectableFields") or [])
+
+    # --- what writes need: compiled for the first of them, since most versions of most definitions have none
+
+    @cached_property
+    def _check(self) -> Check:
+        return compile_check(self.raw, self.root)
+
+    @cached_property
+    def _check_status(self) -> Check | None:
+        node = self.root.properties.get("status")
+        return compile_check(node.raw, node) if node is not None else None
+
+    @cached_property
+    def _rules(self) -> RuleValidator | None:
+        return RuleValidator.of(self.root)
+
+    def prepare(self) -> None:
+        """Compile it all now: of a large definition, where nobody waits for it."""
+        _ = self._check, self._check_status, self._rules
 
     # --- reading
 
