@@ -6,8 +6,8 @@ import asyncio
 import os
 import signal
 import threading
+from collections.abc import Sequence
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,10 +20,9 @@ from konverge.cli.dev_loop import DevLoop, Workbench, at_work
 from konverge.cli.exit import UsageError
 from konverge.cli.main import main
 from konverge.cli.operator_process import NotLoaded, OperatorProcess, files_of_code, is_own_code
-from konverge.cli.up_console import _show
 from konverge.cli.watched_files import LOOK_EVERY, WatchedFiles
 from konverge.client import Client, NotFound, Static
-from konverge.console import Console
+from konverge.console import Console, Page
 from konverge.objects.kinds.core_v1 import ConfigMap
 
 SETTINGS = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: settings}\ndata: {a: %s}\n"
@@ -302,7 +301,11 @@ async def test_the_console_has_the_pages_of_code_under_development_and_follows_a
     async with ApiServer() as server, Client(server.transport, credentials=Static.bearer(server.token)) as client:
         console = Console(server.transport, pages=pages_of([]))
         own = bench(client, tmp_path, [])
-        own = replace(own, references=[str(file)], show_pages=partial(_show, console, []))
+
+        def show(pages: Sequence[Page]) -> None:
+            console.pages = pages_of([], pages)
+
+        own = replace(own, references=[str(file)], show_pages=show)
         working = DevLoop(own, watch=True)
         assert "notes" not in {page.name for page in console.pages}
         assert await working.load()

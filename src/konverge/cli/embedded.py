@@ -19,7 +19,6 @@ from pathlib import Path
 from konverge.apiserver.certificates import kept
 from konverge.apiserver.private_files import write_private
 from konverge.cli.cluster_names import DEFAULT
-from konverge.cli.dev_loop import Workbench, at_work
 from konverge.cli.endpoints import IN_MEMORY, Endpoints
 from konverge.cli.install_objects import create_samples, install_definitions, missing_kinds
 from konverge.cli.lifetime import Lifetime
@@ -109,21 +108,25 @@ async def serve(arguments: argparse.Namespace, parts: Parts, run: Lifetime, stop
             await create_samples(cluster.client, new, arguments.database)
         if text and isinstance(view, PlainView):
             view.begin(endpoints.welcome())
-        bench = Workbench(
-            client=cluster.client,
-            kubeconfig=kubeconfig,
-            manifests=arguments.filename,
-            stdin=arguments.stdin,
-            references=parts.own,
-            stories=listed,
-            say=view.say,
-            follow=rows.follow if following else lambda resources, shown: None,
-            show_pages=console.show_pages,
-        )
-        await stack.enter_async_context(at_work(bench, watch=arguments.watch))
+        if arguments.filename or parts.own:
+            from konverge.cli.dev_loop import Workbench, at_work  # most clusters have neither
+
+            bench = Workbench(
+                client=cluster.client,
+                kubeconfig=kubeconfig,
+                manifests=arguments.filename,
+                stdin=arguments.stdin,
+                references=parts.own,
+                stories=listed,
+                say=view.say,
+                follow=rows.follow if following else lambda resources, shown: None,
+                show_pages=console.show_pages,
+            )
+            await stack.enter_async_context(at_work(bench, watch=arguments.watch))
         if not text:
             print(json.dumps(endpoints.facts()), file=arguments.facts, flush=True)
         starting.close()
+        await console.open()
         await cluster.server.serve_until(stopping)
 
 

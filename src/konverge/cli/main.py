@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from functools import partial
 from importlib import import_module
 
 from konverge.cli.arguments import konverge_version
@@ -39,7 +40,12 @@ COMMANDS = (
 """Modules of this package, in the order of the help: first what is tried first."""
 
 
-def parser() -> Parser:
+_ALONE = frozenset(COMMANDS) - {"control_plane"}
+"""Modules that add one command, of their own name."""
+
+
+def parser(typed: str = "") -> Parser:
+    """Of all commands, or of the one that was typed: the others' arguments take as long as a short command."""
     made = Parser(
         prog="konverge",
         description="A controller runtime, an embedded Kubernetes, and operators.",
@@ -47,13 +53,14 @@ def parser() -> Parser:
     )
     add_common(made)
     commands = made.add_subparsers(dest="command", metavar="COMMAND")
-    for name in COMMANDS:
+    for name in (typed,) if typed in _ALONE else COMMANDS:
         import_module(f"konverge.cli.{name}").add(commands)
     return made
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    return run_program(parser, konverge_version, argv)
+    words = sys.argv[1:] if argv is None else argv
+    return run_program(partial(parser, words[0] if words else ""), konverge_version, argv)
 
 
 if __name__ == "__main__":

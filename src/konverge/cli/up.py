@@ -157,7 +157,7 @@ def run(arguments: argparse.Namespace) -> int:
     from konverge.cli.lifetime import lifetime
     from konverge.sim.kubelet.behaviour import BehaviourError
     from konverge.sim.network import claimed_block
-    from konverge.sim.processes.isolation import RunningAsRoot
+    from konverge.sim.processes.rules import RunningAsRoot
 
     arguments.facts = facts_apart() if arguments.in_background else sys.stdout
     own = own_references(arguments.operators) if arguments.watch else []

@@ -1,27 +1,33 @@
-"""The console of a cluster of `konverge up`: with its history, its reconciles, and the service of Nacos."""
+"""The console of a cluster of `konverge up`: it listens at once, and is made when the cluster is ready, or is asked.
+
+What it is made of (`console_parts`) is a tenth of a start, and nobody can have opened it before its address is printed.
+"""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Sequence
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from konverge.apiserver.private_files import write_private
-from konverge.cli.console_load import load_of
-from konverge.cli.console_pages import pages_of
-from konverge.cli.console_simulation import UpSimulation
-from konverge.cli.console_sources import StoreHistory, reconciles_of
 from konverge.cli.operator_stories import StoryPlace, places_of
-from konverge.console import About, Console, Page
-from konverge.console.load.watching import Load
-from konverge.console.story.telling import Teller
+from konverge.console.listening import listening
 from konverge.operators.catalog import Operator
 from konverge.runtime import Manager
-from konverge.service import Service
 from konverge.service.sign_in import SignIn, link
 from konverge.sim.cluster import Cluster
+from konverge.wire.message import Request, Response
+
+if TYPE_CHECKING:
+    from konverge.cli.console_parts import ConsoleParts
+    from konverge.console import Page
+
+
+async def _nothing() -> None:
+    """There is no console."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +39,8 @@ class ConsolePlaces:
     token: str = ""
     show_pages: Callable[[Sequence[Page]], None] = lambda pages: None
     """Shows these pages of operators that run in a process of their own, in place of their former ones."""
+    open: Callable[[], Awaitable[None]] = _nothing
+    """Makes the console, if no request has done so."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,39 +73,52 @@ async def console_of(shown: Shown, folder: Path, wanted: bool) -> AsyncIterator[
     if not wanted:
         yield ConsolePlaces()
         return
-    server = shown.cluster.server
+    token = shown.cluster.server.token
     file = folder / "console.token"
     sign_in = SignIn()
-    service = None
-    if any(operator.name == "nacos" for operator in shown.operators):
-        service = Service(server.transport)
-    simulation = UpSimulation(shown.cluster, [operator.name for operator in shown.operators], shown.seed)
-    load = Load(load_of(server, shown.managers, shown.places))
-    console = Console(
-        server.transport,
-        about=About(cluster=shown.name, server=shown.url, simulated=True),
-        sign_in=sign_in,
-        service=service.handle if service is not None else None,
-        pages=pages_of(shown.operators),
-        teller=_teller(shown),
-        simulation=simulation,
-        load=load,
-    )
-    async with load.sampling(), console.serving() as (host, port):
-        write_private(file, server.token.encode())
+    opening = Opening(shown, sign_in)
+    async with listening(opening.handle) as (host, port):
+        write_private(file, token.encode())
         place = f"http://{host}:{port}"
         try:
-            made = link(place, sign_in.code(server.token, seconds=None))
-            yield ConsolePlaces(place, made, str(file.resolve()), partial(_show, console, shown.operators))
+            made = link(place, sign_in.code(token, seconds=None))
+            yield ConsolePlaces(place, made, str(file.resolve()), opening.show_pages, opening.open)
         finally:
-            await simulation.close()
-            if service is not None:
-                service.stop()
+            await opening.close()
 
 
-def _show(console: Console, operators: Sequence[Operator], own: Sequence[Page]) -> None:
-    console.pages = pages_of(operators, own)
+class Opening:
+    """A console that is made once."""
 
+    def __init__(self, shown: Shown, sign_in: SignIn) -> None:
+        self._shown, self._sign_in = shown, sign_in
+        self._own: Sequence[Page] = ()
+        """Pages that came before it was made."""
+        self._parts: ConsoleParts | None = None
+        self._making = asyncio.Lock()
 
-def _teller(shown: Shown) -> Teller:
-    return Teller(StoreHistory(shown.cluster.server.store), reconciles_of(shown.managers, shown.places))
+    async def handle(self, request: Request) -> Response:
+        return await (await self._made()).console.handle(request)
+
+    async def open(self) -> None:
+        await self._made()
+
+    def show_pages(self, own: Sequence[Page]) -> None:
+        self._own = own
+        if self._parts is not None:
+            self._parts.show(own)
+
+    async def close(self) -> None:
+        async with self._making:
+            if self._parts is not None:
+                await self._parts.close()
+
+    async def _made(self) -> ConsoleParts:
+        async with self._making:
+            if self._parts is None:
+                from konverge.cli.console_parts import ConsoleParts
+
+                self._parts = ConsoleParts(self._shown, self._sign_in)
+                self._parts.show(self._own)
+                await self._parts.begin()
+            return self._parts

@@ -12,7 +12,6 @@ import logging
 import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from urllib.parse import urlsplit
 
 import msgspec
@@ -21,6 +20,7 @@ from konverge.client import ClientError
 from konverge.console import static_files
 from konverge.console.answers import POLICY, guarded, json_answer, problem_of, refusal
 from konverge.console.call import Call
+from konverge.console.listening import listening
 from konverge.console.load.watching import Load, LoadAnswers
 from konverge.console.overview import overview
 from konverge.console.pages import Page
@@ -32,25 +32,18 @@ from konverge.console.tree import tree, why
 from konverge.service.problems import Problem
 from konverge.service.sign_in import CODES, SignIn
 from konverge.wire.errors import WireError
-from konverge.wire.limits import ServerLimits
 from konverge.wire.message import Handler, Request, Response, UpgradingTransport
-from konverge.wire.server import Server
 
 log = logging.getLogger("konverge.console")
 
 ROOT = "/console/v1/"
 HEADER = "x-konverge-console"
-BODY = 4 * 1024 * 1024
-"""Bytes of a request: more than the API server takes."""
-CONNECTIONS = 1000
-_GRACE = 2.0
 _SAFE = frozenset(("GET", "HEAD"))
 _LOOPBACK = frozenset(("localhost", "127.0.0.1", "::1"))
 Answerer = Callable[[Call], Awaitable[Response]]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class About:
+class About(msgspec.Struct, frozen=True, kw_only=True):
     """What the console says of the cluster that it shows."""
 
     cluster: str = ""
@@ -114,13 +107,8 @@ class Console:
         self, host: str = "127.0.0.1", port: int = 0, *, tls: ssl.SSLContext | None = None
     ) -> AsyncIterator[tuple[str, int]]:
         """Listen inside the block, which gets the address."""
-        limits = ServerLimits(body=BODY, connections=CONNECTIONS)
-        server = Server(self.handle, limits=limits, refusal=_wire_refusal)
-        await server.start(host, port, ssl=tls)
-        try:
-            yield server.addresses[0]
-        finally:
-            await server.close(grace=_GRACE)
+        async with listening(self.handle, host, port, tls=tls) as address:
+            yield address
 
     async def handle(self, request: Request) -> Response:
         """Answer one request."""
@@ -250,8 +238,3 @@ def _first(group: ExceptionGroup[Exception]) -> Problem | ClientError | WireErro
     if not isinstance(error, Problem | ClientError | WireError):
         raise group
     return error
-
-
-def _wire_refusal(status: int, text: str) -> Response:
-    """Refusals of the wire itself (too large, malformed, too many connections), in the same form as all others."""
-    return guarded(refusal(Problem(status, text)))

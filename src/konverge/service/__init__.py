@@ -9,8 +9,19 @@ token (`access.py`), so the cluster decides who may do what, and its audit log n
 
 from __future__ import annotations
 
-from konverge.service.app import Service as Service
-from konverge.service.options import Catalogue as Catalogue
-from konverge.service.options import ServiceOptions as ServiceOptions
+from typing import TYPE_CHECKING
 
-__all__ = ["Catalogue", "Service", "ServiceOptions"]
+from konverge.lazy_imports import lazy_names
+
+if TYPE_CHECKING:
+    from konverge.service.app import Service as Service
+    from konverge.service.options import Catalogue as Catalogue
+    from konverge.service.options import ServiceOptions as ServiceOptions
+
+__all__, __getattr__, __dir__ = lazy_names(
+    __name__,
+    {
+        "konverge.service.app": "Service",
+        "konverge.service.options": "Catalogue ServiceOptions",
+    },
+)

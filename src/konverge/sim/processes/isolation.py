@@ -26,15 +26,12 @@ from typing import Any
 from konverge.sim.podnet.network import NetworkPlace
 from konverge.sim.processes import roots
 from konverge.sim.processes.roots import Root
+from konverge.sim.processes.rules import RunningAsRoot as RunningAsRoot
 
 TRAMPOLINE = (sys.executable, "-I", "-S", str(Path(__file__).with_name("trampoline.py")))
 PROBE_TIME = 30.0
 _SYSTEM = ("/etc/resolv.conf", "/etc/hosts", "/etc/hostname", "/etc/localtime")
 """Files that may lie in a hidden folder, by a link."""
-
-
-class RunningAsRoot(RuntimeError):
-    """Process pods would run as root; the text says what to do."""
 
 
 def not_as_root(why: str, images: Sequence[str]) -> str:

@@ -90,6 +90,10 @@ class RuleError(ValueError):
     """A rule that cannot be followed; the text says what to write instead."""
 
 
+class RunningAsRoot(RuntimeError):
+    """Process pods would run as root; the text says what to do."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProcessRule:
     """How the containers of an image run on this machine. Texts may have templates.
