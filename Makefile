@@ -36,6 +36,7 @@ $(VENV)/.installed: pyproject.toml deploy/constraints.txt deploy/build.txt
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/$(PIP) -r deploy/build.txt -r deploy/constraints.txt
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	@$(BIN)/python -m compileall -q src  # else the first start would do it, and with PYTHONDONTWRITEBYTECODE every one
 	@touch $@
 
 up: $(VENV)/.installed ## start a whole simulated Kubernetes and print how to reach it (Ctrl-C ends it)
