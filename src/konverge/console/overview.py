@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from dataclasses import dataclass
 from functools import partial
+
+import msgspec
 
 from konverge import clock
 from konverge.client import Client, ClientError, Unauthorized
@@ -29,8 +30,7 @@ SHOWN = 200
 _KEPT = "overview"
 
 
-@dataclass(frozen=True, slots=True)
-class _Kept:
+class _Kept(msgspec.Struct, frozen=True):
     view: View
     until: float
 

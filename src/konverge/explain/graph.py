@@ -6,8 +6,9 @@ ReplicaSet both lead to the same pod.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import NamedTuple
+
+import msgspec
 
 from konverge.client import ClientError, Unauthorized
 from konverge.explain.explainer import EVERYWHERE, Explainer
@@ -29,13 +30,12 @@ class Edge(NamedTuple):
     relation: str
 
 
-@dataclass(slots=True)
-class Graph:
+class Graph(msgspec.Struct):
     """The objects around one, the owners first."""
 
     root: Ref
-    nodes: list[Ref] = field(default_factory=list)
-    edges: list[Edge] = field(default_factory=list)
+    nodes: list[Ref] = msgspec.field(default_factory=list)
+    edges: list[Edge] = msgspec.field(default_factory=list)
     cut: int = 0
     """How many objects are left out."""
 

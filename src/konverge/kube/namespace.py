@@ -17,8 +17,9 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass, field
 from typing import Any
+
+import msgspec
 
 from konverge import clock
 from konverge.client import Client, ClientError, MethodNotAllowed, NotFound, Obj, Served
@@ -52,13 +53,12 @@ _NO_PROBLEM = {
 }
 
 
-@dataclass(slots=True)
-class Remains:
+class Remains(msgspec.Struct):
     """What is left after an attempt to delete everything, and what went wrong."""
 
-    kinds: Counter[Resource] = field(default_factory=Counter)
-    finalizers: Counter[str] = field(default_factory=Counter)
-    errors: list[str] = field(default_factory=list)
+    kinds: Counter[Resource] = msgspec.field(default_factory=Counter)
+    finalizers: Counter[str] = msgspec.field(default_factory=Counter)
+    errors: list[str] = msgspec.field(default_factory=list)
     undiscovered: str = ""
 
     def add(self, resource: Resource, left: list[Obj]) -> None:

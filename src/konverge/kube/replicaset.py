@@ -11,8 +11,9 @@ Upstream: pkg/controller/replicaset/replica_set.go.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from typing import Any
+
+import msgspec
 
 from konverge.cache.record import Meta, Record
 from konverge.client import ClientError
@@ -37,8 +38,7 @@ from konverge.runtime import Context, Controller, Reconciler, Result, Watches, f
 from konverge.runtime.owners import controller_of
 
 
-@dataclass(frozen=True, slots=True)
-class Form:
+class Form(msgspec.Struct, frozen=True):
     """What differs between the kinds: the older ReplicationController has a plain map for its selector, and a status
     with fewer fields."""
 

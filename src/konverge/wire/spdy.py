@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import struct
 import zlib
-from dataclasses import dataclass
+
+import msgspec
 
 _VERSION = 3
 SYN_STREAM, SYN_REPLY, RST_STREAM, SETTINGS, PING, GOAWAY, HEADERS, WINDOW_UPDATE = 1, 2, 3, 4, 6, 7, 8, 9
@@ -47,34 +48,29 @@ class SpdyError(Exception):
     """The peer does not speak SPDY/3.1; the connection is to be closed."""
 
 
-@dataclass(frozen=True, slots=True)
-class Opened:
+class Opened(msgspec.Struct, frozen=True):
     stream: int
     headers: dict[str, str]
     final: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Data:
+class Data(msgspec.Struct, frozen=True):
     stream: int
     data: bytes
     final: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Reset:
+class Reset(msgspec.Struct, frozen=True):
     stream: int
 
 
-@dataclass(frozen=True, slots=True)
-class Pinged:
+class Pinged(msgspec.Struct, frozen=True):
     """`answer` is to be sent back."""
 
     answer: bytes
 
 
-@dataclass(frozen=True, slots=True)
-class Leaving:
+class Leaving(msgspec.Struct, frozen=True):
     """The peer opens no more streams."""
 
 

@@ -8,10 +8,11 @@ from __future__ import annotations
 import base64
 import binascii
 from collections.abc import Iterable
-from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+import msgspec
 
 from konverge.apiserver.object_access import Objects
 from konverge.apiserver.storage import Event, Store
@@ -29,8 +30,7 @@ CUSTOM_PRIORITIES = 1000, 100
 """Of a group of custom resources, and of its versions. Upstream: autoregister (crdregistration_controller.go)."""
 
 
-@dataclass(frozen=True, slots=True)
-class Remote:
+class Remote(msgspec.Struct, frozen=True):
     """One APIService: a group and version, and the Service that answers it."""
 
     name: str

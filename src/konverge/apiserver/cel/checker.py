@@ -7,8 +7,9 @@ Upstream: cel-go checker/checker.go.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from typing import Any
+
+import msgspec
 
 from konverge.apiserver.cel import cel_types as t
 from konverge.apiserver.cel import literal_validation
@@ -46,18 +47,16 @@ _TYPE_NAMES = {name: Type(name) for name in ("bool", "int", "uint", "double", "s
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Environment:
+class Environment(msgspec.Struct, frozen=True):
     """The variables of an expression, and the structs that it may construct (`Object{…}`)."""
 
     variables: Mapping[str, Type]
-    structs: Mapping[str, Type] = field(default_factory=dict)
+    structs: Mapping[str, Type] = msgspec.field(default_factory=dict)
     patches: bool = False
     """Expressions of a mutating policy, which have functions of their own."""
 
 
-@dataclass(slots=True)
-class Checked:
+class Checked(msgspec.Struct):
     """An expression whose nodes have types."""
 
     source: Source

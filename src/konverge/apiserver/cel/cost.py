@@ -8,8 +8,9 @@ unbounded. Upstream: coster (cel-go checker/cost.go).
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import Any
+
+import msgspec
 
 from konverge.apiserver.cel.call_costs import CallCost, library_cost, standard_cost
 from konverge.apiserver.cel.cel_types import Type, is_optional
@@ -34,8 +35,7 @@ Sizes = Callable[[Path], int | None]
 _SCALARS = ("bool", "double", "duration", "int", "timestamp", "uint")
 
 
-@dataclass(slots=True)
-class Entries:
+class Entries(msgspec.Struct):
     """Sizes of a container's keys and values."""
 
     kind: str
@@ -46,8 +46,7 @@ class Entries:
         return Entries(self.kind, self.key.union(other.key), self.value.union(other.value))
 
 
-@dataclass(slots=True)
-class Operand:
+class Operand(msgspec.Struct):
     """An argument of a call whose cost is estimated. Upstream: AstNode."""
 
     node: Node
@@ -76,20 +75,18 @@ class Operand:
         return self.type.params[0], UNKNOWN if most is None else Estimate(0, most)
 
 
-@dataclass(slots=True)
-class _Local:
+class _Local(msgspec.Struct):
     path: Path
     size: Estimate | None
     entries: Entries | None
 
 
-@dataclass(slots=True)
-class _Coster:
+class _Coster(msgspec.Struct):
     sizes: Sizes
-    paths: dict[int, Path] = field(default_factory=dict)
-    known: dict[int, Estimate] = field(default_factory=dict)
-    entries: dict[int, Entries] = field(default_factory=dict)
-    locals: dict[str, list[_Local]] = field(default_factory=dict)
+    paths: dict[int, Path] = msgspec.field(default_factory=dict)
+    known: dict[int, Estimate] = msgspec.field(default_factory=dict)
+    entries: dict[int, Entries] = msgspec.field(default_factory=dict)
+    locals: dict[str, list[_Local]] = msgspec.field(default_factory=dict)
 
     # --- sizes
 

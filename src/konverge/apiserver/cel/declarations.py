@@ -9,8 +9,9 @@ common/stdlib/standard.go and ext/; MustBaseEnvSet (apiserver/pkg/cel/environmen
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from functools import cache
+
+import msgspec
 
 from konverge.apiserver import data_files
 from konverge.apiserver.cel import cel_types as t
@@ -49,8 +50,7 @@ _TYPES = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Overload:
+class Overload(msgspec.Struct, frozen=True):
     id: str
     args: tuple[Type, ...]
     """The receiver first, if there is one."""

@@ -10,6 +10,8 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta, timezone, tzinfo
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
+import msgspec
+
 from konverge.apiserver.go.time import Moment, TimeError, parse
 from konverge.objects import durations
 
@@ -22,8 +24,7 @@ MIN_TIMESTAMP = -62_135_596_800 * _SECOND
 MAX_TIMESTAMP = 253_402_300_799 * _SECOND + 999_999_999
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class Duration:
+class Duration(msgspec.Struct, frozen=True, order=True):
     ns: int
 
     def __str__(self) -> str:

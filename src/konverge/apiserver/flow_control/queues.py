@@ -14,7 +14,8 @@ Upstream: apiserver/pkg/util/flowcontrol/fairqueuing/queueset.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+
+import msgspec
 
 GUESS = 0.003
 """Seconds that a request is taken to last. Upstream: estimatedServiceDuration."""
@@ -49,8 +50,7 @@ class _Queue:
             self.next = max(self.next, self.head().arrived)
 
 
-@dataclass(slots=True, eq=False)
-class Ticket:
+class Ticket(msgspec.Struct, eq=False):
     """A request in a level."""
 
     seats: int
@@ -63,8 +63,7 @@ class Ticket:
     """The time; None while it waits."""
 
 
-@dataclass(frozen=True, slots=True)
-class Limits:
+class Limits(msgspec.Struct, frozen=True):
     """What a PriorityLevelConfiguration says. Without queues, who finds no seat is refused."""
 
     seats: int

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+
+import msgspec
 
 SMOOTHING = 0.977
 """How much of the demand of before counts, once it has fallen. Upstream: seatDemandSmoothingCoefficient."""
@@ -15,8 +16,7 @@ _LEAST = 0.001
 """Of a demand; no level has none. Upstream: MinTarget."""
 
 
-@dataclass(frozen=True, slots=True)
-class Share:
+class Share(msgspec.Struct, frozen=True):
     """The seats of a level: what it has by its shares, what it keeps, and the most that it may have."""
 
     nominal: int

@@ -184,7 +184,8 @@ def _member_errors(node: TypeNode, value: dict[str, Any], repeated: bool) -> lis
         if child is None:
             errors.append((f".{name}", "field not declared in schema"))
             break
-        errors += [(f".{name}{path}", text) for path, text in _errors(child, inner, repeated)]
+        if below := _errors(child, inner, repeated):
+            errors += [(f".{name}{path}", text) for path, text in below]
     return errors
 
 
@@ -203,7 +204,8 @@ def _item_errors(node: TypeNode, value: list[Any], repeated: bool) -> list[tuple
             if element in seen and not repeated:
                 errors.append(("", f"duplicate entries for key {shown}"))
             seen.add(element)
-        errors += [(shown + path, text) for path, text in _errors(item(node), entry, repeated)]
+        if below := _errors(item(node), entry, repeated):
+            errors += [(shown + path, text) for path, text in below]
     return errors
 
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
+
+import msgspec
 
 from konverge.apiserver.request.admission import AdmissionRequest
 from konverge.apiserver.request.info import Query
@@ -56,15 +57,14 @@ class Stream(Protocol):
     def end(self) -> None: ...
 
 
-@dataclass(slots=True)
-class Extensions:
+class Extensions(msgspec.Struct):
     """What the owner of a server plugs into its request path; a simulation does."""
 
-    handlers: dict[tuple[str, str, str], Handler] = field(default_factory=dict)
+    handlers: dict[tuple[str, str, str], Handler] = msgspec.field(default_factory=dict)
     """By group, plural and subresource: used in place of the server's own, if it has one."""
-    before: dict[tuple[str, str], Hook] = field(default_factory=dict)
+    before: dict[tuple[str, str], Hook] = msgspec.field(default_factory=dict)
     """By group and plural: what has to be done before a request is answered."""
-    after: dict[tuple[str, str], Hook] = field(default_factory=dict)
+    after: dict[tuple[str, str], Hook] = msgspec.field(default_factory=dict)
     """By group and plural: what the answer of a write that succeeded waits for."""
     logs: LogSource | None = None
     counts: RequestCounts | None = None

@@ -5,9 +5,10 @@ Upstream: mostRecentScheduleTime and nextScheduleTime (pkg/controller/cronjob/ut
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, tzinfo
 from zoneinfo import ZoneInfo
+
+import msgspec
 
 from konverge.objects.cron import Schedule, last_time
 from konverge.objects.kinds.batch_v1 import CronJob
@@ -21,8 +22,7 @@ nextScheduleDelta.
 """
 
 
-@dataclass(frozen=True, slots=True)
-class Due:
+class Due(msgspec.Struct, frozen=True):
     """What the schedule says at a given time."""
 
     start: datetime | None

@@ -10,7 +10,9 @@ Upstream: manage and podsShouldBeOnNode (pkg/controller/daemon/daemon_controller
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+
+import msgspec
 
 from konverge.kube import pods as podlib
 from konverge.kube.daemonset.node_fit import should_run, target_of
@@ -26,14 +28,13 @@ MayDelete = Callable[[str], bool]
 """Whether a pod that failed on a node may be deleted now, or has to wait for its back-off."""
 
 
-@dataclass(slots=True)
-class Steps:
-    create: list[str] = field(default_factory=list)
+class Steps(msgspec.Struct):
+    create: list[str] = msgspec.field(default_factory=list)
     """Nodes that get a pod."""
-    delete: list[Pod] = field(default_factory=list)
-    failed: list[Pod] = field(default_factory=list)
+    delete: list[Pod] = msgspec.field(default_factory=list)
+    failed: list[Pod] = msgspec.field(default_factory=list)
     """Those of the deleted pods that failed; each gets an event."""
-    succeeded: list[Pod] = field(default_factory=list)
+    succeeded: list[Pod] = msgspec.field(default_factory=list)
 
     def __bool__(self) -> bool:
         return bool(self.create or self.delete)

@@ -53,8 +53,7 @@ class Groups:
         return self.endpoints.setdefault(key, [])
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Form:
+class Form(msgspec.Struct, frozen=True, kw_only=True):
     """What all slices of one owner have in common."""
 
     labels: dict[str, str]
@@ -109,13 +108,12 @@ def identity(endpoint: Endpoint) -> Identity:
     return tuple(sorted(endpoint.addresses)), endpoint.hostname or "", *place
 
 
-@dataclass(slots=True)
-class Arrangement:
+class Arrangement(msgspec.Struct):
     """The changes of the slices of one group of ports."""
 
-    changed: dict[str, list[Endpoint]] = field(default_factory=dict)
+    changed: dict[str, list[Endpoint]] = msgspec.field(default_factory=dict)
     """The new content of slices by name; an empty one is deleted."""
-    created: list[list[Endpoint]] = field(default_factory=list)
+    created: list[list[Endpoint]] = msgspec.field(default_factory=list)
     """New slices."""
 
 

@@ -13,6 +13,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+import msgspec
+
 from konverge.kube.gc.metadata import FOREGROUND, ORPHAN, Identity, Metadata, Reference
 
 ABSENT = 500
@@ -44,17 +46,16 @@ class Invalid(NamedTuple):
     owner: Reference
 
 
-@dataclass(slots=True)
-class Effects:
+class Effects(msgspec.Struct):
     """What follows from one observation."""
 
-    attempt: list[str] = field(default_factory=list)
+    attempt: list[str] = msgspec.field(default_factory=list)
     """The uids of the objects to check. Upstream: the queue attemptToDelete."""
-    attempt_later: list[str] = field(default_factory=list)
+    attempt_later: list[str] = msgspec.field(default_factory=list)
     """The same, at the pace of a retry."""
-    orphan: list[str] = field(default_factory=list)
+    orphan: list[str] = msgspec.field(default_factory=list)
     """The uids of the objects that orphan their dependents. Upstream: the queue attemptToOrphan."""
-    invalid: list[Invalid] = field(default_factory=list)
+    invalid: list[Invalid] = msgspec.field(default_factory=list)
 
 
 class AbsentOwners:

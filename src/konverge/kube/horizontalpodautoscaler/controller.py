@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
 from operator import itemgetter
 from typing import Any
+
+import msgspec
 
 from konverge import clock
 from konverge.cache import Change
@@ -38,8 +39,7 @@ class _Stopped(Exception):
     """This reconcile ends; conditions and events say why."""
 
 
-@dataclass(slots=True)
-class _Scale:
+class _Scale(msgspec.Struct):
     """The scale of a target, as the server has it."""
 
     resource: Resource
@@ -54,13 +54,12 @@ class _Scale:
         return str((self.obj.get("status") or {}).get("selector") or "")
 
 
-@dataclass(slots=True)
-class _Outcome:
+class _Outcome(msgspec.Struct):
     """What the metrics lead to."""
 
     replicas: int = 0
     metric: str = ""
-    statuses: list[MetricStatus] = field(default_factory=list)
+    statuses: list[MetricStatus] = msgspec.field(default_factory=list)
 
 
 class Autoscaler:

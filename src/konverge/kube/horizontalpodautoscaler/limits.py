@@ -6,8 +6,10 @@ Upstream: normalizeDesiredReplicas and normalizeDesiredReplicasWithBehaviors (ho
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from math import ceil
+
+import msgspec
 
 from konverge.objects.kinds.autoscaling_v2 import HorizontalPodAutoscalerBehavior, HPAScalingPolicy, HPAScalingRules
 
@@ -34,13 +36,12 @@ Moment = tuple[float, int]
 """When, and how many replicas."""
 
 
-@dataclass(slots=True)
-class History:
+class History(msgspec.Struct):
     """What an autoscaler recommended and did."""
 
-    recommendations: list[Moment] = field(default_factory=list)
-    ups: list[Moment] = field(default_factory=list)
-    downs: list[Moment] = field(default_factory=list)
+    recommendations: list[Moment] = msgspec.field(default_factory=list)
+    ups: list[Moment] = msgspec.field(default_factory=list)
+    downs: list[Moment] = msgspec.field(default_factory=list)
 
     def recommend(self, now: float, replicas: int, window: float) -> None:
         """Remember it, and forget what is older than any window."""
@@ -67,8 +68,7 @@ class Decision:
     limit: Reason
 
 
-@dataclass(frozen=True, slots=True)
-class Bounds:
+class Bounds(msgspec.Struct, frozen=True):
     current: int
     least: int
     most: int

@@ -9,10 +9,11 @@ Upstream: replica_calculator.go and metrics/utilization.go (pkg/controller/podau
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from math import ceil
 from typing import Any
+
+import msgspec
 
 from konverge.objects.durations import duration_seconds
 from konverge.objects.kinds.core_v1 import Container, Pod
@@ -31,8 +32,7 @@ class MetricsError(Exception):
     """Replicas cannot be computed; the message is upstream's."""
 
 
-@dataclass(frozen=True, slots=True)
-class PodMetric:
+class PodMetric(msgspec.Struct, frozen=True):
     """What a pod uses, in thousandths."""
 
     value: int
@@ -46,8 +46,7 @@ Measure = Callable[[Mapping[str, PodMetric]], tuple[float, int, int]]
 """The ratio of use to the target, the use in percent of the requests, and the average use."""
 
 
-@dataclass(frozen=True, slots=True)
-class Tolerances:
+class Tolerances(msgspec.Struct, frozen=True):
     """How far a ratio may be from 1 without a change."""
 
     down: float = TOLERANCE
@@ -57,8 +56,7 @@ class Tolerances:
         return 1.0 - self.down <= ratio <= 1.0 + self.up
 
 
-@dataclass(frozen=True, slots=True)
-class Proposal:
+class Proposal(msgspec.Struct, frozen=True):
     replicas: int
     utilization: int
     average: int
@@ -133,12 +131,11 @@ def average(target: int) -> Measure:
     return measure
 
 
-@dataclass(slots=True)
-class _Groups:
+class _Groups(msgspec.Struct):
     ready: int = 0
-    unready: set[str] = field(default_factory=set)
-    missing: set[str] = field(default_factory=set)
-    ignored: set[str] = field(default_factory=set)
+    unready: set[str] = msgspec.field(default_factory=set)
+    missing: set[str] = msgspec.field(default_factory=set)
+    ignored: set[str] = msgspec.field(default_factory=set)
 
 
 def _grouped(pods: Iterable[Pod], metrics: Metrics, resource: str, now: datetime) -> _Groups:  # upstream: groupPods

@@ -8,6 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from datetime import datetime
 
+import msgspec
+
 from konverge import clock
 from konverge.kube.deletion_order import removal_order
 from konverge.kube.job import job_pods, policies
@@ -126,8 +128,7 @@ def remaining(failures: int, last: datetime | None) -> float:
     return max(0.0, delay - (clock.utc_now() - last).total_seconds())
 
 
-@dataclass(frozen=True, slots=True)
-class Streak:
+class Streak(msgspec.Struct, frozen=True):
     """Failures since the last success, and when the last of them was."""
 
     failures: int = 0

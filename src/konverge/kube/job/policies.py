@@ -5,7 +5,7 @@ Upstream: pkg/controller/job/pod_failure_policy.go, success_policy.go.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import msgspec
 
 from konverge.kube.job import job_pods
 from konverge.objects.kinds.batch_v1 import (
@@ -17,8 +17,7 @@ from konverge.objects.kinds.batch_v1 import (
 from konverge.objects.kinds.core_v1 import Pod
 
 
-@dataclass(frozen=True, slots=True)
-class Ruling:
+class Ruling(msgspec.Struct, frozen=True):
     """What a failure policy says about one failed pod."""
 
     action: str = ""

@@ -6,14 +6,15 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
+import msgspec
+
 from konverge.operators.nacos.resource import NacosStatus
 from konverge.runtime import Request
 
 _PHASES = ("Creating", "Running", "Failed", "Hibernated")
 
 
-@dataclass(slots=True)
-class ResourceMetrics:
+class ResourceMetrics(msgspec.Struct):
     """The values of one resource."""
 
     phase: str = ""
@@ -21,7 +22,7 @@ class ResourceMetrics:
     ready: int = 0
     verified: int = 0
     reconciles: int = 0
-    ended_early: dict[int, int] = field(default_factory=dict)
+    ended_early: dict[int, int] = msgspec.field(default_factory=dict)
     """Reconciles that ended early, by code."""
     restarts: int = 0
     """Pods that the operator deleted, to replace or to heal them."""

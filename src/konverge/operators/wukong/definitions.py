@@ -13,8 +13,9 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from typing import Any
+
+import msgspec
 
 from konverge import clock
 from konverge.client import Client, Forbidden, NotFound
@@ -33,11 +34,10 @@ AGAIN = 10.0
 _log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
-class Fields:
+class Fields(msgspec.Struct, frozen=True):
     """One level of a schema."""
 
-    names: dict[str, Fields] = field(default_factory=dict)
+    names: dict[str, Fields] = msgspec.field(default_factory=dict)
     others: Fields | None = None
     """Of a map: what its values have."""
     entries: Fields | None = None

@@ -10,14 +10,15 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import msgspec
+
 from konverge.objects import Quantity, QuantityError
 from konverge.operators.wukong.spec_quota import Grant, QuotaSpec, QuotaUse, Waiting
 
 NOTHING = Quantity("0Gi")
 
 
-@dataclass(frozen=True, slots=True)
-class Asking:
+class Asking(msgspec.Struct, frozen=True):
     """A machine, and what its spec asks for."""
 
     name: str

@@ -5,8 +5,9 @@ A condition's time moves with its status only; each says which generation it is 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Annotated, Any, Literal
+
+import msgspec
 
 from konverge.objects import Condition, Description, ListType, Model, Time, field
 from konverge.runtime import find_condition, set_condition
@@ -30,8 +31,7 @@ DELETING = "Deleting"
 LONGEST_MESSAGE = 1024
 
 
-@dataclass(frozen=True, slots=True)
-class Trouble:
+class Trouble(msgspec.Struct, frozen=True):
     """Why the virtual machine cannot be as desired, for now."""
 
     condition: str

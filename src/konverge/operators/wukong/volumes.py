@@ -8,7 +8,7 @@ virtual machine: that is no reason to hold it back.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import msgspec
 
 from konverge.objects import Condition
 from konverge.objects.kinds.core_v1 import PersistentVolumeClaim
@@ -24,8 +24,7 @@ FIRST_CONSUMER = ("WaitForFirstConsumer", "PendingPopulation")
 WAITING = "WaitingForFirstConsumer"
 
 
-@dataclass(frozen=True, slots=True)
-class Standing:
+class Standing(msgspec.Struct, frozen=True):
     """How a disk stands."""
 
     bound: bool

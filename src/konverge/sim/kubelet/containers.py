@@ -12,12 +12,13 @@ from dataclasses import dataclass, field
 from enum import Enum
 from math import ceil, inf
 
+import msgspec
+
 from konverge.objects.kinds.core_v1 import Container, Probe
 from konverge.sim.kubelet.behaviour import Behaviour
 
 
-@dataclass(slots=True)
-class Prober:
+class Prober(msgspec.Struct):
     """One probe of one running container."""
 
     kind: str

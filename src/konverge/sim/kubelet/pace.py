@@ -7,15 +7,12 @@ wants it. Containers that are real processes keep their probes and their grace: 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import msgspec
 
 from konverge.objects.kinds.core_v1 import Container, Probe
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Pace:
+class Pace(msgspec.Struct, frozen=True, kw_only=True):
     """What becomes of the times in a pod's spec.
 
     Cluster(pace=FAST)

@@ -9,6 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from math import inf
 
+import msgspec
+
 from konverge.objects.kinds.core_v1 import Container
 from konverge.sim.kubelet.behaviour import RUNS, Behaviour
 from konverge.sim.kubelet.containers import ContainerState, Mode, Note, Prober
@@ -22,16 +24,14 @@ class Start:
     container: str
 
 
-@dataclass(frozen=True, slots=True)
-class Stop:
+class Stop(msgspec.Struct, frozen=True):
     """End it: by its hook and its signal at first, by force at the deadline."""
 
     container: str
     deadline: float
 
 
-@dataclass(frozen=True, slots=True)
-class Look:
+class Look(msgspec.Struct, frozen=True):
     """Probe it."""
 
     container: str

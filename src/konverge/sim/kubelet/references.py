@@ -7,8 +7,9 @@ collectData (pkg/volume/projected).
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Literal
+
+import msgspec
 
 from konverge.objects.kinds.certificates_v1 import ClusterTrustBundle
 from konverge.objects.kinds.core_v1 import (
@@ -37,11 +38,10 @@ _Keyed = ConfigMapKeySelector | SecretKeySelector
 _Filed = ConfigMapVolumeSource | SecretVolumeSource | ConfigMapProjection | SecretProjection
 
 
-@dataclass(frozen=True, slots=True)
-class Missing:
+class Missing(msgspec.Struct, frozen=True):
     """What keeps a pod's containers from being created."""
 
-    config: Mapping[str, str] = field(default_factory=dict)
+    config: Mapping[str, str] = msgspec.field(default_factory=dict)
     """By container: the message of its `CreateContainerConfigError`."""
     mounts: tuple[str, ...] = ()
     """The messages of volumes that cannot be mounted. No container begins before all volumes are there."""

@@ -11,10 +11,12 @@ from __future__ import annotations
 import asyncio
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from math import inf
 from typing import Any, ClassVar, Generic
 from zlib import crc32
+
+import msgspec
 
 from konverge import clock
 from konverge.objects.meta import Object, ObjectMeta
@@ -77,12 +79,11 @@ QUICK = Timings(
 """For tests on real time, and for people."""
 
 
-@dataclass(slots=True)
-class Pace:
+class Pace(msgspec.Struct):
     """When the steps of objects are due. It remembers the moment at which each was first asked for."""
 
     seed: int = 0
-    _due: dict[tuple[str, str], float] = field(default_factory=dict)
+    _due: dict[tuple[str, str], float] = msgspec.field(default_factory=dict)
 
     def draw(self, meta: ObjectMeta, step: str, span: Span) -> float:
         """How long a step of an object takes."""

@@ -5,7 +5,7 @@ Upstream: setPrintableStatus and syncConditions of pkg/virt-controller/watch/vm.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import msgspec
 
 from konverge.objects.kinds.core_v1 import PersistentVolumeClaim
 from konverge.runtime import Context
@@ -46,8 +46,7 @@ def take_conditions(status: Obj, instance: Instance | None) -> None:
         set_condition(status, entry["type"], entry["status"], entry.get("reason", ""), entry.get("message", ""))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Around:
+class Around(msgspec.Struct, frozen=True, kw_only=True):
     """What else is going on."""
 
     moving: bool = False

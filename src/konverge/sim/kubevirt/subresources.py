@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
+
+import msgspec
 
 from konverge.apiserver import ApiServer, status
 from konverge.apiserver.http import respond
@@ -38,8 +39,7 @@ from konverge.wire.message import Response
 GROUP = "subresources.kubevirt.io"
 
 
-@dataclass(slots=True)
-class Asked:
+class Asked(msgspec.Struct):
     """One call: who it is about, and what came with it."""
 
     client: Client

@@ -6,6 +6,8 @@ import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+import msgspec
+
 from konverge.operators.nacos.backup.failures import Failure
 from konverge.operators.nacos.backup.s3.connection import Place, refusal
 from konverge.operators.nacos.backup.s3.signature import Credentials
@@ -24,11 +26,10 @@ class StoredFile:
         return hashlib.sha256(self.data).hexdigest()
 
 
-@dataclass(slots=True)
-class SimulatedEndpoint:
+class SimulatedEndpoint(msgspec.Struct):
     """One service."""
 
-    buckets: dict[str, dict[str, StoredFile]] = field(default_factory=dict)
+    buckets: dict[str, dict[str, StoredFile]] = msgspec.field(default_factory=dict)
     """Objects by bucket and key."""
     users: dict[str, str] | None = None
     """Secret access keys by their ids; None: all are accepted."""

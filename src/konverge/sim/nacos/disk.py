@@ -7,9 +7,10 @@ as the container's run. So a test sees what real servers would lose.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 from typing import Any
+
+import msgspec
 
 from konverge.objects.kinds.core_v1 import Container, Pod, Volume, VolumeMount
 from konverge.sim.databases import Kept
@@ -22,14 +23,13 @@ Place = tuple[str, ...]
 Read = Callable[[str, str, str], dict[str, Any] | None]
 
 
-@dataclass(slots=True)
-class Data:
+class Data(msgspec.Struct):
     """The content of an embedded database."""
 
-    users: dict[str, str] = field(default_factory=dict)
+    users: dict[str, str] = msgspec.field(default_factory=dict)
     """Plain passwords, which never leave the simulation."""
-    configs: dict[ConfigKey, str] = field(default_factory=dict)
-    kept: Kept = field(default_factory=Kept)
+    configs: dict[ConfigKey, str] = msgspec.field(default_factory=dict)
+    kept: Kept = msgspec.field(default_factory=Kept)
     written: tuple[int, int] = (0, 0)
     """Term and number of the last write, as in raft's log. No member votes for one that has an older one."""
 
@@ -37,11 +37,10 @@ class Data:
         return Data(dict(self.users), dict(self.configs), self.kept.copy(), self.written)
 
 
-@dataclass(eq=False, slots=True)
-class Disk:
+class Disk(msgspec.Struct, eq=False):
     """Empty until a server has started on it."""
 
-    terms: dict[str, int] = field(default_factory=dict)
+    terms: dict[str, int] = msgspec.field(default_factory=dict)
     """By raft group: the last term that it has voted in."""
     peers: set[str] | None = None
     """The addresses of the peers of its raft groups."""

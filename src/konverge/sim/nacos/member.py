@@ -9,6 +9,8 @@ from dataclasses import dataclass, field
 from enum import Enum
 from math import inf
 
+import msgspec
+
 from konverge.operators.nacos.server import Leader
 from konverge.sim.nacos.disk import Data, Disk
 from konverge.sim.nacos.settings import Settings
@@ -70,8 +72,7 @@ class Phase(Enum):
     ENDED = "ended"
 
 
-@dataclass(slots=True)
-class Contact:
+class Contact(msgspec.Struct):
     """What one server knows of another."""
 
     since: float

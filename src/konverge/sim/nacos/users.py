@@ -7,9 +7,10 @@ reading on: so a rotated password is refused at first, and accepted within 15 s.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from math import floor
 from typing import TYPE_CHECKING
+
+import msgspec
 
 from konverge.sim.nacos.ensemble import Ensemble
 from konverge.sim.nacos.member import ADMIN, Member
@@ -22,8 +23,7 @@ External = Callable[[Settings], "Content | None"]
 """The content of a server's external database; None: the database does not answer."""
 
 
-@dataclass(slots=True)
-class _Cache:
+class _Cache(msgspec.Struct):
     known: dict[str, str]
     noticed: dict[str, str] | None = None
     due: float = 0.0

@@ -15,6 +15,8 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+import msgspec
+
 from konverge.cache import Lister
 from konverge.kube.placement import UNSCHEDULABLE, node_matches, selector_matches, term_matches, untolerated
 from konverge.objects.kinds.core_v1 import NodeSelector, PersistentVolume, PersistentVolumeClaim, Pod
@@ -24,8 +26,7 @@ from konverge.sim.scheduler.state import ClusterState, NodeInfo, PodInfo
 from konverge.sim.volumes import SELECTED_NODE
 
 
-@dataclass(slots=True)
-class Sacrifice:
+class Sacrifice(msgspec.Struct):
     """A node, and who has to go there."""
 
     node: str
@@ -181,8 +182,7 @@ class Volumes:
         return [] if all(selector_matches(place, node.node) for place in self.places) else [CONFLICT]
 
 
-@dataclass(slots=True)
-class Claims:
+class Claims(msgspec.Struct):
     """The caches that are asked."""
 
     claims: Lister[PersistentVolumeClaim]

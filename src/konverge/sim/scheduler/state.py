@@ -7,7 +7,8 @@ Amounts are whole numbers in thousandths, because sums of Quantities would be th
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, field
+
+import msgspec
 
 from konverge.objects.kinds.core_v1 import Container, Node, Pod, PodAffinityTerm
 from konverge.objects.meta import ObjectMeta
@@ -16,8 +17,7 @@ Amounts = dict[str, int]
 TERMINAL = ("Succeeded", "Failed")
 
 
-@dataclass(slots=True)
-class PodInfo:
+class PodInfo(msgspec.Struct):
     """The part of a pod that matters to the place of others."""
 
     meta: ObjectMeta
@@ -33,13 +33,12 @@ class PodInfo:
         return self.meta.namespace, self.meta.name
 
 
-@dataclass(slots=True)
-class NodeInfo:
+class NodeInfo(msgspec.Struct):
     node: Node
     offers: Amounts
-    used: Counter[str] = field(default_factory=Counter)
-    pods: dict[tuple[str, str], PodInfo] = field(default_factory=dict)
-    promised: dict[tuple[str, str], PodInfo] = field(default_factory=dict)
+    used: Counter[str] = msgspec.field(default_factory=Counter)
+    pods: dict[tuple[str, str], PodInfo] = msgspec.field(default_factory=dict)
+    promised: dict[tuple[str, str], PodInfo] = msgspec.field(default_factory=dict)
     """Pods for which others had to go: they come as soon as those are gone."""
 
     @property

@@ -80,8 +80,7 @@ class Hooks:
         return self._hooks
 
 
-@dataclass(frozen=True, slots=True)
-class Invocation:
+class Invocation(msgspec.Struct, frozen=True):
     """How a webhook is called for a write."""
 
     hook: Hook

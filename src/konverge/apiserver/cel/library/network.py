@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from ipaddress import IPv6Address
 from typing import Any, ClassVar
 
+import msgspec
+
 from konverge.apiserver.cel.values import EvalError, is_valid
 from konverge.apiserver.go.netip import Address, Network, address_error, parse_cidr, parse_ip, prefix_error
 from konverge.apiserver.go.strconv import quote
@@ -23,8 +25,7 @@ class IP:
         return str(self.address)
 
 
-@dataclass(frozen=True, slots=True)
-class CIDR:
+class CIDR(msgspec.Struct, frozen=True):
     """A network, with the address that it was written with."""
 
     cel_name: ClassVar[str] = "net.CIDR"

@@ -10,8 +10,9 @@ from __future__ import annotations
 from base64 import b64decode
 from binascii import Error as Base64Error
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from typing import Any
+
+import msgspec
 
 from konverge.apiserver.cel import cel_types as t
 from konverge.apiserver.cel.cel_types import Type
@@ -30,8 +31,7 @@ _NAME_BYTES = 253
 Convert = Callable[[Any], Any]
 
 
-@dataclass(slots=True)
-class Decl:
+class Decl(msgspec.Struct):
     """What CEL knows of a schema."""
 
     type: Type
@@ -41,7 +41,7 @@ class Decl:
     """The fewest bytes of JSON that a value takes: bounds how often one can occur in a request."""
     item: Decl | None = None
     key: Decl | None = None
-    fields: dict[str, Decl] = field(default_factory=dict)
+    fields: dict[str, Decl] = msgspec.field(default_factory=dict)
     convert: Convert | None = None
     """How a JSON value becomes a CEL value; None where it is one already."""
     resource: bool = False

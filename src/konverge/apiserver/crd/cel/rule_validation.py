@@ -8,8 +8,10 @@ pkg/apis/apiextensions/validation.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
+
+import msgspec
 
 from konverge.apiserver.cel.cost import estimate
 from konverge.apiserver.cel.cost_ranges import MAX
@@ -29,14 +31,13 @@ _MOST_NAMED = 4
 _TOTAL_COST = "x-kubernetes-validations estimated rule cost total for entire OpenAPIv3 schema"
 
 
-@dataclass(slots=True)
-class Budget:
+class Budget(msgspec.Struct):
     """The sum over all rules of a schema, and the rules that contribute most to it. Upstream: TotalCost."""
 
     hold: bool
     """False for a schema that has not changed: its rules were accepted once."""
     total: int = 0
-    expensive: list[tuple[int, str]] = field(default_factory=list)
+    expensive: list[tuple[int, str]] = msgspec.field(default_factory=list)
 
     def observe(self, path: str, cost: int, what: str) -> Iterator[FieldError]:
         """Add the cost of an expression, which may be too high already alone."""

@@ -139,14 +139,13 @@ class _Run:
     forgiven: list[FieldError] = field(default_factory=list)
 
 
-@dataclass(slots=True)
-class RuleValidator:
+class RuleValidator(msgspec.Struct):
     """The rules of a schema node and of everything below it; nodes without rules are not in the tree."""
 
     node: Structural
     decl: Decl
     rules: list[Rule]
-    properties: dict[str, RuleValidator] = field(default_factory=dict)
+    properties: dict[str, RuleValidator] = msgspec.field(default_factory=dict)
     items: RuleValidator | None = None
     values: RuleValidator | None = None
 

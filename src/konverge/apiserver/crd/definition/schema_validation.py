@@ -6,8 +6,11 @@ Upstream: ValidateCustomResourceDefinitionOpenAPISchema (pkg/apis/apiextensions/
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
+
+import msgspec
+from msgspec.structs import replace
 
 from konverge.apiserver.crd.schema.field_path import FieldPathError, resolve
 from konverge.apiserver.crd.schema.structural import Schema, junctors
@@ -26,8 +29,7 @@ _UNSUPPORTED = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(msgspec.Struct, frozen=True):
     """What holds for a schema because of where it stands."""
 
     path: str

@@ -11,6 +11,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+import msgspec
+
 from konverge.apiserver.crd.cel.rule_validation import Budget, check_default, check_rules, root_context
 from konverge.apiserver.crd.definition import accepted, conversion_validation, default_validation, structural_validation
 from konverge.apiserver.crd.definition.schema_validation import Checker, Place
@@ -35,8 +37,7 @@ _VERSIONS = "[]apiextensions.CustomResourceDefinitionVersion"
 _SHARED = ("schema", "subresources", "additionalPrinterColumns", "selectableFields")
 
 
-@dataclass(slots=True)
-class Hub:
+class Hub(msgspec.Struct):
     """A definition in the API server's internal form: parts that all versions share stand once, at `spec.validation`,
     `spec.subresources` and so on, and errors name those paths.
 
@@ -45,7 +46,7 @@ class Hub:
     """
 
     shared: dict[str, Any]
-    versions: list[Obj] = field(default_factory=list)
+    versions: list[Obj] = msgspec.field(default_factory=list)
     absent: bool = False
     """There is no list of versions, which is shown otherwise than an empty one."""
 

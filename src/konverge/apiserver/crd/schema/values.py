@@ -10,9 +10,10 @@ from __future__ import annotations
 import json
 import operator
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
+
+import msgspec
 
 from konverge.apiserver.crd.schema.correlation import UNKNOWN, old_items, old_member, unchanged
 from konverge.apiserver.crd.schema.structural import Schema, Structural, types_of
@@ -233,8 +234,7 @@ def _size_checks(raw: Schema, what: str) -> list[Check]:
     return [size]
 
 
-@dataclass(frozen=True, slots=True)
-class _Members:
+class _Members(msgspec.Struct, frozen=True):
     """The checks of an object's members; it comes last, after the enum."""
 
     closed: bool

@@ -7,8 +7,9 @@ restored. Upstream: pkg/apiserver/conversion/webhook_converter.go.
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
 from typing import Any
+
+import msgspec
 
 from konverge.apiserver.go.strconv import quote
 from konverge.apiserver.strategy import Obj
@@ -21,8 +22,7 @@ class ConversionFailed(Exception):
     """Why there is no converted object; the message is upstream's."""
 
 
-@dataclass(frozen=True, slots=True)
-class Review:
+class Review(msgspec.Struct, frozen=True):
     """One request: these objects in that version."""
 
     uid: str

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from base64 import b64encode
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any
@@ -31,8 +30,7 @@ _TERMINATING_VERBS = ("delete", "deletecollection", "get", "list", "watch")
 _SUBRESOURCE_VERBS = ("get", "patch", "update")
 
 
-@dataclass(frozen=True, slots=True)
-class CustomServed:
+class CustomServed(msgspec.Struct, frozen=True):
     """One served version, and what was compiled for it."""
 
     served: Served

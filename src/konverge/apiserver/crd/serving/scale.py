@@ -6,8 +6,9 @@ Upstream: scaleFromCustomResource (pkg/registry/customresource/etcd.go).
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any
+
+import msgspec
 
 from konverge.apiserver import status
 from konverge.apiserver.field_errors import FieldError, invalid
@@ -22,8 +23,7 @@ class PathTypeError(ValueError):
     """A field on the way is of another type than the path needs."""
 
 
-@dataclass(frozen=True, slots=True)
-class Scale:
+class Scale(msgspec.Struct, frozen=True):
     """Paths like `.spec.replicas`."""
 
     spec: str

@@ -14,8 +14,9 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Generator
-from dataclasses import dataclass
 from typing import Any
+
+import msgspec
 
 from konverge.apiserver.go.regexp.classes import Ranges
 from konverge.apiserver.go.regexp.syntax import Node
@@ -36,8 +37,7 @@ Span = tuple[int, int]
 _Emission = Generator[tuple[Node, int], int, int]
 
 
-@dataclass(slots=True)
-class _Step:
+class _Step(msgspec.Struct):
     """One instruction: `next` holds where to go on, in order of preference."""
 
     next: tuple[int, ...] = ()

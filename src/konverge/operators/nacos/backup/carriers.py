@@ -5,8 +5,9 @@ The Secret of the credentials is mounted, not given by variables: a container th
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
+
+import msgspec
 
 from konverge.objects.kinds.core_v1 import EnvVar, KeyToPath, SecretVolumeSource, Volume, VolumeMount
 from konverge.operators.nacos.backup.storage import S3Storage
@@ -15,8 +16,7 @@ _CREDENTIALS, _CA = "/s3-credentials", "/s3-ca"
 _CA_FILE = "ca.crt"
 
 
-@dataclass(frozen=True, slots=True)
-class Carrier:
+class Carrier(msgspec.Struct, frozen=True):
     """A run of `carry`."""
 
     image: str

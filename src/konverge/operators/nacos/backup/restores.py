@@ -12,7 +12,7 @@ servers may have written since then.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import msgspec
 
 from konverge.client import Conflict, MergePatch, NotFound
 from konverge.objects import times
@@ -119,8 +119,7 @@ async def _advance(ctx: Context[NacosRestore]) -> float | None:
 # ------------------------------------------------------------------ Pending
 
 
-@dataclass(frozen=True, slots=True)
-class _Data:
+class _Data(msgspec.Struct, frozen=True):
     """What is restored: as a NacosBackup says, or a manifest."""
 
     name: str

@@ -49,8 +49,7 @@ _PAGE = 100
 """Versions of a configuration that are looked through for the one to go back to."""
 
 
-@dataclass(frozen=True, slots=True)
-class ConfigKey:
+class ConfigKey(msgspec.Struct, frozen=True):
     """What names a configuration on the servers."""
 
     namespace: str
@@ -154,8 +153,7 @@ class Tokens:
             del self._known[next(iter(self._known))]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ContentApi:
+class ContentApi(msgspec.Struct, frozen=True, kw_only=True):
     """The servers of one Nacos. All calls raise NacosError."""
 
     servers: HttpNacosServers

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import msgspec
 
 from konverge.objects import times
 from konverge.objects.kinds.core_v1 import ConfigMap, Secret
@@ -20,8 +20,7 @@ from konverge.operators.nacos.content.reconciler import SAME_CONTENT, ContentRec
 from konverge.runtime import Context
 
 
-@dataclass(frozen=True, slots=True)
-class DesiredConfig:
+class DesiredConfig(msgspec.Struct, frozen=True):
     """The content of a configuration, and its form."""
 
     content: str | None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import msgspec
 
 from konverge.operators.nacos.content.api import ContentApi, digest
 from konverge.operators.nacos.content.kinds import NacosNamespace
@@ -11,8 +11,7 @@ from konverge.operators.nacos.content.reconciler import ContentReconciler
 from konverge.runtime import Context
 
 
-@dataclass(frozen=True, slots=True)
-class DesiredNamespace:
+class DesiredNamespace(msgspec.Struct, frozen=True):
     """The texts of a namespace."""
 
     title: str

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import msgspec
 
 from konverge.operators.nacos.content.api import ContentApi
 from konverge.operators.nacos.content.kinds import NacosPermission
@@ -13,8 +13,7 @@ from konverge.runtime import Context
 _GRANTED = "granted"
 
 
-@dataclass(frozen=True, slots=True)
-class DesiredPermission:
+class DesiredPermission(msgspec.Struct, frozen=True):
     """A permission is there or not."""
 
     digest: str = _GRANTED

@@ -19,7 +19,8 @@ The rules, learned from real servers (2.1.1, 2.4.3, 3.0.3):
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+
+import msgspec
 
 from konverge.operators.nacos.server.model import (
     DOWN,
@@ -81,8 +82,7 @@ def judge(views: Sequence[View], replicas: int) -> Verdict:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class _Evidence:
+class _Evidence(msgspec.Struct, frozen=True):
     """All answers, sorted."""
 
     views: tuple[View, ...]

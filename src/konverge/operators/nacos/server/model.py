@@ -10,6 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
+import msgspec
+
 PORT = 8848
 RAFT_OFFSET = -1000
 """From the main port to the port of the raft groups, as Nacos computes it."""
@@ -119,8 +121,7 @@ class MemberStatus:
     """The raft groups that it leads, sorted."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RaftGroup:
+class RaftGroup(msgspec.Struct, frozen=True, kw_only=True):
     """One raft group, as all answers together show it."""
 
     name: str

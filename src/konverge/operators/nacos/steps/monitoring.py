@@ -9,7 +9,8 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
+
+import msgspec
 
 from konverge.client import Forbidden, Invalid, NotFound
 from konverge.objects import Object, to_json
@@ -30,8 +31,7 @@ INTERVAL = 600.0
 """Seconds between two writes of an unchanged object."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Part:
+class _Part(msgspec.Struct, frozen=True):
     """One of the objects."""
 
     condition: str

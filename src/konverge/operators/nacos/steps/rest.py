@@ -9,7 +9,6 @@ another version of the resource, and every few minutes.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from hashlib import blake2b
 
 import msgspec
@@ -30,8 +29,7 @@ _TROUBLE = {PROGRESSING, UPGRADING, HIBERNATED, HELD, "Degraded", "Paused", "Rec
 _encode = msgspec.json.Encoder(order="deterministic").encode
 
 
-@dataclass(frozen=True, slots=True)
-class _Rest:
+class _Rest(msgspec.Struct, frozen=True):
     version: str
     """Of the resource."""
     until: float
@@ -40,11 +38,10 @@ class _Rest:
     answers: bytes
 
 
-@dataclass(slots=True)
-class Rests:
+class Rests(msgspec.Struct):
     """The clusters at rest of one process, and what their servers said."""
 
-    _known: dict[Request, _Rest] = field(default_factory=dict)
+    _known: dict[Request, _Rest] = msgspec.field(default_factory=dict)
 
     def forget(self, key: Request) -> None:
         self._known.pop(key, None)

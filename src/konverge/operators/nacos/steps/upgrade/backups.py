@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
+
+import msgspec
 
 from konverge.client import Forbidden, NotFound
 from konverge.objects import Object, Resource, field, times
@@ -24,8 +25,7 @@ class AnyBackup(Object):
 AnyBackup.resource = Resource(GROUP, "v1alpha1", "NacosBackup", "nacosbackups")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BackupCheck:
+class BackupCheck(msgspec.Struct, frozen=True, kw_only=True):
     """The name of the backup that is young enough, or a reason and a message why there is none."""
 
     name: str = ""
