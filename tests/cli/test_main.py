@@ -52,6 +52,25 @@ def test_the_help_is_quick_because_it_imports_no_server_and_no_runtime() -> None
     assert [name for name in heavy if name in loaded] == []
 
 
+@pytest.mark.parametrize("name", list(commands()))
+def test_a_command_that_is_typed_is_parsed_without_the_others(name: str) -> None:
+    def helps(parser: argparse.ArgumentParser) -> str:
+        made = next(action for action in parser._actions if isinstance(action, argparse._SubParsersAction))
+        return made.choices[name].format_help()
+
+    assert helps(main.parser(name)) == helps(main.parser())
+
+
+def test_a_typed_command_loads_no_other_and_one_that_is_none_is_sought_among_all(capsys: pytest.CaptureFixture[str]) -> None:
+    code = "import sys; from konverge.cli.main import parser; parser('up'); print(*sys.modules)"
+    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
+    assert "konverge.cli.up" in loaded
+    assert not {"konverge.cli.check", "konverge.cli.store", "konverge.cli.sim"} & {*loaded}
+    with pytest.raises(SystemExit):
+        main.main(["dow"])
+    assert "did you mean down?" in capsys.readouterr().err
+
+
 def test_without_a_command_the_help_is_shown_and_it_is_a_mistake(capsys: pytest.CaptureFixture[str]) -> None:
     assert main.main([]) == 2
     assert "konverge up" in capsys.readouterr().err
