@@ -61,7 +61,9 @@ def test_a_command_that_is_typed_is_parsed_without_the_others(name: str) -> None
     assert helps(main.parser(name)) == helps(main.parser())
 
 
-def test_a_typed_command_loads_no_other_and_one_that_is_none_is_sought_among_all(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_typed_command_loads_no_other_and_one_that_is_none_is_sought_among_all(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     code = "import sys; from konverge.cli.main import parser; parser('up'); print(*sys.modules)"
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
     assert "konverge.cli.up" in loaded
