@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from konverge.client import Forbidden, Invalid
+from konverge.client import Conflict, Forbidden, Invalid, NotFound
 from konverge.objects import LabelSelector, Quantity, Status
 from konverge.objects.kinds.apps_v1 import StatefulSet
 from konverge.objects.kinds.core_v1 import PersistentVolumeClaim
@@ -156,6 +156,19 @@ async def test_the_claims_of_servers_say_whose_data_they_have() -> None:
         ]
         assert found == [(f"db-nacos-{number}", "cluster" if number < noted else None) for number in range(3)]
     assert len([entry for entry in bench.sent if entry.startswith("patch Pers")]) == 3, "each once"
+
+
+@pytest.mark.spec("N-81")
+@pytest.mark.parametrize("error", [Forbidden, Invalid, NotFound, Conflict])
+async def test_a_claim_that_cannot_be_noted_keeps_nothing_from_being_done(error: type[Exception]) -> None:
+    bench = Bench(volume("10Gi"))
+    bench.stateful_set(volume("10Gi")).spec.replicas = 2
+    bench.claims(2)
+    bench.objects.refused["patch PersistentVolumeClaim"] = error(Status(message="no"))  # type: ignore[call-arg]
+    assert await ensure_stateful_set(bench.state, stateful_set(bench.state.desired)) is CONTINUE
+    assert bench.sent == ["apply StatefulSet nacos"]
+    warned = [reason for reason in bench.reasons if reason == "Warning ClaimNotNoted"]
+    assert len(warned) == (2 if error in (Forbidden, Invalid) else 0)
 
 
 @pytest.mark.spec("N-81")

@@ -6,7 +6,7 @@ it again: the pods keep running, and the new set adopts them.
 
 from __future__ import annotations
 
-from konverge.client import Forbidden, Invalid, MergePatch
+from konverge.client import Conflict, Forbidden, Invalid, MergePatch, NotFound
 from konverge.objects import Quantity, times
 from konverge.objects.kinds.apps_v1 import StatefulSet
 from konverge.objects.kinds.core_v1 import PersistentVolumeClaim
@@ -197,11 +197,20 @@ async def _note_whose_data(state: ReconcileState, live: StatefulSet, desired: St
     if wanted.database != EMBEDDED or wanted.volume != CLAIMS or not wanted.type:
         return
     for claim in claims_of(state)[: min(live.spec.replicas or 0, spec.replicas or 0)]:
-        if claim.metadata.annotations.get(names.DATA_OF) != wanted.type:
-            metadata = {"uid": claim.metadata.uid, "annotations": {names.DATA_OF: wanted.type}}
-            patch = MergePatch({"metadata": metadata})
-            await state.ctx.client.patch(PersistentVolumeClaim, claim.metadata.name, patch, claim.metadata.namespace)
-            state.note("UPDATE", "PersistentVolumeClaim", claim.metadata.name)
+        if claim.metadata.annotations.get(names.DATA_OF) == wanted.type:
+            continue
+        metadata = {"uid": claim.metadata.uid, "annotations": {names.DATA_OF: wanted.type}}
+        name = claim.metadata.name
+        try:
+            await state.ctx.client.patch(
+                PersistentVolumeClaim, name, MergePatch({"metadata": metadata}), claim.metadata.namespace
+            )
+        except (NotFound, Conflict):
+            continue  # another has taken its place
+        except (Forbidden, Invalid) as error:  # nothing waits for a note
+            state.ctx.warning("ClaimNotNoted", f"{name}: {names.DATA_OF} cannot be set: {error}")
+            continue
+        state.note("UPDATE", "PersistentVolumeClaim", name)
 
 
 def _data_volume_size(stateful_set: StatefulSet) -> Quantity | None:
