@@ -153,7 +153,8 @@ class Tokens:
             del self._known[next(iter(self._known))]
 
 
-class ContentApi(msgspec.Struct, frozen=True, kw_only=True):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ContentApi:
     """The servers of one Nacos. All calls raise NacosError."""
 
     servers: HttpNacosServers

@@ -25,7 +25,7 @@ from konverge.operators.nacos.children.stateful_set import stateful_set
 from konverge.operators.nacos.desired import Desired, engine_of
 from konverge.operators.nacos.resource import ALLOW
 from konverge.operators.nacos.steps.outcome import CONTINUE, PARAMETER, Outcome, failed, held
-from konverge.operators.nacos.steps.ownership import claims_of
+from konverge.operators.nacos.steps.ownership import claims_of, type_of_data
 from konverge.operators.nacos.steps.pods import Workload, is_ready, pods_of
 from konverge.operators.nacos.steps.present import (
     CLAIMS,
@@ -163,16 +163,10 @@ def _of_kept_claims(claims: list[PersistentVolumeClaim], wanted: Present) -> Ite
     """Nothing runs, but there are volumes of an earlier Nacos of this name."""
     if not claims or wanted.database != EMBEDDED or wanted.volume != CLAIMS:
         return
-    former = _former_type(claims)
+    former = type_of_data(claims)
     if former != wanted.type:
         text = f"the volume of claim {claims[0].metadata.name} was left by a {former}, whose data a {wanted.type}"
         yield Change("type", wanted.type, f"{text} does not read: it would start empty")
-
-
-def _former_type(claims: list[PersistentVolumeClaim]) -> str:
-    """As is noted on them. Of an operator that noted nothing a standalone has left one, and a cluster more."""
-    noted = [text for claim in claims if (text := claim.metadata.annotations.get(names.DATA_OF))]
-    return noted[0] if noted else "cluster" if len(claims) > 1 else "standalone"
 
 
 def _differ(present: str, wanted: str) -> bool:

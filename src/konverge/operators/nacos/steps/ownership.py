@@ -10,6 +10,8 @@ StatefulSet carry the labels of its selector, and by these they are known.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from konverge.client import NotFound
 from konverge.objects import Object, to_dict
 from konverge.objects.kinds.apps_v1 import StatefulSet
@@ -108,6 +110,12 @@ def claims_of(state: ReconcileState) -> list[PersistentVolumeClaim]:
     claims = state.reads.indexed(PersistentVolumeClaim, BY_APP, f"{state.key.namespace}/{state.desired.name}")
     numbered = {claim.metadata.name.removeprefix(prefix): claim for claim in claims if is_our_claim(state, claim)}
     return [numbered[number] for number in sorted(filter(str.isdecimal, numbered), key=int)]
+
+
+def type_of_data(claims: Sequence[PersistentVolumeClaim]) -> str:
+    """Of the servers whose embedded data is in these claims: as is noted on them, else by their number."""
+    noted = [text for claim in claims if (text := claim.metadata.annotations.get(names.DATA_OF))]
+    return noted[0] if noted else "cluster" if len(claims) > 1 else "standalone"
 
 
 def _adopter(state: ReconcileState) -> str:

@@ -15,7 +15,7 @@ from konverge.operators.nacos.children.stateful_set import storage_of
 from konverge.operators.nacos.desired import Desired
 from konverge.operators.nacos.steps.asking import ask_servers
 from konverge.operators.nacos.steps.outcome import CONTINUE, PARAMETER, Outcome, failed, wait
-from konverge.operators.nacos.steps.ownership import claims_of
+from konverge.operators.nacos.steps.ownership import claims_of, type_of_data
 from konverge.operators.nacos.steps.peers import retire
 from konverge.operators.nacos.steps.pods import Workload, is_ready, is_terminating, ordinal, pods_of
 from konverge.operators.nacos.steps.present import CLAIMS, EMBEDDED, read
@@ -191,12 +191,14 @@ async def _grow_volumes(state: ReconcileState, live: StatefulSet, desired: State
 
 
 async def _note_whose_data(state: ReconcileState, live: StatefulSet, desired: StatefulSet) -> None:
-    """On the claims, which outlive the resource. Their number does not tell: somebody may have scaled the set."""
-    spec = desired.spec
+    """On the claims, which outlive the resource, where their number would mislead: somebody has scaled the set."""
+    spec, claims = desired.spec, claims_of(state)
     wanted = read(desired.metadata.name, spec.template.spec, spec.volume_claim_templates)
-    if wanted.database != EMBEDDED or wanted.volume != CLAIMS or not wanted.type:
+    if not wanted.type or (wanted.database, wanted.volume) != (EMBEDDED, CLAIMS) or not claims:
         return
-    for claim in claims_of(state)[: min(live.spec.replicas or 0, spec.replicas or 0)]:
+    if type_of_data(claims) == wanted.type:
+        return
+    for claim in claims[: min(live.spec.replicas or 0, spec.replicas or 0)]:
         if claim.metadata.annotations.get(names.DATA_OF) == wanted.type:
             continue
         metadata = {"uid": claim.metadata.uid, "annotations": {names.DATA_OF: wanted.type}}
