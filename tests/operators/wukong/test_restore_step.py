@@ -24,8 +24,10 @@ RESTORE = restore_name("web", "back")
 MACHINE = controlled_by("VirtualMachine", "web-vm")
 
 
-def taken(phase: str = "Succeeded", why: str = "Succeeded", wukong: str = "web") -> WukongSnapshot:
-    status = {"phase": phase, "conditions": [condition("Ready", "False", why)]}
+def taken(
+    phase: str = "Succeeded", why: str = "Succeeded", wukong: str = "web", uid: str = "uid-of-data"
+) -> WukongSnapshot:
+    status = {"phase": phase, "snapshotUID": uid, "conditions": [condition("Ready", "False", why)]}
     return made(WukongSnapshot, "back", owners=(), spec={"wukongName": wukong}, status=status)
 
 
@@ -100,6 +102,8 @@ async def test_once_for_each_snapshot() -> None:
     assert stage.applied("VirtualMachineRestore") == [RESTORE]
     assert (await run(spec(), vm(), status={"lastRestore": "back"})).state.status.last_restore == ""
     assert (await run(BACK, taken(), kept())).state.restoring == "", "there is no machine yet"
+    stage = await run(BACK, vm("Halted"), taken(uid=""), kept())
+    assert stage.applied("VirtualMachineRestore") == [RESTORE], "an earlier version has noted no uid"
 
 
 @pytest.mark.parametrize(
@@ -114,6 +118,7 @@ async def test_once_for_each_snapshot() -> None:
         ((taken("Failed", "Failed"), kept()), "SnapshotNotReady"),
         ((taken(), kept(ready=False)), "SnapshotLost"),
         ((taken(), kept(owner="another")), "SnapshotLost"),
+        ((taken(), kept(uid="of another moment")), "SnapshotLost"),
         ((taken(), kept(of="a machine of before")), "SnapshotOfAnother"),
         ((going_back(policy="PrefixTargetName"),), "RestoreUnavailable"),
     ],

@@ -8,19 +8,23 @@ from typing import Any
 import pytest
 
 from konverge import clock
-from konverge.client import Invalid, MergePatch
+from konverge.client import Conflict, Invalid, MergePatch, NotFound
 from konverge.objects.kinds.core_v1 import ConfigMap, Event
 from konverge.objects.meta import ObjectMeta
 from konverge.objects.times import parse_time
 from konverge.operators.wukong import names
 from konverge.operators.wukong.operator import OPERATOR
+from konverge.operators.wukong.options import Options
 from konverge.operators.wukong.resource import WukongSnapshot, WukongSnapshotSchedule
+from konverge.operators.wukong.schedules import SCHEDULES, ScheduleReconciler
 from konverge.runtime import find_condition
 from konverge.sim.cluster import Cluster
 from konverge.sim.kubevirt import QUICK, SimulatedKubeVirt
 from konverge.sim.kubevirt.faults import CONFIG_MAP
+from tests.operators.wukong.stage import Stage, made, refused
 from tests.operators.wukong.test_killed import by_mortals
-from tests.operators.wukong.test_snapshots import DISKS, take
+from tests.operators.wukong.test_retention import day
+from tests.operators.wukong.test_snapshots import DISKS, give, orphan, take
 from tests.operators.wukong.world import SPACE, World, make_classes, operating, world
 
 pytestmark = [pytest.mark.virtual, pytest.mark.spec("W-19")]
@@ -241,3 +245,44 @@ async def test_processes_that_die_after_each_write_make_no_snapshot_twice() -> N
         writes = await by_mortals(w, replaced)
         assert (writes.count("create wukongsnapshots"), writes.count("delete wukongsnapshots")) == (1, 1)
         assert first != ["01-02T03:00"]
+
+
+@pytest.mark.spec("W-20", "W-41")
+async def test_a_snapshot_that_is_lost_and_comes_back_is_one_of_those_to_keep() -> None:
+    async with world(timings=QUICK) as w:
+        await w.running(disks=DISKS)
+        await schedule(w, schedule="@hourly", retention={"keepLast": 2})
+        await until("01T02:10")
+        owners = await orphan(w, "nightly-20260101020000")
+        await until("01T02:11")
+        assert ((await seen(w)).status.snapshots, await ready(w)) == (1, ("False", "SnapshotFailed"))
+        await give(w, "nightly-20260101020000", owners)
+        await until("01T02:12")
+        assert ((await seen(w)).status.snapshots, await ready(w)) == (2, ("True", "Scheduled"))
+        await until("01T03:10")
+        assert await starts(w) == ["01-01T02:00", "01-01T03:00"]
+
+
+@pytest.mark.spec("W-20", "W-41")
+async def test_a_snapshot_is_deleted_as_it_was_looked_at() -> None:
+    """An old cache may show one as lost that is whole by now."""
+
+    async def run(error: Exception | None = None) -> Stage:
+        spec = {"wukongName": "web", "schedule": "@daily", "retention": {"keepLast": 5}}
+        schedule = made(WukongSnapshotSchedule, NIGHTLY, owners=(), spec=spec)
+        stage = Stage(None, schedule, day(1, "Failed"), day(2))
+        stage.indexes = {SCHEDULES: lambda record, meta: (NIGHTLY,)}
+        if error is not None:
+            stage.errors["delete", "WukongSnapshot"] = error
+        await ScheduleReconciler(Options()).reconcile(stage.context(schedule))
+        return stage
+
+    stage = await run()
+    (sent,) = stage.sent
+    assert (sent.verb, sent.name) == ("delete", "nightly-20261101000000")
+    assert sent.body["preconditions"] == {"uid": "uid-of-nightly-20261101000000", "resourceVersion": "7"}
+    assert sent.body["propagationPolicy"] == "Background"
+    assert ("Normal", "SnapshotExpired") in stage.events
+    with pytest.raises(Conflict):
+        await run(refused(Conflict))
+    assert ("Normal", "SnapshotExpired") not in (await run(refused(NotFound))).events

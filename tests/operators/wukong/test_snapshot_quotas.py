@@ -11,14 +11,14 @@ from konverge.objects.kinds.core_v1 import Event
 from konverge.operators.wukong.kinds import VirtualMachineSnapshot
 from konverge.operators.wukong.operator import OPERATOR
 from konverge.operators.wukong.resource import WukongSnapshot, WukongSnapshotSchedule
-from konverge.operators.wukong.snapshot_grants import Taking, decide_snapshots, snapshots_used
+from konverge.operators.wukong.snapshot_grants import Taking, decide_snapshots, lost_of, snapshots_used
 from konverge.operators.wukong.spec_quota import QuotaSpec, SnapshotGrant
 from konverge.runtime import find_condition
 from konverge.sim.cluster import Cluster
 from konverge.sim.kubevirt import QUICK, SimulatedKubeVirt
 from tests.operators.wukong.test_killed import by_mortals
 from tests.operators.wukong.test_quotas import DISK, limit, quota, relimit, said
-from tests.operators.wukong.test_snapshots import take, until_phase
+from tests.operators.wukong.test_snapshots import give, orphan, take, until_phase
 from tests.operators.wukong.world import SPACE, World, make_classes, operating, world
 
 pytestmark = [pytest.mark.virtual, pytest.mark.spec("W-31")]
@@ -79,6 +79,17 @@ def test_what_is_in_a_snapshot_counts_as_large_as_it_was() -> None:
     assert decide_snapshots(QuotaSpec(snapshots=1), [known], [both])[0] == [grant("a", b="5Gi")]
     use = snapshots_used([both, grant("b")])
     assert (use.snapshots, use.snapshot_storage, use.machines, use.storage) == (2, "25Gi", 0, "0")
+
+
+@pytest.mark.spec("W-41")
+def test_a_snapshot_that_is_lost_takes_a_place_and_no_storage_and_its_sizes_are_kept() -> None:
+    lost = taking("a", "99Gi", begun=True, lost=True, contents=frozenset({"a"}))
+    granted = grant("a", a="4Gi", b="1Gi")
+    held, waiting = decide_snapshots(QuotaSpec(snapshot_storage="10Gi"), [lost, taking("b")], [granted])
+    assert (held, waiting) == ([grant("a", a="4Gi"), grant("b")], [])
+    use = snapshots_used(held, lost_of([lost, taking("b")]))
+    assert (use.snapshots, use.snapshot_storage) == (2, "10Gi")
+    assert names(QuotaSpec(snapshots=1), lost, taking("b"), granted=(granted,)) == (["a"], ["b"])
 
 
 async def within(w: World, name: str) -> tuple[str, str]:
@@ -227,3 +238,38 @@ async def test_a_snapshot_that_was_deleted_behind_its_back_is_lost_and_not_taken
         await take(w, "after")
         await until_phase(w, "after", "Succeeded")
         assert (await until_phase(w, "before", "Failed")).status.error == lost.status.error
+
+
+@pytest.mark.spec("W-41")
+async def test_a_snapshot_that_comes_back_counts_as_large_as_it_was() -> None:
+    async with world(timings=QUICK) as w:
+        await limit(w, snapshotStorage="15Gi")
+        await w.running(disks=[DISK])
+        await take(w, "before")
+        await until_phase(w, "before", "Succeeded")
+
+        async def storage(expected: str) -> None:
+            async def used() -> bool:
+                return (await quota(w)).status.used.snapshot_storage == expected
+
+            await w.until(used, f"{expected} in use")
+
+        await storage("10Gi")
+        owners = await orphan(w, "before")
+        await storage("0")
+        await w.change(disks=[DISK | {"size": "12Gi"}])
+
+        async def grown() -> bool:
+            return [volume.size for volume in (await w.wukong()).status.volumes] == ["12Gi"]
+
+        await w.until(grown, "a larger disk")
+        await take(w, "after")
+        await until_phase(w, "after", "Succeeded")
+        await storage("12Gi")
+        await give(w, "before", owners)
+        await storage("22Gi")
+        assert (await said(w))[0] == "BelowUse"
+        await asyncio.sleep(60)
+        w.writes()
+        await asyncio.sleep(300)
+        assert w.writes() == []

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Any
 
 import pytest
 
+from konverge.client import MergePatch
+from konverge.objects import to_dict
 from konverge.objects.kinds.core_v1 import ConfigMap, PersistentVolumeClaim
 from konverge.objects.meta import ObjectMeta
 from konverge.operators.wukong.kinds import VirtualMachine, VirtualMachineRestore, VirtualMachineSnapshot
@@ -154,3 +157,64 @@ async def test_a_machine_that_is_deleted_while_it_is_put_back() -> None:
         await asyncio.sleep(30)
         assert await w.vm() is None
         assert await w.find(PersistentVolumeClaim, "web-system") is None
+
+
+async def orphan(w: World, name: str) -> list[dict[str, Any]]:
+    """Take the owners from a VirtualMachineSnapshot; what they were."""
+    taken = await w.client.get(VirtualMachineSnapshot, name, SPACE)
+    await give(w, name, None)
+    owners: list[dict[str, Any]] = to_dict(taken)["metadata"]["ownerReferences"]
+    return owners
+
+
+async def give(w: World, name: str, owners: list[dict[str, Any]] | None) -> None:
+    await w.client.patch(VirtualMachineSnapshot, name, MergePatch({"metadata": {"ownerReferences": owners}}), SPACE)
+
+
+@pytest.mark.spec("W-41")
+async def test_a_snapshot_whose_owner_is_put_back_is_whole_and_can_be_gone_back_to() -> None:
+    async with world(timings=QUICK) as w:
+        await w.running(disks=DISKS)
+        await take(w, "before")
+        first = await until_phase(w, "before", "Succeeded")
+        owners = await orphan(w, "before")
+        lost = await until_phase(w, "before", "Failed")
+        assert (lost.status.snapshot_uid, lost.status.volumes) == (first.status.snapshot_uid, ["system"])
+        await asyncio.sleep(60)
+        w.writes()
+        await asyncio.sleep(600)
+        assert w.writes() == []
+        await w.change(restoreFromSnapshot="before")
+        await w.until_condition("RestoreInProgress", "False", "SnapshotLost")
+        await give(w, "before", owners)
+        back = await until_phase(w, "before", "Succeeded")
+        assert back.status.creation_time == first.status.creation_time
+
+        async def restored() -> bool:
+            return (await w.wukong()).status.last_restore == "before"
+
+        await w.until(restored, "the restore")
+
+
+@pytest.mark.spec("W-41")
+async def test_a_snapshot_that_others_made_again_is_of_another_moment() -> None:
+    """Even with the owner that the first one had; and nothing is written to it."""
+    async with world(timings=QUICK) as w:
+        await w.running(disks=DISKS)
+        await take(w, "before")
+        await until_phase(w, "before", "Succeeded")
+        taken = await w.client.get(VirtualMachineSnapshot, "before", SPACE)
+        await w.client.delete(VirtualMachineSnapshot, "before", SPACE)
+        await until_phase(w, "before", "Failed")
+        again = VirtualMachineSnapshot(metadata=ObjectMeta(name="before", namespace=SPACE), spec=taken.spec)
+        again.metadata.owner_references = taken.metadata.owner_references
+        w.writes()
+        await w.client.create(again)
+
+        async def ready() -> bool:
+            return (await w.client.get(VirtualMachineSnapshot, "before", SPACE)).status.ready_to_use
+
+        await w.until(ready, "the other one")
+        await asyncio.sleep(600)
+        assert {call.resource for call in w.writes()} == {Wukong.resource}, "a machine says that one is being taken"
+        await until_phase(w, "before", "Failed")

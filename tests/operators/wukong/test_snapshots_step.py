@@ -19,11 +19,20 @@ from tests.operators.wukong.stage import OLD, SPACE, Stage, condition, controlle
 pytestmark = [pytest.mark.virtual, pytest.mark.spec("W-13")]
 
 
-def kept(*, ready: bool = True, owner: str = "back", of: str = "uid-of-web-vm") -> VirtualMachineSnapshot:
-    owners, status = [controlled_by("WukongSnapshot", owner)], {"readyToUse": ready, "sourceUID": of}
+def kept(
+    *,
+    ready: bool = True,
+    owner: str = "back",
+    of: str = "uid-of-web-vm",
+    uid: str = "uid-of-data",
+    at: str = OLD,
+    **meta: Any,
+) -> VirtualMachineSnapshot:
+    owners = [controlled_by("WukongSnapshot", owner)]
+    status = {"readyToUse": ready, "sourceUID": of, "creationTime": at}
     source = {"source": {"apiGroup": "kubevirt.io", "kind": "VirtualMachine", "name": "web-vm"}}
     return made(VirtualMachineSnapshot, "back", owners=owners, spec=source, status=status,
-                meta={"uid": "uid-of-data"})  # fmt: skip
+                meta={"uid": uid, **meta})  # fmt: skip
 
 
 async def take(
@@ -110,6 +119,95 @@ async def test_an_old_cache_and_a_definition_that_is_away_lose_nothing(objects: 
     assert (status.phase, stage.events) == ("Succeeded", [])
 
 
+LOST: dict[str, Any] = {
+    "phase": "Failed",
+    "error": "belongs to another owner now, or to none",
+    "snapshotName": "back",
+    "snapshotUID": "uid-of-data",
+    "volumes": ["system"],
+    "observedGeneration": 4,
+    "conditions": [condition("Ready", "False", "SnapshotLost") | {"observedGeneration": 4}],
+}
+LEAVING: dict[str, Any] = {"deletionTimestamp": OLD, "finalizers": ["x"]}
+NOT_BACK = {
+    "of another": kept(owner="another"),
+    "made again": kept(uid="of another moment"),
+    "not ready": kept(ready=False),
+    "deleted soon": kept(**LEAVING),
+}
+
+
+def done(stage: Stage) -> list[tuple[str, str, str]]:
+    return [(call.verb, call.resource.kind if call.resource else "", call.subresource) for call in stage.calls]
+
+
+@pytest.mark.spec("W-41")
+async def test_what_others_took_away_and_gave_back_is_what_it_was() -> None:
+    stage, status, result = await take(vm(), kept(), status=LOST)
+    assert (status.phase, status.error, status.volumes, result) == ("Succeeded", "", ["system"], None)
+    assert ready(status) == ("True", "Succeeded", "", 4)
+    assert stage.events == [("Normal", "SnapshotFound")]
+    assert done(stage) == [
+        ("get", "VirtualMachineSnapshot", ""),
+        ("patch", "VirtualMachineSnapshot", ""),  # its labels
+        ("patch", "WukongSnapshot", "status"),
+    ]
+
+
+@pytest.mark.spec("W-41")
+@pytest.mark.parametrize("shown", [*NOT_BACK.values(), None], ids=[*NOT_BACK, "gone"])
+async def test_a_snapshot_that_is_lost_rests(shown: Any) -> None:
+    """Without a request, even where the server has what the cache does not show yet: an event says that."""
+    stage, status, result = await take(vm(), *([] if shown is None else [shown]), status=LOST, live=kept())
+    assert (stage.calls, stage.events, status.phase, result) == ([], [], "Failed", None)
+
+
+@pytest.mark.spec("W-41")
+async def test_what_is_not_known_to_be_the_same_stays_lost() -> None:
+    for status, more in ((LOST | {"snapshotUID": ""}, {}), (LOST, {"without": [VirtualMachineSnapshot]})):
+        stage, found, result = await take(vm(), kept(), status=status, **more)
+        assert (stage.calls, stage.events, found.phase, result) == ([], [], "Failed", None)
+
+
+@pytest.mark.spec("W-41")
+@pytest.mark.parametrize(
+    "live",
+    [*NOT_BACK.values(), refused(NotFound, kind="VirtualMachineSnapshot"), refused(NotFound, kind="")],
+    ids=[*NOT_BACK, "gone", "kind not served"],
+)
+async def test_an_old_cache_brings_nothing_back(live: Any) -> None:
+    stage, status, result = await take(vm(), kept(), status=LOST, live=live)
+    assert (done(stage), stage.events, result) == ([("get", "VirtualMachineSnapshot", "")], [], None)
+    assert (status.phase, ready(status)[1]) == ("Failed", "SnapshotLost")
+
+
+@pytest.mark.spec("W-41")
+async def test_what_others_made_again_under_the_name_is_not_what_was_taken() -> None:
+    again, status = kept(uid="of another moment"), TAKEN | {"snapshotUID": "uid-of-data"}
+    stage, found, _ = await take(vm(), again, status=status)
+    assert found.error == "VirtualMachineSnapshot back, which was taken, was made again by others"
+    assert (found.phase, ready(found)[1], found.snapshot_uid) == ("Failed", "SnapshotLost", "uid-of-data")
+    assert (stage.sent, stage.events) == ([], [("Warning", "SnapshotLost")])
+    stage, found, _ = await take(vm(), again, status=status, live=kept())
+    assert (found.phase, stage.events) == ("Succeeded", []), "an old cache"
+
+
+@pytest.mark.spec("W-41")
+async def test_what_an_earlier_version_took_is_recognized_when_it_is_lost_by_its_moment() -> None:
+    """Earlier versions noted no uid. While nothing is wrong none is written: earlier definitions would not keep it."""
+    noted = TAKEN | {"creationTime": OLD}
+    stage, _, _ = await take(vm(), kept(labels=labels("web"), at=OLD), status=noted)
+    assert stage.calls == []
+    for status, at, uid in (
+        (noted, OLD, "uid-of-data"),
+        (noted, "2020-01-01T00:00:01Z", ""),
+        (TAKEN, "", ""),
+        (noted | {"snapshotUID": "uid of the first"}, OLD, "uid of the first"),
+    ):
+        _, found, _ = await take(vm(), kept(owner="another", at=at), status=status)
+        assert (found.phase, ready(found)[1], found.snapshot_uid) == ("Failed", "SnapshotLost", uid)
+
+
 @pytest.mark.spec("W-41")
 async def test_labels_that_others_took_from_a_snapshot_are_put_back() -> None:
     bare = kept()
@@ -187,7 +285,7 @@ def of_kubevirt(**status: Any) -> VirtualMachineSnapshot:
 async def test_a_snapshot_that_is_being_taken_is_followed() -> None:
     stage, status, result = await take(of_kubevirt(phase="InProgress"))
     assert (stage.sent, status.phase, status.snapshot_name, status.error, result) == ([], "Creating", "back", "", SOON)
-    assert status.creation_time is None
+    assert (status.creation_time, status.snapshot_uid) == (None, ""), "others may delete it yet, and it is made again"
     for trouble, error in (
         ({"error": {"message": "no class"}}, "no class"),
         ({"conditions": [condition("Failure", "True", "X", "no driver")]}, "no driver"),
@@ -217,6 +315,7 @@ async def test_a_snapshot_that_is_taken_says_what_is_in_it() -> None:
     stage, status, result = await take(done, status={"phase": "Creating", "error": "for a moment"})
     assert (status.phase, status.error, status.creation_time, result) == ("Succeeded", "", OLD, None)
     assert (status.volumes, status.excluded_volumes) == (["data", "system"], ["scratch"])
+    assert status.snapshot_uid == "uid-of-data"
     assert status.indications == ["GuestAgent", "Online"]
     assert ready(status)[:3] == (
         "True",

@@ -17,7 +17,7 @@ from konverge.operators.wukong.grants import Asking, decide, exceeded, used, wan
 from konverge.operators.wukong.kinds import VirtualMachineInstance
 from konverge.operators.wukong.options import Options
 from konverge.operators.wukong.resource import QUOTA, AnyWukong, WukongQuota, WukongSnapshot
-from konverge.operators.wukong.snapshot_grants import Taking, are_limited, decide_snapshots, snapshots_used
+from konverge.operators.wukong.snapshot_grants import Taking, are_limited, decide_snapshots, lost_of, snapshots_used
 from konverge.operators.wukong.spec_quota import Grant, SnapshotGrant
 from konverge.operators.wukong.status import LONGEST_MESSAGE, READY, SPEC_VALID, WITHIN_QUOTA, SnapshotStatus, is_lost
 from konverge.operators.wukong.templates import resolved_spec
@@ -45,7 +45,7 @@ class QuotaReconciler(Reconciler[WukongQuota]):
         status.granted, status.waiting = decision.granted, [*decision.waiting, *held_up]
         status.used = used(decision.granted)
         if are_limited(spec):
-            kept = snapshots_used(status.snapshots)
+            kept = snapshots_used(status.snapshots, lost_of(takings))
             status.used.snapshots, status.used.snapshot_storage = kept.snapshots, kept.snapshot_storage
         status.observed_generation = ctx.obj.metadata.generation
         _say(ctx, exceeded(spec, status.used))
@@ -145,14 +145,13 @@ async def _taking(ctx: Context[WukongQuota], snapshot: WukongSnapshot, *, known:
         disks={volume.name: volume.size or volume.capacity or volume.requested or "0" for volume in volumes},
         begun=begun,
         contents=_contents(status),
+        lost=is_lost(status),
     )
 
 
 def _contents(status: SnapshotStatus) -> frozenset[str] | None:
     """The disks in a snapshot; None where that is not known yet."""
-    if is_lost(status):
-        return frozenset()
-    return frozenset(status.volumes) if status.phase == "Succeeded" else None
+    return frozenset(status.volumes) if status.phase == "Succeeded" or is_lost(status) else None
 
 
 def _say(ctx: Context[WukongQuota], over: list[str]) -> None:

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime
 
 from konverge import clock
-from konverge.client import AlreadyExists, BadRequest, Forbidden, Invalid
+from konverge.client import AlreadyExists, BadRequest, Forbidden, Invalid, NotFound
 from konverge.objects import Condition, ObjectMeta, cron
 from konverge.objects.times import format_time, parse_time
 from konverge.operators import timetable
@@ -186,9 +186,20 @@ def _held_up(snapshots: Sequence[WukongSnapshot]) -> Condition | None:
 
 
 async def _delete(ctx: Context[WukongSnapshotSchedule], snapshot: WukongSnapshot, why: str) -> None:
-    """By its uid: one that has taken its name since is not meant."""
-    if await ctx.delete(WukongSnapshot, snapshot.metadata.name):
-        ctx.event("SnapshotExpired", f"WukongSnapshot {snapshot.metadata.name} deleted: {why}")
+    """As it was looked at: one that has its name by now is not meant, nor one that was lost and is whole by now."""
+    place = snapshot.metadata
+    try:
+        await ctx.client.delete(
+            WukongSnapshot,
+            place.name,
+            place.namespace,
+            propagation="Background",
+            uid=place.uid,
+            if_version=place.resource_version,
+        )
+    except NotFound:
+        return
+    ctx.event("SnapshotExpired", f"WukongSnapshot {place.name} deleted: {why}")
 
 
 def _note(ctx: Context[WukongSnapshotSchedule], snapshots: Sequence[WukongSnapshot]) -> None:

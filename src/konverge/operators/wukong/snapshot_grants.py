@@ -1,30 +1,33 @@
 """Which snapshots may be taken. Pure, as `grants.py` is for machines.
 
 Where snapshots are not limited nothing is recorded. A snapshot that was taken before a limit was set, or under a higher
-one, stays and counts.
+one, stays and counts. Of one that is lost the sizes are kept but not counted: it may come back, when the machine has
+other disks or is gone.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass, field
+
+import msgspec
 
 from konverge.operators.wukong.grants import sum_of, too_much
 from konverge.operators.wukong.spec_quota import QuotaSpec, QuotaUse, SnapshotGrant, Waiting
 
 
-@dataclass(frozen=True, slots=True)
-class Taking:
+class Taking(msgspec.Struct, frozen=True):
     """A snapshot, and the disks of its machine."""
 
     name: str
     uid: str
     created: str
-    disks: dict[str, str] = field(default_factory=dict)
+    disks: dict[str, str] = msgspec.field(default_factory=dict)
     begun: bool = False
     """KubeVirt has been asked for it: it is there, whatever the limit."""
     contents: frozenset[str] | None = None
     """The disks that are in it, once that is known: KubeVirt leaves out those whose class takes no snapshots."""
+    lost: bool = False
+    """Its data are not there, so they take no storage."""
 
 
 def are_limited(limits: QuotaSpec) -> bool:
@@ -42,11 +45,12 @@ def decide_snapshots(
     held = {taking.uid: _held(taking, before.get(taking.uid)) for taking in order}
     have = {uid: grant for uid, grant in held.items() if grant is not None}
     waiting: list[Waiting] = []
+    lost = lost_of(order)
     for taking in order:
         if taking.uid in have:
             continue
         desired = SnapshotGrant(name=taking.name, uid=taking.uid, disks=taking.disks)
-        obstacle = too_much(limits, snapshots_used(have.values()), QuotaUse(), snapshots_used([desired]))
+        obstacle = too_much(limits, snapshots_used(have.values(), lost), QuotaUse(), snapshots_used([desired]))
         if obstacle:
             waiting.append(Waiting(name=taking.name, uid=taking.uid, message=obstacle))
         else:
@@ -64,7 +68,12 @@ def _held(taking: Taking, grant: SnapshotGrant | None) -> SnapshotGrant | None:
     return SnapshotGrant(name=taking.name, uid=taking.uid, disks=disks)
 
 
-def snapshots_used(grants: Collection[SnapshotGrant]) -> QuotaUse:
-    """The sum."""
-    storage = sum((sum_of(grant.disks) for grant in grants), sum_of({}))
+def lost_of(takings: Iterable[Taking]) -> frozenset[str]:
+    """The uids of those that are lost."""
+    return frozenset(taking.uid for taking in takings if taking.lost)
+
+
+def snapshots_used(grants: Collection[SnapshotGrant], lost: Collection[str] = ()) -> QuotaUse:
+    """The sum; of those that are `lost`, the number alone."""
+    storage = sum((sum_of(grant.disks) for grant in grants if grant.uid not in lost), sum_of({}))
     return QuotaUse(snapshots=len(grants), snapshot_storage=str(storage))

@@ -1,7 +1,8 @@
 """The loop of a WukongSnapshot: one VirtualMachineSnapshot of the same name, and what becomes of it.
 
 The name makes it one, however often it is asked for. It is owned, so it goes with the WukongSnapshot. One that was
-taken and is gone is not taken again: it would be of another moment, under the name of the first.
+taken and is gone is not taken again: it would be of another moment, under the name of the first. One that others took
+away and give back is the same one by its uid, and nothing else is.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from konverge.operators.wukong.children.virtualmachine import snapshot_for
 from konverge.operators.wukong.kinds import VirtualMachine, VirtualMachineSnapshot
 from konverge.operators.wukong.kinds.snapshots import SnapshotStatus as FoundStatus
 from konverge.operators.wukong.options import Options
+from konverge.operators.wukong.ownership import is_data_of
 from konverge.operators.wukong.quotas import EXCEEDED, GRANTED, refusal
 from konverge.operators.wukong.resource import QUOTA, AnyWukong, WukongQuota, WukongSnapshot
 from konverge.operators.wukong.snapshot_grants import are_limited
@@ -28,7 +30,7 @@ class SnapshotReconciler(Reconciler[WukongSnapshot]):
 
     async def reconcile(self, ctx: Context[WukongSnapshot]) -> Result | None:
         status = ctx.obj.status
-        if ctx.deleting or is_lost(status):
+        if ctx.deleting or (is_lost(status) and not await _regain(ctx)):
             return None
         again = 0.0
         if status.phase == "Succeeded":
@@ -76,15 +78,17 @@ async def _keep(ctx: Context[WukongSnapshot]) -> None:
     if not ctx.serves(VirtualMachineSnapshot):
         return
     taken = await ctx.get(VirtualMachineSnapshot, ctx.request.name)
-    if taken is None or not is_controlled_by(taken, ctx.obj):
+    if taken is None or not is_data_of(ctx.obj, taken):
         try:
             taken = await ctx.client.get(VirtualMachineSnapshot, ctx.request.name, ctx.request.namespace)
         except NotFound as error:
             if not error.kind_missing:
                 _lose(ctx, "is not there any more")
             return
-        if not is_controlled_by(taken, ctx.obj):
-            _lose(ctx, "belongs to another owner now, or to none")
+        if not is_data_of(ctx.obj, taken):
+            _recognize(ctx.obj.status, taken)
+            again = ctx.obj.status.snapshot_uid not in ("", taken.metadata.uid)
+            _lose(ctx, "was made again by others" if again else "belongs to another owner now, or to none")
             return
     labels = snapshot_for(ctx.obj).metadata.labels
     if any(taken.metadata.labels.get(key) != value for key, value in labels.items()):
@@ -97,6 +101,40 @@ def _lose(ctx: Context[WukongSnapshot], how: str) -> None:
     status.phase, status.error = "Failed", f"VirtualMachineSnapshot {ctx.request.name}, which was taken, {how}"
     ctx.warning(LOST, status.error)
     set_condition(status.conditions, "Ready", False, LOST, status.error)
+
+
+def _recognize(status: SnapshotStatus, taken: VirtualMachineSnapshot) -> None:
+    """Earlier versions noted no uid, but the moment, which KubeVirt writes: one that was made again is of a later one.
+
+    Only with the loss, which is written anyway: an earlier definition keeps no uid, however often it is written.
+    """
+    if not status.snapshot_uid and status.creation_time == taken.status.creation_time:
+        status.snapshot_uid = taken.metadata.uid
+
+
+async def _regain(ctx: Context[WukongSnapshot]) -> bool:
+    """Whether what was lost is its own again, and whole: then the snapshot is what it was. The server is asked, because
+    a cache may be from before the loss; one that does not show it yet leads here again when it does."""
+    if not ctx.serves(VirtualMachineSnapshot):
+        return False
+    taken = await ctx.get(VirtualMachineSnapshot, ctx.request.name)
+    if taken is None or not _is_whole(ctx.obj, taken):
+        return False
+    try:
+        live = await ctx.client.get(VirtualMachineSnapshot, ctx.request.name, ctx.request.namespace)
+    except NotFound:
+        return False
+    if not _is_whole(ctx.obj, live):
+        return False
+    ctx.obj.status.phase, ctx.obj.status.error = "Succeeded", ""
+    ctx.event("SnapshotFound", f"VirtualMachineSnapshot {ctx.request.name}, which was taken, is back")
+    return True
+
+
+def _is_whole(snapshot: WukongSnapshot, taken: VirtualMachineSnapshot) -> bool:
+    """Without the uid of what was taken, nothing is known to be the same."""
+    known = bool(snapshot.status.snapshot_uid) and is_data_of(snapshot, taken)
+    return known and taken.status.ready_to_use and not taken.metadata.deletion_timestamp
 
 
 async def _is_granted(ctx: Context[WukongSnapshot]) -> bool:
@@ -149,7 +187,7 @@ def _follow(ctx: Context[WukongSnapshot], taken: VirtualMachineSnapshot, wait: f
         failed.message or failed.reason if failed is not None else ""  # KubeVirt writes its sentences into the reason
     )
     if observed.ready_to_use:
-        status.phase, status.error = "Succeeded", ""
+        status.phase, status.error, status.snapshot_uid = "Succeeded", "", taken.metadata.uid
         note_contents(status, observed)
         ctx.event("SnapshotTaken", f"snapshot of {ctx.obj.spec.wukong_name} is ready to use")
         if status.excluded_volumes:

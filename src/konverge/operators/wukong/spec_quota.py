@@ -49,7 +49,9 @@ class SnapshotGrant(Model):
 
     name: Annotated[str, Description("The WukongSnapshot.")]
     uid: Annotated[str, Description("Its uid: another of the same name has nothing.")]
-    disks: Annotated[dict[str, str], Description("The size of each disk in it.")] = {}
+    disks: Annotated[
+        dict[str, str], Description("The size of each disk in it; while it is lost, they do not count.")
+    ] = {}
 
 
 class Waiting(Model):

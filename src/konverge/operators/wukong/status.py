@@ -160,6 +160,9 @@ class SnapshotStatus(Model):
         Description("Pending, Creating, Succeeded or Failed."),
     ] = ""
     snapshot_name: Annotated[str, Description("The VirtualMachineSnapshot.")] = ""
+    snapshot_uid: Annotated[
+        str, Description("Its uid, once it is taken: another of the same name is of another moment.")
+    ] = field(default="", name="snapshotUID")
     creation_time: Annotated[Time | None, Description("The moment that it is of.")] = None
     error: Annotated[str, Description("What went wrong.")] = ""
     volumes: Annotated[list[str], Description("The disks that are in it.")] = []
@@ -174,7 +177,7 @@ LOST = "SnapshotLost"
 
 
 def is_lost(status: SnapshotStatus) -> bool:
-    """Whether a snapshot was taken, and is gone or not its WukongSnapshot's any more."""
+    """Whether a snapshot was taken, and is gone or not its WukongSnapshot's any more; it may be again."""
     ready = find_condition(status.conditions, "Ready")
     return status.phase == "Failed" and ready is not None and ready.reason == LOST
 

@@ -12,12 +12,12 @@ from konverge.operators.wukong import names
 from konverge.operators.wukong.children.virtualmachine import IN_PLACE, restore_for
 from konverge.operators.wukong.kinds import VirtualMachineRestore, VirtualMachineSnapshot
 from konverge.operators.wukong.names import restore as restore_name
+from konverge.operators.wukong.ownership import is_data_of
 from konverge.operators.wukong.resource import WukongSnapshot
 from konverge.operators.wukong.status import LOST, VIRTUAL_MACHINE_READY, Trouble, is_lost
 from konverge.operators.wukong.steps.power import HALTED
 from konverge.operators.wukong.steps.state import ReconcileState
 from konverge.runtime import controller_of, find_condition
-from konverge.runtime.owners import is_controlled_by
 
 TOO_OLD = "a restore into the claims of the machine needs KubeVirt 1.6 or newer"
 
@@ -89,7 +89,7 @@ async def _usable(state: ReconcileState, snapshot: str) -> bool:
     if taken.status.phase != "Succeeded":
         return _no(state, "SnapshotNotReady", f"WukongSnapshot {snapshot} is {taken.status.phase or 'not taken yet'}")
     kept = await state.ctx.get(VirtualMachineSnapshot, snapshot)
-    if kept is None or not is_controlled_by(kept, taken) or not kept.status.ready_to_use:
+    if kept is None or not is_data_of(taken, kept) or not kept.status.ready_to_use:
         text = f"VirtualMachineSnapshot {snapshot}, which WukongSnapshot {snapshot} has taken, is not there any more"
         return _no(state, LOST, text)
     if kept.status.source_uid and state.vm is not None and kept.status.source_uid != state.vm.metadata.uid:
