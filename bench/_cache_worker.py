@@ -14,11 +14,11 @@ import time
 from pathlib import Path
 from typing import Any
 
+from konverge.bulk_load import bulk_load
 from konverge.cache import CacheSpec, Informer
 from konverge.client import Client, load_config
 from konverge.objects.kinds.core_v1 import Namespace, Secret
 from konverge.objects.meta import Object
-from konverge.runtime.caches import bulk_load
 
 SETTLE = 5.0
 """Seconds after the sync, for every peer: by then a collector has returned what it returns."""

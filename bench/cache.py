@@ -15,10 +15,10 @@ from statistics import median
 from bench import _cache_memory
 from bench._progress import turns
 from bench._report import Figure, Report
+from konverge.bulk_load import bulk_load
 from konverge.cache import CacheSpec, Informer
 from konverge.client.call import Call
 from konverge.objects.resource import Resource
-from konverge.runtime.caches import bulk_load
 from konverge.runtime.lifecycle import LARGE_CACHE
 from konverge.wire.message import Headers, Response
 

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import gc
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -13,7 +11,7 @@ from konverge.cache.store import by_owner
 from konverge.client import Client
 from konverge.objects.kinds.core_v1 import ConfigMap, Node, Pod, Secret
 from konverge.runtime import Context, Controller, Use, Watches
-from konverge.runtime.caches import CacheNotSynced, SharedCaches, bulk_load
+from konverge.runtime.caches import CacheNotSynced, SharedCaches
 from konverge.runtime.config import CacheSettings
 
 pytestmark = [pytest.mark.virtual, pytest.mark.spec("R-08", "R-02")]
@@ -167,36 +165,3 @@ async def test_the_size_is_that_of_all_caches(client: Client, monkeypatch: pytes
 
 
 # ------------------------------------------------------------------ the garbage collector
-
-
-@pytest.fixture
-def collector() -> Iterator[None]:
-    gc.unfreeze()
-    yield
-    gc.enable()
-    gc.unfreeze()
-
-
-@pytest.mark.parametrize("frozen", [True, False])
-@pytest.mark.parametrize("enabled", [True, False])
-@pytest.mark.parametrize("fails", [True, False])
-def test_a_bulk_load_runs_without_collections_and_leaves_the_collector_as_it_was(
-    collector: None, frozen: bool, enabled: bool, fails: bool
-) -> None:
-    if not enabled:
-        gc.disable()
-
-    def load() -> None:
-        with bulk_load(lambda: frozen):
-            assert not gc.isenabled()
-            assert gc.get_freeze_count() == 0
-            if fails:
-                raise LookupError
-
-    if fails:
-        with pytest.raises(LookupError):
-            load()
-    else:
-        load()
-    assert gc.isenabled() is enabled
-    assert (gc.get_freeze_count() > 0) is frozen

@@ -11,10 +11,12 @@ import json
 import os
 import secrets
 import sys
-from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, ExitStack, asynccontextmanager
-from dataclasses import dataclass, replace
+from collections.abc import AsyncIterator, Callable
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
+
+import msgspec
 
 from konverge.apiserver.certificates import kept
 from konverge.apiserver.private_files import write_private
@@ -33,7 +35,6 @@ from konverge.objects.kinds import core_v1
 from konverge.objects.kinds.apps_v1 import Deployment, StatefulSet
 from konverge.operators.catalog import Operator
 from konverge.runtime import Manager
-from konverge.runtime.caches import bulk_load
 from konverge.sim.applications import Simulation
 from konverge.sim.cluster import Cluster
 from konverge.sim.kubelet.behaviour import Rule
@@ -41,8 +42,7 @@ from konverge.sim.outside import with_simulators
 from konverge.sim.processes import ProcessRule
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Parts:
+class Parts(msgspec.Struct, frozen=True, kw_only=True):
     """What was chosen to run, beside the arguments themselves."""
 
     operators: list[Operator]
@@ -54,6 +54,8 @@ class Parts:
     folder: Path
     """Where files are put that no argument names a place for."""
     pods_from: str
+    ready: Callable[[], None] = lambda: None
+    """Called when everything has started."""
 
 
 async def serve(arguments: argparse.Namespace, parts: Parts, run: Lifetime, stopping: asyncio.Event) -> None:
@@ -73,8 +75,6 @@ async def serve(arguments: argparse.Namespace, parts: Parts, run: Lifetime, stop
     progress = Progress()
     progress.show("starting the API server, controllers and nodes …")
     async with AsyncExitStack() as stack:
-        starting = stack.enter_context(ExitStack())
-        starting.enter_context(bulk_load(lambda: True))  # nothing of a cluster is garbage: a seventh of the time
         await stack.enter_async_context(cluster)
         url = await cluster.listen(arguments.host, run.port(), tls=arguments.tls)
         kubeconfig = _write_kubeconfig(cluster, url, arguments.kubeconfig or parts.folder / "kubeconfig")
@@ -90,8 +90,10 @@ async def serve(arguments: argparse.Namespace, parts: Parts, run: Lifetime, stop
         shown = Shown(cluster, manager, parts.operators, url, arguments.name or DEFAULT, arguments.seed)
         console = await stack.enter_async_context(console_of(shown, parts.folder, arguments.console))
         endpoints = _endpoints(arguments, url, kubeconfig, parts, manager)
-        endpoints = replace(endpoints, console=console.url, console_link=console.link, console_token=console.token)
-        endpoints = run.serves(replace(endpoints, name=run.name))
+        endpoints = msgspec.structs.replace(
+            endpoints, console=console.url, console_link=console.link, console_token=console.token
+        )
+        endpoints = run.serves(msgspec.structs.replace(endpoints, name=run.name))
         progress.clear()
         text = arguments.output == "text" and not arguments.in_background
         view = await stack.enter_async_context(_shown(endpoints)) if text else PlainView(sys.stderr)
@@ -125,7 +127,7 @@ async def serve(arguments: argparse.Namespace, parts: Parts, run: Lifetime, stop
             await stack.enter_async_context(at_work(bench, watch=arguments.watch))
         if not text:
             print(json.dumps(endpoints.facts()), file=arguments.facts, flush=True)
-        starting.close()
+        parts.ready()
         await console.open()
         await cluster.server.serve_until(stopping)
 

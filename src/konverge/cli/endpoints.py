@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
+
+import msgspec
 
 IN_MEMORY = "in memory, gone when this ends"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Endpoints:
+class Endpoints(msgspec.Struct, frozen=True, kw_only=True):
     """What `konverge up` started. Empty: there is no such thing."""
 
     url: str
@@ -36,7 +36,7 @@ class Endpoints:
 
     def facts(self) -> dict[str, Any]:
         """One JSON object."""
-        return {"ready": True, **asdict(self), "kubeconfig": str(self.kubeconfig)}
+        return {"ready": True, **msgspec.structs.asdict(self), "kubeconfig": str(self.kubeconfig)}
 
     @classmethod
     def of(cls, facts: dict[str, Any]) -> Endpoints:

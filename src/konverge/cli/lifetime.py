@@ -8,11 +8,10 @@ import os
 import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import replace
 from pathlib import Path
 from urllib.parse import urlsplit
 
-import msgspec
+from msgspec.structs import replace
 
 from konverge.cli.arguments import refuse_unless_free
 from konverge.cli.cluster_folders import ClusterFolder, Record
@@ -74,7 +73,7 @@ class Lifetime:
             switch = self._arguments.switch_context
             merge(self._merged, context_name(self.name), kubeconfig, switch=switch)
             endpoints = replace(endpoints, context=context_name(self.name), merged=str(self._merged))
-        record = msgspec.structs.replace(
+        record = replace(
             self._record(),
             url=endpoints.url,
             kubeconfig=str(endpoints.kubeconfig),

@@ -121,9 +121,10 @@ class Operator:
         """The objects of the sample files, in order."""
         import yaml
 
+        loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
         folder = self.folder or _folder_of(self.controllers) if self.samples else None
         texts = [(folder / name).read_text(encoding="utf-8") for name in self.samples if folder is not None]
-        return [document for text in texts for document in yaml.safe_load_all(text) if document]
+        return [document for text in texts for document in yaml.load_all(text, loader) if document]
 
 
 def _folder_of(function: Callable[..., Any]) -> Traversable:

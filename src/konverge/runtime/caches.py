@@ -1,15 +1,8 @@
-"""The caches of a manager: declared by controllers, shared where the specifications are equal, started together.
-
-Bulk loads create millions of short-lived objects and no reference cycles. So the cyclic garbage collector is off while
-caches fill, and what they hold is frozen afterwards: a later full collection does not visit it.
-"""
+"""The caches of a manager: declared by controllers, shared where the specifications are equal, started together."""
 
 from __future__ import annotations
 
 import asyncio
-import gc
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from typing import Any
 
 import msgspec
@@ -146,22 +139,3 @@ def _indexes(controller: Controller[Any], kind: type[Object], form: type[Any]) -
     if own.get("owner", by_owner) is not by_owner:
         raise ValueError(f"the index 'owner' of {kind.__name__} is built in, for ctx.owned: give yours another name")
     return {"owner": by_owner, **own}
-
-
-@contextmanager
-def bulk_load(freeze: Callable[[], bool]) -> Iterator[None]:
-    """No cyclic garbage collection inside; what was created inside is frozen at the end, if `freeze` says so.
-
-    There is no collection before the freeze: it would visit everything that was just created, in vain. What is frozen
-    is never collected, so a process that runs many managers one after the other, as tests do, must not do this each
-    time.
-    """
-    enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if freeze():
-            gc.freeze()
-        if enabled:
-            gc.enable()

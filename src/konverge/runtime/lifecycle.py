@@ -19,13 +19,14 @@ from contextlib import AsyncExitStack
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
+from konverge.bulk_load import bulk_load
 from konverge.cache.quarantine import Quarantined
 from konverge.client import Client
 from konverge.objects.resource import Resource
 from konverge.observe.events import EventRecorder, with_new_order
 from konverge.observe.metrics import Counted, RequestNumbers
 from konverge.runtime.alongside import ungrouped
-from konverge.runtime.caches import SharedCaches, bulk_load
+from konverge.runtime.caches import SharedCaches
 from konverge.runtime.config import ConfigurationError, check_settings
 from konverge.runtime.context import Recorder
 from konverge.runtime.declare import Controller, Settings

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 @pytest.fixture
 def cluster(request: pytest.FixtureRequest, konverge_loop: TestLoop) -> Iterator[Cluster]:
     """A whole Kubernetes in this process, on virtual time (see `konverge.sim.Cluster`)."""
-    from konverge.runtime.caches import bulk_load
+    from konverge.bulk_load import bulk_load
     from konverge.testing.fixture_functions import cluster_of
 
     with bulk_load(lambda: False):  # nothing of a cluster is garbage while it starts: a seventh of the time

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import inspect
 import re
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache
-from importlib.metadata import EntryPoint, entry_points
 from importlib.util import find_spec
 from pathlib import Path
 from types import FunctionType, ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+import msgspec
 
 from konverge.operators.catalog import SUMMARIES, Operator
 from konverge.operators.loading.errors import LoadError
@@ -18,6 +19,9 @@ from konverge.operators.loading.modules import installed_module, module_named, m
 from konverge.operators.loading.wrapping import as_operator
 from konverge.runtime import Controller, Manager
 from konverge.suggestions import did_you_mean
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
 
 GROUP = "konverge.operators"
 """The entry point group by which a package makes its operators known."""
@@ -27,8 +31,7 @@ _FILE = re.compile(r"(?P<file>.+\.py)(?::(?P<attribute>[\w.]+))?")
 _MODULE = re.compile(r"(?P<module>[^\W\d]\w*(?:\.[^\W\d]\w*)*)(?::(?P<attribute>[\w.]+))?")
 
 
-@dataclass(frozen=True, slots=True)
-class Known:
+class Known(msgspec.Struct, frozen=True):
     """An operator that can be named: ours, or of an installed package."""
 
     name: str
@@ -42,6 +45,8 @@ class Known:
 @cache
 def _installed() -> dict[str, list[Known]]:
     """The operators of installed packages. Ours are known without: a checkout may not be installed."""
+    from importlib.metadata import entry_points  # our own operators are found without
+
     found: dict[str, list[Known]] = {}
     for entry in entry_points(group=GROUP):
         if entry.name not in SUMMARIES:
