@@ -6,10 +6,10 @@ import hashlib
 import io
 import json
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from konverge.operators.nacos.backup.failures import Failure
 from konverge.operators.nacos.backup.manifest import SUFFIX

@@ -6,13 +6,13 @@ import hashlib
 import http.client
 import os
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
 import pytest
+from msgspec.structs import replace
 
 from konverge.operators.nacos.backup import carry
 from konverge.operators.nacos.backup.failures import Failure

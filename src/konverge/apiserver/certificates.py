@@ -6,9 +6,11 @@ again when it has to be good for another name: a `--host`, or one that an earlie
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+import msgspec
+from msgspec.structs import replace
 
 from konverge.apiserver.private_files import read_pem, write_private
 
@@ -25,8 +27,7 @@ _NAMES = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Certificates:
+class Certificates(msgspec.Struct, frozen=True):
     """All in PEM."""
 
     authority: bytes
@@ -48,7 +49,7 @@ def kept(folder: Path | None, hosts: tuple[str, ...]) -> Certificates:
     if folder is None:
         return make(hosts)
     path = folder / "pki"
-    names = [field.name for field in fields(Certificates)]
+    names = Certificates.__struct_fields__
     if all((path / f"{name}.pem").exists() for name in names):
         what = "delete all of its folder: new certificates are made, and kubeconfigs with the old ones end"
         return _renamed(Certificates(*(read_pem(path / f"{name}.pem", what) for name in names)), path, hosts)

@@ -11,7 +11,6 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -85,15 +84,14 @@ class Identity(NamedTuple):
         return (self.api_version.rpartition("/")[0], *self[1:])
 
 
-@dataclass(slots=True)
-class Outcome:
+class Outcome(msgspec.Struct):
     """What applying did: names of objects, and errors with where they come from."""
 
-    created: list[Identity] = field(default_factory=list)
-    changed: list[Identity] = field(default_factory=list)
-    removed: list[Identity] = field(default_factory=list)
-    errors: list[str] = field(default_factory=list)
-    resources: list[Resource] = field(default_factory=list)
+    created: list[Identity] = msgspec.field(default_factory=list)
+    changed: list[Identity] = msgspec.field(default_factory=list)
+    removed: list[Identity] = msgspec.field(default_factory=list)
+    errors: list[str] = msgspec.field(default_factory=list)
+    resources: list[Resource] = msgspec.field(default_factory=list)
 
     def summary(self) -> str:
         """What was done, in a line."""

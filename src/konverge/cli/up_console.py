@@ -8,9 +8,10 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+import msgspec
 
 from konverge.apiserver.private_files import write_private
 from konverge.cli.operator_stories import StoryPlace, places_of
@@ -30,8 +31,7 @@ async def _nothing() -> None:
     """There is no console."""
 
 
-@dataclass(frozen=True, slots=True)
-class ConsolePlaces:
+class ConsolePlaces(msgspec.Struct, frozen=True):
     """Where the console is, a link that signs in once, and the file with a token. Empty: there is none."""
 
     url: str = ""
@@ -43,8 +43,7 @@ class ConsolePlaces:
     """Makes the console, if no request has done so."""
 
 
-@dataclass(frozen=True, slots=True)
-class Shown:
+class Shown(msgspec.Struct, frozen=True):
     """What the console shows."""
 
     cluster: Cluster

@@ -15,6 +15,8 @@ from functools import lru_cache
 from typing import Protocol
 from zoneinfo import ZoneInfo
 
+import msgspec
+
 from konverge.objects.durations import DurationError, duration_seconds
 
 _MONTHS = {
@@ -70,8 +72,7 @@ class Every:
         return first + (until - first) // timedelta(seconds=self.seconds) * timedelta(seconds=self.seconds)
 
 
-@dataclass(frozen=True, slots=True)
-class Cron:
+class Cron(msgspec.Struct, frozen=True):
     """Five fields as sets of numbers."""
 
     minutes: frozenset[int]

@@ -12,14 +12,15 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+import msgspec
+
 from konverge.objects.labels import SelectorError
 from konverge.objects.text_cache import remembered
 
 _first_operator = re.compile("!=|==|=").search
 
 
-@dataclass(frozen=True, slots=True)
-class FieldTerm:
+class FieldTerm(msgspec.Struct, frozen=True):
     """One comparison."""
 
     field: str

@@ -7,7 +7,8 @@ token that it read and those that it expected.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+
+import msgspec
 
 from konverge.objects.labels import Operator, Requirement, SelectorError, key_errors, requirement
 
@@ -30,8 +31,7 @@ _OPERATOR_NAMES = "in, notin, =, ==, !=, gt, lt"
 _MAX_LENGTH = 256 * 1024
 
 
-@dataclass(frozen=True, slots=True)
-class _Token:
+class _Token(msgspec.Struct, frozen=True):
     kind: str
     text: str
 

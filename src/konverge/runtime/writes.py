@@ -42,15 +42,14 @@ Deliver = Callable[[Change, Any], None]
 """Passes a change on; the second argument, if not None, is the request that wrote it and need not run."""
 
 
-@dataclass(slots=True, eq=False)
-class _Object:
+class _Object(msgspec.Struct, eq=False):
     """Our writes of one object that have not come back through the watch."""
 
     base: int = 0
     """The version that the cache had before our first write that has not come back."""
     in_flight: int = 0
-    written: dict[int, Hashable] = field(default_factory=dict)
-    held: list[tuple[Change, Deliver]] = field(default_factory=list)
+    written: dict[int, Hashable] = msgspec.field(default_factory=dict)
+    held: list[tuple[Change, Deliver]] = msgspec.field(default_factory=list)
 
 
 @dataclass(slots=True, eq=False)

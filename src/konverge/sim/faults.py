@@ -13,7 +13,6 @@ import asyncio
 import re
 from collections.abc import AsyncIterator, Iterable
 from contextlib import suppress
-from dataclasses import dataclass
 from enum import Enum
 from random import Random
 from typing import TYPE_CHECKING, Any
@@ -67,8 +66,7 @@ _ANSWERS = {
 }
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class Fault:
+class Fault(msgspec.Struct, frozen=True, order=True):
     """One fault: `at` is the number of an exchange, or seconds for a fault of the world; `amount` is what it needs."""
 
     at: float
@@ -87,8 +85,7 @@ class PlanError(ValueError):
 _FAULT = re.compile(r"([a-z0-9-]+)(?:\(([0-9.-]+)\))?@([0-9.]+)")
 
 
-@dataclass(frozen=True, slots=True)
-class Plan:
+class Plan(msgspec.Struct, frozen=True):
     """All faults of a run, in order."""
 
     faults: tuple[Fault, ...] = ()

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextvars import ContextVar
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any
 
 import msgspec
@@ -32,8 +32,7 @@ REMEMBERED: dict[type[Object], tuple[type[Object], ...]] = {
 _current: ContextVar[Observation | None] = ContextVar("observed", default=None)
 
 
-@dataclass(slots=True, eq=False)
-class Observation:
+class Observation(msgspec.Struct, eq=False):
     """The caches of one reconcile, of its namespace, as they were when it began."""
 
     kind: type[Object]
@@ -41,7 +40,7 @@ class Observation:
     """Of the object that is reconciled."""
     records: dict[type[Object], dict[str, Record]]
     """By kind and uid."""
-    dismissed: set[str] = field(default_factory=set)
+    dismissed: set[str] = msgspec.field(default_factory=set)
     """Pods that it has deleted."""
 
     @property

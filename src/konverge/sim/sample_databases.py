@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Literal
+
+import msgspec
 
 Engine = Literal["mysql", "postgresql"]
 USERNAME, PASSWORD, NAME = "nacos", "change-me", "nacos"
 """As in the samples."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Database:
+class Database(msgspec.Struct, frozen=True, kw_only=True):
     """Where a database is, and who may log in."""
 
     engine: Engine

@@ -6,8 +6,9 @@ with. Everything is bounded: a message by `limit`, a control frame by the protoc
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import IntEnum
+
+import msgspec
 
 
 class Opcode(IntEnum):
@@ -32,8 +33,7 @@ class Violation(Exception):
         self.code = code
 
 
-@dataclass(frozen=True, slots=True)
-class Message:
+class Message(msgspec.Struct, frozen=True):
     """A whole message, or a control frame."""
 
     opcode: Opcode

@@ -7,31 +7,28 @@ because a loop for one macro is much faster than the general fold. Upstream: cel
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
+
+import msgspec
 
 if TYPE_CHECKING:
     from konverge.apiserver.cel.cel_types import Type
 
 
-@dataclass(slots=True, eq=False, kw_only=True)
-class Node:
+class Node(msgspec.Struct, eq=False, kw_only=True):
     offset: int
     type: Type | None = None
 
 
-@dataclass(slots=True, eq=False, kw_only=True)
-class Literal(Node):
+class Literal(Node, eq=False, kw_only=True):
     value: Any
 
 
-@dataclass(slots=True, eq=False, kw_only=True)
-class Ident(Node):
+class Ident(Node, eq=False, kw_only=True):
     name: str
 
 
-@dataclass(slots=True, eq=False, kw_only=True)
-class Select(Node):
+class Select(Node, eq=False, kw_only=True):
     operand: Node
     field: str
     test: bool = False
@@ -40,50 +37,43 @@ class Select(Node):
     """Set by the checker when the whole selection is the name of one variable."""
 
 
-@dataclass(slots=True, eq=False, kw_only=True)
-class Call(Node):
+class Call(Node, eq=False, kw_only=True):
     function: str
     args: list[Node]
     target: Node | None = None
-    overloads: list[str] = field(default_factory=list)
+    overloads: list[str] = msgspec.field(default_factory=list)
     """Ids of the overloads that may apply; filled in by the checker."""
 
 
-@dataclass(slots=True, eq=False, kw_only=True)
-class ListExpr(Node):
+class ListExpr(Node, eq=False, kw_only=True):
     items: list[Node]
-    optional: set[int] = field(default_factory=set)
+    optional: set[int] = msgspec.field(default_factory=set)
 
 
-@dataclass(slots=True, eq=False, kw_only=True)
-class Entry:
+class Entry(msgspec.Struct, eq=False, kw_only=True):
     offset: int
     key: Node
     value: Node
     optional: bool = False
 
 
-@dataclass(slots=True, eq=False, kw_only=True)
-class MapExpr(Node):
+class MapExpr(Node, eq=False, kw_only=True):
     entries: list[Entry]
 
 
-@dataclass(slots=True, eq=False, kw_only=True)
-class FieldInit:
+class FieldInit(msgspec.Struct, eq=False, kw_only=True):
     offset: int
     name: str
     value: Node
     optional: bool = False
 
 
-@dataclass(slots=True, eq=False, kw_only=True)
-class StructExpr(Node):
+class StructExpr(Node, eq=False, kw_only=True):
     name: str
     fields: list[FieldInit]
 
 
-@dataclass(slots=True, eq=False, kw_only=True)
-class Fold(Node):
+class Fold(Node, eq=False, kw_only=True):
     range: Node
     var: str
     var2: str = ""

@@ -10,7 +10,8 @@ The form of an error is that of cel-go (common/error.go), which the API server p
 from __future__ import annotations
 
 from bisect import bisect_right
-from dataclasses import dataclass
+
+import msgspec
 
 _LONGEST_LINE = 16384  # upstream: maxSnippetLength
 _MOST_PROBLEMS = 100  # upstream: maxErrorsToReport (common/errors.go)
@@ -30,8 +31,7 @@ class Source:
         return line, offset - self._starts[line - 1]
 
 
-@dataclass(frozen=True, slots=True)
-class Problem:
+class Problem(msgspec.Struct, frozen=True):
     """One error. A negative offset means that it has no position."""
 
     offset: int

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
 from urllib.parse import unquote
+
+import msgspec
+from msgspec.structs import replace
 
 from konverge.apiserver.go import netip
 from konverge.apiserver.go.strconv import quote
@@ -13,12 +15,11 @@ _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*")
 _PORT = re.compile(r":[0-9]*").fullmatch
 _USER = re.compile(r"[A-Za-z0-9\-._:~!$&'()*+,;=%@]*").fullmatch
 _HOST_PART = re.compile(r"%.?.?|.", re.DOTALL)
-_HOST_OK = re.compile(r"[A-Za-z0-9\-._~!$&'()*+,;=:\[\]<>\"\x80-\U0010ffff]").fullmatch
+_HOST_OK = re.compile(r"[^\x00-\x20#%/?@\\^`{|}\x7f]").fullmatch  # what is allowed takes 30 ms to compile
 _ESCAPE = re.compile(r"%(?![0-9A-Fa-f]{2})")
 
 
-@dataclass(frozen=True, slots=True)
-class Url:
+class Url(msgspec.Struct, frozen=True):
     text: str
     scheme: str = ""
     host: str = ""

@@ -10,7 +10,6 @@ Upstream: manage and podsShouldBeOnNode (pkg/controller/daemon/daemon_controller
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import msgspec
 
@@ -40,8 +39,7 @@ class Steps(msgspec.Struct):
         return bool(self.create or self.delete)
 
 
-@dataclass(slots=True)
-class View:
+class View(msgspec.Struct):
     """A DaemonSet with the nodes and its pods on each."""
 
     daemonset: DaemonSet

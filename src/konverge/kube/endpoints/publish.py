@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterable
-from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
@@ -37,13 +36,12 @@ SIZE = 100
 """Endpoints in one slice. Upstream: the default of MaxEndpointsPerSlice."""
 
 
-@dataclass(slots=True)
-class Groups:
+class Groups(msgspec.Struct):
     """The endpoints of one address type, grouped by the ports that they offer."""
 
     family: str
-    ports: dict[PortsKey, list[EndpointPort]] = field(default_factory=dict)
-    endpoints: dict[PortsKey, list[Endpoint]] = field(default_factory=dict)
+    ports: dict[PortsKey, list[EndpointPort]] = msgspec.field(default_factory=dict)
+    endpoints: dict[PortsKey, list[Endpoint]] = msgspec.field(default_factory=dict)
 
     def open(self, ports: Iterable[EndpointPort]) -> list[Endpoint]:
         """The endpoints with these ports, to which the caller adds."""
@@ -65,11 +63,10 @@ class Form(msgspec.Struct, frozen=True, kw_only=True):
     """Whether there is an empty slice when there is no endpoint at all."""
 
 
-@dataclass(slots=True)
-class Plan:
-    created: list[Content] = field(default_factory=list)
-    updated: dict[str, Content] = field(default_factory=dict)
-    deleted: list[str] = field(default_factory=list)
+class Plan(msgspec.Struct):
+    created: list[Content] = msgspec.field(default_factory=list)
+    updated: dict[str, Content] = msgspec.field(default_factory=dict)
+    deleted: list[str] = msgspec.field(default_factory=list)
 
 
 def plan(existing: list[EndpointSlice], groups: Groups, *, placeholder: bool) -> Plan:

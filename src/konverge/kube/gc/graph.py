@@ -10,7 +10,6 @@ Upstream: GraphBuilder.processGraphChanges (pkg/controller/garbagecollector/grap
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import msgspec
@@ -21,8 +20,7 @@ ABSENT = 500
 """How many identities the cache of absent owners holds. Upstream: NewReferenceCache(500)."""
 
 
-@dataclass(slots=True)
-class Node:
+class Node(msgspec.Struct):
     """An object in the graph, or one that a dependent refers to."""
 
     identity: Identity
@@ -32,7 +30,7 @@ class Node:
     """Its deletion waits until its dependents are gone. Upstream: isDeletingDependents."""
     virtual: bool = False
     """No informer has shown it. Upstream: isObserved is the opposite."""
-    dependents: dict[str, None] = field(default_factory=dict)
+    dependents: dict[str, None] = msgspec.field(default_factory=dict)
     """In the order in which they came: that of a set would differ between two processes, and so what is done first."""
 
     def references_to(self, uid: str) -> list[Reference]:

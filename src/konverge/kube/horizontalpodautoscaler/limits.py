@@ -6,7 +6,6 @@ Upstream: normalizeDesiredReplicas and normalizeDesiredReplicasWithBehaviors (ho
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from math import ceil
 
 import msgspec
@@ -58,8 +57,7 @@ class History(msgspec.Struct):
         events[:] = [event for event in events if event[0] >= now - longest] + [(now, abs(after - before))]
 
 
-@dataclass(frozen=True, slots=True)
-class Decision:
+class Decision(msgspec.Struct, frozen=True):
     """How many replicas, and what the conditions AbleToScale and ScalingLimited say."""
 
     replicas: int

@@ -11,8 +11,9 @@ Upstream: pkg/controller/job/job_controller.go.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
+
+import msgspec
 
 from konverge.cache import Change, by_owner
 from konverge.client import ClientError
@@ -40,8 +41,7 @@ BATCH = 1.0
 _AT_ONCE = 0.01  # seconds until the rest of the ended pods is counted
 
 
-@dataclass(slots=True)
-class Outcome:
+class Outcome(msgspec.Struct):
     """The outcome of a reconcile, before the counting."""
 
     active: int

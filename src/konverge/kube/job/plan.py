@@ -5,7 +5,6 @@ Upstream: manageJob (pkg/controller/job/job_controller.go).
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from datetime import datetime
 
 import msgspec
@@ -22,10 +21,9 @@ FIRST, LONGEST = 10.0, 600.0  # upstream: DefaultJobPodFailureBackOff, MaxJobPod
 _MOST_JOBS = 10_000  # a bound on memory
 
 
-@dataclass(slots=True)
-class Plan:
-    delete: list[Pod] = field(default_factory=list)
-    create: list[Pod] = field(default_factory=list)
+class Plan(msgspec.Struct):
+    delete: list[Pod] = msgspec.field(default_factory=list)
+    create: list[Pod] = msgspec.field(default_factory=list)
     wait: float = 0.0
     """Seconds until more may be created."""
 

@@ -6,7 +6,7 @@ Upstream: the syncJobCtx of pkg/controller/job/job_controller.go, indexed_job_ut
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+import msgspec
 
 from konverge.kube import pods as podlib
 from konverge.kube.job import job_pods, policies
@@ -23,8 +23,7 @@ from konverge.objects.kinds.batch_v1 import Job, UncountedTerminatedPods
 from konverge.objects.kinds.core_v1 import Pod
 
 
-@dataclass(slots=True)
-class View:
+class View(msgspec.Struct):
     job: Job
     pods: list[Pod]
     active: list[Pod]
@@ -34,12 +33,12 @@ class View:
     new_failed: list[Pod]
     succeeded: int
     failed: int
-    counted_indexes: set[int] = field(default_factory=set)
+    counted_indexes: set[int] = msgspec.field(default_factory=set)
     """Succeeded indexes that are already in the status."""
-    succeeded_indexes: set[int] = field(default_factory=set)
+    succeeded_indexes: set[int] = msgspec.field(default_factory=set)
     failed_indexes: set[int] | None = None
     """None without a back-off limit per index."""
-    last_failed: dict[int, Pod] = field(default_factory=dict)
+    last_failed: dict[int, Pod] = msgspec.field(default_factory=dict)
     """By index, the failed pod that is kept until its successor has taken over its count of failures.
 
     Upstream: getPodsWithDelayedDeletionPerIndex.

@@ -9,7 +9,7 @@ Upstream: updateStatefulSet (pkg/controller/statefulset/stateful_set_control.go)
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+import msgspec
 
 from konverge.kube import pods as podlib
 from konverge.kube.revisions import POD_LABEL
@@ -19,24 +19,22 @@ from konverge.objects.kinds.apps_v1 import StatefulSet
 from konverge.objects.kinds.core_v1 import Pod
 
 
-@dataclass(slots=True)
-class Plan:
+class Plan(msgspec.Struct):
     """Steps in the order in which they are taken."""
 
-    discard: list[Pod] = field(default_factory=list)
+    discard: list[Pod] = msgspec.field(default_factory=list)
     """Pods that have ended; their ordinals are created again."""
-    create: list[int] = field(default_factory=list)
+    create: list[int] = msgspec.field(default_factory=list)
     """Ordinals without a pod."""
-    keep: list[Pod] = field(default_factory=list)
+    keep: list[Pod] = msgspec.field(default_factory=list)
     """Pods whose identity and claims are corrected where needed."""
-    remove: list[Pod] = field(default_factory=list)
+    remove: list[Pod] = msgspec.field(default_factory=list)
     """Pods outside of the desired ordinals."""
-    replace: list[Pod] = field(default_factory=list)
+    replace: list[Pod] = msgspec.field(default_factory=list)
     """Pods of an older template; their ordinals are created again once they are gone."""
 
 
-@dataclass(slots=True)
-class View:
+class View(msgspec.Struct):
     """The pods of a set, sorted into desired ordinals and others."""
 
     statefulset: StatefulSet

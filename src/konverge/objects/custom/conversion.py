@@ -16,7 +16,6 @@ Upstream: controller-runtime's pkg/conversion (Hub, Convertible).
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import cache
 from typing import Any, TypeVar
 
@@ -45,8 +44,7 @@ class ConversionError(ValueError):
     """An object cannot be converted; the text says why."""
 
 
-@dataclass(frozen=True, slots=True)
-class Converter:
+class Converter(msgspec.Struct, frozen=True):
     """One function, from one class to another."""
 
     function: Callable[[Any], Any]

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, Literal
 
 import msgspec
@@ -40,8 +39,7 @@ class InvalidSpec(Exception):
     """The user has to change the resource; the text begins with the field's path."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Desired:
+class Desired(msgspec.Struct, frozen=True, kw_only=True):
     """What the children are built from."""
 
     name: str

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
@@ -28,11 +27,10 @@ class ResourceMetrics(msgspec.Struct):
     """Pods that the operator deleted, to replace or to heal them."""
 
 
-@dataclass(slots=True)
-class NacosMetrics:
+class NacosMetrics(msgspec.Struct):
     """All resources of a process."""
 
-    resources: dict[Request, ResourceMetrics] = field(default_factory=dict)
+    resources: dict[Request, ResourceMetrics] = msgspec.field(default_factory=dict)
 
     def of(self, key: Request) -> ResourceMetrics:
         return self.resources.setdefault(key, ResourceMetrics())

@@ -8,8 +8,9 @@ to them is drift as well. Everything else (resources, probes, annotations, what 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any
+
+import msgspec
 
 from konverge.client.patches import MergePatch, Patch, StrategicPatch
 from konverge.objects import LabelSelector, Object, ObjectMeta, to_dict
@@ -30,8 +31,7 @@ PORT = "http"
 LABEL = "app.kubernetes.io/name"
 
 
-@dataclass(frozen=True, slots=True)
-class Difference:
+class Difference(msgspec.Struct, frozen=True):
     """One field that is not as desired."""
 
     field: str
@@ -44,8 +44,7 @@ class Difference:
         return self.field if self.secret else f"{self.field} {self.old} → {self.new}"
 
 
-@dataclass(frozen=True, slots=True)
-class Part:
+class Part(msgspec.Struct, frozen=True):
     """One of the objects that a WebApp is made of."""
 
     kind: type[Any]

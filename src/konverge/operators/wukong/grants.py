@@ -7,7 +7,6 @@ their turn in the order of their creation; one that does not fit does not hold u
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import msgspec
@@ -64,8 +63,7 @@ def covers(grant: Grant, wants: Grant) -> bool:
     )
 
 
-@dataclass(slots=True)
-class Decision:
+class Decision(msgspec.Struct):
     """The grants, and who waits for more."""
 
     granted: list[Grant]

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
+
+import msgspec
 
 NODE_INTERFACES = "KONVERGE_WUKONG_NODE_INTERFACES"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Options:
+class Options(msgspec.Struct, frozen=True, kw_only=True):
     """Seconds, where nothing else is said."""
 
     wait: float = 10.0

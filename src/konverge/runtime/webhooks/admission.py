@@ -23,7 +23,6 @@ import inspect
 import re
 from abc import abstractmethod
 from collections.abc import Awaitable, Callable, Iterable, Mapping
-from dataclasses import dataclass, field
 from typing import Any, ClassVar, Generic, Literal, TypeVar, get_args
 
 import msgspec
@@ -58,15 +57,14 @@ _read = msgspec.json.Decoder(_Question).decode
 _write = msgspec.json.Encoder().encode
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Options:
+class Options(msgspec.Struct, frozen=True, kw_only=True):
     """Which writes are reviewed, and what happens when the webhook does not answer. As in webhook configurations."""
 
     operations: tuple[Operation, ...] = WRITES
     subresources: tuple[str, ...] = ("",)
     """Such as `status`, `scale`; the empty one is the object itself, `*` all of them."""
     failure_policy: FailurePolicy = "Fail"
-    match_conditions: Mapping[str, str] = field(default_factory=dict)
+    match_conditions: Mapping[str, str] = msgspec.field(default_factory=dict)
     """Name -> CEL expression; the webhook is called when all hold."""
     namespace_selector: LabelSelector | None = None
     object_selector: LabelSelector | None = None

@@ -10,8 +10,10 @@ import asyncio
 from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
+
+import msgspec
 
 from konverge.client import Client
 from konverge.runtime.rbac import Permission
@@ -28,8 +30,7 @@ DRAIN = 10.0
 """Seconds for reviews that are under way when the server closes."""
 
 
-@dataclass(slots=True, kw_only=True)
-class Serving:
+class Serving(msgspec.Struct, kw_only=True):
     """Webhooks at work, for one run of a manager."""
 
     name: str
@@ -41,7 +42,7 @@ class Serving:
     """Where they are served, once they are; 0 in process."""
     problem: str = "not served yet"
     """Why they are not served; empty when they are."""
-    checks: list[Callable[[], str]] = field(default_factory=list)
+    checks: list[Callable[[], str]] = msgspec.field(default_factory=list)
     """What else may be wrong."""
 
     def check(self) -> str:

@@ -13,10 +13,11 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from contextlib import AsyncExitStack
-from dataclasses import replace
 from functools import partial
 from types import TracebackType
 from typing import Any, Self
+
+from msgspec.structs import replace
 
 from konverge.apiserver import ApiServer
 from konverge.client import Client

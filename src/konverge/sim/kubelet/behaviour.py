@@ -15,9 +15,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from typing import Any
+
+import msgspec
+from msgspec.structs import replace
 
 from konverge.objects.durations import duration_seconds
 from konverge.objects.kinds.core_v1 import Pod
@@ -32,8 +35,7 @@ class BehaviourError(ValueError):
     """A phrase that cannot be parsed; the message says which, and what is allowed."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Behaviour:
+class Behaviour(msgspec.Struct, frozen=True, kw_only=True):
     """The script of one container. Times are seconds."""
 
     pull: float = 0.0

@@ -113,8 +113,7 @@ class Mode(Enum):
     ENDED = "ended"
 
 
-@dataclass(slots=True)
-class Run:
+class Run(msgspec.Struct):
     """A run that is over."""
 
     code: int
@@ -125,8 +124,7 @@ class Run:
     message: str = ""
 
 
-@dataclass(slots=True)
-class Note:
+class Note(msgspec.Struct):
     """Something to report as an Event."""
 
     type: str

@@ -19,8 +19,7 @@ LOST = 255
 """The exit code of a process that ended unseen, without a kubelet; its reason is `Unknown`, as containerd's."""
 
 
-@dataclass(frozen=True, slots=True)
-class Start:
+class Start(msgspec.Struct, frozen=True):
     container: str
 
 

@@ -11,9 +11,10 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from copy import copy
-from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
+
+import msgspec
 
 from konverge.apiserver import status
 from konverge.sim.kubelet import spdy_channels, websocket_channels
@@ -37,8 +38,7 @@ Talk = Callable[[Channels], Awaitable[None]]
 FORWARDING = ("SPDY/3.1+portforward.k8s.io", "v4.channel.k8s.io")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ExecOptions:
+class ExecOptions(msgspec.Struct, frozen=True, kw_only=True):
     """What is asked of a session."""
 
     command: Sequence[str] = ()

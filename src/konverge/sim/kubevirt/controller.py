@@ -11,7 +11,6 @@ from __future__ import annotations
 import asyncio
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from math import inf
 from typing import Any, ClassVar, Generic
 from zlib import crc32
@@ -30,8 +29,7 @@ _REMEMBERED = 20_000
 _HAIR = 1e-6
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Timings:
+class Timings(msgspec.Struct, frozen=True, kw_only=True):
     """Seconds, from the least to the most."""
 
     begin: Span = (0.2, 0.6)

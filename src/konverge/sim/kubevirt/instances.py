@@ -11,9 +11,10 @@ from __future__ import annotations
 import json
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
 from math import inf
 from typing import Any
+
+import msgspec
 
 from konverge.client import NotFound
 from konverge.objects.kinds.core_v1 import PersistentVolumeClaim, Pod, Secret
@@ -44,16 +45,15 @@ GO_ON = ("Succeeded", "PendingPopulation")
 """The phases of a DataVolume with which KubeVirt makes the launcher pod."""
 
 
-@dataclass(slots=True)
-class Volumes:
+class Volumes(msgspec.Struct):
     """What was found out about the claims of an instance."""
 
-    missing: list[str] = field(default_factory=list)
+    missing: list[str] = msgspec.field(default_factory=list)
     imports: bool = False
     """Whether any of them comes from a DataVolume."""
-    failed: list[str] = field(default_factory=list)
-    filling: list[str] = field(default_factory=list)
-    to_bind: list[str] = field(default_factory=list)
+    failed: list[str] = msgspec.field(default_factory=list)
+    filling: list[str] = msgspec.field(default_factory=list)
+    to_bind: list[str] = msgspec.field(default_factory=list)
     """Claims whose DataVolume waits for any pod that uses them."""
 
     @property

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 
 import msgspec
 
@@ -14,8 +13,7 @@ from konverge.operators.nacos.backup.s3.signature import Credentials
 from konverge.sim.databases import Content
 
 
-@dataclass(slots=True)
-class StoredFile:
+class StoredFile(msgspec.Struct):
     """A file of a volume, or an object: the content of a database, and the bytes that stand for it."""
 
     content: Content
@@ -42,11 +40,10 @@ class SimulatedEndpoint(msgspec.Struct):
     down: bool = False
 
 
-@dataclass(slots=True)
-class SimulatedStorage:
+class SimulatedStorage(msgspec.Struct):
     """All endpoints that can be reached, by their URL."""
 
-    endpoints: dict[str, SimulatedEndpoint] = field(default_factory=dict)
+    endpoints: dict[str, SimulatedEndpoint] = msgspec.field(default_factory=dict)
     willing: bool = True
     """Endpoints and buckets that were not declared come into being when a Job names them."""
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass, field
 from enum import Enum
 from random import Random
+
+import msgspec
 
 from konverge.wire.errors import ConnectionLost
 from konverge.wire.message import Headers, Response
@@ -28,15 +29,14 @@ class Fault(Enum):
     RESET = "reset"
 
 
-@dataclass(slots=True)
-class AnswerFaults:
+class AnswerFaults(msgspec.Struct):
     """By pod; an empty name means all pods."""
 
     rng: Random
     rate: float = 0.0
     """The fraction of all answers that fail by chance."""
-    faults: dict[str, Fault] = field(default_factory=dict)
-    lags: dict[str, float] = field(default_factory=dict)
+    faults: dict[str, Fault] = msgspec.field(default_factory=dict)
+    lags: dict[str, float] = msgspec.field(default_factory=dict)
     """Seconds before every answer."""
 
     async def before(self, pod: str) -> Response | None:

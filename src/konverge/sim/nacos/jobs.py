@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
 
 import msgspec
+from msgspec.structs import replace
 
 from konverge.objects.kinds.core_v1 import Container, Pod
 from konverge.operators.nacos.backup.failures import Failure
@@ -37,8 +37,7 @@ class JobFailure(Exception):
         self.code = code
 
 
-@dataclass(slots=True)
-class _Work:
+class _Work(msgspec.Struct):
     """Of one pod."""
 
     env: dict[str, str]
@@ -46,8 +45,7 @@ class _Work:
     """Of the volume, or of the bucket."""
 
 
-@dataclass(slots=True)
-class SimulatedJobs:
+class SimulatedJobs(msgspec.Struct):
     """All of a cluster, as the kubelet directs them."""
 
     kubelet: Kubelet
@@ -70,13 +68,13 @@ class SimulatedJobs:
     """So many backups end after the data, and before its manifest."""
     silent: bool = False
     """Jobs succeed, and their messages are lost."""
-    volumes: dict[Place, dict[str, StoredFile]] = field(default_factory=dict)
+    volumes: dict[Place, dict[str, StoredFile]] = msgspec.field(default_factory=dict)
     """Files by the volume that they are in, and by their path below its mount."""
-    storage: SimulatedStorage = field(default_factory=SimulatedStorage)
+    storage: SimulatedStorage = msgspec.field(default_factory=SimulatedStorage)
     """What is stored in buckets."""
-    done: list[str] = field(default_factory=list)
+    done: list[str] = msgspec.field(default_factory=list)
     """The components of the pods that have done their work, in order."""
-    _ends: dict[str, Behaviour] = field(default_factory=dict)
+    _ends: dict[str, Behaviour] = msgspec.field(default_factory=dict)
     """By the uid of a pod: how it ends."""
 
     def direct(self, pod: Pod, scripts: dict[str, Behaviour]) -> dict[str, Behaviour]:

@@ -22,8 +22,7 @@ Span = tuple[float, float]
 """From, to: a random time between them."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Timings:
+class Timings(msgspec.Struct, frozen=True, kw_only=True):
     """Seconds."""
 
     boot: Span = (40.0, 60.0)

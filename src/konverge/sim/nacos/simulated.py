@@ -10,10 +10,12 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable
 from contextlib import AsyncExitStack
-from dataclasses import dataclass, replace
 from math import inf
 from types import TracebackType
 from typing import Any, Self
+
+import msgspec
+from msgspec.structs import replace
 
 from konverge import clock
 from konverge.objects.kinds.core_v1 import Container, Pod, Probe
@@ -45,8 +47,7 @@ from konverge.wire.errors import ConnectFailed
 from konverge.wire.message import Request, Response
 
 
-@dataclass(slots=True)
-class _Run:
+class _Run(msgspec.Struct):
     """A server in one run of its container."""
 
     number: int

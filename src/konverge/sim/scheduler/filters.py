@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass, field
 
 import msgspec
 
@@ -164,15 +163,14 @@ CONFLICT = "node(s) didn't match PersistentVolume's node affinity"
 _UNBOUND = "pod has unbound immediate PersistentVolumeClaims"
 
 
-@dataclass(slots=True)
-class Volumes:
+class Volumes(msgspec.Struct):
     """What was found out about the claims of one pod."""
 
     problem: str = ""
     """Why it cannot be placed at all."""
-    waiting: list[PersistentVolumeClaim] = field(default_factory=list)
+    waiting: list[PersistentVolumeClaim] = msgspec.field(default_factory=list)
     """Claims that are bound when they hear of a node."""
-    places: list[NodeSelector] = field(default_factory=list)
+    places: list[NodeSelector] = msgspec.field(default_factory=list)
     pinned: str = ""
     """The node that a claim is annotated with already."""
 

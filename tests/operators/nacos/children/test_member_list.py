@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 import subprocess
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 from subprocess import PIPE
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from konverge.objects import to_dict
 from konverge.objects.kinds.core_v1 import EnvVar, EnvVarSource, Pod

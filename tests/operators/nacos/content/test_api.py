@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from konverge.operators.nacos.content.api import Login
 from tests.operators.nacos.content.contract import check_namespaces_and_configs, check_users

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
 from konverge.client import MergePatch
 from konverge.operators.nacos.content.api import Login, digest

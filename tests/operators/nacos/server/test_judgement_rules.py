@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+import msgspec
 import pytest
 
 from konverge.operators.nacos.server import LEADING_GROUP, Leader, Member, Verdict, View, judge
@@ -28,7 +29,7 @@ def with_own(number: int, **changes: Any) -> list[View]:
     """All is well, but for the own entry of one member."""
     views = everybody()
     own = tuple(replace(entry, **changes) if entry.host == HOSTS[number] else entry for entry in views[number].members)
-    views[number] = replace(views[number], members=own)
+    views[number] = msgspec.structs.replace(views[number], members=own)
     return views
 
 
@@ -58,7 +59,7 @@ def test_a_standalone_needs_no_raft_metadata() -> None:
     assert (verdict.healthy, verdict.quorum, verdict.version, verdict.leader) == (True, True, "2.0.4", "")
     (only,) = verdict.members
     assert (only.role, only.verified, only.version, only.pod) == ("standalone", True, "2.0.4", "nacos-0")
-    assert judge([replace(alone, members=(Member(host="10.0.0.0"),))], 1).problems == (
+    assert judge([msgspec.structs.replace(alone, members=(Member(host="10.0.0.0"),))], 1).problems == (
         "nacos-0 is UP without a version: it is still starting",
     )
     down = judge([View(pod="nacos-0", error="Timeout: late")], 1)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
 from typing import Any
 
 import pytest
@@ -110,7 +109,7 @@ async def test_what_runs_is_read_from_the_stateful_set(spec: dict[str, Any], exp
     assert present is not None
     kept = applied(present, "Restricted")
     assert kept.pod_security == "Restricted"
-    assert Present(**{field.name: getattr(kept, field.name) for field in fields(Present)}) == expected
+    assert Present(**{name: getattr(kept, name) for name in Present.__struct_fields__}) == expected
 
 
 async def test_without_a_stateful_set_a_ready_pod_is_read_and_then_the_status() -> None:

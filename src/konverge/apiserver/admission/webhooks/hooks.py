@@ -31,8 +31,7 @@ if TYPE_CHECKING:
 GROUP = "admissionregistration.k8s.io"
 
 
-@dataclass(frozen=True, slots=True)
-class Hook:
+class Hook(msgspec.Struct, frozen=True):
     """One webhook of a configuration."""
 
     name: str

@@ -10,6 +10,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
+import msgspec
+
 _SA_GROUPS = ("system:serviceaccounts", "system:authenticated")
 
 
@@ -21,8 +23,7 @@ class Decision:
     error: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Query:
+class Query(msgspec.Struct, frozen=True):
     """A user and a verb on a path or on a resource."""
 
     user: str
@@ -73,13 +74,13 @@ def _service_account(authorizer: Authorizer, namespace: str, name: str) -> Autho
 def _refine(member: str) -> Callable[[ResourceCheck, str], ResourceCheck]:
     def refine(check: ResourceCheck, value: str) -> ResourceCheck:
         changes: dict[str, Any] = {member: value}
-        return replace(check, query=replace(check.query, **changes))
+        return replace(check, query=msgspec.structs.replace(check.query, **changes))
 
     return refine
 
 
 def _check(check: _Check, verb: str) -> Decision:
-    return check.decide(replace(check.query, verb=verb))
+    return check.decide(msgspec.structs.replace(check.query, verb=verb))
 
 
 def _selector(check: ResourceCheck, text: str) -> ResourceCheck:
@@ -90,7 +91,9 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "authorizer_path": lambda a, path: PathCheck(Query(a.user, a.groups, "", path=path), a.decide),
     "authorizer_group": lambda a, group: GroupCheck(Query(a.user, a.groups, "", group=group), a.decide),
     "authorizer_serviceaccount": _service_account,
-    "groupcheck_resource": lambda check, name: ResourceCheck(replace(check.query, resource=name), check.decide),
+    "groupcheck_resource": lambda check, name: ResourceCheck(
+        msgspec.structs.replace(check.query, resource=name), check.decide
+    ),
     "resourcecheck_subresource": _refine("subresource"),
     "resourcecheck_namespace": _refine("namespace"),
     "resourcecheck_name": _refine("name"),

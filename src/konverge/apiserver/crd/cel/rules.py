@@ -8,7 +8,7 @@ object was stored that way before. Upstream: pkg/apiserver/schema/cel (compilati
 from __future__ import annotations
 
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from hashlib import sha256
 from threading import Lock
 from typing import Any
@@ -128,15 +128,14 @@ def _program(
     return (program, "") if program.type == wanted else (None, f"{prefixes[2]} must evaluate to a {wanted}")
 
 
-@dataclass(slots=True)
-class _Run:
+class _Run(msgspec.Struct):
     """One validation of one object: what is left of the budget, and the errors so far."""
 
     budget: int
     limit: int
     """Of one rule."""
-    errors: list[FieldError] = field(default_factory=list)
-    forgiven: list[FieldError] = field(default_factory=list)
+    errors: list[FieldError] = msgspec.field(default_factory=list)
+    forgiven: list[FieldError] = msgspec.field(default_factory=list)
 
 
 class RuleValidator(msgspec.Struct):

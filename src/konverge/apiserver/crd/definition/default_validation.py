@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from copy import deepcopy
-from dataclasses import replace
 from typing import Any
+
+from msgspec.structs import replace
 
 from konverge.apiserver.crd.schema import embedded_objects
 from konverge.apiserver.crd.schema.coercion import META, prune

@@ -6,7 +6,6 @@ Upstream: ValidateCustomResourceDefinitionOpenAPISchema (pkg/apis/apiextensions/
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import msgspec
@@ -43,8 +42,7 @@ class Place(msgspec.Struct, frozen=True):
     """Inside not, allOf …: rules are not validated."""
 
 
-@dataclass(slots=True)
-class Findings:
+class Findings(msgspec.Struct):
     """Errors about schemas, and errors about CEL rules: rules are only validated where the schema has no error."""
 
     schema: list[FieldError]
@@ -55,8 +53,7 @@ RuleCheck = Callable[[Schema, Place, Any], list[FieldError]]
 """(schema, place, context of the rules) -> errors of x-kubernetes-validations."""
 
 
-@dataclass(frozen=True, slots=True)
-class Checker:
+class Checker(msgspec.Struct, frozen=True):
     """One walk over a schema. An option is False when the stored definition breaks that requirement already."""
 
     valid_types: bool = True

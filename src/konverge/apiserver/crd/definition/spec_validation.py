@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import unicodedata
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
@@ -63,8 +62,7 @@ def lift(spec: Mapping[str, Any]) -> Hub:
     return Hub(shared, versions, absent=spec.get("versions") is None)
 
 
-@dataclass(frozen=True, slots=True)
-class Options:
+class Options(msgspec.Struct, frozen=True):
     """What an update must not break further. Each is True unless the stored definition breaks it already.
 
     Upstream: validationOptions.
@@ -79,7 +77,7 @@ class Options:
     list_keys: bool = True
     same_schemas: frozenset[str] = frozenset()
     """Versions whose schema does not change: the cost of their rules was accepted when they were written."""
-    many_selectable: frozenset[str] = field(default_factory=frozenset)
+    many_selectable: frozenset[str] = msgspec.field(default_factory=frozenset)
 
 
 def check(spec: Obj, options: Options) -> Iterator[FieldError]:

@@ -8,14 +8,14 @@ holds the former (types, properties, defaults, list kinds, rules); the latter (l
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from typing import Any
+
+import msgspec
 
 Schema = Mapping[str, Any]
 
 
-@dataclass(slots=True, eq=False)
-class Structural:
+class Structural(msgspec.Struct, eq=False):
     """One node: what a value at this place is."""
 
     raw: Schema
@@ -23,7 +23,7 @@ class Structural:
     nullable: bool = False
     default: Any = None
     """None is "no default": the API treats `default: null` as absent."""
-    properties: dict[str, Structural] = field(default_factory=dict)
+    properties: dict[str, Structural] = msgspec.field(default_factory=dict)
     items: Structural | None = None
     additional: Structural | bool | None = None
     embedded: bool = False

@@ -7,16 +7,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Any
+
+import msgspec
 
 from konverge.apiserver import field_errors
 from konverge.apiserver.field_errors import FieldError
 from konverge.apiserver.go.strconv import quote
 
 
-@dataclass(frozen=True, slots=True)
-class Issue:
+class Issue(msgspec.Struct, frozen=True):
     """`code` is one of type, enum, required, too long, too many, plain, or "" for an ordinary invalid value."""
 
     code: str

@@ -11,9 +11,10 @@ deep, how many copies, how many ways through it) is computed when a node is made
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Literal
+
+import msgspec
 
 from konverge.apiserver.go.regexp.classes import (
     EVERYTHING,
@@ -159,8 +160,7 @@ def _repetition(body: Node, low: int, high: int, greedy: bool, counted: bool) ->
     return node
 
 
-@dataclass(slots=True, frozen=True)
-class Flags:
+class Flags(msgspec.Struct, frozen=True):
     fold: bool = False
     lines: bool = False
     dot_all: bool = False
@@ -170,15 +170,14 @@ class Flags:
 _FLAG_NAMES = {"i": "fold", "m": "lines", "s": "dot_all", "U": "swap_greed"}
 
 
-@dataclass(slots=True)
-class _Open:
+class _Open(msgspec.Struct):
     """A group that is not closed yet; the whole pattern is the outermost one."""
 
     outside: Flags
     """The flags that hold again behind it."""
     capture: bool = False
-    branches: list[Node] = field(default_factory=list)
-    parts: list[Node] = field(default_factory=list)
+    branches: list[Node] = msgspec.field(default_factory=list)
+    parts: list[Node] = msgspec.field(default_factory=list)
 
     def close_branch(self) -> None:
         self.branches.append(_sequence(self.parts))
@@ -304,7 +303,9 @@ class _Parser:
             elif char in ":)" and (on or seen):
                 if char == ":":
                     self.open.append(_Open(self.flags))
-                self.flags = Flags(**{name: changed.get(name, getattr(self.flags, name)) for name in Flags.__slots__})
+                self.flags = Flags(
+                    **{name: changed.get(name, getattr(self.flags, name)) for name in Flags.__struct_fields__}
+                )
                 return
             else:
                 break

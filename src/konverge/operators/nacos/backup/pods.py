@@ -9,8 +9,9 @@ as the pod, and another one with the image of Konverge (`carriers`) stores from 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
+
+import msgspec
 
 from konverge.objects import Object, ObjectMeta
 from konverge.objects.kinds.batch_v1 import Job, JobSpec
@@ -42,8 +43,7 @@ UID = 8
 _USER = 65532
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Work:
+class Work(msgspec.Struct, frozen=True, kw_only=True):
     """One Job: who it is for, what it runs, and on which data."""
 
     owner: Object

@@ -6,7 +6,6 @@ it again. Its result is the termination message of its pod.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, Literal
 
 import msgspec
@@ -48,8 +47,7 @@ class Hopeless(WorkError):
     """The work will never be done."""
 
 
-@dataclass(frozen=True, slots=True)
-class Progress:
+class Progress(msgspec.Struct, frozen=True):
     """Of a Job. `message` is its pod's: the result of one that is complete, else what went or goes wrong."""
 
     state: Literal["running", "complete", "failed"]

@@ -153,8 +153,7 @@ class Tokens:
             del self._known[next(iter(self._known))]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ContentApi:
+class ContentApi(msgspec.Struct, frozen=True, kw_only=True):
     """The servers of one Nacos. All calls raise NacosError."""
 
     servers: HttpNacosServers

@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import binascii
 from collections.abc import Iterable
-from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
@@ -29,8 +28,7 @@ ALLOW_FROM = "nacos.io/allow-content-from"
 """Annotation of a Nacos: the other namespaces whose content it holds, with commas; `*` stands for all."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Options:
+class Options(msgspec.Struct, frozen=True, kw_only=True):
     """Times in seconds."""
 
     check_interval: float = 120.0
@@ -41,13 +39,12 @@ class Options:
     """For one answer of one server."""
 
 
-@dataclass(slots=True, kw_only=True)
-class Tools:
+class Tools(msgspec.Struct, kw_only=True):
     """Shared by all reconciles of a process."""
 
     servers: HttpNacosServers
-    options: Options = field(default_factory=Options)
-    tokens: Tokens = field(default_factory=Tokens)
+    options: Options = msgspec.field(default_factory=Options)
+    tokens: Tokens = msgspec.field(default_factory=Tokens)
 
 
 class ContentError(Exception):

@@ -85,8 +85,7 @@ class Member:
         return frozenset().union(*self.groups.values())
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class View:
+class View(msgspec.Struct, frozen=True, kw_only=True):
     """The answer of one pod."""
 
     pod: str
@@ -104,8 +103,7 @@ class View:
 # --- what the answers amount to -----------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MemberStatus:
+class MemberStatus(msgspec.Struct, frozen=True, kw_only=True):
     """One member, as all answers together show it."""
 
     address: str

@@ -14,9 +14,9 @@ complete: new servers would start with a template that may be the fault.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
 
 import msgspec
+from msgspec.structs import replace
 
 from konverge.objects.kinds.apps_v1 import StatefulSet
 from konverge.objects.kinds.core_v1 import PersistentVolumeClaim
@@ -51,8 +51,7 @@ _DEFAULT = "default"
 """The storage class of claims that name none."""
 
 
-@dataclass(frozen=True, slots=True)
-class Change:
+class Change(msgspec.Struct, frozen=True):
     """One edit: `key=target` is what the annotation allows."""
 
     key: str

@@ -9,9 +9,9 @@ result.
 from __future__ import annotations
 
 import hashlib
-from dataclasses import replace
 
 import msgspec
+from msgspec.structs import replace
 
 from konverge.client import AlreadyExists
 from konverge.objects import Object

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
+
+import msgspec
 
 Code = Literal[200, 301, 401, 404, -1]
 NORMAL: Code = 200
@@ -18,8 +19,7 @@ UNKNOWN: Code = -1
 """Not there yet, for an unknown reason: pods are missing or not ready."""
 
 
-@dataclass(frozen=True, slots=True)
-class Outcome:
+class Outcome(msgspec.Struct, frozen=True):
     """`reason` is a word for conditions and events, `message` is for people."""
 
     kind: Literal["continue", "done", "wait", "failed", "held", "hibernated"]

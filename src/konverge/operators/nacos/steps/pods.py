@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import msgspec
 
 from konverge.objects.kinds.apps_v1 import StatefulSet
 from konverge.objects.kinds.core_v1 import Pod, PodCondition
@@ -86,8 +86,7 @@ def why_not_ready(pod: Pod) -> str:
     return f"{pod.metadata.name} is not ready"
 
 
-@dataclass(frozen=True, slots=True)
-class Workload:
+class Workload(msgspec.Struct, frozen=True):
     """The StatefulSet and its pods, in order."""
 
     stateful_set: StatefulSet | None

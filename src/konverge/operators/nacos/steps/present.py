@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+import msgspec
 
 from konverge.objects import Quantity
 from konverge.objects.kinds.apps_v1 import StatefulSet
@@ -28,8 +29,7 @@ EMBEDDED, CLAIMS, NONE = "embedded", "claims", "none"
 _URL = re.compile(r"^db\.url\.0=jdbc:postgresql://(\[[^\]]*\]|[^:/]*):(\d+)/([^?\s]*)\?(\S*)", re.MULTILINE)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Present:
+class Present(msgspec.Struct, frozen=True, kw_only=True):
     """What holds or finds the data. `database` and `volume` are texts that tell two places apart."""
 
     type: str = ""

@@ -8,8 +8,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Literal
+
+import msgspec
+from msgspec.structs import replace
 
 from konverge import clock
 from konverge.client import Conflict, Invalid, MergePatch, NotFound
@@ -40,8 +43,7 @@ _MEMORY_LIMIT = 10_000
 """Resources; the oldest entry goes first."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Options:
+class Options(msgspec.Struct, frozen=True, kw_only=True):
     """Times in seconds."""
 
     requeue: float = 5.0
@@ -69,11 +71,10 @@ class Options:
     """How long a pod may be useless before it is restarted; also the minimum time between two restarts of it."""
 
 
-@dataclass(slots=True)
-class Memory:
+class Memory(msgspec.Struct):
     """When something of a resource (its database) was last checked without problems, and for which settings."""
 
-    _seen: dict[Request, tuple[str, float]] = field(default_factory=dict)
+    _seen: dict[Request, tuple[str, float]] = msgspec.field(default_factory=dict)
 
     def fresh(self, key: Request, fingerprint: str, interval: float) -> bool:
         return self.same(key, fingerprint) and clock.monotonic() - self._seen[key][1] < interval

@@ -11,7 +11,7 @@ changes.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import msgspec
 
 from konverge.objects.times import seconds_since
 from konverge.operators.wukong.effective_spec import attached
@@ -46,8 +46,7 @@ _ENDS = ("RerunOnFailure", "Once")
 """Strategies by which a guest that shut itself down stays down."""
 
 
-@dataclass(frozen=True, slots=True)
-class View:
+class View(msgspec.Struct, frozen=True):
     """How a machine is."""
 
     phase: Phase

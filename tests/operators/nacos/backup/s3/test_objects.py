@@ -5,11 +5,11 @@ from __future__ import annotations
 import hashlib
 import subprocess
 from collections.abc import Iterator
-from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from konverge.operators.nacos.backup.failures import Failure
 from konverge.operators.nacos.backup.s3.connection import PATIENCE, Connection, Place

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+import msgspec
 import pytest
 
 from konverge.operators.nacos.resource import NacosStatus, UpgradeStatus
@@ -70,7 +71,8 @@ def answers(versions: dict[int, str], up: Sequence[int] = (0, 1, 2)) -> Verdict:
     """A verdict with other versions than 2.4.3."""
     base = verdict(3, up=up)
     members = tuple(
-        replace(member, version=versions.get(number, "2.4.3")) for number, member in enumerate(base.members)
+        msgspec.structs.replace(member, version=versions.get(number, "2.4.3"))
+        for number, member in enumerate(base.members)
     )
     return replace(base, members=members)
 

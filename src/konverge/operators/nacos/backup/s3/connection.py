@@ -20,6 +20,8 @@ from typing import IO, TypeVar
 from urllib.parse import urlsplit
 from xml.etree import ElementTree
 
+import msgspec
+
 from konverge.operators.nacos.backup.failures import Failure
 from konverge.operators.nacos.backup.s3.signature import (
     EMPTY,
@@ -78,8 +80,7 @@ class Incomplete(Passing):
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
+class Place(msgspec.Struct, frozen=True, kw_only=True):
     """A bucket, and how to reach it."""
 
     endpoint: str
@@ -109,8 +110,7 @@ class Place:
         return f"/{self.bucket}/{key}" if self.in_path else f"/{key}"
 
 
-@dataclass(frozen=True, slots=True)
-class Body:
+class Body(msgspec.Struct, frozen=True):
     """A part of a file, or some bytes."""
 
     open: Callable[[], IO[bytes]]

@@ -6,9 +6,7 @@ there, time or others may solve it, so it is looked at again.
 
 from __future__ import annotations
 
-from dataclasses import replace
-
-import msgspec
+from msgspec.structs import replace
 
 from konverge.objects import times
 from konverge.objects.kinds.apps_v1 import StatefulSet
@@ -233,5 +231,5 @@ async def _halt(state: ReconcileState, live: StatefulSet | None, problem: Proble
         record = active(state.status.upgrade)  # with another image: the servers' own template may go on
         state.may_roll = record is None or record.image != state.image_in_force
         return
-    spec = msgspec.structs.replace(state.desired.spec, image=state.image_in_force)
+    spec = replace(state.desired.spec, image=state.image_in_force)
     state.desired = state.now = replace(state.desired, spec=spec, version=read_version(state.status.version))

@@ -11,8 +11,9 @@ none       no other version is wanted
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
+
+import msgspec
 
 from konverge.operators.nacos.database.scripts import family_of
 from konverge.operators.nacos.desired import Engine
@@ -24,8 +25,7 @@ _FIRST_WITH_A_PATH = NacosVersion(2, 0, 0)
 _LAST_MAJOR = 3
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Situation:
+class Situation(msgspec.Struct, frozen=True, kw_only=True):
     """What a decision depends on."""
 
     record: UpgradeStatus | None

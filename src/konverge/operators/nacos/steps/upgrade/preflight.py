@@ -5,7 +5,7 @@ The user can allow an upgrade once in spite of it (`nacos.io/allow-change: upgra
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import msgspec
 
 from konverge.objects.kinds.apps_v1 import StatefulSet
 from konverge.operators.nacos.database import DatabaseError
@@ -20,8 +20,7 @@ from konverge.operators.nacos.versions import NacosVersion
 _MYSQL_TIMEOUT = 10.0
 
 
-@dataclass(frozen=True, slots=True)
-class Problem:
+class Problem(msgspec.Struct, frozen=True):
     """Why an upgrade does not go on: a word for the status, and what to do."""
 
     reason: str
