@@ -12,7 +12,7 @@ from konverge.operators.wukong.steps.conclude import View, conclude, view
 from konverge.operators.wukong.steps.machine import look
 from konverge.runtime import Result
 from tests.operators.wukong.specs import Spec, spec
-from tests.operators.wukong.stage import Stage, condition, vm, vmi
+from tests.operators.wukong.stage import OLD, Stage, condition, vm, vmi
 
 pytestmark = [pytest.mark.virtual, pytest.mark.spec("W-08", "W-09")]
 
@@ -274,6 +274,15 @@ async def test_a_restore_that_cannot_be_is_said_with_one_event() -> None:
     stage.state.refusals, stage.state.restoring = [refusal], "back"
     await run(stage)
     assert (stage.said("RestoreInProgress"), stage.events) == (("True", "SnapshotNotFound"), [])
+
+
+async def test_a_restore_that_still_cannot_be_is_not_said_again() -> None:
+    before = condition("RestoreInProgress", "False", "SnapshotNotFound", "there is none")
+    stage = staged(*RUNS, phase="Running", status={"conditions": [before]})
+    stage.state.refusals = [Trouble("VirtualMachineReady", "SnapshotNotFound", "there is none")]
+    await run(stage)
+    (said,) = [one for one in stage.state.status.conditions if one.type == "RestoreInProgress"]
+    assert said.last_transition_time == OLD
 
 
 # ------------------------------------------------------------------ the machine as it is seen

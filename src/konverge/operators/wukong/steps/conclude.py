@@ -264,7 +264,8 @@ def _details(state: ReconcileState) -> None:
     message = "; ".join(pending)
     _say(state, RESTART_REQUIRED, bool(pending), "PendingChanges" if pending else "UpToDate", message)
     _running(state, SNAPSHOT_IN_PROGRESS, vm.status.snapshot_in_progress if vm is not None else None, "Snapshot")
-    _running(state, RESTORE_IN_PROGRESS, state.restoring, "Restore")
+    if not state.refusals:
+        _running(state, RESTORE_IN_PROGRESS, state.restoring, "Restore")
     for refusal in state.refusals:
         if state.reasons.get(RESTORE_IN_PROGRESS) != refusal.reason:
             state.ctx.warning(refusal.reason, refusal.message)
