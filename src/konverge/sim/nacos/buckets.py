@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from konverge.operators.nacos.backup.failures import Failure
-from konverge.operators.nacos.backup.s3.connection import Place, refusal
-from konverge.operators.nacos.backup.s3.signature import Credentials
 from konverge.sim.databases import Content
+
+if TYPE_CHECKING:
+    from konverge.operators.nacos.backup.s3.connection import Place
 
 
 class StoredFile(msgspec.Struct):
@@ -58,6 +60,8 @@ class SimulatedStorage(msgspec.Struct):
         """The objects that the variables of a Job name. Raises Failure as the program of the Job does."""
         if self.willing:
             self.endpoint(env["S3_ENDPOINT"], env["S3_BUCKET"])
+        from konverge.operators.nacos.backup.s3.connection import refusal  # it imports the client of HTTP
+
         place = _place(env)
         endpoint = self.endpoints.get(place.endpoint)
         if endpoint is None or endpoint.down:
@@ -83,6 +87,9 @@ def _refused(endpoint: SimulatedEndpoint, env: Mapping[str, str], secret: Mappin
 
 
 def _place(env: Mapping[str, str]) -> Place:
+    from konverge.operators.nacos.backup.s3.connection import Place
+    from konverge.operators.nacos.backup.s3.signature import Credentials
+
     return Place(
         endpoint=env["S3_ENDPOINT"],
         bucket=env["S3_BUCKET"],

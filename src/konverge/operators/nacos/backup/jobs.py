@@ -5,8 +5,6 @@ What each is given: the data, the database or the servers, and the image. `pods`
 
 from __future__ import annotations
 
-from importlib import metadata
-
 import msgspec
 
 from konverge.objects import Object
@@ -190,7 +188,9 @@ def default_image(method: Method, desired: Desired) -> str:
 
 
 def konverge_image() -> str:
-    return f"konverge:{metadata.version('konverge')}"
+    from importlib.metadata import version  # slow to import, and only a backup needs it
+
+    return f"konverge:{version('konverge')}"
 
 
 def carrier_image(settings: BackupSettings) -> str:
