@@ -5,10 +5,22 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+from collections.abc import Iterator
 
 import pytest
 
 from konverge.apiserver.signals import SIGNALS, run_until_signal
+
+
+@pytest.fixture(autouse=True)
+def interruptible() -> Iterator[None]:
+    """As in a terminal: what starts the tests may ignore some, as nohup and a shell's background do."""
+    before = {number: signal.getsignal(number) for number in SIGNALS}
+    for number in SIGNALS:
+        signal.signal(number, signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL)
+    yield
+    for number, handler in before.items():
+        signal.signal(number, handler)
 
 
 def send(number: int) -> None:

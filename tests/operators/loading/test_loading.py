@@ -178,7 +178,7 @@ def entry(name: str, value: str) -> EntryPoint:
 @pytest.fixture
 def installed(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., None]]:
     def install(*entries: EntryPoint) -> None:
-        monkeypatch.setattr(references, "entry_points", lambda group: [e for e in entries if e.group == group])
+        monkeypatch.setattr("importlib.metadata.entry_points", lambda group: [e for e in entries if e.group == group])
         references._installed.cache_clear()
 
     yield install
