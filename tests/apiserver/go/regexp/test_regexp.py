@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from konverge.apiserver.go.regexp import Pattern, RegexError, compile_pattern, finder
 from konverge.apiserver.go.regexp.automaton import Automaton
 from konverge.apiserver.go.regexp.finder import Finder
+from konverge.apiserver.go.regexp.pattern import _write
 from konverge.apiserver.go.regexp.syntax import parse
 
 RECORDED = Path(__file__).parent / "recorded.jsonl.gz"
@@ -195,3 +196,13 @@ def test_sets_are_kept_for_one_block_of_the_text() -> None:
     assert search.find(99_990) == (99_991, 99_992)
     assert len(search._useful) <= finder._BLOCK
     assert len(search._blocks) == 100_000 // finder._BLOCK + 1
+
+
+@pytest.mark.spec("S-13")
+@pytest.mark.parametrize(
+    ("pattern", "written"),
+    [("[^[:cntrl:]]", r"[^\x00-\x1f\x7f]"), ("[^a]", "[^a]"), (r"[\x00-\x1f]", r"[\x00-\x1f]"), ("[a-z]", "[a-z]")],
+)
+def test_no_class_goes_up_to_the_last_character(pattern: str, written: str) -> None:
+    """`re` needs 16 ms to compile one."""
+    assert _write(parse(pattern)) == written
