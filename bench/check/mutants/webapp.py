@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from dataclasses import replace
 from typing import Any
+
+from msgspec.structs import replace
 
 from bench._mutants import Mutant, Patch, answering, replaced, returning
 from konverge.client import ClientError, Conflict
