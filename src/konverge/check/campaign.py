@@ -10,12 +10,15 @@ import math
 from collections import Counter, deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from contextlib import closing
+from contextlib import ExitStack, closing
+from pathlib import Path
+from tempfile import TemporaryDirectory, mkdtemp
 from typing import Protocol
 
 import msgspec
 
 from konverge.check.beginnings import Beginnings
+from konverge.check.branches import Branches
 from konverge.check.budget import Budget
 from konverge.check.collector import what_stays_is_frozen
 from konverge.check.conclusion import Conclusion
@@ -31,6 +34,7 @@ from konverge.check.real_rest import always_busy_in, limit_after, pauses_after, 
 from konverge.check.reference import Reference, reference_of
 from konverge.check.second_look import SecondLook, is_doubtful, seen_once
 from konverge.check.shrink import Shrinker
+from konverge.check.trunk import can_fork
 from konverge.check.undisturbed import last_step, unhealthy, why_no_reference, without_last
 
 LAST_LINES = 20
@@ -154,8 +158,11 @@ class Campaign:
         self._used = Used()
         self._without_effect: set[str] = set()
         self._second = SecondLook()
-        self._beginnings: Beginnings | None = None
+        self._beginnings: Beginnings | Branches | None = None
         """Where runs can begin later than with the first step."""
+        self._home: Path | None = None
+        self._folder: Path | None = None
+        """Where those on virtual time branch off; in a home that goes with the check."""
         self._base = Task(
             subject=subject,
             setup=setup,
@@ -168,6 +175,12 @@ class Campaign:
 
     def check(self) -> Outcome:
         """Raises CouldNotTest."""
+        with ExitStack() as stack:
+            if self._base.subject.target and self._runner.jobs > 1 and can_fork():  # in workers, that is
+                self._home = Path(stack.enter_context(TemporaryDirectory(prefix="konverge-check-")))
+            return self._checked()
+
+    def _checked(self) -> Outcome:
         names = Names.of(self._base)
         findings = Findings(names)
         reference = self._reference()
@@ -211,11 +224,15 @@ class Campaign:
         """Two runs with different seeds: what differs between them is masked."""
         self._listener.progress("the operator runs undisturbed, twice with different seeds")
         again = msgspec.structs.replace(self._base, seed=self._base.seed + 1)
-        if self._base.subject.command and self._runner.jobs > 1:  # they mostly wait
+        base = self._base
+        if self._home is not None:
+            self._folder = Path(mkdtemp(dir=self._home))
+            base = msgspec.structs.replace(base, branches=str(self._folder))
+        if self._runner.jobs > 1:
             with ThreadPoolExecutor(2, "check") as pool:
-                first, second = pool.map(self._undisturbed, (self._base, again))
+                first, second = pool.map(self._undisturbed, (base, again))
         else:
-            first, second = self._undisturbed(self._base), self._undisturbed(again)
+            first, second = self._undisturbed(base), self._undisturbed(again)
         self._learn_rest(first, second)
         first, second = sorted((first, second), key=lambda run: len(run.checkpoints))  # the one that got less far
         return reference_of(first, second, self._options.masks)
@@ -246,6 +263,8 @@ class Campaign:
         if outcome.reference.run.snapshots and planned.plans:
             self._beginnings = Beginnings(self._runner, outcome.reference)
             self._beginnings.try_out(self._base, self._judge)
+        elif self._folder is not None:
+            self._beginnings = Branches(self._runner, self._base, outcome.reference, self._folder)
         outcome.notes += [f"left out: {sentence}" for sentence in planned.left_out]
         waiting: Waiting = deque(planned.plans)
         done, total = 0, len(waiting)
@@ -363,6 +382,8 @@ class Campaign:
         finally:
             if running:  # after an interrupt, or where a run does not end, or where enough was found
                 self._runner.cancel()
+                if isinstance(self._beginnings, Branches):
+                    self._beginnings.cancel()
             plans.extendleft(task if task.patience else task.plan for task in running.values())
             pool.shutdown(wait=False, cancel_futures=True)
 
@@ -382,8 +403,15 @@ class Campaign:
 
     def _conclude(self, outcome: Outcome, findings: Findings, names: Names, budget: Budget) -> None:
         """Repeats what was found, and makes it smaller; what there is no time for is reported as it was seen."""
-        shrinker = Shrinker(self._runner, self._judge, names, budget, repeats=self._options.repeats)
         options = self._options
+        shrinker = Shrinker(
+            self._runner,
+            self._judge,
+            names,
+            budget,
+            repeats=options.repeats,
+            trials=self._beginnings if isinstance(self._beginnings, Branches) else None,
+        )
         conclusion = Conclusion(
             shrinker, findings, budget, self._runner.jobs, shrink=options.shrink, least=options.least
         )

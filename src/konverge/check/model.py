@@ -274,6 +274,8 @@ class Task(msgspec.Struct, frozen=True, kw_only=True):
     """The run has the state of every rest, for others to begin with."""
     restored: Snapshot | None = None
     """Where it begins: the plan's `begin` says with which step."""
+    branches: str = ""
+    """A folder: on virtual time, the run leaves a process there at each rest, for others to branch off (`trunk`)."""
 
 
 class Exchange(msgspec.Struct, kw_only=True):

@@ -7,10 +7,11 @@ for the addresses of pods and Services.
 
 from __future__ import annotations
 
+import functools
 import re
 import threading
 from collections import OrderedDict
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import msgspec
@@ -57,17 +58,52 @@ def _normal(state: dict[str, Obj]) -> States:
         return {}
     known = _meanings(state)
     names = sorted((name for name in known if not re.fullmatch(f"{_UID}|{_ADDRESS}", name)), key=len, reverse=True)
-    patterns = [_UID, _TIME, _ADDRESS, _VOLUME, *(rf"(?<![\w-]){re.escape(name)}(?![\w])" for name in names)]
-    text = msgspec.json.encode([[key, state[key]] for key in sorted(state)]).decode()
-    text = re.sub("|".join(patterns), lambda match: _meaning(match.group(), known), text)
+    rewritten = _texts(tuple(names)).rewriter(known)
     shared: States = {}
-    for key, obj in msgspec.json.decode(text):
+    for key in sorted(state):
+        obj = rewritten(state[key])
         _drop_history(obj.get("status"))
-        shared.setdefault(folded(key), []).append(obj)
+        shared.setdefault(folded(rewritten(key)), []).append(obj)
     for objects in shared.values():
         if len(objects) > 1:
             objects.sort(key=_order)
     return shared
+
+
+_MOST_TEXTS = 100_000
+
+
+class _Texts:
+    """Which texts have something of one run in them. States have the same texts again and again, and few of those."""
+
+    def __init__(self, names: tuple[str, ...]) -> None:
+        generated = rf"(?<![\w-])(?:{'|'.join(map(re.escape, names))})(?!\w)"
+        self._pattern = re.compile("|".join((_UID, _TIME, _ADDRESS, _VOLUME, *([generated] if names else ()))))
+        self._is_of_one_run: dict[str, bool] = {}
+
+    def rewriter(self, known: dict[str, str]) -> Callable[[Any], Any]:
+        """A function that copies a value, with what its texts mean."""
+        pattern, remembered = self._pattern, self._is_of_one_run
+        if len(remembered) > _MOST_TEXTS:
+            remembered.clear()
+
+        def text(value: str) -> str:
+            found = remembered.get(value)
+            if found is None:
+                found = remembered[value] = pattern.search(value) is not None
+            return pattern.sub(lambda match: _meaning(match.group(), known), value) if found else value
+
+        def copied(value: Any) -> Any:
+            if isinstance(value, str):
+                return text(value)
+            if isinstance(value, dict):
+                return {text(key): copied(item) for key, item in value.items()}
+            return [copied(item) for item in value] if isinstance(value, list) else value
+
+        return copied
+
+
+_texts = functools.lru_cache(maxsize=16)(_Texts)
 
 
 def _meanings(state: dict[str, Obj]) -> dict[str, str]:

@@ -28,7 +28,8 @@ def perform_task(task: Task) -> Run:
         run = failed(task, str(error))
     except Exception:  # a worker serves many runs: one that fails says so, and the next begins
         run = failed(task, f"the checker itself failed: {traceback.format_exc(limit=-8)}")
-    run.seconds, run.cpu = time.perf_counter() - began, cpu_seconds() - used
+    if not task.branches:  # else it was not this process that performed it
+        run.seconds, run.cpu = time.perf_counter() - began, cpu_seconds() - used
     return run
 
 

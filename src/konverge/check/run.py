@@ -13,7 +13,9 @@ import time
 from contextlib import AsyncExitStack
 from typing import Any, Protocol
 
-from konverge.check.gate.core import Gate, Perturber
+import msgspec
+
+from konverge.check.gate.core import Gate
 from konverge.check.gate.perturbers import perturber_for
 from konverge.check.gate.recorder import RESTLESS, Recorder, writing
 from konverge.check.locks import is_lock
@@ -34,6 +36,7 @@ from konverge.check.old_requests import OldApis
 from konverge.check.operator import CannotStart, Operator
 from konverge.check.snapshot import taken
 from konverge.check.supervisor import REVIVALS, Supervisor
+from konverge.check.trunk import Trunk
 from konverge.check.user import User
 from konverge.client import ClientError
 from konverge.sim.cluster import Cluster, Unsettled
@@ -111,8 +114,11 @@ class VirtualRest:
             await _ended(watching)
 
 
-async def perform(task: Task, operator: Operator, rest: Rest, cluster: Cluster, token: str = "") -> Run:
-    """Carry out a task on a cluster that runs and holds what the setup asks for."""
+async def perform(
+    task: Task, operator: Operator, rest: Rest, cluster: Cluster, token: str = "", trunk: Trunk | None = None
+) -> Run:
+    """Carry out a task on a cluster that runs and holds what the setup asks for. With a trunk, in a process that goes
+    on from a rest it is the run of another plan."""
     began, used = time.perf_counter(), cpu_seconds()
     run = Run(plan=task.plan, seed=task.seed, steps=_steps(task))
     recorder = Recorder(cluster.server.store)
@@ -121,7 +127,7 @@ async def perform(task: Task, operator: Operator, rest: Rest, cluster: Cluster, 
     gate.applications = cluster.applications
     gate.serves = functools.partial(_is_served, cluster)
     contacts = _contacts(cluster, recorder)
-    perturbers = _attach(task.plan, gate)
+    _attach(task.plan, gate)
     recorder.begin()
     if task.restored is not None:
         recorder.resume(task.restored.counted)
@@ -133,7 +139,7 @@ async def perform(task: Task, operator: Operator, rest: Rest, cluster: Cluster, 
         stack.push_async_callback(operator.aclose)
         stack.push_async_callback(_ended, serving)
         try:
-            await _play(task, run, User(cluster), Scene(cluster, recorder, rest, perturbers, serving, supervisor))
+            await _play(task, run, User(cluster), Scene(cluster, gate, rest, serving, supervisor), trunk)
         except CannotStart as error:
             run.problem = str(error)
     if supervisor.gave_up and not recorder.reads:
@@ -143,7 +149,7 @@ async def perform(task: Task, operator: Operator, rest: Rest, cluster: Cluster, 
     run.deliveries = recorder.deliveries
     run.applications = {server: tuple(sorted(steps)) for server, steps in contacts.items()}
     run.violations = invariants.found
-    run.missed = any(not perturber.done for perturber in perturbers)
+    run.missed = any(not perturber.done for perturber in gate.perturbers)
     run.seconds, run.cpu = time.perf_counter() - began, cpu_seconds() - used
     return run
 
@@ -171,11 +177,9 @@ def _steps(task: Task) -> tuple[Step, ...]:
     return steps[: task.plan.first] if task.plan.first else steps
 
 
-def _attach(plan: Plan, gate: Gate) -> list[Perturber]:
-    made = [perturber for item in plan.perturbations if (perturber := perturber_for(item)) is not None]
-    for perturber in made:
+def _attach(plan: Plan, gate: Gate) -> None:
+    for perturber in filter(None, map(perturber_for, plan.perturbations)):
         gate.add(perturber)
-    return made
 
 
 async def _ended(task: asyncio.Task[Any]) -> None:
@@ -189,14 +193,13 @@ class Scene:
     def __init__(
         self,
         cluster: Cluster,
-        recorder: Recorder,
+        gate: Gate,
         rest: Rest,
-        perturbers: list[Perturber],
         serving: asyncio.Task[None],
         supervisor: Supervisor,
     ) -> None:
-        self.cluster, self.recorder, self.rest = cluster, recorder, rest
-        self.perturbers = perturbers
+        self.cluster, self.gate, self.recorder, self.rest = cluster, gate, gate.recorder, rest
+        self.perturbers = gate.perturbers
         self._serving = serving
         self._supervisor = supervisor
         self._gap = 0.0
@@ -315,33 +318,47 @@ class Scene:
         )
 
 
-async def _play(task: Task, run: Run, user: User, scene: Scene) -> None:
-    begin = task.plan.begin if task.restored is not None else 0
+async def _play(task: Task, run: Run, user: User, scene: Scene, trunk: Trunk | None) -> None:
+    number = begin = task.plan.begin if task.restored is not None else 0
     if not await _begun(run, user, scene, begin):
         return
+    while number < len(run.steps):
+        plan = trunk.at(number) if trunk is not None and number else None
+        if plan is not None:  # from here this is a branch
+            task = msgspec.structs.replace(task, plan=plan)
+            run.plan, run.steps = plan, _steps(task)
+            _attach(plan, scene.gate)
+            if not await _disturbed(run, user, scene, number - 1):
+                return
+        if not await _stepped(task, run, user, scene, number):
+            return
+        number += 1
+
+
+async def _stepped(task: Task, run: Run, user: User, scene: Scene, number: int) -> bool:
+    """One step until its rest, and what goes wrong after it. Whether the run goes on."""
+    step = run.steps[number]
     away = [item for item in run.plan.perturbations if isinstance(item, OperatorAway)]
-    for number, step in enumerate(run.steps[begin:], begin):
-        scene.recorder.step, scene.recorder.step_name = number, step.name
-        if any(item.step == number for item in away):
-            await scene.stop()
-        if number and scene.hurries:
-            await user.until_gone(run.steps[number - 1], LONGEST_DELETION)
-        refused = await _act(user, step)
-        if any(item.last == number for item in away):
-            await scene.settle(number)
-            scene.start()
-        scene.revive()
-        last = number == len(run.steps) - 1
-        rested = await scene.settle(number, last=last)
-        if rested and last and task.patience and not _due(run, number):
-            rested = await scene.be_patient(number, task.patience)
-        run.checkpoints.append(scene.checkpoint(step.name, rested=rested, refused=refused))
-        if not rested or (scene.gave_up and (not number or not scene.may_be_revived)):
-            return
-        if task.snapshots:
-            run.snapshots.append(taken(scene.cluster, number, scene.recorder.counted()))
-        if not await _disturbed(run, user, scene, number):
-            return
+    scene.recorder.step, scene.recorder.step_name = number, step.name
+    if any(item.step == number for item in away):
+        await scene.stop()
+    if number and scene.hurries:
+        await user.until_gone(run.steps[number - 1], LONGEST_DELETION)
+    refused = await _act(user, step)
+    if any(item.last == number for item in away):
+        await scene.settle(number)
+        scene.start()
+    scene.revive()
+    last = number == len(run.steps) - 1
+    rested = await scene.settle(number, last=last)
+    if rested and last and task.patience and not _due(run, number):
+        rested = await scene.be_patient(number, task.patience)
+    run.checkpoints.append(scene.checkpoint(step.name, rested=rested, refused=refused))
+    if not rested or (scene.gave_up and (not number or not scene.may_be_revived)):
+        return False
+    if task.snapshots:
+        run.snapshots.append(taken(scene.cluster, number, scene.recorder.counted()))
+    return await _disturbed(run, user, scene, number)
 
 
 async def _begun(run: Run, user: User, scene: Scene, begin: int) -> bool:

@@ -48,8 +48,19 @@ Judge = Callable[[Run, Reference], Iterable[Alarm]]
 class Shrinker:
     """Repeats findings and makes them smaller, as long as there is time."""
 
-    def __init__(self, runner: _Runner, judge: Judge, names: Names, budget: Budget, *, repeats: int) -> None:
+    def __init__(
+        self,
+        runner: _Runner,
+        judge: Judge,
+        names: Names,
+        budget: Budget,
+        *,
+        repeats: int,
+        trials: _Runner | None = None,
+    ) -> None:
+        """`trials` carries out what only makes a finding smaller, and what repeats a note; else `runner` does."""
         self._runner, self._judge, self._names = runner, judge, names
+        self._trials = trials or runner
         self._budget, self._repeats = budget, repeats
         self._references: dict[bytes, Reference] = {}
 
@@ -69,13 +80,15 @@ class Shrinker:
             return self._taken(finding, lasted)
         shorter = self._shorter(every[0])
         surely = len(every) > 1 or (shorter is not None and may_retry(shorter.task))
-        enough, most = 1 if surely else 2, 1 if finding.alarm.severity == "low" else self._repeats
+        is_note = finding.alarm.severity == "low"
+        enough, most = 1 if surely else 2, 1 if is_note else self._repeats
         shown: list[Evidence] = [] if shorter is None else [shorter]
         tried, healed = len(shown), 0
         while tried - healed < most and len(shown) < enough and healed < len(every) and not self._budget.over:
             evidence = shorter or every[tried % len(every)]
             tried += 1
-            made, again = self._repeated(patient(evidence.task), evidence)
+            runner = self._trials if is_note else self._runner
+            made, again = self._repeated(patient(evidence.task), evidence, runner)
             healed += may_retry(evidence.task) and made and again is None
             if again is not None:
                 shown.append(again)
@@ -119,14 +132,14 @@ class Shrinker:
 
     def _again(self, task: Task, like: Evidence) -> Evidence | None:
         """The evidence of another run, if it shows an alarm of the same group."""
-        return self._repeated(task, like)[1]
+        return self._repeated(task, like, self._trials)[1]
 
-    def _repeated(self, task: Task, like: Evidence) -> tuple[bool, Evidence | None]:
+    def _repeated(self, task: Task, like: Evidence, runner: _Runner) -> tuple[bool, Evidence | None]:
         """Whether the task could be done again, and what shows the same."""
         reference = self._reference(task, like)
         if reference is None:
             return False, None
-        run = self._runner.run(task)
+        run = runner.run(task)
         if run.missed or run.problem:
             return False, None
         alarms = list(self._judge(run, reference))
@@ -141,7 +154,7 @@ class Shrinker:
         key = encode(steps)
         if key not in self._references:
             undisturbed = msgspec.structs.replace(task, plan=Plan("reference"), patience=0.0)
-            run = self._runner.run(undisturbed)
+            run = self._trials.run(undisturbed)
             if run.problem or not all(checkpoint.rested for checkpoint in run.checkpoints):
                 return None
             self._references[key] = Reference(run=run, masks=like.reference.masks, varying=like.reference.varying)

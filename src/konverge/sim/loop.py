@@ -112,6 +112,10 @@ class VirtualLoop(asyncio.BaseEventLoop):
             done.set_exception(error)
         return done
 
+    def forked(self) -> None:
+        """In the child of os.fork, at once: this loop goes on there. asyncio itself leaves loops to the parent."""
+        asyncio._set_running_loop(self)
+
     def _process_events(self, event_list: list[Any]) -> None:
         """There are no file descriptors, hence no events of theirs."""
 

@@ -28,13 +28,15 @@ class Recorded:
 
     def __init__(self, *, hangs: bool = False) -> None:
         self._run: Run | None = None
+        self._first = threading.Lock()
         self._hangs = hangs
         self.never = threading.Event()
         self.cancelled = 0
 
     def run(self, task: Task) -> Run:
-        if self._run is None:
-            self._run = InThisProcess(keeper.manager).run(task)
+        with self._first:
+            if self._run is None:
+                self._run = InThisProcess(keeper.manager).run(task)
         if task.plan.pattern == "reference":
             return self._run
         if task.plan.pattern == "time" and self._hangs:

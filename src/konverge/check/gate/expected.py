@@ -17,6 +17,7 @@ from konverge.check.model import Exchange, Place
 from konverge.wire.message import Headers, Request
 
 if TYPE_CHECKING:
+    from konverge.apiserver.storage import Record
     from konverge.check.gate.core import Gate
 
 _OBJECT = msgspec.json.Decoder(dict)
@@ -32,7 +33,7 @@ def is_alike(exchange: Exchange, place: Place) -> bool:
 
 async def is_next(gate: Gate, exchange: Exchange, request: Request, place: Place) -> bool:
     """Whether a write that is on its way is the one of a place."""
-    if not is_alike(exchange, place):
+    if not is_alike(exchange, place) or not _can_be(gate, exchange, place):
         return False
     change = await _change(gate, exchange, request)
     if change is None:
@@ -41,14 +42,27 @@ async def is_next(gate: Gate, exchange: Exchange, request: Request, place: Place
     return gate.recorder.upcoming(_base(place, wanted)) == place
 
 
+def _can_be(gate: Gate, exchange: Exchange, place: Place) -> bool:
+    """What is known without a dry run, which takes a uid: a run would be another by looking."""
+    if gate.recorder.upcoming(_base(place, place.change)) != place:
+        return False
+    creates = place.change == ""
+    return exchange.verb not in ("patch", "update") or (_record(gate, exchange) is None) == creates
+
+
+def _record(gate: Gate, exchange: Exchange) -> Record | None:
+    group, plural, *_ = exchange.resource.split("/")
+    return gate.recorder.record(f"{group}/{plural}", exchange.namespace, exchange.name)
+
+
 def _base(place: Place, change: str) -> Place:
     return Place(place.verb, place.resource, place.namespace, place.name, change)
 
 
 async def _change(gate: Gate, exchange: Exchange, request: Request) -> str | None:
     """The paths that the write would change; None when it would change nothing."""
-    group, plural, *subresource = exchange.resource.split("/")
-    record = gate.recorder.record(f"{group}/{plural}", exchange.namespace, exchange.name)
+    subresource = exchange.resource.split("/")[2:]
+    record = _record(gate, exchange)
     if exchange.verb == "create" and not subresource:
         return "" if record is None else None
     if exchange.verb in ("create", "deletecollection"):
