@@ -8,7 +8,8 @@ import pytest
 
 from konverge.check.differences import Masks
 from konverge.check.folding import folded
-from konverge.check.normal import compared, normal
+from konverge.check.model import Obj
+from konverge.check.normal import _Texts, compared, normal
 
 UID = "3f1c2b9a-7d60-4a4e-9a53-0d9f6f2f8f10"
 OTHER = "aaaaaaaa-7d60-4a4e-9a53-0d9f6f2f8f10"
@@ -103,3 +104,36 @@ def test_versions_that_objects_note_are_not_compared(key: str, where: str, name:
     unnoted = {"metadata": {"name": "a", where: {}}}
     absent = compared(key, unnoted, noted("23"), Masks(), derived=False)
     assert (absent == []) is (same and not key.startswith("pods"))
+
+
+def test_names_with_a_generated_part_are_found_wherever_they_stand_and_the_longest_first() -> None:
+    def state(first: str, second: str, note: str) -> dict[str, Obj]:
+        known = {
+            f"things default/{name}": {"metadata": {"name": name, "namespace": "default"}} for name in (first, second)
+        }
+        return {**known, "things default/note": {"metadata": {"name": "note"}, "spec": {note: 1, "text": note}}}
+
+    one = normal(state("web-x7k2p", "web-x7k2p-bcdfg", "web-x7k2p-bcdfg\nweb-x7k2p.svc"))
+    assert one["things default/note"][0]["spec"] == {
+        "web-x7k2p-*\nweb-*.svc": 1,
+        "text": "web-x7k2p-*\nweb-*.svc",
+    }
+    longer = normal(state("web-x7k2p", "web-z8w4q", "my-web-x7k2p web-x7k2pq 10.0.0.1"))
+    assert longer["things default/note"][0]["spec"]["text"] == "my-web-x7k2p web-x7k2pq 10.0.0.1"
+
+
+def test_a_text_of_one_run_is_looked_at_anew_where_it_means_something_else() -> None:
+    def state(uid: str) -> dict[str, Obj]:
+        one = {"metadata": {"name": "one", "uid": uid}}
+        return {"things one": one, "things two": {"metadata": {"name": "two"}, "spec": {"of": UID}}}
+
+    assert normal(state(UID))["things two"][0]["spec"] == {"of": "<uid of things one>"}
+    assert normal(state("another"))["things two"][0]["spec"] == {"of": "<uid of what is gone>"}
+
+
+def test_what_is_remembered_of_texts_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("konverge.check.normal._MOST_TEXTS", 3)
+    texts = _Texts(())
+    for number in range(4):
+        assert texts.rewriter({})({"time": f"2026-11-18T00:00:0{number}Z"}) == {"time": "<time>"}
+    assert len(texts._is_of_one_run) <= 5

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
 import pytest
 
 from konverge.check.model import Edit
@@ -120,3 +121,39 @@ def test_finalizers_of_other_controllers_are_not_the_operators_to_put_back() -> 
         if isinstance(item, Edit) and item.patch == {"metadata": {"finalizers": None}}
     ]
     assert taking == [VOLUME]
+
+
+@pytest.mark.spec("K-114")
+@pytest.mark.parametrize(
+    ("annotations", "field", "severity"),
+    [
+        ({"example.dev/scaled": "yes"}, "metadata.annotations", "low"),
+        ({"example.dev/scaled": "yes", "other.dev/note": "1"}, "metadata.annotations", "medium"),
+        ({"other.dev/note": "1"}, "metadata.annotations", "medium"),
+        ({"more.example.dev/scaled": "yes"}, "metadata.annotations", "medium"),
+        ({"size": "1", "example.dev/scaled": "yes"}, "metadata.annotations.example.dev/scaled", "low"),
+        ({"size": "1", "other.dev/note": "1"}, "metadata.annotations.other.dev/note", "medium"),
+    ],
+)
+def test_what_the_operator_notes_of_what_others_did_is_a_note(
+    annotations: dict[str, str], field: str, severity: str
+) -> None:
+    def with_notes(notes: dict[str, str]) -> dict[str, Any]:
+        metadata = {"annotations": notes} if notes else {}
+        return state(other={SERVICE: obj("Service", apiVersion="v1", metadata=metadata, status=GIVEN)})
+
+    before = {key: value for key, value in annotations.items() if key == "size"}
+    usual = reference(made().rest(with_notes(before)))
+
+    def severity_of(pattern: str) -> str:
+        history = made(perturbations=(Edit(ref(VOLUME), None, 0),)).rest(with_notes(annotations))
+        run = history.run
+        run.plan = msgspec.structs.replace(run.plan, pattern=pattern)
+        (alarm,) = [item for item in judge(run, usual) if item.oracle == "state"]
+        assert (alarm.object, alarm.field) == (SERVICE, field)
+        return alarm.severity
+
+    assert severity_of("edits") == severity
+    assert severity_of("crash") == "medium", "nobody else has done anything"
+    usual, annotations = reference(made().rest(with_notes(annotations))), before
+    assert severity_of("edits") == "medium", "a note that is lost"

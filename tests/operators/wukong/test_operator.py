@@ -12,6 +12,7 @@ from konverge.objects import to_dict, to_json
 from konverge.objects.codec import from_json
 from konverge.objects.kinds.core_v1 import Node, PersistentVolumeClaim, Secret, Service
 from konverge.objects.kinds.storage_v1 import StorageClass
+from konverge.operators.wukong.grants import wanted
 from konverge.operators.wukong.kinds import (
     DataVolume,
     NetworkAttachmentDefinition,
@@ -137,8 +138,9 @@ def test_a_quota_leads_to_the_machines_that_wait_for_it_or_do_not_know_of_it() -
         within = {"type": "WithinQuota", "status": status, "reason": "R", "lastTransitionTime": OLD}
         return made(AnyWukong, name, owners=(), spec=spec(), status={"conditions": [within]})
 
-    quota = made(WukongQuota, "default", owners=(), spec={})
     others = (machine("waits", "False"), machine("has", "True"))
+    grants = [to_dict(wanted(spec(), other.metadata.name, other.metadata.uid or "")) for other in others]
+    quota = made(WukongQuota, "default", owners=(), spec={}, status={"granted": grants})
     assert requests(Stage(None, quota, *others), quota) == [Request(SPACE, "waits"), Request(SPACE, "web")]
     gone = requests(Stage(None, *others), quota)
     assert gone == [Request(SPACE, "has"), Request(SPACE, "waits"), Request(SPACE, "web")]

@@ -11,6 +11,7 @@ from konverge.client import Conflict, Invalid, MergePatch
 from konverge.objects.kinds.core_v1 import PersistentVolumeClaim, Secret
 from konverge.operators.wukong.kinds import DataVolume, VirtualMachine
 from konverge.operators.wukong.operator import OPERATOR
+from konverge.operators.wukong.quotas import concerned
 from konverge.operators.wukong.resource import AnyWukong, WukongQuota
 from konverge.runtime import find_condition
 from konverge.sim.cluster import Cluster
@@ -269,3 +270,57 @@ async def test_killed_after_every_write_no_one_slips_through() -> None:
             await w.delete(first)
             await w.gone(AnyWukong, first)
             await w.phase("Running", "b" if first == "a" else "a")
+
+
+async def test_a_machine_that_asks_for_more_hears_of_every_grant() -> None:
+    """Also where it has looked before the quota decided, and has not said yet that it waits."""
+    async with world(timings=QUICK) as w:
+        await limit(w, storage="1Ti")
+        await w.running()
+        for size in range(11, 31):
+            await w.change(disks=[SPEC["disks"][0] | {"size": f"{size}Gi"}])
+            await asyncio.sleep(20)
+            assert await w.condition("WithinQuota") == ("True", "Granted")
+            (volume,) = (await w.wukong()).status.volumes
+            assert volume.size == f"{size}Gi"
+
+
+async def test_a_grant_wakes_who_did_not_have_it_whatever_the_cache_says_of_it() -> None:
+    async with world(timings=QUICK) as w:
+        await limit(w, storage="1Ti")
+        await w.running()
+        await w.running("other")
+        before = await quota(w)
+        machine = await w.wukong()
+        machine.spec["disks"] = [SPEC["disks"][0] | {"size": "20Gi"}]  # as the cache has it: its status says Granted
+        after = await quota(w)
+        for grant in after.status.granted:
+            grant.disks = {"system": "20Gi"}
+        caches: Any = Known([machine, await w.wukong("other")], [after])
+        assert [request.name for request in concerned(before, caches)] == [machine.metadata.name]
+        assert list(concerned(after, caches)) == [], "nobody waits for anything"
+        caches.kinds[WukongQuota] = Listed([])
+        assert len(list(concerned(after, caches))) == 2
+
+
+class Listed:
+    """What a lister has."""
+
+    def __init__(self, objects: list[Any]) -> None:
+        self._objects = objects
+
+    def list(self, namespace: str) -> list[Any]:
+        return self._objects
+
+    def get(self, name: str, namespace: str) -> Any:
+        return next((obj for obj in self._objects if obj.metadata.name == name), None)
+
+
+class Known:
+    """Caches with these objects."""
+
+    def __init__(self, machines: list[AnyWukong], quotas: list[WukongQuota]) -> None:
+        self.kinds = {AnyWukong: Listed(machines), WukongQuota: Listed(quotas)}
+
+    def lister(self, kind: Any) -> Listed:
+        return self.kinds[kind]

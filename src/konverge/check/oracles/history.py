@@ -34,12 +34,19 @@ def identity(obj: Obj) -> Identity:
 
 def custom_resources(run: Run) -> frozenset[Identity]:
     """What the user asks the operator for, in any step."""
-    return frozenset(
-        identity(action.object)
-        for step in run.steps
-        for action in step.actions
-        if isinstance(action, Apply) and not is_clusters(action.object.get("apiVersion", "v1"))
-    )
+    return frozenset(map(identity, _asked_for(run)))
+
+
+def groups_of_custom_resources(run: Run) -> frozenset[str]:
+    """Of what API groups that is."""
+    return frozenset(obj["apiVersion"].partition("/")[0] for obj in _asked_for(run))
+
+
+def _asked_for(run: Run) -> Iterator[Obj]:
+    for step in run.steps:
+        for action in step.actions:
+            if isinstance(action, Apply) and not is_clusters(action.object.get("apiVersion", "v1")):
+                yield action.object
 
 
 def resources_at(run: Run, checkpoint: Checkpoint) -> Iterator[tuple[str, Obj]]:

@@ -17,11 +17,19 @@ from konverge.check.differences import ABSENT
 from konverge.check.folding import folded
 from konverge.check.model import Alarm, Checkpoint, Edit, Obj, Run, Severity
 from konverge.check.normal import normal
-from konverge.check.oracles.history import custom_resources, deleted_in, identity, owned_by, step_of
+from konverge.check.oracles.history import (
+    custom_resources,
+    deleted_in,
+    groups_of_custom_resources,
+    identity,
+    owned_by,
+    step_of,
+)
 from konverge.check.oracles.status import says_ready
 from konverge.check.reference import Reference
 
 _CLAIMS = "persistentvolumeclaims "
+_ANNOTATIONS = "metadata.annotations"
 _OF_A_MOMENT = re.compile(r"(snapshot|backup)s$")
 
 
@@ -32,6 +40,7 @@ class Repair:
         self._run = run
         self._pairs = pairs
         self._mine = custom_resources(run)
+        self._groups = groups_of_custom_resources(run)
         self._deleted: set[str] = set()
         """What others have deleted."""
         self._with_it: set[str] = set()
@@ -46,6 +55,8 @@ class Repair:
     def judged(self, alarm: Alarm, actual: Checkpoint, expected: Checkpoint) -> Alarm:
         """The alarm, as bad as it is."""
         if self._is_told(alarm, actual, expected) or self._asks_for_the_same(alarm, expected):
+            return _as(alarm, "low")
+        if self._is_noted(alarm):
             return _as(alarm, "low")
         if self._comes_back(alarm):
             return _as(alarm, "medium")
@@ -97,6 +108,16 @@ class Repair:
                 lost = any(status == "True" and theirs.get(kind) == "False" for kind, status in ours.items())
                 if lost or (says_ready(before) and not says_ready(obj)):
                     yield folded(name)
+
+    # -------------------------------------------------------------- what the operator notes for itself
+
+    def _is_noted(self, alarm: Alarm) -> bool:
+        """Whether it is an annotation of the custom resource's own API group that there was not before: by it the
+        operator remembers what others have done, and nobody else reads it."""
+        if alarm.expected != ABSENT or not alarm.field.startswith(_ANNOTATIONS):
+            return False
+        added = alarm.actual if isinstance(alarm.actual, dict) else {alarm.field.removeprefix(f"{_ANNOTATIONS}."): ""}
+        return bool(added) and all(key.partition("/")[0] in self._groups for key in added)
 
     # -------------------------------------------------------------- what was given once
 

@@ -13,7 +13,7 @@ from konverge.client import NotFound, merge_between
 from konverge.objects import Quantity, from_dict, to_dict
 from konverge.objects.kinds.core_v1 import PersistentVolumeClaim
 from konverge.operators.wukong import names
-from konverge.operators.wukong.grants import Asking, decide, exceeded, used, wanted
+from konverge.operators.wukong.grants import Asking, covers, decide, exceeded, used, wanted
 from konverge.operators.wukong.kinds import VirtualMachineInstance
 from konverge.operators.wukong.options import Options
 from konverge.operators.wukong.resource import QUOTA, AnyWukong, WukongQuota, WukongSnapshot
@@ -176,7 +176,11 @@ def quota_of(asking: AnyWukong | WukongSnapshot, caches: Caches) -> Iterable[Req
 
 
 def concerned(quota: WukongQuota, caches: Caches) -> Iterable[Request]:
-    """Machines that wait for a quota, or do not know of it yet; of one that was deleted, all."""
+    """Machines that wait for a quota, or do not know of it yet; of one that was deleted, all.
+
+    A machine that has looked at the quota before this change may wait, and not have said so yet: it is known by what it
+    asks for. Before a change and after it is asked, so that a grant wakes whoever did not have it.
+    """
     lister, quotas, namespace = caches.lister(AnyWukong), caches.lister(WukongQuota), quota.metadata.namespace
     if lister is None or quotas is None:
         return ()
@@ -185,8 +189,15 @@ def concerned(quota: WukongQuota, caches: Caches) -> Iterable[Request]:
     return [
         Request(namespace, machine.metadata.name)
         for machine in machines
-        if gone or not is_true(machine.status.conditions, WITHIN_QUOTA)
+        if gone or not is_true(machine.status.conditions, WITHIN_QUOTA) or not _is_granted(quota, machine)
     ]
+
+
+def _is_granted(quota: WukongQuota, machine: AnyWukong) -> bool:
+    place, spec = machine.metadata, resolved_spec(machine)
+    return has_all(
+        grant_of(quota, place.uid), wanted(spec, place.name, place.uid), spec.get("instancetype") is not None
+    )
 
 
 def waiting_snapshots(quota: WukongQuota, caches: Caches) -> Iterable[Request]:
@@ -199,6 +210,11 @@ def waiting_snapshots(quota: WukongQuota, caches: Caches) -> Iterable[Request]:
 
 def grant_of(quota: WukongQuota, uid: str) -> Grant | None:
     return next((grant for grant in quota.status.granted if grant.uid == uid), None)
+
+
+def has_all(grant: Grant | None, wants: Grant, by_instancetype: bool) -> bool:
+    """Whether a machine may have all that it asks for: what an instance type gives is known of none with a grant."""
+    return grant is not None and covers(grant, wants) and not (grant.cpu and by_instancetype)
 
 
 GRANTED = ("Granted", f"WukongQuota {QUOTA} has granted it")

@@ -9,8 +9,8 @@ from __future__ import annotations
 import msgspec
 
 from konverge.objects import Quantity, to_dict
-from konverge.operators.wukong.grants import covers, wanted
-from konverge.operators.wukong.quotas import EXCEEDED, GRANTED, grant_of, refusal
+from konverge.operators.wukong.grants import wanted
+from konverge.operators.wukong.quotas import EXCEEDED, GRANTED, grant_of, has_all, refusal
 from konverge.operators.wukong.resource import QUOTA, Wukong, WukongQuota, problems
 from konverge.operators.wukong.spec import WukongSpec
 from konverge.operators.wukong.spec_disks import Disk
@@ -29,7 +29,7 @@ async def quota(state: ReconcileState) -> None:
     wukong, uid = state.spec, state.ctx.obj.metadata.uid
     grant = grant_of(found, uid)
     wants = wanted(to_dict(wukong.spec), wukong.metadata.name, uid)
-    if grant is not None and covers(grant, wants) and not (grant.cpu and wukong.spec.instancetype):
+    if has_all(grant, wants, wukong.spec.instancetype is not None):
         _say(state, True, *GRANTED)
         return
     reason, message = refusal(found, uid)
