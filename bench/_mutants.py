@@ -15,17 +15,21 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
+import msgspec
+
+from konverge.check.branches import Branches
 from konverge.check.collector import what_stays_is_frozen
 from konverge.check.in_process import run_in_process
 from konverge.check.inputs.samples import placed
-from konverge.check.model import Alarm, Plan, Run, Setup, Step, Subject, Task
+from konverge.check.model import Alarm, Plan, Run, Setup, Subject, Task
 from konverge.check.oracles import judge
 from konverge.check.planning import planner_for
 from konverge.check.reference import Reference, reference_of
 from konverge.check.workload import default
-from konverge.operators.catalog import find
+from konverge.operators.catalog import Operator, find
 
 FOLDER = Path(__file__).parent / "check" / "mutants"
 SAMPLES = {
@@ -126,8 +130,8 @@ def quiet() -> Iterator[None]:
 def attempt(operator: str, mutant: Mutant) -> Result:
     """One mutant, until it is found."""
     began = time.process_time()
-    runs = Runs(operator)
     with ExitStack() as stack:
+        runs = Runs(operator, Path(stack.enter_context(TemporaryDirectory())))
         patches = mutant.patch()
         for patch in patches if isinstance(patches, tuple) else (patches,):
             stack.enter_context(patch)
@@ -136,7 +140,7 @@ def attempt(operator: str, mutant: Mutant) -> Result:
             reference = runs.reference()
         except NoReference as error:
             broken = Alarm(oracle="reference", severity="high", object="operator", sentence=str(error))
-            return Result(mutant.name, mutant.about, broken, plan, 0, time.process_time() - began)
+            return Result(mutant.name, mutant.about, broken, plan, 0, time.process_time() - began + runs.elsewhere)
         alarm = worst(judge(reference.run, reference))
         plans = runs.planner(reference, (), 0).plans if alarm is None else []
         stack.enter_context(what_stays_is_frozen())  # as the checker does it
@@ -144,9 +148,9 @@ def attempt(operator: str, mutant: Mutant) -> Result:
         for plan in plans:
             done += 1
             alarm = worst(judge(runs.run(plan), reference))
-            if alarm is not None or time.process_time() - began > CPU:
+            if alarm is not None or time.process_time() - began + runs.elsewhere > CPU:
                 break
-    return Result(mutant.name, mutant.about, alarm, plan, done, time.process_time() - began)
+        return Result(mutant.name, mutant.about, alarm, plan, done, time.process_time() - began + runs.elsewhere)
 
 
 def worst(alarms: list[Alarm]) -> Alarm | None:
@@ -175,30 +179,53 @@ class NoReference(Exception):
 class Runs:
     """Runs of one of our operators with a sample."""
 
-    def __init__(self, operator: str, seed: int = 0) -> None:
+    def __init__(self, operator: str, folder: Path, seed: int = 0) -> None:
+        """`folder` is where runs branch off the undisturbed one."""
         self.operator = find(operator)
-        self.seed = seed
         groups = {kind.resource.group for kind in self.operator.kinds}
         samples = [item for item in self.operator.sample_objects() if item["metadata"]["name"] in SAMPLES[operator]]
         mine = [item for item in samples if item["apiVersion"].partition("/")[0] in groups]
         before = [placed(item, "default") for item in samples if item not in mine]
-        self.setup = Setup(objects=(*self.operator.definitions(), *before))
-        self.steps: tuple[Step, ...] = default(mine, self.operator.definitions(), budget=STEPS[operator])
         self.planner = planner_for(mine, self.operator.definitions(), "default")
-
-    def run(self, plan: Plan, seed: int | None = None) -> Run:
-        task = Task(
+        self.elsewhere = 0.0
+        """CPU seconds of other processes."""
+        self._folder = folder
+        self._base = Task(
             subject=Subject(target=self.operator.name),
-            setup=self.setup,
-            steps=self.steps,
-            plan=plan,
-            seed=self.seed if seed is None else seed,
+            setup=Setup(objects=(*self.operator.definitions(), *before)),
+            steps=default(mine, self.operator.definitions(), budget=STEPS[operator]),
+            plan=Plan("reference"),
+            seed=seed,
         )
-        return run_in_process(task, self.operator)
+        self._branches: Branches | None = None
+
+    def run(self, plan: Plan) -> Run:
+        assert self._branches is not None  # after the reference
+        run = self._branches.run(msgspec.structs.replace(self._base, plan=plan))
+        self.elsewhere += run.cpu
+        return run
 
     def reference(self) -> Reference:
-        first, second = self.run(Plan("reference")), self.run(Plan("reference"), seed=self.seed + 1)
+        here = _Here(self.operator)
+        first = here.run(msgspec.structs.replace(self._base, branches=str(self._folder)))
+        self.elsewhere += first.cpu
+        second = here.run(msgspec.structs.replace(self._base, seed=self._base.seed + 1))
         for run in (first, second):
             if run.problem or not run.checkpoints or not run.checkpoints[0].rested:
                 raise NoReference(run.problem or "it does not come to rest with the sample")
-        return reference_of(first, second)
+        reference = reference_of(first, second)
+        self._branches = Branches(here, self._base, reference, self._folder)
+        return reference
+
+
+class _Here:
+    """Carries out runs in this process, which notices by itself what they cost."""
+
+    def __init__(self, operator: Operator) -> None:
+        self._operator = operator
+
+    def run(self, task: Task) -> Run:
+        run = run_in_process(task, self._operator)
+        if not task.branches:
+            run.cpu = 0.0
+        return run

@@ -5,9 +5,12 @@ Operators in Go are looked for in $OPERATORS_HOME; without it their part is left
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from itertools import chain
+from pathlib import Path
 from statistics import mean
-from typing import Any
+from tempfile import TemporaryDirectory
 
 import msgspec
 
@@ -16,6 +19,7 @@ from bench._mutants import CPU, Result, line, quiet, summary, tried
 from bench._programs import programs
 from bench._progress import say
 from bench._report import OURS, Bar, Figure, Report
+from konverge.check.branches import Branches
 from konverge.check.collector import what_stays_is_frozen
 from konverge.check.model import Plan, Task, encode
 from konverge.check.planning import planner_for
@@ -50,38 +54,41 @@ def _base(checked: Checked) -> Task:
     return Task(subject=checked.subject, setup=checked.setup, steps=steps, plan=Plan("reference"))
 
 
-def _plans(checked: Checked, base: Task) -> tuple[list[Plan], Any]:
-    with checked.runner(1) as runner:
-        reference = reference_of(runner.run(base), runner.run(msgspec.structs.replace(base, seed=1)))
+@contextmanager
+def _branches(checked: Checked) -> Iterator[tuple[Task, Branches, list[Plan]]]:
+    """A base, what runs its plans as a check does, and the plans."""
+    base = _base(checked)
+    with TemporaryDirectory() as folder, checked.runner(1) as runner:
+        first = runner.run(msgspec.structs.replace(base, branches=folder))
+        reference = reference_of(first, runner.run(msgspec.structs.replace(base, seed=1)))
         planner = planner_for(checked.samples, checked.definitions, checked.setup.namespace)
-        return planner(reference, (), 0).plans, runner
+        yield base, Branches(runner, base, reference, Path(folder)), planner(reference, (), 0).plans
 
 
 def _cost(report: Report, operator: str, allowed: float, *, plans: int) -> None:
     checked = from_target(operator)
-    base = _base(checked)
-    chosen, runner = _plans(checked, base)
-    every = max(1, len(chosen) // plans)  # the first of each kind have the whole workload, and most have a part of it
-    with what_stays_is_frozen():  # as the checker does it
-        spent = [runner.run(msgspec.structs.replace(base, plan=plan)).cpu for plan in chosen[::every][:plans]]
+    with what_stays_is_frozen(), _branches(checked) as (base, branches, chosen):
+        every = max(1, len(chosen) // plans)  # the first of each kind have the whole workload, and most have a part
+        runs = [branches.run(msgspec.structs.replace(base, plan=plan)) for plan in chosen[::every][:plans]]
+    spent = mean(run.cpu for run in runs)
     metric = f"CPU of a plan, {operator}"
-    say(f"check: {metric}: {mean(spent):.2f} s")
-    report.figures += [Figure(metric, OURS, mean(spent), "s"), Figure(metric, "allowed", allowed, "s")]
+    say(f"check: {metric}: {spent:.2f} s")
+    report.figures += [Figure(metric, OURS, spent, "s"), Figure(metric, "allowed", allowed, "s")]
     report.bars.append(Bar(metric, 1.0, "allowed"))
 
 
 def _replays(report: Report, times: int) -> None:
     """The same plan gives the same run, to the byte."""
     checked = from_target("webapp")
-    base = _base(checked)
-    chosen, runner = _plans(checked, base)
-    task = msgspec.structs.replace(base, plan=next(plan for plan in chosen if plan.pattern == "crash"))
-    seen: set[bytes] = set()
-    for number in range(times):
-        say(f"check: replay {number + 1} of {times}")
-        again = runner.run(task)
-        again.seconds = again.cpu = 0.0
-        seen.add(encode(again))
+    with _branches(checked) as (base, branches, chosen), checked.runner(1) as runner:
+        task = msgspec.structs.replace(base, plan=next(plan for plan in chosen if plan.pattern == "crash"))
+        seen: set[bytes] = set()
+        for number in range(times):
+            say(f"check: replay {number + 1} of {times}")
+            again = (branches if number % 2 else runner).run(task)  # a branch is the same as a whole run
+            again.seconds = again.cpu = 0.0
+            again.plan = task.plan
+            seen.add(encode(again))
     report.notes.append(f"replays of one plan: {times} runs, {len(seen)} different")
     if len(seen) > 1:
         report.failures.append(f"{times} replays of one plan gave {len(seen)} different runs")
