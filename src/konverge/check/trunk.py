@@ -52,7 +52,7 @@ class Trunk:
         self.plan = task.plan
         """Of this process: that of the trunk, or in a branch its own."""
         self._folder = Path(task.branches)
-        self._every = -(-len(task.steps) // MOST)
+        self._every = max(1, -(-len(task.steps) // MOST))
         self._answers: int | socket.socket = answers
         self._began, self._used_before = time.perf_counter(), 0.0
 
@@ -124,7 +124,13 @@ def grown(task: Task, perform: Callable[[Trunk], Run]) -> bytes:
     `perform` delivers the run itself, in whichever process it comes to its end.
     """
     reading, writing = os.pipe()
-    if _fork() == 0:
+    try:
+        child = _fork()
+    except OSError:  # no more processes are allowed
+        os.close(reading)
+        os.close(writing)
+        return b""
+    if child == 0:
         os.close(reading)
         trunk = Trunk(task, writing)
         try:

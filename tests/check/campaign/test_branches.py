@@ -230,6 +230,17 @@ def test_a_folder_whose_path_is_too_long_for_a_socket(tmp_path: Path) -> None:
     assert list(folder.iterdir()) == []
 
 
+def test_where_no_more_processes_are_allowed_a_run_is_whole(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    def refused() -> int:
+        raise BlockingIOError(11, "Resource temporarily unavailable")
+
+    monkeypatch.setattr(trunk, "_fork", refused)
+    descriptors = len(list(Path("/proc/self/fd").iterdir()))
+    run = InThisProcess(keeper.wrong).run(msgspec.structs.replace(BASE, branches=str(tmp_path)))
+    assert (len(run.checkpoints), run.problem) == (3, "")
+    assert len(list(Path("/proc/self/fd").iterdir())) == descriptors
+
+
 def test_an_operator_that_cannot_start_says_so(tmp_path: Path) -> None:
     setup = msgspec.structs.replace(
         SETUP, objects=({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "Not_A_Name"}},)
