@@ -5,8 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from konverge.operators.wukong.grants import Asking, covers, decide, exceeded, used, wanted
+from konverge.operators.wukong.grants import Asking, covers, decide, exceeded, too_much, used, wanted
 from konverge.operators.wukong.spec_quota import Grant, QuotaSpec, QuotaUse
 
 pytestmark = pytest.mark.spec("W-29")
@@ -160,3 +162,43 @@ def test_use_is_summed_up_and_compared() -> None:
         "memory: 2560Mi of 2Gi in use",
         "storage: 13Gi of 12Gi in use",
     ]
+
+
+SIZES = st.sampled_from(("0", "1Gi", "2Gi", "3Gi"))
+AMOUNTS = st.tuples(st.integers(0, 3), SIZES, st.dictionaries(st.sampled_from("ab"), SIZES))
+LIMITS = st.builds(
+    QuotaSpec,
+    machines=st.none() | st.integers(0, 6),
+    cpu=st.none() | st.integers(0, 9),
+    memory=st.none() | st.integers(0, 9).map("{}Gi".format),
+    storage=st.none() | st.integers(0, 9).map("{}Gi".format),
+)
+
+
+@given(LIMITS, st.lists(st.tuples(AMOUNTS, st.none() | AMOUNTS), max_size=8))
+def test_who_waits_would_not_fit_and_what_is_granted_does(limits: QuotaSpec, machines: list[Any]) -> None:
+    """The sum that is carried on is that of all grants: nothing fits into it any more, and no limit is passed by it."""
+    asked = [asking(str(number), *wants, settled=False) for number, (wants, _) in enumerate(machines)]
+    before = [grant(str(number), *had) for number, (_, had) in enumerate(machines) if had is not None]
+    decision = decide(limits, asked, before)
+    have, wants = {entry.uid: entry for entry in decision.granted}, {machine.uid: machine.wants for machine in asked}
+    total = used(decision.granted)
+    for waiting in decision.waiting:
+        mine = have.get(waiting.uid)
+        assert mine is None or not covers(mine, wants[waiting.uid])
+        more = decide(QuotaSpec(), [machine for machine in asked if machine.uid == waiting.uid], [mine] if mine else [])
+        assert too_much(limits, total, used([mine] if mine else []), used(more.granted))
+    if not exceeded(limits, used(before)):
+        assert not exceeded(limits, total)
+
+
+def test_the_message_says_what_all_before_it_have_been_given() -> None:
+    first, second = asking("a", disks={"a": "1Gi"}, cpu=3), asking("b", disks={"a": "2Gi"}, cpu=1)
+    last = asking("c", cpu=7, memory="9Gi", disks={"a": "9Gi"})
+    limits = QuotaSpec(machines=2, cpu=9, memory="9Gi", storage="9Gi")
+    (entry,) = decide(limits, [first, second, last], [grant("a", disks={"a": "512Mi"})]).waiting
+    assert entry.message == (
+        "machines: 2 of 2 in use, 1 more asked for, 1 too much; cpu: 4 of 9 in use, 7 more asked for, 2 too much; "
+        "memory: 4Gi of 9Gi in use, 9Gi more asked for, 4Gi too much; "
+        "storage: 3Gi of 9Gi in use, 9Gi more asked for, 3Gi too much"
+    )

@@ -65,6 +65,17 @@ def test_each_limit_is_named_with_what_is_too_much() -> None:
     )
 
 
+def test_the_message_says_what_all_before_it_have_been_given() -> None:
+    gone = taking("b", "5Gi", lost=True)
+    limits = QuotaSpec(snapshots=2, snapshot_storage="12Gi")
+    held, (entry,) = decide_snapshots(limits, [taking("a", "3Gi"), gone, taking("c")], [])
+    assert [grant.name for grant in held] == ["a", "b"]
+    assert entry.message == (
+        "snapshots: 2 of 2 in use, 1 more asked for, 1 too much; "
+        "snapshotStorage: 3Gi of 12Gi in use, 10Gi more asked for, 1Gi too much"
+    )
+
+
 def test_what_was_begun_or_granted_stays_under_any_limit() -> None:
     none = QuotaSpec(snapshots=0)
     assert names(none, taking("a", begun=True), taking("b"), taking("c"), granted=(grant("c"),)) == (["a", "c"], ["b"])

@@ -75,11 +75,16 @@ def decide(limits: QuotaSpec, machines: Iterable[Asking], granted: Iterable[Gran
     order = sorted(machines, key=lambda machine: (machine.created, machine.name, machine.uid))
     before = {grant.uid: grant for grant in granted}
     held = {machine.uid: grant for machine in order if (grant := _held(machine, before.get(machine.uid))) is not None}
+    total = used(held.values())  # carried on: adding all of them up again for each would take the square of the time
     waiting: list[Waiting] = []
     for machine in order:
         present = held.get(machine.uid)
         desired = _more(machine, present)
-        obstacle = _unknown(limits, machine, present) or _excess(limits, held.values(), present, desired)
+        obstacle = _unknown(limits, machine, present)
+        if not obstacle and desired != present:
+            mine, then = used([] if present is None else [present]), used([desired])
+            obstacle = too_much(limits, total, mine, then)
+            total = total if obstacle else moved(total, mine, then)
         if not obstacle:
             held[machine.uid] = desired
         elif present is None or not covers(present, machine.wants) or machine.by_instancetype:
@@ -135,9 +140,14 @@ def sum_of(disks: Mapping[str, str]) -> Quantity:
     return sum((Quantity(size) for size in disks.values()), NOTHING)
 
 
-def _excess(limits: QuotaSpec, grants: Collection[Grant], present: Grant | None, desired: Grant) -> str:
-    before = [] if present is None else [present]
-    return too_much(limits, used(grants), used(before), used([desired]))
+def moved(total: QuotaUse, mine: QuotaUse, then: QuotaUse) -> QuotaUse:
+    """The sum once somebody has `then` instead of `mine`."""
+    return QuotaUse(
+        machines=total.machines - mine.machines + then.machines,
+        cpu=total.cpu - mine.cpu + then.cpu,
+        memory=str(Quantity(total.memory) - Quantity(mine.memory) + Quantity(then.memory)),
+        storage=str(Quantity(total.storage) - Quantity(mine.storage) + Quantity(then.storage)),
+    )
 
 
 def too_much(limits: QuotaSpec, total: QuotaUse, mine: QuotaUse, then: QuotaUse) -> str:

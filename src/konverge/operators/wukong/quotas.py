@@ -7,7 +7,7 @@ get the same place. There is one quota in a namespace, called `default`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from konverge.client import NotFound, merge_between
 from konverge.objects import Quantity, from_dict, to_dict
@@ -36,7 +36,8 @@ class QuotaReconciler(Reconciler[WukongQuota]):
             return None
         before = from_dict(WukongQuota, to_dict(ctx.obj))
         status, spec = ctx.obj.status, ctx.obj.spec
-        machines = [await _asking(ctx, wukong, status.granted) for wukong in await ctx.list(AnyWukong)]
+        grants = grants_of(ctx.obj)
+        machines = [await _asking(ctx, wukong, grants) for wukong in await ctx.list(AnyWukong)]
         unseen = [await _unseen(ctx, grant) for grant in _without(status.granted, machines)]
         asking = [machine for machine in (*machines, *unseen) if machine is not None]
         decision = decide(spec, asking, status.granted)
@@ -56,11 +57,11 @@ class QuotaReconciler(Reconciler[WukongQuota]):
         return Result(requeue_after=self.options.error) if left_over else None
 
 
-async def _asking(ctx: Context[WukongQuota], wukong: AnyWukong, granted: Iterable[Grant]) -> Asking | None:
+async def _asking(ctx: Context[WukongQuota], wukong: AnyWukong, grants: Mapping[str, Grant]) -> Asking | None:
     place, status = wukong.metadata, wukong.status
     spec = resolved_spec(wukong)
     wants = wanted(spec, place.name, place.uid)
-    grant = next((grant for grant in granted if grant.uid == place.uid), None)
+    grant = grants.get(place.uid)
     if place.deletion_timestamp and grant is None:
         return None
     gone = [disk for disk in (grant.disks if grant is not None else ()) if disk not in wants.disks]
@@ -107,7 +108,7 @@ async def _unseen(ctx: Context[WukongQuota], grant: Grant) -> Asking | None:
         live = await ctx.client.get(AnyWukong, grant.name, ctx.request.namespace)
     except NotFound:
         return None
-    return await _asking(ctx, live, [grant]) if live.metadata.uid == grant.uid else None
+    return await _asking(ctx, live, {grant.uid: grant}) if live.metadata.uid == grant.uid else None
 
 
 async def _takings(ctx: Context[WukongQuota]) -> list[Taking]:
@@ -185,19 +186,18 @@ def concerned(quota: WukongQuota, caches: Caches) -> Iterable[Request]:
     if lister is None or quotas is None:
         return ()
     gone = quotas.get(quota.metadata.name, namespace) is None
-    machines = lister.list(namespace)
+    machines, grants = lister.list(namespace), grants_of(quota)
     return [
         Request(namespace, machine.metadata.name)
         for machine in machines
-        if gone or not is_true(machine.status.conditions, WITHIN_QUOTA) or not _is_granted(quota, machine)
+        if gone or not is_true(machine.status.conditions, WITHIN_QUOTA) or not _is_granted(machine, grants)
     ]
 
 
-def _is_granted(quota: WukongQuota, machine: AnyWukong) -> bool:
+def _is_granted(machine: AnyWukong, grants: Mapping[str, Grant]) -> bool:
     place, spec = machine.metadata, resolved_spec(machine)
-    return has_all(
-        grant_of(quota, place.uid), wanted(spec, place.name, place.uid), spec.get("instancetype") is not None
-    )
+    wants = wanted(spec, place.name, place.uid)
+    return has_all(grants.get(place.uid), wants, spec.get("instancetype") is not None)
 
 
 def waiting_snapshots(quota: WukongQuota, caches: Caches) -> Iterable[Request]:
@@ -208,8 +208,9 @@ def waiting_snapshots(quota: WukongQuota, caches: Caches) -> Iterable[Request]:
     return [Request(namespace, snapshot.metadata.name) for snapshot in waiting]
 
 
-def grant_of(quota: WukongQuota, uid: str) -> Grant | None:
-    return next((grant for grant in quota.status.granted if grant.uid == uid), None)
+def grants_of(quota: WukongQuota) -> dict[str, Grant]:
+    """What each machine has, by its uid."""
+    return {grant.uid: grant for grant in quota.status.granted}
 
 
 def has_all(grant: Grant | None, wants: Grant, by_instancetype: bool) -> bool:

@@ -11,6 +11,7 @@ from collections.abc import Collection, Iterable
 
 import msgspec
 
+from konverge.objects import Quantity
 from konverge.operators.wukong.grants import sum_of, too_much
 from konverge.operators.wukong.spec_quota import QuotaSpec, QuotaUse, SnapshotGrant, Waiting
 
@@ -46,15 +47,18 @@ def decide_snapshots(
     have = {uid: grant for uid, grant in held.items() if grant is not None}
     waiting: list[Waiting] = []
     lost = lost_of(order)
+    storage = _storage(have.values(), lost)
     for taking in order:
         if taking.uid in have:
             continue
         desired = SnapshotGrant(name=taking.name, uid=taking.uid, disks=taking.disks)
-        obstacle = too_much(limits, snapshots_used(have.values(), lost), QuotaUse(), snapshots_used([desired]))
+        total = QuotaUse(snapshots=len(have), snapshot_storage=str(storage))
+        obstacle = too_much(limits, total, QuotaUse(), snapshots_used([desired]))
         if obstacle:
             waiting.append(Waiting(name=taking.name, uid=taking.uid, message=obstacle))
         else:
             have[taking.uid] = desired
+            storage += _storage([desired], lost)
     return [have[taking.uid] for taking in order if taking.uid in have], waiting
 
 
@@ -75,5 +79,8 @@ def lost_of(takings: Iterable[Taking]) -> frozenset[str]:
 
 def snapshots_used(grants: Collection[SnapshotGrant], lost: Collection[str] = ()) -> QuotaUse:
     """The sum; of those that are `lost`, the number alone."""
-    storage = sum((sum_of(grant.disks) for grant in grants if grant.uid not in lost), sum_of({}))
-    return QuotaUse(snapshots=len(grants), snapshot_storage=str(storage))
+    return QuotaUse(snapshots=len(grants), snapshot_storage=str(_storage(grants, lost)))
+
+
+def _storage(grants: Iterable[SnapshotGrant], lost: Collection[str]) -> Quantity:
+    return sum((sum_of(grant.disks) for grant in grants if grant.uid not in lost), sum_of({}))

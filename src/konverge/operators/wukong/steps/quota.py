@@ -10,7 +10,7 @@ import msgspec
 
 from konverge.objects import Quantity, to_dict
 from konverge.operators.wukong.grants import wanted
-from konverge.operators.wukong.quotas import EXCEEDED, GRANTED, grant_of, has_all, refusal
+from konverge.operators.wukong.quotas import EXCEEDED, GRANTED, grants_of, has_all, refusal
 from konverge.operators.wukong.resource import QUOTA, Wukong, WukongQuota, problems
 from konverge.operators.wukong.spec import WukongSpec
 from konverge.operators.wukong.spec_disks import Disk
@@ -27,7 +27,7 @@ async def quota(state: ReconcileState) -> None:
         drop(state.status, WITHIN_QUOTA)
         return
     wukong, uid = state.spec, state.ctx.obj.metadata.uid
-    grant = grant_of(found, uid)
+    grant = grants_of(found).get(uid)
     wants = wanted(to_dict(wukong.spec), wukong.metadata.name, uid)
     if has_all(grant, wants, wukong.spec.instancetype is not None):
         _say(state, True, *GRANTED)
