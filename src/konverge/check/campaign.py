@@ -25,7 +25,7 @@ from konverge.check.conclusion import Conclusion
 from konverge.check.differences import Masks
 from konverge.check.findings import Evidence, Findings, Group, by_cause, by_chance, first_turn, group_of
 from konverge.check.inputs import with_recreation
-from konverge.check.model import Alarm, Finding, Plan, Run, Setup, Severity, Step, Subject, Task
+from konverge.check.model import Alarm, Finding, Plan, Run, Setup, Severity, Step, Subject, Task, encode
 from konverge.check.names import Names
 from konverge.check.oracles import judge as judge_run
 from konverge.check.oracles.unused import Used, unused
@@ -157,6 +157,8 @@ class Campaign:
         self._listener = listener or Listener()
         self._used = Used()
         self._without_effect: set[str] = set()
+        self._missed: set[bytes] = set()
+        """What did not come to pass in a run, and was tried again."""
         self._second = SecondLook()
         self._beginnings: Beginnings | Branches | None = None
         """Where runs can begin later than with the first step."""
@@ -291,10 +293,12 @@ class Campaign:
 
         What a chain of changes had behind its first alarm is left for another run, and a change without effect is
         tried on a new custom resource: both come back as plans. What failed requests led to comes back as a task, and
-        is noted after that.
+        is noted after that. What did not come to pass is tried once more.
         """
         self._used.add(run)
         alarms = list(self._judge(run, outcome.reference))
+        if not alarms and not task.patience and self._may_come_again(run):
+            return [task.plan]
         more: list[Plan | Task] = []
         if task.plan.pattern in OF_INPUT:
             alarms, rest = first_turn(run, alarms)
@@ -314,6 +318,15 @@ class Campaign:
             sure = alarms if again is None else [alarm for alarm in alarms if alarm not in doubtful]
             self._note(task, run, sure, outcome, findings, budget.used)
         return more
+
+    def _may_come_again(self, run: Run) -> bool:
+        """Whether what the run waited for in vain is worth another try. On virtual time it would wait in vain again; a
+        program is a little faster or slower each time."""
+        key = encode(run.plan.perturbations)
+        if not run.missed or not self._base.subject.command or key in self._missed:
+            return False
+        self._missed.add(key)
+        return True
 
     def _judged_again(
         self, task: Task, run: Run, alarms: Sequence[Alarm], outcome: Outcome, findings: Findings, after: float
