@@ -140,8 +140,8 @@ def test_reads_fail_but_not_those_of_the_client_itself() -> None:
     ]
 
 
-@pytest.mark.spec("K-11")
-def test_all_but_the_first_of_a_kind_end_one_step_after_what_they_disturb() -> None:
+@pytest.mark.spec("K-116")
+def test_plans_end_one_step_after_what_they_disturb_and_the_first_of_a_kind_is_whole_after_them() -> None:
     steps = tuple(Step(f"s{number}", ()) for number in range(5))
     places = [place("create", "/configmaps", name=name) for name in "abc"]
     reference = written(*places)
@@ -161,10 +161,31 @@ def test_all_but_the_first_of_a_kind_end_one_step_after_what_they_disturb() -> N
         )
         for number, (item, step) in enumerate(zip(places, (0, 1, 4), strict=True))
     ]
-    plans = {plan.perturbations: plan for plan in all_plans(reference, only={"crash"})}
-    whole, short, last = (plans[(Crash(item),)] for item in places)
-    assert (whole.first, short.first, last.first) == (0, 3, 0)
+    plans = [plan for plan in all_plans(reference, only={"crash"}) if isinstance(plan.perturbations[0], Crash)]
+    single = [plan for plan in plans if len(plan.perturbations) == 1]
+    first, second, third = ((Crash(item),) for item in places)
+    made = [(plan.perturbations, plan.first) for plan in single if plan.perturbations in (first, second, third)]
+    assert made == [(first, 2), (second, 3), (third, 0), (first, 0)], "what is disturbed in the last step ends with it"
+    assert single == plans[: len(single)], "pairs come after them"
+    short, whole = (plan for plan in single if plan.perturbations == first)
     assert short.seconds < whole.seconds
+
+
+@pytest.mark.spec("K-116")
+def test_only_what_can_show_later_is_run_to_the_end() -> None:
+    steps = tuple(Step(f"s{number}", ()) for number in range(5))
+    reference = written(CREATE)
+    reference.run.steps = steps
+    ref = Ref("/configmaps", "default", "a")
+    moment = Moment("ADDED", "/configmaps", "default", "a")
+    reference.run.changes = [
+        Change(revision=1, time=0.0, moment=moment, ref=ref, uid="", writer="operator", step=0),
+    ]
+    plans = all_plans(reference, only={"crash", "errors"})
+    whole = {type(item) for plan in plans if not plan.first for item in plan.perturbations}
+    assert Refuse in {type(item) for plan in plans for item in plan.perturbations}
+    assert Crash in whole
+    assert Refuse not in whole
 
 
 @pytest.mark.spec("K-19")

@@ -58,16 +58,21 @@ def all_plans(reference: Reference, *, only: Collection[str] = (), seed: int = 0
 def derive(reference: Reference, *, only: Collection[str] = (), seed: int = 0) -> Derived:
     """See `all_plans`."""
     chosen = {name: make for name, make in GENERATORS.items() if not only or name in only}
-    plans = ranked(_once(plan for make in chosen.values() for plan in make(reference)))
-    if "crash" in chosen:
-        plans += [(2, plan) for plan in pairs(reference, seed)]
     length = Length(reference)
-    made = [length.estimated(plan if rank == 1 and _is_whole(plan) else length.shortened(plan)) for rank, plan in plans]
-    return Derived(made, _left_out(reference, chosen))
+    plans: list[Plan] = []
+    to_the_end: list[Plan] = []
+    for rank, plan in ranked(_once(plan for make in chosen.values() for plan in make(reference))):
+        plans.append(length.shortened(plan))
+        if rank == 1 and _may_show_later(plan) and plans[-1] != plan:
+            to_the_end.append(plan)
+    plans += to_the_end
+    if "crash" in chosen:
+        plans += map(length.shortened, pairs(reference, seed))
+    return Derived([length.estimated(plan) for plan in plans], _left_out(reference, chosen))
 
 
-def _is_whole(plan: Plan) -> bool:
-    """Whether the first plan of its kind is run to the end of the workload."""
+def _may_show_later(plan: Plan) -> bool:
+    """Whether the first plan of its kind is run to the end of the workload as well, after those of all kinds."""
     return any(isinstance(item, Crash | Stale | Gap | Edit) for item in plan.perturbations)
 
 

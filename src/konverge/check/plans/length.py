@@ -2,7 +2,7 @@
 
 What an operator knows after a restart is in the cluster. A run that is at rest in the state of the reference, one step
 after the perturbation, goes on as the reference does: the rest of the workload would repeat it. The first
-crash, stale start and gap of every kind is run to the end all the same.
+crash, stale start, gap and edit of every kind is run to the end all the same, when all plans have been tried so.
 """
 
 from __future__ import annotations
