@@ -80,6 +80,7 @@ MISTAKES = (
     "ignores the second change",
     "remembers members",
     "waits for health",
+    "waits for its first pod",
     "keeps a part that is off",
     "ignores the color",
     "labels what is new",
@@ -105,12 +106,18 @@ class _Shop:
     async def serve(self) -> None:
         if self.mistake == "waits for health" and not self.is_healthy():
             return
+        if self.mistake == "waits for its first pod" and self.is_starting():
+            return
         await self.deployment()
         await self.service()
         await self.config()
         await self.metrics()
         await self.members()
         await self.status()
+
+    def is_starting(self) -> bool:
+        present = self.caches[DEPLOYMENTS].get(self.name)
+        return present is not None and not (present.get("status") or {}).get("availableReplicas")
 
     def is_healthy(self) -> bool:
         present = self.caches[DEPLOYMENTS].get(self.name)

@@ -21,9 +21,12 @@ from .shop import judge
 PLANS = tuple(campaign([shop.SAMPLE], [shop.DEFINITION]))
 
 
+BEGUN = "from the beginning"
+
+
 def plan_with(text: str) -> Plan:
     """The first plan that has a step of this name, and its way back."""
-    turns = (plan for plan in PLANS if not any(" too" in step.name for step in plan.steps or ()))
+    turns = (plan for plan in PLANS if not any(" too" in step.name or BEGUN in step.name for step in plan.steps or ()))
     return next(plan for plan in turns if any(text in step.name for step in plan.steps or ()))
 
 
@@ -88,6 +91,30 @@ def test_nothing_is_wrong_with_an_operator_without_mistakes(number: int) -> None
 )
 def test_a_mistake_is_found(mistake: str, step: str, oracle: str, severity: str, thing: str, field: str) -> None:
     assert (oracle, severity, thing, field) in said(mistake, plan_with(step))
+
+
+@pytest.mark.spec("K-119")
+def test_a_mistake_from_the_beginning_is_corrected_as_well() -> None:
+    """The operator is well once it has had a pod: what is changed later shows nothing."""
+    begun = next(
+        plan for plan in PLANS if any(BEGUN in step.name and "image" in step.name for step in plan.steps or ())
+    )
+    assert [step.name.partition(": ")[2] for step in (begun.steps or ())[1:]] == [
+        "an image that does not exist, deleted",
+        "an image that does not exist, from the beginning",
+        "an image that does not exist, back",
+    ]
+    found = ("recovery", "high", "apps/deployments default/corner", "spec.template.spec.containers[shop].image")
+    assert found in said("waits for its first pod", begun)
+    assert found not in said("waits for its first pod", plan_with("spec.image: an image that does not exist"))
+
+
+@pytest.mark.spec("K-119")
+def test_few_mistakes_are_there_from_the_beginning_and_after_those_that_are_made_later() -> None:
+    texts = [" ".join(step.name for step in plan.steps or ()) for plan in PLANS if plan.pattern == "recovery"]
+    begun = [number for number, text in enumerate(texts) if BEGUN in text]
+    assert len(begun) == 2
+    assert begun[0] > 0
 
 
 @pytest.mark.spec("K-25")

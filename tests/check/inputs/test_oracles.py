@@ -472,6 +472,79 @@ def mistaken(after: list[tuple[str, Obj]], status: Obj | None = None) -> Run:
     )
 
 
+def owned(key: str, obj: Obj) -> tuple[str, Obj]:
+    metadata = {**obj["metadata"], "ownerReferences": [{"kind": "Shop", "name": "corner", "uid": "u1"}]}
+    return key, {**obj, "metadata": metadata}
+
+
+MADE, WRONG = (owned(*child("things", spec={"image": image})) for image in "ab")
+
+
+def begun(*children: tuple[str, Obj]) -> Run:
+    """Created, deleted, created with a mistake; and what there is once that is corrected."""
+    run = run_of(
+        (step("create", GOOD), {"phase": "Running"}, [MADE]),
+        (GONE, None, []),
+        (step("mistake, from the beginning", OTHER, expect="harmless"), {"phase": "Running"}, [WRONG]),
+        (step("mistake, back", GOOD), {"phase": "Running"}, list(children)),
+    )
+    for checkpoint in run.checkpoints:
+        for key, obj in checkpoint.state.items():
+            if key.startswith("example.com/"):
+                obj["metadata"]["uid"] = "u1"
+    return run
+
+
+def said_beside(run: Run, *again: tuple[str, Obj]) -> Said:
+    """Beside an undisturbed run that has this once the custom resource was created again."""
+    usual = run_of(
+        (step("create", GOOD), {"phase": "Running"}, [MADE]),
+        (GONE, None, []),
+        (step("create again", GOOD), {"phase": "Running"}, list(again)),
+        plan=Plan("reference"),
+    )
+    reference = reference_of(usual, usual)
+    return [(alarm.severity, alarm.object, alarm.field, alarm.step) for alarm in recovery(run, reference)]
+
+
+@pytest.mark.spec("K-119")
+def test_what_was_created_with_a_mistake_is_as_well_as_any_once_it_is_corrected() -> None:
+    assert said_beside(begun(MADE), MADE) == []
+    stuck = said_beside(begun(WRONG), MADE)
+    assert stuck == [("high", "things default/corner", "spec.image", "mistake, back")]
+    assert said_beside(begun(), MADE) == [("high", "things default/corner", "", "mistake, back")]
+
+
+@pytest.mark.spec("K-119")
+def test_others_may_keep_what_they_took_from_a_mistake() -> None:
+    """A machine that was made while its template was wrong: it is not the template's."""
+    run = begun(MADE)
+    other = {"kind": "Thing", "metadata": {"name": "other", "namespace": "default"}}
+    right, wrong = (("things default/other", {**other, "spec": {"image": image}}) for image in "ab")
+    run.checkpoints[0].state.update([right])
+    run.checkpoints[3].state.update([wrong])
+    assert said_beside(run, MADE, right) == []
+
+
+@pytest.mark.spec("K-119")
+def test_what_is_generated_anew_and_what_cannot_be_changed_says_little() -> None:
+    def password(value: str) -> tuple[str, Obj]:
+        return owned(*child("secrets", data={"password": value}))
+
+    run = begun(MADE, password("b"))
+    run.checkpoints[0].state.update([password("a")])
+    assert said_beside(run, MADE, password("c")) == []
+    before, after = (owned(*child("apps/statefulsets", spec={"volumeClaimTemplates": [{"a": n}]})) for n in "ab")
+    run = begun(MADE, after)
+    run.checkpoints[0].state.update([before])
+    assert [item[0] for item in said_beside(run, MADE, before)] == ["low"]
+
+
+@pytest.mark.spec("K-119")
+def test_what_the_undisturbed_run_has_when_it_is_created_again_is_right() -> None:
+    assert said_beside(begun(WRONG), WRONG) == []
+
+
 @pytest.mark.spec("K-24")
 def test_a_mistake_that_is_taken_back_leaves_nothing() -> None:
     assert said(recovery, mistaken([])) == []

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from konverge.check.model import Apply, Edit, Plan, Step
+from konverge.check.model import Apply, Delete, Edit, Plan, Step
 from konverge.check.oracles import judge
 from konverge.check.oracles.foreign import FOREIGN, foreign
 from konverge.check.plans.edits import edits
@@ -46,6 +46,16 @@ def test_each_object_is_deleted_and_its_fields_that_matter_are_changed() -> None
     assert (KEY, {"status": {"conditions": None}}) in changes
     theirs = [plan.steps[0].actions[0] for plan in plans if plan.steps and plan.steps[0].name.startswith("others have")]
     assert [action.object["kind"] for action in theirs if isinstance(action, Apply)] == ["ConfigMap", "Service"]
+
+
+@pytest.mark.spec("K-117")
+def test_what_others_have_is_there_when_the_custom_resource_is_deleted() -> None:
+    plans = [plan for plan in edits(SANE) if plan.steps and plan.steps[0].name.startswith("others have")]
+    names = [step.name for step in SANE.run.steps]
+    deleted = next(step.name for step in SANE.run.steps if any(isinstance(item, Delete) for item in step.actions))
+    assert plans
+    for plan in plans:
+        assert [step.name for step in (plan.steps or ())[1:]] == [*dict.fromkeys([*names[:2], deleted])]
 
 
 @pytest.mark.spec("K-43")

@@ -206,6 +206,52 @@ def test_the_operator_is_away_when_something_is_deleted_first_of_all() -> None:
     assert all(plan.pattern == "crash" and plan.seconds > 0 for plan in plans)
 
 
+@pytest.mark.spec("K-118")
+def test_deletions_by_others_come_before_changes_of_fields() -> None:
+    services, machines = (Ref(resource, "default", "a") for resource in ("/services", "kubevirt.io/virtualmachines"))
+    changed = Plan("edits", (Edit(services, {"spec": {"selector": {"app": "b"}}}, 0),))
+    deleted = Plan("edits", (Edit(machines, None, 0),))
+    assert [plan for _, plan in ranked([changed, deleted])] == [deleted, changed]
+
+
+@pytest.mark.spec("K-118")
+def test_objects_of_other_owners_are_another_kind() -> None:
+    """Another controller looks after them."""
+    mine, same, other = (Plan("edits", (Edit(Ref("/services", "default", name), None, 0),)) for name in "abc")
+    owners = {Ref("/services", "default", name): kind for name, kind in (("a", "Shop"), ("b", "Shop"), ("c", "Place"))}
+    assert [(rank, plan) for rank, plan in ranked([mine, same, other], owners)] == [(1, mine), (1, other), (2, same)]
+    assert [rank for rank, _ in ranked([mine, same, other])] == [1, 2, 3]
+
+
+@pytest.mark.spec("K-118")
+def test_who_controls_an_object_is_known_from_the_first_rest() -> None:
+    refs = [Ref("/services", "default", name) for name in "abc"]
+
+    def service(name: str) -> dict[str, object]:
+        kind = "Place" if name == "c" else "Shop"
+        owners = [
+            {"kind": "Noted", "name": "x", "uid": "n"},
+            {"kind": kind, "name": name, "uid": name, "controller": True},
+        ]
+        metadata = {"name": name, "namespace": "default", "ownerReferences": owners}
+        return {"apiVersion": "v1", "kind": "Service", "metadata": metadata}
+
+    def made(ref: Ref) -> Change:
+        moment = Moment("ADDED", ref.resource, ref.namespace, ref.name)
+        return Change(revision=1, time=0.0, moment=moment, ref=ref, uid="", writer="operator")
+
+    run = written(CREATE).run
+    run.steps = (Step("create", ()),)
+    state = {f"services default/{ref.name}": service(ref.name) for ref in refs}
+    run.checkpoints = [Checkpoint(step="create", revision=9, time=1.0, state=state, rested=True)]
+    run.changes = [made(ref) for ref in refs]
+    plans = all_plans(reference_of(run, run), only={"edits"})
+    deleted = [
+        item.ref.name for plan in plans for item in plan.perturbations if isinstance(item, Edit) and not item.patch
+    ]
+    assert deleted == ["a", "c", "b"]
+
+
 @pytest.mark.spec("K-11")
 def test_old_views_of_different_changes_are_of_different_kinds() -> None:
     """A view from before a deletion is tried before the second of a change of the size, whatever comes back."""

@@ -28,6 +28,8 @@ LENGTH: dict[Pattern, int] = {"input": 3, "recovery": 2}
 """Turns of a chain, by pattern: what is behind the first alarm of a run says nothing, and mistakes often raise one."""
 TOGETHER = 8
 """Changes that are made one on top of the other before the custom resource is deleted and created as it then is."""
+MISTAKEN = 2
+"""Mistakes of each custom resource with which it is created as well."""
 _AGAIN = 12
 """What a change is worth less for each that was like it: the same type under the same name in another component."""
 
@@ -82,6 +84,7 @@ def campaign(
             chosen = [turn for turn in turns if turn.bad == (pattern == "recovery")]
             chains += _chained(pattern, chosen, create, objects, sample, 1 if apart else length)
         chains += _together(turns, create, sample, admission)
+        chains += _from_the_beginning(turns, create, objects, sample)
     yield from (plan for _, plan in sorted(chains, key=lambda item: -item[0]))
 
 
@@ -188,6 +191,23 @@ def _together(turns: Sequence[Turn], create: Step, sample: Obj, admission: Admis
             tail = _recreation(steps[-1], [sample], sample)
             worth = usable[start].worth - 2 * _AGAIN
             yield worth, Plan("input", steps=(create, *steps, *tail))
+
+
+def _from_the_beginning(
+    turns: Sequence[Turn], create: Step, objects: Sequence[Obj], sample: Obj
+) -> Iterator[tuple[float, Plan]]:
+    """A custom resource that is created with a mistake, which is then corrected: it has never been well before."""
+    mistakes = [turn for turn in turns if turn.bad and turn.change is not None and not turn.lasting]
+    for turn in mistakes[:MISTAKEN]:
+        wrong = next(step for step in turn.steps if step.expect)
+        deleted, created = _recreation(wrong, objects, sample)
+        beside = tuple(
+            item for item in wrong.actions if not (isinstance(item, Apply) and _is_same(item.object, sample))
+        )
+        created = msgspec.structs.replace(
+            created, name=f"{wrong.name}, from the beginning", actions=(*beside, *created.actions), expect="harmless"
+        )
+        yield turn.worth - 2 * _AGAIN, Plan("recovery", steps=(create, deleted, created, turn.steps[-1]))
 
 
 def _on_top(current: Obj, change: ChangeOfInput, admission: Admission) -> Obj | None:

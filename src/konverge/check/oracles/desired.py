@@ -106,15 +106,20 @@ def differing(before: Checkpoint, after: Checkpoint, run: Run, reference: Refere
     return found
 
 
-def changed_since(before: Rested, now: Rested, run: Run, reference: Reference) -> list[Difference]:
+def changed_since(
+    before: Rested, now: Rested, run: Run, reference: Reference, *, again: bool = False
+) -> list[Difference]:
     """What differs between two rests at which the user asked for the same. Where the undisturbed run had asked for that
-    too and was then as the second, the first is what differs: the operator was not done yet."""
+    too and was then as the second, the first is what differs: the operator was not done yet.
+
+    `again`: it was deleted between them. Then the undisturbed run is asked what it is like when it is created again.
+    """
     found = differing(before.checkpoint, now.checkpoint, run, reference)
-    usual = (item for item in rests(reference.run) if item.desired == now.desired and item.checkpoint.rested)
-    first = next(usual, None) if found else None
-    if first is None:
+    usual = [item for item in rests(reference.run) if item.desired == now.desired and item.checkpoint.rested]
+    if not found or not usual:
         return found
-    wrong = {(item.key, item.path) for item in differing(first.checkpoint, now.checkpoint, run, reference)}
+    like = usual[-1 if again else 0]
+    wrong = {(item.key, item.path) for item in differing(like.checkpoint, now.checkpoint, run, reference)}
     return [item for item in found if (item.key, item.path) in wrong]
 
 

@@ -37,16 +37,16 @@ def path_dependence(run: Run, reference: Reference) -> Iterator[Alarm]:
         if any(step.expect for step in between):
             continue
         differences = changed_since(before, now, run, reference)
-        again = _is_again(between)
+        again = is_again(between)
         held = (is_said if again else is_refused)(differences, now.step) or _is_order(between)
         held = held or (again and all(is_not_carried_out(item, now.step) for item in (before, now)))
         follows = _is_told_otherwise(differences, now.step, _about(between), again=again)
         follows = follows or (again and any(is_impossible(run, item.checkpoint) for item in (before, now)))
         for difference in own(differences):
-            if again and _is_generated(difference, now):
+            if again and is_generated(difference, now):
                 continue
             alarm = _alarm(difference, now, between, held=held)
-            if alarm.severity == "high" and (follows or (again and _is_fixed(difference))):
+            if alarm.severity == "high" and (follows or (again and is_fixed(difference))):
                 alarm = msgspec.structs.replace(alarm, severity="medium")
             if alarm.group not in said:
                 said.add(alarm.group)
@@ -74,14 +74,14 @@ def _is_stamp(difference: Difference) -> bool:
     return all(set(value.values() if isinstance(value, dict) else (str(value),)) == {"<time>"} for value in sides)
 
 
-def _is_again(between: list[Step]) -> bool:
+def is_again(between: list[Step]) -> bool:
     return any(isinstance(action, Delete) for step in between for action in step.actions)
 
 
 _HARDWARE = re.compile(r"[0-9a-f]{2}([:-][0-9a-f]{2}){5}", re.IGNORECASE)
 
 
-def _is_generated(difference: Difference, now: Rested) -> bool:
+def is_generated(difference: Difference, now: Rested) -> bool:
     """What a new object has of its own: passwords, and network interfaces' addresses that the user did not ask for."""
     if difference.key.startswith("secrets ") and difference.path.startswith("data."):
         return True
@@ -127,7 +127,7 @@ _CHANGEABLE = {
 """Upstream: pkg/apis/apps/validation, ValidateStatefulSetUpdate; pkg/apis/batch/validation."""
 
 
-def _is_fixed(difference: Difference) -> bool:
+def is_fixed(difference: Difference) -> bool:
     """Whether it is a field that is immutable on the API server: another value needs another object."""
     changeable = _CHANGEABLE.get(difference.key.partition(" ")[0])
     return changeable is not None and bool(difference.path) and not changeable.match(difference.path)
@@ -138,7 +138,7 @@ def _alarm(difference: Difference, now: Rested, between: list[Step], *, held: bo
     about = _about(between)
     past = f"{about} was changed back" if about else "the custom resource is the same as before"
     text = f"{sentence(difference)}, although {past}"
-    if _is_again(between):
+    if is_again(between):
         text = f"{_once_new(difference)} once the same custom resource was created again"
     return Alarm(
         oracle="path-dependence",

@@ -13,7 +13,7 @@ from collections.abc import Callable, Collection, Iterable
 
 import msgspec
 
-from konverge.check.model import Crash, Edit, Gap, Plan, Stale
+from konverge.check.model import Crash, Edit, Gap, Plan, Ref, Stale
 from konverge.check.plans.application import applications
 from konverge.check.plans.crash import pairs, restarts
 from konverge.check.plans.edits import edits
@@ -61,7 +61,8 @@ def derive(reference: Reference, *, only: Collection[str] = (), seed: int = 0) -
     length = Length(reference)
     plans: list[Plan] = []
     to_the_end: list[Plan] = []
-    for rank, plan in ranked(_once(plan for make in chosen.values() for plan in make(reference))):
+    made = _once(plan for make in chosen.values() for plan in make(reference))
+    for rank, plan in ranked(made, _owners(reference)):
         plans.append(length.shortened(plan))
         if rank == 1 and _may_show_later(plan) and plans[-1] != plan:
             to_the_end.append(plan)
@@ -69,6 +70,18 @@ def derive(reference: Reference, *, only: Collection[str] = (), seed: int = 0) -
     if "crash" in chosen:
         plans += map(length.shortened, pairs(reference, seed))
     return Derived([length.estimated(plan) for plan in plans], _left_out(reference, chosen))
+
+
+def _owners(reference: Reference) -> dict[Ref, str]:
+    """The kind of the controller of what there is after the first step."""
+    state = reference.run.checkpoints[0].state if reference.run.checkpoints else {}
+    kinds = {
+        name: owner["kind"]
+        for name, obj in state.items()
+        for owner in obj["metadata"].get("ownerReferences") or ()
+        if owner.get("controller")
+    }
+    return {change.ref: kinds.get(str(change.ref), "") for change in reference.run.changes}
 
 
 def _may_show_later(plan: Plan) -> bool:

@@ -24,9 +24,14 @@ def another_instance(reference: Reference) -> Iterator[Plan]:
         return
     name = f"{sample['metadata']['name']}-other"  # begins with the first one's: names are compared as a whole
     other = {**sample, "metadata": {**sample["metadata"], "name": name}}
+    first = Step(ANOTHER.format(kind=sample["kind"]), (Apply(other),))
+    yield Plan("edits", steps=(first, *beside(steps)))
+
+
+def beside(steps: Sequence[Step]) -> tuple[Step, ...]:
+    """What the user does while something of others is there: the custom resource is created, changed and deleted."""
     chosen = sorted({0, 1, _deletion(steps)} & set(range(len(steps))))
-    beside = Step(ANOTHER.format(kind=sample["kind"]), (Apply(other),))
-    yield Plan("edits", steps=(beside, *(steps[number] for number in chosen)))
+    return tuple(steps[number] for number in chosen)
 
 
 def _deletion(steps: Sequence[Step]) -> int:

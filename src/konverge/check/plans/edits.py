@@ -12,7 +12,7 @@ from konverge.check.folding import folded
 from konverge.check.model import Apply, Checkpoint, Edit, Obj, Plan, Ref, Step
 from konverge.check.oracles.foreign import FOREIGN
 from konverge.check.oracles.history import custom_resources, identity, is_clusters, owned_by
-from konverge.check.plans.company import another_instance, notes
+from konverge.check.plans.company import another_instance, beside, notes
 from konverge.check.plans.foreign import stranger
 from konverge.check.reference import Reference
 
@@ -136,7 +136,8 @@ def _of_custom_resources(reference: Reference, checkpoint: Checkpoint) -> Iterat
 
 
 def _foreign(reference: Reference, checkpoint: Checkpoint) -> Iterator[Plan]:
-    """An object with the name that the operator will use is there before: for each kind the first."""
+    """An object with the name that the operator will use is there before: for each kind the first. It is still there
+    when the custom resource is deleted."""
     seen: set[str] = set()
     for ref, obj in _targets(reference, checkpoint):
         kind = obj.get("kind", "")
@@ -146,4 +147,4 @@ def _foreign(reference: Reference, checkpoint: Checkpoint) -> Iterator[Plan]:
         if other is not None:
             seen.add(kind)
             step = Step(FOREIGN.format(kind=kind, name=ref.name), (Apply(other),))
-            yield Plan("edits", steps=(step, *reference.run.steps[:2]))
+            yield Plan("edits", steps=(step, *beside(reference.run.steps)))

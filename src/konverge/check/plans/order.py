@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from konverge.check.model import (
     Crash,
@@ -16,6 +16,7 @@ from konverge.check.model import (
     Perturbation,
     Place,
     Plan,
+    Ref,
     Refuse,
     Stale,
 )
@@ -32,17 +33,18 @@ _LASTING = frozenset(
 """Deleted or written wrongly, something is lost that does not come back by itself."""
 
 
-def ranked(plans: Iterable[Plan]) -> list[tuple[int, Plan]]:
+def ranked(plans: Iterable[Plan], owners: Mapping[Ref, str] | None = None) -> list[tuple[int, Plan]]:
     """First the best plan of every kind (pattern, resource, verb), then the second best of every kind, and so on.
 
-    Each with its rank in its kind, from 1.
+    Each with its rank in its kind, from 1. `owners` are the kinds of custom resources to which objects belong.
     """
     best = sorted(plans, key=lambda plan: -value(plan))  # stable: plans of the same value stay in their order
     seen: Counter[tuple[str, ...]] = Counter()
     made = []
     for plan in best:
-        seen[kind(plan)] += 1
-        made.append((seen[kind(plan)], plan))
+        alike = (*kind(plan), *_owners(plan, owners or {}))
+        seen[alike] += 1
+        made.append((seen[alike], plan))
     return sorted(made, key=lambda item: (item[0], -value(item[1])))
 
 
@@ -51,6 +53,12 @@ def kind(plan: Plan) -> tuple[str, ...]:
     if plan.steps is not None and not plan.perturbations:
         return (plan.pattern, *(step.name for step in plan.steps[:2]))
     return (plan.pattern, *(part for item in plan.perturbations for part in _kind(item)))
+
+
+def _owners(plan: Plan, owners: Mapping[Ref, str]) -> Iterable[str]:
+    """Of what others edit: a Service of one kind of custom resource is the work of another controller than that of
+    another kind."""
+    return [owners.get(item.ref, "") for item in plan.perturbations if isinstance(item, Edit)]
 
 
 def _kind(item: Perturbation) -> tuple[str, ...]:
@@ -82,6 +90,8 @@ def value(plan: Plan) -> int:
     return base + max(_value(item) for item in plan.perturbations) - 40 * (len(plan.perturbations) - 1)
 
 
+_DELETED = 12
+"""What is gone shows whether the operator looks after it at all, of whatever kind it is."""
 _BEGINNINGS = tuple(name.partition("{")[0] for name in (FOREIGN, ANOTHER))
 
 
@@ -101,7 +111,8 @@ def _value(item: Perturbation) -> int:
         case Gap():
             return 0 if item.since.resource in ("/pods", "/events") else 15
         case Edit():
-            return 10 if item.ref.resource in _LASTING else 0
+            lasting = 10 if item.ref.resource in _LASTING else 0
+            return lasting + (_DELETED if item.patch is None else 0)
         case OperatorAway():
             return 10
     return 0
