@@ -115,8 +115,10 @@ def changed_since(
     `again`: it was deleted between them. Then the undisturbed run is asked what it is like when it is created again.
     """
     found = differing(before.checkpoint, now.checkpoint, run, reference)
+    if not found:
+        return found
     usual = [item for item in rests(reference.run) if item.desired == now.desired and item.checkpoint.rested]
-    if not found or not usual:
+    if not usual:
         return found
     like = usual[-1 if again else 0]
     wrong = {(item.key, item.path) for item in differing(like.checkpoint, now.checkpoint, run, reference)}
