@@ -30,6 +30,7 @@ from konverge.check.names import Names
 from konverge.check.oracles import judge as judge_run
 from konverge.check.oracles.unused import Used, unused
 from konverge.check.planning import OF_INPUT, Planner, faults_only
+from konverge.check.plans.tours import apart, is_tour
 from konverge.check.real_rest import always_busy_in, limit_after, pauses_after, quiet_after
 from konverge.check.reference import Reference, reference_of
 from konverge.check.second_look import SecondLook, is_doubtful, seen_once
@@ -293,12 +294,15 @@ class Campaign:
 
         What a chain of changes had behind its first alarm is left for another run, and a change without effect is
         tried on a new custom resource: both come back as plans. What failed requests led to comes back as a task, and
-        is noted after that. What did not come to pass is tried once more.
+        is noted after that. What did not come to pass is tried once more. Of a tour, what may have led to alarms comes
+        back as plans of one change each.
         """
         self._used.add(run)
         alarms = list(self._judge(run, outcome.reference))
         if not alarms and not task.patience and self._may_come_again(run):
             return [task.plan]
+        if is_tour(task.plan) and (fresh := findings.fresh(alarms)):
+            return list(apart(task.plan, fresh))
         more: list[Plan | Task] = []
         if task.plan.pattern in OF_INPUT:
             alarms, rest = first_turn(run, alarms)

@@ -305,6 +305,9 @@ class Exchange(msgspec.Struct, kw_only=True):
     """Of a forbidden one: the API server has such a resource, so that a permission for it would be of use."""
 
 
+Writer = Literal["operator", "user", "cluster"]
+
+
 class Change(msgspec.Struct, kw_only=True):
     """One change of the store after the setup."""
 
@@ -313,7 +316,7 @@ class Change(msgspec.Struct, kw_only=True):
     moment: Moment
     ref: Ref
     uid: str
-    writer: Literal["operator", "user", "cluster"]
+    writer: Writer
     incarnation: int = 0
     differences: tuple[tuple[str, Any, Any], ...] = ()
     """Path, old and new value: of a modification."""

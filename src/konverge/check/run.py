@@ -398,16 +398,35 @@ def _due(run: Run, step: int) -> list[Edit | TimePasses]:
     return [item for item in due if item.step == step and not (isinstance(item, TimePasses) and item.away)]
 
 
+async def _rested_between(run: Run, scene: Scene, step: int) -> bool:
+    """Rest between two things that happen after one step, and the state at it. Whether there is an end to it."""
+    rested = await scene.settle(step)
+    if rested:
+        run.checkpoints.append(scene.checkpoint(f"{run.steps[step].name}, then", rested=True, refused=""))
+    return rested
+
+
+async def _edited(run: Run, user: User, edit: Edit, *, alone: bool) -> bool:
+    """A change by another client. A run with this one alone says nothing where it is refused."""
+    try:
+        with writing("user"):
+            run.hit.append(await user.edit(edit))
+    except ClientError as error:
+        if alone:
+            run.problem = f"the API server refused the change by another client: {error}"
+            return False
+        run.hit.append(f"{edit.ref}: the change by another client is refused: {error}")
+    return True
+
+
 async def _between(run: Run, user: User, scene: Scene, step: int) -> bool:
     """What happens at rest after a step. Whether anything did."""
     mine = _due(run, step)
-    for item in mine:
+    for position, item in enumerate(mine):
+        if position and not await _rested_between(run, scene, step):
+            return True
         if isinstance(item, Edit):
-            try:
-                with writing("user"):
-                    run.hit.append(await user.edit(item))
-            except ClientError as error:
-                run.problem = f"the API server refused the change by another client: {error}"
+            if not await _edited(run, user, item, alone=len(mine) == 1):
                 return False
         else:
             run.hit.append(f"{item.seconds:g} s pass")

@@ -188,6 +188,50 @@ def test_every_turn_ends_as_the_sample_or_its_chain_does() -> None:
                 assert after.actions[0] == Apply(shop.SAMPLE)
 
 
+MALL: dict[str, Any] = {
+    **shop.SAMPLE,
+    "metadata": {"name": "mall", "namespace": "default"},
+    "spec": {"replicas": 3, "image": "shop:1", "metrics": {"enabled": True}, "greeting": "from-a-secret"},
+}
+SECRET: dict[str, Any] = {
+    "apiVersion": "v1",
+    "kind": "Secret",
+    "metadata": {"name": "from-a-secret", "namespace": "default"},
+    "stringData": {"a": "1"},
+}
+
+
+def changed_of(name: str, *samples: dict[str, Any]) -> set[str]:
+    """The steps that change the custom resource of this name."""
+    return {
+        step.name
+        for plan in campaign(samples, [shop.DEFINITION])
+        for step in (plan.steps or ())[1:]
+        if len(step.actions) == 1
+        for action in step.actions
+        if isinstance(action, Apply) and action.object["metadata"]["name"] == name
+    }
+
+
+@pytest.mark.spec("K-123")
+def test_another_sample_of_a_kind_is_changed_where_it_differs() -> None:
+    first, second = (changed_of(name, shop.SAMPLE, MALL) for name in ("corner", "mall"))
+    assert {"spec.labels: add, change, remove", "spec.replicas: scale up"} <= first
+    fields = {step.partition(":")[0] for step in second}
+    assert {"spec.replicas", "spec.metrics.enabled"} <= fields
+    assert "spec.image" not in fields  # as in the first
+    assert "spec.labels" not in fields  # it does not set it
+    assert not changed_of("mall", shop.SAMPLE, {**MALL, "spec": shop.SAMPLE["spec"]})
+
+
+@pytest.mark.spec("K-123")
+def test_what_another_sample_refers_to_is_rotated_once() -> None:
+    third = {**MALL, "metadata": {"name": "third", "namespace": "default"}}
+    plans = campaign([shop.SAMPLE, SECRET, MALL, third], [shop.DEFINITION])
+    rotations = [step.name for plan in plans for step in plan.steps or () if step.name.endswith("rotated")]
+    assert rotations == ["Secret from-a-secret rotated"]
+
+
 @pytest.mark.spec("K-23")
 def test_what_is_behind_an_alarm_starts_from_the_sample() -> None:
     plan = PLANS[0]

@@ -45,6 +45,33 @@ def test_another_custom_resource_is_there_while_the_first_is_made_and_deleted() 
     assert tuple(rest) == STEPS[:2]
 
 
+@pytest.mark.spec("K-122")
+def test_each_kind_that_owns_something_has_another_beside_it() -> None:
+    """Each has a controller of its own; what owns nothing has nothing to lose, and what refers to another would be a
+    rival there."""
+    kinds = ("Thing", "Backup", "Policy", "Address")
+    specs = {"Address": {"of": "a"}}
+    samples = tuple(
+        Apply(
+            {
+                "apiVersion": "example.dev/v1",
+                "kind": kind,
+                "metadata": {"name": "a", "namespace": "default"},
+                "spec": specs.get(kind, {"size": 1}),
+            }
+        )
+        for kind in kinds
+    )
+    owned = config()
+    owners = [{"kind": kind, "name": "a", "uid": f"uid-{kind}-a"} for kind in ("Backup", "Address")]
+    owned["metadata"]["ownerReferences"] = owners
+    state = {f"example.dev/{kind.lower()}s default/a": obj(kind, "a", apiVersion="example.dev/v1") for kind in kinds}
+    history = History((Step("create", samples), *STEPS[1:])).change("ADDED", KEY, by="user").change("ADDED", CONFIG)
+    plans = [plan for plan in edits(reference(history.rest({**state, CONFIG: owned}))) if plan.steps]
+    begun = [plan.steps[0].name for plan in plans if plan.steps]
+    assert [name for name in begun if name.startswith("another")] == ["another Thing", "another Backup"]
+
+
 def history_of(plan: Plan) -> History:
     history = History(plan.steps or (), plan.pattern)
     history.run.plan = plan
@@ -63,6 +90,9 @@ def test_what_belongs_to_another_custom_resource_is_neither_deleted_nor_changed(
     assert (alarm.object, alarm.severity, alarm.step) == (OTHER_CONFIG, "medium", "create")
     by_cluster = beside().change("DELETED", OTHER_CONFIG, by="cluster").rest()
     assert list(neighbours(by_cluster.run, SANE)) == []  # what the operator led to is said of what it deleted
+    by_finalizer = beside().change("MODIFIED", OTHER_CONFIG, ("metadata.deletionTimestamp", None, "now"))
+    (alarm,) = neighbours(by_finalizer.change("DELETED", OTHER_CONFIG, by="cluster").rest().run, SANE)
+    assert alarm.object == OTHER_CONFIG
     written = {**config("a-other", uid=f"uid of {OTHER_CONFIG}"), "data": {"a": "2"}}
     (alarm,) = neighbours(beside().rest({OTHER_CONFIG: written}).run, SANE)
     assert (alarm.object, alarm.field, alarm.severity) == (OTHER_CONFIG, "data.a", "medium")

@@ -94,6 +94,32 @@ def test_a_delete_without_precondition_on_an_old_view_is_worse(pattern: str, sev
     assert alarm.severity == severity
 
 
+DELETION = ("metadata.deletionTimestamp", None, "2026-01-01T00:00:00Z")
+
+
+@pytest.mark.spec("K-120")
+@pytest.mark.parametrize(("pattern", "severity"), [("stale", "high"), ("crash", "low")])
+def test_a_pod_that_the_operator_deletes_with_grace_is_deleted_by_it(pattern: str, severity: str) -> None:
+    """The kubelet takes it away in the end."""
+    sane = reference(created(History()).rest())
+
+    def gone(by: str) -> History:
+        history = created(History(pattern=pattern))  # type: ignore[arg-type]
+        asked = history.change("MODIFIED", POD, DELETION, by=by).request("delete", POD, effective=by == "operator")
+        return asked.change("DELETED", POD, by="cluster").rest()
+
+    (alarm,) = deletions(gone("operator").run, sane)
+    assert (alarm.object, alarm.severity) == (POD, severity)
+    assert list(deletions(gone("cluster").run, sane)) == []
+
+
+@pytest.mark.spec("K-120")
+def test_what_the_user_deletes_is_not_deleted_by_the_operator_that_lets_it_go() -> None:
+    sane = reference(created(History()).rest())
+    asked = created(History()).change("MODIFIED", SET, DELETION, by="user").change("DELETED", SET, by="operator")
+    assert list(deletions(asked.rest().run, sane)) == []
+
+
 @pytest.mark.spec("K-32")
 def test_another_uid_at_the_next_rest_is_said() -> None:
     steps = History().run.steps

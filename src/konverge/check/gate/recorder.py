@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Any, Literal
+from typing import Any
 
 import msgspec
 
@@ -21,7 +21,7 @@ from konverge.apiserver.storage.table import Table
 from konverge.check.differences import changed_paths, differences
 from konverge.check.folding import folded
 from konverge.check.locks import LEASES, is_lock
-from konverge.check.model import Change, Delivery, Exchange, Moment, Obj, Place, Ref
+from konverge.check.model import Change, Delivery, Exchange, Moment, Obj, Place, Ref, Writer
 from konverge.check.snapshot import Counted
 
 RESTLESS = frozenset(("coordination.k8s.io/leases", "/events", "events.k8s.io/events"))
@@ -29,8 +29,6 @@ RESTLESS = frozenset(("coordination.k8s.io/leases", "/events", "events.k8s.io/ev
 
 EVERYTHING = HistoryLimits(seconds=math.inf, events=1_000_000, superseded_bytes=1 << 30)
 """Any revision of a run may be shown again."""
-
-Writer = Literal["operator", "user", "cluster"]
 
 _exchange: ContextVar[Exchange | None] = ContextVar("exchange_of_the_operator", default=None)
 _writer: ContextVar[Writer] = ContextVar("writer", default="cluster")

@@ -11,6 +11,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from random import Random
+from typing import Any
 
 import msgspec
 
@@ -21,7 +22,7 @@ from konverge.check.inputs.changes import ChangeOfInput, changes, with_value
 from konverge.check.inputs.core_types import snake
 from konverge.check.inputs.fields import fields
 from konverge.check.inputs.references import references
-from konverge.check.inputs.samples import deletion, placed, subjects, version_of
+from konverge.check.inputs.samples import by_kind, deletion, placed, version_of
 from konverge.check.model import Action, Apply, Obj, Pattern, Plan, Step
 
 LENGTH: dict[Pattern, int] = {"input": 3, "recovery": 2}
@@ -51,6 +52,7 @@ class Turn(msgspec.Struct, frozen=True):
     """The type of the field, its name, and what is done with it: the annotations of a pod and those of a Service are
     of one type, and an operator has a place of its own for each."""
     change: ChangeOfInput | None = None
+    sample: Obj = {}
 
 
 def campaign(
@@ -74,18 +76,38 @@ def campaign(
     create = Step("create", tuple(Apply(obj) for obj in objects))
     chance = clock.seeded(seed)
     chains: list[tuple[float, Plan]] = []
-    for sample, definition in subjects(objects, definitions):
-        admission = Admission(definition, version_of(sample))
-        every = fields(definition, version_of(sample), sample)
-        made = [_turn(change, sample, namespace) for field in every for change in changes(field, sample, admission)]
-        made += [_turn_of_reference(*item) for item in references(objects, sample)]
-        turns = _ranked(made, chance if seed else None)
-        for pattern, length in LENGTH.items():
-            chosen = [turn for turn in turns if turn.bad == (pattern == "recovery")]
-            chains += _chained(pattern, chosen, create, objects, sample, 1 if apart else length)
-        chains += _together(turns, create, sample, admission)
-        chains += _from_the_beginning(turns, create, objects, sample)
+    for alike, definition in by_kind(objects, definitions):
+        ranked = _ranked(_turns(alike, definition, objects, namespace), chance if seed else None)
+        for number, sample in enumerate(alike):
+            turns = [turn for turn in ranked if turn.sample is sample]
+            for pattern, length in LENGTH.items():
+                chosen = [turn for turn in turns if turn.bad == (pattern == "recovery")]
+                chains += _chained(pattern, chosen, create, objects, sample, 1 if apart else length)
+            if not number:
+                chains += _together(turns, create, sample, Admission(definition, version_of(sample)))
+                chains += _from_the_beginning(turns, create, objects, sample)
     yield from (plan for _, plan in sorted(chains, key=lambda item: -item[0]))
+
+
+def _turns(alike: Sequence[Obj], definition: Obj, objects: Sequence[Obj], namespace: str) -> Iterator[Turn]:
+    """Of the first sample of a kind every field; of each other one those that it sets, and that an earlier one does not
+    set in the same way. What they refer to, once."""
+    known: set[str] = set()
+    values: dict[str, list[Any]] = {}
+    for number, sample in enumerate(alike):
+        admission = Admission(definition, version_of(sample))
+        for field in fields(definition, version_of(sample), sample):
+            earlier = values.setdefault(str(field), [])
+            value = paths.get(sample, field.path)
+            if number and (not field.given or value in earlier):
+                continue
+            earlier.append(value)
+            for change in changes(field, sample, admission):
+                yield _turn(change, sample, namespace)
+        for name, there, back, bad in references(objects, sample):
+            if name not in known:
+                known.add(name)
+                yield _turn_of_reference(name, there, back, bad, sample)
 
 
 def _turn(change: ChangeOfInput, sample: Obj, namespace: str) -> Turn:
@@ -109,16 +131,16 @@ def _turn(change: ChangeOfInput, sample: Obj, namespace: str) -> Turn:
     if not change.lasting:
         steps.append(Step(f"{change.field}: {change.name}, back", (Apply(sample), *after), about=change.field))
     kind = (change.core, str(change.path[-1]), change.name)
-    return Turn(tuple(steps), change.worth, change.bad, change.lasting, kind, change)
+    return Turn(tuple(steps), change.worth, change.bad, change.lasting, kind, change, sample)
 
 
-def _turn_of_reference(name: str, there: Action, back: Action, bad: bool) -> Turn:
+def _turn_of_reference(name: str, there: Action, back: Action, bad: bool, sample: Obj) -> Turn:
     """What users do with a Secret or a ConfigMap that the custom resource refers to."""
     steps = (
         Step(name, (there,), expect="harmless" if bad else ""),
         Step(f"{name}, back", (back,)),
     )
-    return Turn(steps, 70 if not bad else 60, bad, False, ("reference", "", name.rpartition(" ")[2]))
+    return Turn(steps, 70 if not bad else 60, bad, False, ("reference", "", name.rpartition(" ")[2]), sample=sample)
 
 
 def _ranked(turns: Iterable[Turn], chance: Random | None) -> list[Turn]:

@@ -13,7 +13,7 @@ _CONTENTS = ("data", "stringData")
 
 def references(objects: Sequence[Obj], sample: Obj) -> Iterator[tuple[str, Action, Action, bool]]:
     """Name, what is done, how it is put back, and whether it is a mistake; for each that the sample names."""
-    named = set(_texts(sample.get("spec")))
+    named = set(texts(sample.get("spec")))
     for obj in objects:
         if obj["kind"] not in ("Secret", "ConfigMap") or obj["metadata"]["name"] not in named:
             continue
@@ -26,15 +26,16 @@ def references(objects: Sequence[Obj], sample: Obj) -> Iterator[tuple[str, Actio
         yield f"{what} missing", gone, back, True
 
 
-def _texts(value: Any) -> Iterator[str]:
+def texts(value: Any) -> Iterator[str]:
+    """All texts in a value: names of other objects are among them."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, dict):
         for inner in value.values():
-            yield from _texts(inner)
+            yield from texts(inner)
     elif isinstance(value, list):
         for inner in value:
-            yield from _texts(inner)
+            yield from texts(inner)
 
 
 def _with_contents(obj: Obj, change: Any) -> Obj:

@@ -7,19 +7,24 @@ from collections.abc import Sequence
 from konverge.check.model import Delete, Obj
 
 
-def subjects(objects: Sequence[Obj], definitions: Sequence[Obj]) -> list[tuple[Obj, Obj]]:
-    """The samples that the check is about, each with its definition: the first of every kind that has one."""
+def by_kind(objects: Sequence[Obj], definitions: Sequence[Obj]) -> list[tuple[list[Obj], Obj]]:
+    """The samples that the check is about, those of a kind together, with their definition."""
     known = {
         (definition["spec"]["group"], definition["spec"]["names"]["kind"]): definition
         for definition in definitions
         if definition.get("kind") == "CustomResourceDefinition"
     }
-    chosen: dict[tuple[str, str], tuple[Obj, Obj]] = {}
+    chosen: dict[tuple[str, str], tuple[list[Obj], Obj]] = {}
     for obj in objects:
         key = (obj["apiVersion"].partition("/")[0], obj["kind"])
         if key in known:
-            chosen.setdefault(key, (obj, known[key]))
+            chosen.setdefault(key, ([], known[key]))[0].append(obj)
     return list(chosen.values())
+
+
+def subjects(objects: Sequence[Obj], definitions: Sequence[Obj]) -> list[tuple[Obj, Obj]]:
+    """The first sample of every kind that has a definition, with it."""
+    return [(samples[0], definition) for samples, definition in by_kind(objects, definitions)]
 
 
 def version_of(obj: Obj) -> str:

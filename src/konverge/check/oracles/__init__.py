@@ -21,6 +21,7 @@ from konverge.check.oracles.permissions import permissions
 from konverge.check.oracles.recovery import recovery
 from konverge.check.oracles.rest import needless, no_rest
 from konverge.check.oracles.secrets import secrets
+from konverge.check.oracles.selection import selection
 from konverge.check.oracles.state import state
 from konverge.check.oracles.status import status
 from konverge.check.reference import Reference
@@ -38,6 +39,7 @@ ORACLES: tuple[Oracle, ...] = (
     recovery,
     foreign,
     neighbours,
+    selection,
     notes,
     leader,
     permissions,

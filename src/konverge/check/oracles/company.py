@@ -9,7 +9,7 @@ from konverge.check.folding import folded
 from konverge.check.model import Alarm, Apply, Checkpoint, Obj, Run, Severity
 from konverge.check.normal import compared
 from konverge.check.oracles.deletions import PRECIOUS
-from konverge.check.oracles.history import custom_resources, identity, is_clusters, owned_by
+from konverge.check.oracles.history import custom_resources, deletions_begun, identity, is_clusters, owned_by
 from konverge.check.reference import Reference
 
 NOTES = "others put notes on what the operator made"
@@ -22,15 +22,16 @@ _CONTENTS = ("spec", "data", "metadata.labels", "metadata.ownerReferences")
 
 def neighbours(run: Run, reference: Reference) -> Iterator[Alarm]:
     """While the user changes and deletes one custom resource, what belongs to another is deleted or changed."""
-    other = _another(run, reference)
+    other = another(run, reference)
     if other is None or not run.checkpoints[0].rested or run.checkpoints[0].refused:
         return
-    theirs = dict(owned_by(other, run.checkpoints[0].state))
+    theirs, begun = dict(owned_by(other, run.checkpoints[0].state)), deletions_begun(run)
     said: set[str] = set()
     for change in run.changes:
         name = str(change.ref)
         mine = name in theirs and theirs[name]["metadata"].get("uid") == change.uid
-        if mine and change.step and change.moment.type == "DELETED" and change.writer == "operator":
+        by_operator = begun.get(change.uid, change).writer == "operator"
+        if mine and change.step and change.moment.type == "DELETED" and by_operator:
             severity: Severity = "high" if change.ref.resource in PRECIOUS else "medium"
             sentence = f"{name} is deleted, which belongs to another {other['kind']}"
             if name not in said:
@@ -45,7 +46,7 @@ def neighbours(run: Run, reference: Reference) -> Iterator[Alarm]:
                 yield _alarm(checkpoint.step, "medium", name, path, sentence)
 
 
-def _another(run: Run, reference: Reference) -> Obj | None:
+def another(run: Run, reference: Reference) -> Obj | None:
     """The custom resource of the first step that the reference does not have."""
     if run.plan.pattern != "edits" or run.plan.steps is None or not run.checkpoints:
         return None

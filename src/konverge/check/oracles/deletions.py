@@ -4,8 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import msgspec
+
 from konverge.check.model import Alarm, Change, Gap, Lag, OperatorAway, Perturbation, Run, Severity, TimePasses
-from konverge.check.oracles.history import deleted_in, edited, identity, key, made_too_late, shared_steps, step_of
+from konverge.check.oracles.history import (
+    deleted_in,
+    deletions_begun,
+    edited,
+    identity,
+    key,
+    made_too_late,
+    shared_steps,
+    step_of,
+)
 from konverge.check.reference import Reference
 
 PRECIOUS = frozenset(
@@ -61,8 +72,8 @@ def _counted(run: Run, steps: int) -> dict[tuple[int, str], list[Change]]:
     others, unused = edited(run), frozenset(_unused(run))
     lags = any(isinstance(item, Lag) or _is_outage(item) for item in run.plan.perturbations)
     counted: dict[tuple[int, str], list[Change]] = {}
-    for change in run.changes:
-        if change.moment.type != "DELETED" or change.writer == "user" or change.step >= steps or change.ref in others:
+    for change in _deletions(run):
+        if change.writer == "user" or change.step >= steps or change.ref in others:
             continue
         if change.revision in unused:
             continue
@@ -70,6 +81,14 @@ def _counted(run: Run, steps: int) -> dict[tuple[int, str], list[Change]]:
             continue  # what follows from an edit, or is made for an owner whose deletion is not seen yet
         counted.setdefault((change.step, key(change)), []).append(change)
     return counted
+
+
+def _deletions(run: Run) -> Iterator[Change]:
+    """What goes away, as the work of whoever asked for it."""
+    begun = deletions_begun(run)
+    for change in run.changes:
+        if change.moment.type == "DELETED":
+            yield msgspec.structs.replace(change, writer=begun.get(change.uid, change).writer)
 
 
 def _unused(run: Run) -> Iterator[int]:
@@ -100,15 +119,17 @@ def _alarm(run: Run, step: int, changes: list[Change], usual: int) -> Alarm:
         change.moment.type == "ADDED" and change.revision > changes[0].revision and key(change) == name
         for change in run.changes
     )
+    begun = deletions_begun(run).get(last.uid, last)
     unguarded = any(
-        last.revision in exchange.revisions and exchange.verb == "delete" and not exchange.guarded
+        begun.revision in exchange.revisions and exchange.verb == "delete" and not exchange.guarded
         for exchange in run.exchanges
     )
     old_view = run.plan.pattern in ("stale", "gap", "own-writes") and unguarded
     how = " by a DELETE without precondition, decided on an old view" if old_view else ""
     severity: Severity = "high" if last.ref.resource in PRECIOUS or old_view else "medium"
-    if last.ref.resource == "batch/jobs":
-        severity = "low"
+    with_grace = last.ref.resource == "/pods" and begun.revision != last.revision
+    if last.ref.resource == "batch/jobs" or (with_grace and not old_view):
+        severity = "low"  # one more restart
     return Alarm(
         oracle="deletion",
         severity=severity,

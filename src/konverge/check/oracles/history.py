@@ -62,6 +62,21 @@ def deleted_in(run: Run, step: int) -> frozenset[Identity]:
     )
 
 
+def deletions_begun(run: Run) -> dict[str, Change]:
+    """By the uid of an object that did not go at once: the change by which its deletion began.
+
+    A pod has its grace period, and others have finalizers. Whoever takes it away in the end has not deleted it.
+    """
+    begun: dict[str, Change] = {}
+    for change in run.changes:
+        if change.uid and any(path == _DELETION for path, _, _ in change.differences):
+            begun.setdefault(change.uid, change)
+    return begun
+
+
+_DELETION = "metadata.deletionTimestamp"
+
+
 def made_too_late(run: Run) -> frozenset[str]:
     """The uids of what the cluster made in a step in which the user deletes a custom resource.
 

@@ -13,14 +13,14 @@ from collections.abc import Callable, Collection, Iterable
 
 import msgspec
 
-from konverge.check.model import Crash, Edit, Gap, Plan, Ref, Stale
+from konverge.check.model import Crash, Edit, Gap, Plan, Stale
 from konverge.check.plans.application import applications
 from konverge.check.plans.crash import pairs, restarts
 from konverge.check.plans.edits import edits
 from konverge.check.plans.errors import errors
 from konverge.check.plans.gaps import gaps, late_own_writes
 from konverge.check.plans.length import Length
-from konverge.check.plans.order import ranked
+from konverge.check.plans.order import owners_of, ranked
 from konverge.check.plans.stale import any_version, stale
 from konverge.check.plans.time import leaders, times
 from konverge.check.plans.writes import distinct, effective
@@ -62,7 +62,7 @@ def derive(reference: Reference, *, only: Collection[str] = (), seed: int = 0) -
     plans: list[Plan] = []
     to_the_end: list[Plan] = []
     made = _once(plan for make in chosen.values() for plan in make(reference))
-    for rank, plan in ranked(made, _owners(reference)):
+    for rank, plan in ranked(made, owners_of(reference)):
         plans.append(length.shortened(plan))
         if rank == 1 and _may_show_later(plan) and plans[-1] != plan:
             to_the_end.append(plan)
@@ -70,18 +70,6 @@ def derive(reference: Reference, *, only: Collection[str] = (), seed: int = 0) -
     if "crash" in chosen:
         plans += map(length.shortened, pairs(reference, seed))
     return Derived([length.estimated(plan) for plan in plans], _left_out(reference, chosen))
-
-
-def _owners(reference: Reference) -> dict[Ref, str]:
-    """The kind of the controller of what there is after the first step."""
-    state = reference.run.checkpoints[0].state if reference.run.checkpoints else {}
-    kinds = {
-        name: owner["kind"]
-        for name, obj in state.items()
-        for owner in obj["metadata"].get("ownerReferences") or ()
-        if owner.get("controller")
-    }
-    return {change.ref: kinds.get(str(change.ref), "") for change in reference.run.changes}
 
 
 def _may_show_later(plan: Plan) -> bool:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from konverge.check.inputs.references import texts
 from konverge.check.model import Apply, Delete, Obj, Plan, Ref, Step
 from konverge.check.oracles.company import ANOTHER, NOTES
-from konverge.check.oracles.history import is_clusters
+from konverge.check.oracles.history import Identity, identity, is_clusters, owned_by
 from konverge.check.reference import Reference
 
 NOTE = "of-others.example/note"
@@ -16,16 +17,31 @@ _HISTORY = frozenset(("Pod", "Job"))
 
 
 def another_instance(reference: Reference) -> Iterator[Plan]:
-    """A second custom resource is there first; then the first is created, changed and deleted beside it."""
+    """A second custom resource is there first; then the first is created, changed and deleted beside it.
+
+    One of each kind that owns something: each has a controller of its own. A second one of what refers to another
+    custom resource would be its rival there.
+    """
     steps = reference.run.steps
     samples = [item.object for item in steps[0].actions if isinstance(item, Apply)]
-    sample = next((obj for obj in samples if not is_clusters(obj["apiVersion"])), None)
-    if sample is None:
-        return
-    name = f"{sample['metadata']['name']}-other"  # begins with the first one's: names are compared as a whole
-    other = {**sample, "metadata": {**sample["metadata"], "name": name}}
-    first = Step(ANOTHER.format(kind=sample["kind"]), (Apply(other),))
-    yield Plan("edits", steps=(first, *beside(steps)))
+    samples = [obj for obj in samples if not is_clusters(obj["apiVersion"])]
+    owners, names = _owners(reference), {obj["metadata"]["name"] for obj in samples}
+    kinds: set[str] = set()
+    for sample in samples:
+        refers = names & set(texts(sample.get("spec")))
+        if sample["kind"] in kinds or (kinds and (identity(sample) not in owners or refers)):
+            continue
+        kinds.add(sample["kind"])
+        name = f"{sample['metadata']['name']}-other"  # begins with the first one's: names are compared as a whole
+        other = {**sample, "metadata": {**sample["metadata"], "name": name}}
+        first = Step(ANOTHER.format(kind=sample["kind"]), (Apply(other),))
+        yield Plan("edits", steps=(first, *beside(steps)))
+
+
+def _owners(reference: Reference) -> frozenset[Identity]:
+    """What owns something after the first step."""
+    state = reference.run.checkpoints[0].state if reference.run.checkpoints else {}
+    return frozenset(identity(obj) for obj in state.values() if next(owned_by(obj, state), None) is not None)
 
 
 def beside(steps: Sequence[Step]) -> tuple[Step, ...]:

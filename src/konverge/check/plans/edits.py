@@ -6,7 +6,7 @@ most harm (Mutiny, DSN'24).
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 from konverge.check.folding import folded
 from konverge.check.model import Apply, Checkpoint, Edit, Obj, Plan, Ref, Step
@@ -14,30 +14,54 @@ from konverge.check.oracles.foreign import FOREIGN
 from konverge.check.oracles.history import custom_resources, identity, is_clusters, owned_by
 from konverge.check.plans.company import another_instance, beside, notes
 from konverge.check.plans.foreign import stranger
+from konverge.check.plans.order import owners_of
+from konverge.check.plans.tours import tours
 from konverge.check.reference import Reference
 
 _OTHERS = "changed-by-others"
 
 
 def edits(reference: Reference) -> Iterator[Plan]:
-    """At rest after the first step: each object deleted, then each of its fields that matter; then foreign objects."""
+    """At rest after the first step: each object deleted, then each of its fields that matter; then foreign objects.
+
+    On virtual time, what is put right without a trace is tried in tours.
+    """
     run = reference.run
     if not run.checkpoints or not run.checkpoints[0].rested:
         return
     first = run.checkpoints[0]
     targets = list(_targets(reference, first))
-    for ref, obj in targets:
-        if obj.get("kind") != "PersistentVolumeClaim":  # held by the pod that uses it, and by its data
-            yield _plan(ref, None)
-    holding = _held_by_others(reference)
-    for ref, obj in targets:
-        for patch in _patches(obj):
-            if "finalizers" not in patch.get("metadata", ()) or str(ref) not in holding:
-                yield _plan(ref, patch)
+    changes = list(_changes(targets, _held_by_others(reference)))
+    yield from _in_tours(reference, _deletions(targets))
+    yield from (plan for plan in changes if _is_of_metadata(plan))
+    yield from _in_tours(reference, (plan for plan in changes if not _is_of_metadata(plan)))
     yield from _of_custom_resources(reference, first)
     yield from _foreign(reference, first)
     yield from another_instance(reference)
     yield from notes(reference, targets)
+
+
+def _in_tours(reference: Reference, plans: Iterable[Plan]) -> Iterable[Plan]:
+    """On real time each rest of a tour would be waited for: there it is a run for each."""
+    return plans if reference.run.snapshots else tours(plans, owners_of(reference))
+
+
+def _deletions(targets: Sequence[tuple[Ref, Obj]]) -> Iterator[Plan]:
+    for ref, obj in targets:
+        if obj.get("kind") != "PersistentVolumeClaim":  # held by the pod that uses it, and by its data
+            yield _plan(ref, None)
+
+
+def _changes(targets: Sequence[tuple[Ref, Obj]], holding: set[str]) -> Iterator[Plan]:
+    for ref, obj in targets:
+        for patch in _patches(obj):
+            if "finalizers" not in patch.get("metadata", ()) or str(ref) not in holding:
+                yield _plan(ref, patch)
+
+
+def _is_of_metadata(plan: Plan) -> bool:
+    """Whether it may take an object out of the operator's hands: what comes after that says nothing."""
+    return any(isinstance(item, Edit) and "metadata" in (item.patch or ()) for item in plan.perturbations)
 
 
 def _plan(ref: Ref, patch: Obj | None, subresource: str = "") -> Plan:

@@ -28,8 +28,8 @@ from konverge.check.model import (
 )
 from konverge.check.reference import Reference
 
-RECOVERY = 0.2
-"""Of the time of the reference, for each perturbation."""
+RECOVERY, MORE = 0.2, 0.03
+"""Of the time of the reference: for a perturbation, and for each more that comes after it."""
 
 
 class Length:
@@ -98,5 +98,6 @@ class Length:
         share = 1.0
         if plan.first and len(checkpoints) >= plan.first and checkpoints[-1].time:
             share = checkpoints[plan.first - 1].time / checkpoints[-1].time
-        seconds = self._run.seconds * (share + RECOVERY * len(plan.perturbations))
+        count = len(plan.perturbations)
+        seconds = self._run.seconds * (share + RECOVERY * min(count, 1) + MORE * max(count - 1, 0))
         return msgspec.structs.replace(plan, seconds=seconds)

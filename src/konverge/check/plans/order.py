@@ -22,6 +22,7 @@ from konverge.check.model import (
 )
 from konverge.check.oracles.company import ANOTHER
 from konverge.check.oracles.foreign import FOREIGN
+from konverge.check.reference import Reference
 
 _PATTERNS = {
     "stale": 60, "gap": 55, "crash": 50, "edits": 45, "application": 40, "own-writes": 35, "input": 35, "recovery": 35,
@@ -46,6 +47,18 @@ def ranked(plans: Iterable[Plan], owners: Mapping[Ref, str] | None = None) -> li
         seen[alike] += 1
         made.append((seen[alike], plan))
     return sorted(made, key=lambda item: (item[0], -value(item[1])))
+
+
+def owners_of(reference: Reference) -> dict[Ref, str]:
+    """The kind of the controller of what there is after the first step."""
+    state = reference.run.checkpoints[0].state if reference.run.checkpoints else {}
+    kinds = {
+        name: owner["kind"]
+        for name, obj in state.items()
+        for owner in obj["metadata"].get("ownerReferences") or ()
+        if owner.get("controller")
+    }
+    return {change.ref: kinds.get(str(change.ref), "") for change in reference.run.changes}
 
 
 def kind(plan: Plan) -> tuple[str, ...]:
@@ -87,7 +100,10 @@ def value(plan: Plan) -> int:
     base = _PATTERNS.get(plan.pattern, 0)
     if not plan.perturbations:
         return base + 25 if has_others(plan) else base  # whoever takes what is not its own loses others' data
-    return base + max(_value(item) for item in plan.perturbations) - 40 * (len(plan.perturbations) - 1)
+    best = base + max(_value(item) for item in plan.perturbations)
+    if all(isinstance(item, Edit) for item in plan.perturbations):  # one after the other: as many as there are
+        return best + len(plan.perturbations) - 1
+    return best - 40 * (len(plan.perturbations) - 1)
 
 
 _DELETED = 12
