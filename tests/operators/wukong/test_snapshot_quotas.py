@@ -13,7 +13,8 @@ from konverge.operators.wukong.operator import OPERATOR
 from konverge.operators.wukong.resource import WukongSnapshot, WukongSnapshotSchedule
 from konverge.operators.wukong.snapshot_grants import Taking, decide_snapshots, lost_of, snapshots_used
 from konverge.operators.wukong.spec_quota import QuotaSpec, SnapshotGrant
-from konverge.runtime import find_condition
+from konverge.operators.wukong.status import WITHIN_QUOTA
+from konverge.runtime import find_condition, is_true
 from konverge.sim.cluster import Cluster
 from konverge.sim.kubevirt import QUICK, SimulatedKubeVirt
 from tests.operators.wukong.test_killed import by_mortals
@@ -229,6 +230,9 @@ async def test_killed_after_every_write_no_snapshot_slips_through() -> None:
             return sorted(snapshot.status.phase for snapshot in found) == ["Pending", "Succeeded"]
 
         await by_mortals(w, one_is_taken)
+        for snapshot in [await w.client.get(WukongSnapshot, name, SPACE) for name in ("a", "b")]:
+            taken = snapshot.status.phase == "Succeeded"
+            assert is_true(snapshot.status.conditions, WITHIN_QUOTA) == taken  # it had died before it could say so
 
 
 @pytest.mark.spec("W-41")

@@ -25,17 +25,17 @@ def another_instance(reference: Reference) -> Iterator[Plan]:
     steps = reference.run.steps
     samples = [item.object for item in steps[0].actions if isinstance(item, Apply)]
     samples = [obj for obj in samples if not is_clusters(obj["apiVersion"])]
-    owners, names = _owners(reference), {obj["metadata"]["name"] for obj in samples}
+    names = {obj["metadata"]["name"] for obj in samples}
+    owners = _owners(reference)
+    alone = [obj for obj in samples if not names & set(texts(obj.get("spec")))] or samples[:1]
     kinds: set[str] = set()
-    for sample in samples:
-        refers = names & set(texts(sample.get("spec")))
-        if sample["kind"] in kinds or (kinds and (identity(sample) not in owners or refers)):
-            continue
-        kinds.add(sample["kind"])
-        name = f"{sample['metadata']['name']}-other"  # begins with the first one's: names are compared as a whole
-        other = {**sample, "metadata": {**sample["metadata"], "name": name}}
-        first = Step(ANOTHER.format(kind=sample["kind"]), (Apply(other),))
-        yield Plan("edits", steps=(first, *beside(steps)))
+    for sample in alone:
+        if sample["kind"] not in kinds and (sample is alone[0] or identity(sample) in owners):
+            kinds.add(sample["kind"])
+            name = f"{sample['metadata']['name']}-other"  # begins with the first one's: names are compared as a whole
+            other = {**sample, "metadata": {**sample["metadata"], "name": name}}
+            first = Step(ANOTHER.format(kind=sample["kind"]), (Apply(other),))
+            yield Plan("edits", steps=(first, *beside(steps)))
 
 
 def _owners(reference: Reference) -> frozenset[Identity]:

@@ -48,6 +48,7 @@ class SnapshotReconciler(Reconciler[WukongSnapshot]):
             return _fail(ctx, "the cluster has no snapshots of KubeVirt (snapshot.kubevirt.io)", later)
         taken = await ctx.get(VirtualMachineSnapshot, ctx.request.name)
         if taken is not None and is_controlled_by(taken, ctx.obj):
+            _note_grant(status, ctx.obj.metadata.generation)
             return _follow(ctx, taken, wait)
         name = ctx.obj.spec.wukong_name
         wukong = await ctx.get(AnyWukong, name)
@@ -153,6 +154,13 @@ async def _is_granted(ctx: Context[WukongSnapshot]) -> bool:
     if not granted:
         status.phase, status.error = "Pending", message
     return granted
+
+
+def _note_grant(status: SnapshotStatus, generation: int) -> None:
+    """What is being taken was granted, also where the operator died before it could say so."""
+    before = find_condition(status.conditions, WITHIN_QUOTA)
+    if before is not None and before.status != "True":
+        set_condition(status.conditions, WITHIN_QUOTA, True, *GRANTED, observed_generation=generation)
 
 
 def _conclude(status: SnapshotStatus, generation: int) -> None:
