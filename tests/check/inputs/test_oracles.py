@@ -611,6 +611,19 @@ def test_a_status_that_repeats_what_was_asked_for_is_none_for_what_is_handed_on(
     assert said(effect, run({"size": "red", "phase": "Resizing"})) == []
 
 
+@pytest.mark.spec("K-126")
+def test_a_digest_in_the_status_is_no_effect_of_what_is_handed_on() -> None:
+    """It sums up the custom resource, whatever becomes of the change. What is for the application may be seen in it."""
+
+    def run(core: str, **more: str) -> Run:
+        change = step("change", OTHER, core=core)
+        return run_of((step("create", GOOD), {"specHash": "1"}, [SET]), (change, {"specHash": "2", **more}, [SET]))
+
+    assert [item[0] for item in said(effect, run("Tolerations"))] == ["medium"]
+    assert said(effect, run("Tolerations", phase="Updating")) == []
+    assert said(effect, run("")) == []
+
+
 @pytest.mark.spec("K-25")
 def test_a_field_that_had_an_effect_and_has_none_any_more() -> None:
     run = run_of(

@@ -76,6 +76,20 @@ def test_every_effective_write_is_followed_by_a_crash_and_a_step_begins_with_one
     ]
 
 
+@pytest.mark.spec("K-125")
+def test_a_crash_comes_before_what_an_application_may_know_already() -> None:
+    """A password is set there before the Secret has it, and data are removed there before the finalizer goes."""
+    secret, gone = (
+        place("update", "/secrets", "data.password"),
+        place("patch", "demo.dev/things", "metadata.finalizers"),
+    )
+    plans = list(crashes(written(CREATE, secret, STATUS, gone)))
+    assert [plan.perturbations for plan in plans if plan.perturbations[0].when == "before"] == [  # type: ignore[union-attr]
+        (Crash(item, "before"),) for item in (CREATE, secret, gone)
+    ]
+    assert crashed_after(plans) == [CREATE, secret, STATUS, gone]
+
+
 @pytest.mark.spec("K-11")
 def test_a_change_that_repeats_too_often_is_tried_first_and_last() -> None:
     repeated = [place("update", "demo.dev/things/status", "status.phase", number) for number in range(1, 8)]

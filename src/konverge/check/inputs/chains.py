@@ -18,6 +18,7 @@ import msgspec
 from konverge import clock
 from konverge.check.inputs import paths
 from konverge.check.inputs.admission import Admission
+from konverge.check.inputs.asked_for import is_protected, keeps_data
 from konverge.check.inputs.changes import ChangeOfInput, changes, with_value
 from konverge.check.inputs.core_types import snake
 from konverge.check.inputs.fields import fields
@@ -31,6 +32,8 @@ TOGETHER = 8
 """Changes that are made one on top of the other before the custom resource is deleted and created as it then is."""
 MISTAKEN = 2
 """Mistakes of each custom resource with which it is created as well."""
+KEPT = 75
+"""What it is worth to ask that data be kept, and to delete the custom resource."""
 _AGAIN = 12
 """What a change is worth less for each that was like it: the same type under the same name in another component."""
 
@@ -86,6 +89,7 @@ def campaign(
             if not number:
                 chains += _together(turns, create, sample, Admission(definition, version_of(sample)))
                 chains += _from_the_beginning(turns, create, objects, sample)
+            chains += _kept(turns, create, objects, sample)
     yield from (plan for _, plan in sorted(chains, key=lambda item: -item[0]))
 
 
@@ -230,6 +234,22 @@ def _from_the_beginning(
             created, name=f"{wrong.name}, from the beginning", actions=(*beside, *created.actions), expect="harmless"
         )
         yield turn.worth - 2 * _AGAIN, Plan("recovery", steps=(create, deleted, created, turn.steps[-1]))
+
+
+def _kept(turns: Sequence[Turn], create: Step, objects: Sequence[Obj], sample: Obj) -> Iterator[tuple[float, Plan]]:
+    """The custom resource is asked to keep its data, or is no longer protected from deletion, and deleted."""
+    for turn in turns:
+        for step in turn.steps:
+            asked = [item.object for item in step.actions if isinstance(item, Apply) and _is_same(item.object, sample)]
+            if not turn.bad and asked and _shows_what_is_kept(asked[-1], sample):
+                deleted, _ = _recreation(step, objects, sample)
+                yield KEPT, Plan("input", steps=(create, step, deleted))
+
+
+def _shows_what_is_kept(asked: Obj, sample: Obj) -> bool:
+    """Whether its deletion shows what the deletion of the sample does not show."""
+    is_other = keeps_data(asked) != keeps_data(sample) or is_protected(sample)
+    return bool(keeps_data(asked)) and not is_protected(asked) and is_other
 
 
 def _on_top(current: Obj, change: ChangeOfInput, admission: Admission) -> Obj | None:

@@ -20,6 +20,7 @@ from konverge.check.oracles.path_dependence import path_dependence
 from konverge.check.oracles.permissions import permissions
 from konverge.check.oracles.recovery import recovery
 from konverge.check.oracles.rest import needless, no_rest
+from konverge.check.oracles.retention import retention
 from konverge.check.oracles.secrets import secrets
 from konverge.check.oracles.selection import selection
 from konverge.check.oracles.state import state
@@ -40,6 +41,7 @@ ORACLES: tuple[Oracle, ...] = (
     foreign,
     neighbours,
     selection,
+    retention,
     notes,
     leader,
     permissions,

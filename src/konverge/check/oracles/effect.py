@@ -9,6 +9,7 @@ of a list are only put in another order.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from itertools import pairwise
 from typing import Any
@@ -71,12 +72,16 @@ def effect(run: Run, reference: Reference) -> Iterator[Alarm]:
 
 
 def _is_in_status(differences: list[Difference], step: Step) -> bool:
-    """Whether the status tells of the change; it is not enough to repeat a value that is meant for another object."""
+    """Whether the status tells of the change. Of what is meant for another object it is not enough to repeat it, nor to
+    sum up the custom resource: such a digest changes whatever is done."""
     written = [item.actual for item in differences if item.path.startswith("spec.")]
-    return any(
-        item.path.startswith("status.") and not (step.core in HANDED_ON and item.actual in written)
-        for item in differences
-    )
+    told = [item for item in differences if item.path.startswith("status.")]
+    if step.core in HANDED_ON:
+        told = [item for item in told if item.actual not in written and not _DIGEST.search(item.path)]
+    return bool(told)
+
+
+_DIGEST = re.compile(r"(digest|checksum|hash)$", re.IGNORECASE)
 
 
 def _is_held(first: Rested, before: Rested, run: Run, reference: Reference) -> bool:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from konverge.check.folding import folded
+from konverge.check.inputs.asked_for import is_protected, leaves_something
 from konverge.check.model import Alarm, Run, Severity
-from konverge.check.oracles.asked_for import is_protected, leaves_something
 from konverge.check.oracles.history import (
     custom_resources,
     deleted_in,

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from konverge.check.folding import folded
+from konverge.check.inputs.asked_for import is_paused
 from konverge.check.model import Alarm, Change, Checkpoint, Obj, Run
-from konverge.check.oracles.asked_for import is_paused
 from konverge.check.oracles.desired import says_refused
 from konverge.check.oracles.history import key, news, owned_by, resources_at, step_of
 from konverge.check.reference import Reference

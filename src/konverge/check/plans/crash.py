@@ -1,7 +1,8 @@
 """A crash after every write of the operator that changed something, and before the first one of every step.
 
-A crash before any other write leaves what a crash after the write before it leaves. And an operator that is away while
-the user goes on.
+A crash before any other write leaves in the store what a crash after the write before it leaves; but not in the
+application, which the operator has often told something just before it writes a Secret or lets a finalizer go. And an
+operator that is away while the user goes on.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from konverge import clock
-from konverge.check.model import Crash, Delete, OperatorAway, Plan
+from konverge.check.model import Crash, Delete, OperatorAway, Place, Plan
 from konverge.check.plans.writes import distinct, effective, place_of, step_of
 from konverge.check.reference import Reference
 
@@ -55,10 +56,16 @@ def crashes(reference: Reference) -> Iterator[Plan]:
     steps: set[int] = set()
     for exchange in distinct(reference):
         step = step_of(reference, exchange)
-        if step not in steps:
+        place = place_of(exchange)
+        if step not in steps or _follows_a_talk(place):
             steps.add(step)
-            yield Plan("crash", (Crash(place_of(exchange), "before"),))
-        yield Plan("crash", (Crash(place_of(exchange)),))
+            yield Plan("crash", (Crash(place, "before"),))
+        yield Plan("crash", (Crash(place),))
+
+
+def _follows_a_talk(place: Place) -> bool:
+    """Whether an operator may just have told its application what it writes: a new password, that something goes."""
+    return place.resource == "/secrets" or "finalizers" in place.change
 
 
 def pairs(reference: Reference, seed: int) -> Iterator[Plan]:

@@ -37,17 +37,36 @@ def leaves_something(obj: Obj) -> bool:
     return any(isinstance(value, str) and value.lower() in _KEPT for _, value in _leaves(obj.get("spec")))
 
 
+def keeps_data(obj: Obj) -> str:
+    """The field by which it asks that its data stay when it is deleted, with its value; "" where there is none."""
+    for path, value in _paths(obj.get("spec"), "spec"):
+        if isinstance(value, str) and value.lower() in _KEPT and _OF_DATA.search(path) and not _OF_OTHERS.search(path):
+            return f"{path}: {value}"
+    return ""
+
+
+_OF_DATA = re.compile(r"delet|reclaim|retention|retain|volume|storage|claim|pvc|disk|data", re.IGNORECASE)
+_OF_OTHERS = re.compile(r"scal|snapshot|backup|schedul|log|service|secret|user|topic|databases?\b", re.IGNORECASE)
+"""Kept while members go, or kept of something else."""
+
+
 def _is_true(value: Any) -> bool:
     return value is True or (isinstance(value, str) and value.lower() == "true")
 
 
-def _leaves(value: Any, name: str = "") -> Iterator[tuple[str, Any]]:
+def _leaves(value: Any) -> Iterator[tuple[str, Any]]:
     """Values with the names of their fields."""
+    for path, leaf in _paths(value, ""):
+        yield path.rpartition(".")[2], leaf
+
+
+def _paths(value: Any, path: str) -> Iterator[tuple[str, Any]]:
+    """Values with the paths of their fields; items of a list have that of the list."""
     if isinstance(value, dict):
         for key, item in value.items():
-            yield from _leaves(item, key)
+            yield from _paths(item, f"{path}.{key}")
     elif isinstance(value, list):
         for item in value:
-            yield from _leaves(item, name)
+            yield from _paths(item, path)
     else:
-        yield name, value
+        yield path, value
