@@ -13,6 +13,7 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
+from konverge.check.differences import ABSENT
 from konverge.check.folding import folded
 from konverge.check.inputs import remainder
 from konverge.check.model import SEVERITIES, Alarm, Edit, Finding, Plan, Run, Severity, Step, Task
@@ -244,10 +245,12 @@ def group_of(alarm: Alarm) -> Group:
 
 def cause_of(evidence: Evidence) -> Group:
     """The group of a finding: that of its alarm, or what others did and was not put right, whatever object they chose;
-    or an object that stays as a mistake of the user left it, whatever the mistake was.
+    or an object that stays as a mistake of the user left it, whatever the mistake was; or a part of an object that
+    keeps what was added to it, whatever that was.
 
     An operator that does not look after what it has made, or takes objects by their name, mostly does so with every
-    kind of them: it is one mistake, and there is a plan for each kind.
+    kind of them: it is one mistake, and there is a plan for each kind. And one that puts what is asked for on top of
+    what is there never takes away any field of it.
     """
     first, plan = evidence.first, evidence.task.plan
     edited = [folded(str(item.ref)) for item in plan.perturbations if isinstance(item, Edit)]
@@ -255,9 +258,24 @@ def cause_of(evidence: Evidence) -> Group:
         return first.oracle, OF_OTHERS, "metadata.labels" if first.field.startswith("metadata.labels") else first.field
     if first.oracle == "recovery":  # whoever waits for health before anything else does so after any mistake
         return first.oracle, group_of(first)[1], ""
+    if first.oracle == "path-dependence" and _is_kept(first):
+        return first.oracle, group_of(first)[1], f"{_parent(first.field)}.*"
     if first.oracle == "foreign" and evidence.run.steps[0].name.startswith(FOREIGN.partition("{")[0]):
         return first.oracle, OF_OTHERS, first.field if first.field in ("", "status") else "taken"
     return group_of(first)
+
+
+def _is_kept(alarm: Alarm) -> bool:
+    """Whether a field is there that was not there before the user asked for it."""
+    return bool(alarm.field) and alarm.expected == ABSENT and not alarm.step.endswith(", created again")
+
+
+def _parent(field: str) -> str:
+    """
+    >>> _parent("spec.template.spec.containers[a.b].env"), _parent("metadata.annotations"), _parent("data")
+    ('spec.template.spec.containers', 'metadata', '')
+    """
+    return re.sub(r"\[[^]]*\]", "", field).rpartition(".")[0]
 
 
 OF_OTHERS = "changed by others"
@@ -267,11 +285,10 @@ _OF_MEMBERS = ("pods ", "persistentvolumeclaims ", "persistentvolumes ")
 
 
 def details(every: Sequence[Evidence]) -> list[Alarm]:
-    """What else the runs of a finding show, each group once."""
+    """What else the runs of a finding show, each group once: what they are about comes first."""
     main = group_of(every[0].first)
     others: dict[Group, Alarm] = {}
-    for evidence in every:
-        for alarm in evidence.alarms:
-            others.setdefault(group_of(alarm), alarm)
+    for alarm in (*(evidence.first for evidence in every), *(alarm for evidence in every for alarm in evidence.alarms)):
+        others.setdefault(group_of(alarm), alarm)
     others.pop(main, None)
     return list(others.values())

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 
-from konverge.check.differences import Masks
+from konverge.check.differences import ABSENT, Masks
 from konverge.check.findings import Evidence, Findings, by_cause, by_chance, first_turn, group_of, in_order
 from konverge.check.model import (
     Alarm,
@@ -213,6 +214,31 @@ def test_an_object_that_stays_as_any_mistake_left_it_is_one_finding() -> None:
         for name, field in (("a", "spec.image"), ("a", "spec.affinity"), ("b", "spec.image"))
     )
     assert groups_of((plan, one), (plan, two), (plan, other)) == [[one, two], [other]]
+
+
+@pytest.mark.spec("K-128")
+def test_what_a_part_of_an_object_keeps_of_what_was_added_is_one_finding() -> None:
+    """Whoever puts what is asked for on top of what is there takes no field away."""
+
+    def kept(field: str, object_: str = "a", expected: str = ABSENT, step: str = "a: up, back") -> Alarm:
+        made = alarm(f"apps/statefulsets default/{object_}", step, oracle="path-dependence", field=field)
+        return msgspec.structs.replace(made, expected=expected)
+
+    plan, spec = Plan("input", steps=STEPS), "spec.template.spec"
+    one, two, three = (kept(f"{spec}.{name}") for name in ("tolerations", "hostPID", "containers[a.b]"))
+    apart = [
+        kept("spec.template.metadata.annotations"),
+        kept(f"{spec}.nodeSelector", object_="b"),
+        kept(f"{spec}.priority", expected="5"),
+        kept(f"{spec}.hostname", step="a: up, created again"),
+    ]
+    every = [(plan, item) for item in (one, two, three, *apart)]
+    assert groups_of(*every) == [[one, two, three], *([item] for item in apart)]
+    findings = Findings(Names())
+    for _, item in every[:3]:
+        findings.add(task_of(plan), run_of(plan), REFERENCE, [item, alarm("pods default/a-0", severity="low")])
+    (group,) = findings.groups
+    assert [item.field for item in findings.finding(group).details] == [two.field, three.field, ""]
 
 
 @pytest.mark.spec("K-79")

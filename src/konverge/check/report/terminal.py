@@ -7,11 +7,14 @@ from collections.abc import Callable, Iterator, Sequence
 
 from konverge.check.budget import shown
 from konverge.check.campaign import Outcome
-from konverge.check.model import Finding
+from konverge.check.model import Alarm, Finding
 from konverge.check.names import Names
 
 Paint = Callable[[str, str], str]
 """A text, and what it means: "fail", "warn", "dim", "bold", "ok"."""
+
+ALSO = 6
+"""Details of a finding that are named."""
 
 _MEANINGS = {"high": "fail", "medium": "warn", "low": "dim"}
 
@@ -35,11 +38,16 @@ def _finding(number: int, finding: Finding, file: str, names: Names, paint: Pain
     severity = paint(f"{finding.alarm.severity:<6}", _MEANINGS[finding.alarm.severity])
     yield f"{number:>3}. {severity} {visible(finding.sentence)}{paint(_seen(finding), 'dim')}"
     if finding.details:
-        also = ", ".join(dict.fromkeys(names.in_text(alarm.object) for alarm in finding.details[:4]))
-        more = f" and {len(finding.details) - 4} more" if len(finding.details) > 4 else ""
+        also = ", ".join(dict.fromkeys(names.in_text(_other(alarm, finding.alarm)) for alarm in finding.details[:ALSO]))
+        more = f" and {len(finding.details) - ALSO} more" if len(finding.details) > ALSO else ""
         yield paint(f"            also: {visible(also)}{more}", "dim")
     if file:
         yield paint(f"            konverge check --replay {visible(file)}", "dim")
+
+
+def _other(alarm: Alarm, first: Alarm) -> str:
+    """What a detail is about: another object, or another field of the same one."""
+    return alarm.field if alarm.field and alarm.object == first.object else alarm.object
 
 
 def _seen(finding: Finding) -> str:
