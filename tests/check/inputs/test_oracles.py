@@ -612,6 +612,20 @@ def test_a_status_that_repeats_what_was_asked_for_is_none_for_what_is_handed_on(
 
 
 @pytest.mark.spec("K-126")
+def test_what_is_of_a_part_that_does_nothing_when_it_is_switched_on_is_a_guess() -> None:
+    """The kind of object that it makes may not be there: a monitor without its definition."""
+
+    def run(made: list[tuple[str, Obj]]) -> Run:
+        on = step("monitor.enabled: on", {**GOOD, "on": True}, "spec.on")
+        labels = step("monitor.labels: add", {**OTHER, "on": True}, core="Labels")
+        return run_of((step("create", GOOD), {}, [SET]), (on, {}, [SET, *made]), (labels, {}, [SET, *made]))
+
+    monitor = child("monitors", spec={})
+    assert next(item for item in said(effect, run([])) if item[2] == "spec.color")[0] == "low"
+    assert next(item for item in said(effect, run([monitor])) if item[2] == "spec.color")[0] == "medium"
+
+
+@pytest.mark.spec("K-126")
 def test_a_digest_in_the_status_is_no_effect_of_what_is_handed_on() -> None:
     """It sums up the custom resource, whatever becomes of the change. What is for the application may be seen in it."""
 

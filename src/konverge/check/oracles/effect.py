@@ -3,8 +3,9 @@
 Only where nothing at all happened is it an alarm, and a guess: many fields are for a later time (a retention, a
 schedule). It is no guess where the field is of a built-in type that an operator hands on (labels, tolerations, an
 image), and where an earlier change of the same field had an effect. It stays one where the operator tries and the API
-server refuses, since such a field is immutable, where a value is taken away that may be the default, and where items
-of a list are only put in another order.
+server refuses, since such a field is immutable, where a value is taken away that may be the default, where items of a
+list are only put in another order, and where the part that the field is of was switched on just before, and that had no
+effect either: what it needs may not be there.
 """
 
 from __future__ import annotations
@@ -45,6 +46,7 @@ def effect(run: Run, reference: Reference) -> Iterator[Alarm]:
     if run.plan.perturbations:
         return
     effective: set[str] = set()
+    idle: set[str] = set()
     said: set[str] = set()
     known = rests(run)
     asked: set[bytes] = set()
@@ -61,13 +63,16 @@ def effect(run: Run, reference: Reference) -> Iterator[Alarm]:
         differences = differing(before.checkpoint, now.checkpoint, run, reference)
         if any(not is_own(item.key, step) for item in differences):
             effective.add(step.about)
-        elif _is_in_status(differences, step):
+            continue
+        idle.add(step.about)
+        if _is_in_status(differences, step):
             continue  # it is said, at least
-        elif all(is_not_carried_out(item, step) for item in (before, now)):
+        if all(is_not_carried_out(item, step) for item in (before, now)):
             continue  # one value that cannot be carried out in place of another
-        elif step.about not in said and not _is_held(known[0], before, run, reference):
+        if step.about not in said and not _is_held(known[0], before, run, reference):
             said.add(step.about)
-            guess = _is_default(before, now) or _is_order(before, now) or is_impossible(run, now.checkpoint)
+            of_idle = before.step.about != step.about and before.step.about in idle
+            guess = of_idle or _is_default(before, now) or _is_order(before, now) or is_impossible(run, now.checkpoint)
             yield _alarm(now, again=step.about in effective, guess=guess)
 
 
