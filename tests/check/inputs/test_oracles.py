@@ -615,14 +615,17 @@ def test_a_status_that_repeats_what_was_asked_for_is_none_for_what_is_handed_on(
 def test_what_is_of_a_part_that_does_nothing_when_it_is_switched_on_is_a_guess() -> None:
     """The kind of object that it makes may not be there: a monitor without its definition."""
 
-    def run(made: list[tuple[str, Obj]]) -> Run:
-        on = step("monitor.enabled: on", {**GOOD, "on": True}, "spec.on")
-        labels = step("monitor.labels: add", {**OTHER, "on": True}, core="Labels")
-        return run_of((step("create", GOOD), {}, [SET]), (on, {}, [SET, *made]), (labels, {}, [SET, *made]))
-
-    monitor = child("monitors", spec={})
-    assert next(item for item in said(effect, run([])) if item[2] == "spec.color")[0] == "low"
-    assert next(item for item in said(effect, run([monitor])) if item[2] == "spec.color")[0] == "medium"
+    create, on = step("create", GOOD), step("monitor.enabled: on", {**GOOD, "on": True}, "spec.on")
+    labels = step("monitor.labels: add", {**OTHER, "on": True}, core="Labels")
+    alone = step("monitor.labels: add", OTHER, core="Labels")
+    made = [SET, child("monitors", spec={})]
+    idle, at_once = run_of((create, {}, [SET]), (on, {}, [SET]), (labels, {}, [SET])), (labels, {}, [SET])
+    assert [item[0] for item in said(effect, idle) if item[2] == "spec.color"] == ["low"]
+    assert [item[0] for item in said(effect, run_of((create, {}, [SET]), at_once))] == ["low"]
+    assert [item[0] for item in said(effect, run_of((create, {}, [SET]), (on, {}, made), (labels, {}, made)))] == [
+        "medium"
+    ]
+    assert [item[0] for item in said(effect, run_of((create, {}, [SET]), (alone, {}, [SET])))] == ["medium"]
 
 
 @pytest.mark.spec("K-126")

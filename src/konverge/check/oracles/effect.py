@@ -71,7 +71,7 @@ def effect(run: Run, reference: Reference) -> Iterator[Alarm]:
             continue  # one value that cannot be carried out in place of another
         if step.about not in said and not _is_held(known[0], before, run, reference):
             said.add(step.about)
-            of_idle = before.step.about != step.about and before.step.about in idle
+            of_idle = (before.step.about != step.about and before.step.about in idle) or _is_of_more(differences, step)
             guess = of_idle or _is_default(before, now) or _is_order(before, now) or is_impossible(run, now.checkpoint)
             yield _alarm(now, again=step.about in effective, guess=guess)
 
@@ -87,6 +87,13 @@ def _is_in_status(differences: list[Difference], step: Step) -> bool:
 
 
 _DIGEST = re.compile(r"(digest|checksum|hash)$", re.IGNORECASE)
+
+
+def _is_of_more(differences: list[Difference], step: Step) -> bool:
+    """Whether another field of the custom resource was changed as well: the part was switched on in the same step."""
+    field = step.about.partition("[")[0]
+    asked = [item.path for item in differences if is_own(item.key, step) and item.path.startswith("spec.")]
+    return any(not path.startswith(field) and not field.startswith(path) for path in asked)
 
 
 def _is_held(first: Rested, before: Rested, run: Run, reference: Reference) -> bool:
