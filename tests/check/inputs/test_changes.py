@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from konverge.check.inputs import Admission, ChangeOfInput, changes, fields, paths
+from konverge.check.inputs import Admission, ChangeOfInput, changes, fields, paths, values
 from konverge.check.inputs.core_types import builtin
 from konverge.check.inputs.scenarios import doubled
 from konverge.check.inputs.values import smallest, string, word
@@ -201,3 +201,20 @@ def test_words() -> None:
     assert word("tolerations") == "toleration"
     assert doubled("1.5Gi") == "3Gi"
     assert string({"type": "string", "pattern": "^v[0-9]{3}(alpha|beta)$"}, "tag") == "v000alpha"
+
+
+@pytest.mark.spec("K-129")
+@pytest.mark.parametrize(
+    ("name", "items"),
+    [
+        ("loadBalancerSourceRanges", ["10.1.0.0/16", "10.2.0.0/16"]),
+        ("allowedCIDRs", ["10.1.0.0/16", "10.2.0.0/16"]),
+        ("externalIPs", ["10.0.0.1", "10.0.0.2"]),
+        ("nameservers", ["10.0.0.1", "10.0.0.2"]),
+        ("zips", ["zip-a", "zip-b"]),
+    ],
+)
+def test_a_list_of_networks_or_addresses_gets_such(name: str, items: list[str]) -> None:
+    """An operator hands them on, and the API server refuses anything else: then the change would say nothing."""
+    assert [values.item({"type": "string"}, name, number) for number in (1, 2)] == items
+    assert values.item({"type": "string", "pattern": "^[a-z]+$"}, name, 1).isalpha()

@@ -118,13 +118,34 @@ def strings(schema: Schema, name: str, number: int = 1) -> Iterator[str]:
     form = str(schema.get("format") or "")
     plain = f"{word(name)}-{chr(96 + number)}" if number <= 26 else f"{word(name)}-{number}"
     known = choices().get(name, ())
-    candidates = [_FORMATS[form]] if form in _FORMATS else [*known[number - 1 :], *known, plain, word(name), *_COMMON]
+    meant = list(_meant(name, number))
+    candidates = [*known[number - 1 :], *known, *meant, plain, word(name), *_COMMON]
+    candidates = [_FORMATS[form]] if form in _FORMATS else candidates
     pattern = compile_pattern(schema["pattern"]) if schema.get("pattern") else None
     for candidate in [*candidates, *_made_for(schema.get("pattern"))]:
         text = candidate + "a" * (least - len(candidate)) if candidate[-1:].isalpha() else candidate
         text = text if most is None else text[: int(most)]
         if len(text) >= least and (pattern is None or pattern.matches(text)):
             yield text
+
+
+_PLURAL = re.compile(r"[A-Z]{2,}s(?![a-z])")
+"""Of an abbreviation: the words of `externalIPs` are `external` and `ips`."""
+_NETWORKS = re.compile(r"(^|_)cidrs?(_|$)|(^|_)(source|address|ip)_ranges?$|(^|_)subnets?$")
+_ADDRESSES = re.compile(r"(^|_)ips?$|(^|_)(dns_|name_?)servers?$")
+
+
+def _meant(name: str, number: int) -> Iterator[str]:
+    """What alone makes sense in a field of this name: an operator hands it on, and the API server refuses all else.
+
+    >>> [*_meant("allowedCIDRs", 1), *_meant("sourceRanges", 2), *_meant("externalIPs", 1), *_meant("zip", 1)]
+    ['10.1.0.0/16', '10.2.0.0/16', '10.0.0.1']
+    """
+    words = snake(_PLURAL.sub(lambda found: found[0].capitalize(), name))
+    if _NETWORKS.search(words):
+        yield f"10.{number % 256}.0.0/16"
+    elif _ADDRESSES.search(words):
+        yield f"10.0.0.{number % 256}"
 
 
 def _made_for(pattern: str | None) -> Iterator[str]:
