@@ -64,8 +64,8 @@ KEY = "apps/statefulsets default/db"
         ({"lastSourceUpdateTimestamp": "1794940057241"}, []),
         ({"example.dev/owner-rv": "17"}, []),
         ({"checksum/config": "5"}, ["low"]),
-        ({"lastSourceUpdateTimestamp": "1794940057241", "team": "shop"}, ["worse"]),
-        ({"checksum/config": "5", "team": "shop"}, ["worse"]),
+        ({"lastSourceUpdateTimestamp": "1794940057241", "team": "shop"}, ["medium"]),
+        ({"checksum/config": "5", "team": "shop"}, ["medium"]),
     ],
 )
 def test_a_map_that_only_one_object_has_is_what_is_in_it(
@@ -74,13 +74,19 @@ def test_a_map_that_only_one_object_has_is_what_is_in_it(
     """An operator's first label or annotation makes the map: nobody misses an empty one."""
     sane = reference({KEY: stateful_set(3, **{where: notes})})
     bare = run({KEY: stateful_set(3)}, seed=1)
-    worse = {"labels": "high", "annotations": "medium"}[where]
-    wanted = [worse if severity == "worse" else severity for severity in expected]
-    assert [alarm.severity for alarm in state(bare, sane)] == wanted
+    assert [alarm.severity for alarm in state(bare, sane)] == expected
     assert [
         alarm.severity
         for alarm in state(run(sane.run.checkpoints[0].state, seed=1), reference(bare.checkpoints[0].state))
-    ] == wanted
+    ] == expected
+
+
+@pytest.mark.spec("K-130")
+@pytest.mark.parametrize(("key", "severity"), [(KEY, "medium"), ("pods default/db-0", "high")])
+def test_labels_count_less_where_nothing_is_selected_by_them(key: str, severity: str) -> None:
+    sane = reference({key: stateful_set(3, labels={"app": "db", "of": "a"})})
+    other = run({key: stateful_set(3, labels={"app": "db", "of": "b"})}, seed=1)
+    assert [(alarm.field, alarm.severity) for alarm in state(other, sane)] == [("metadata.labels.of", severity)]
 
 
 @pytest.mark.spec("K-31")

@@ -193,8 +193,8 @@ def _fields(
 
 def _severity(key: str, path: str) -> Severity:
     """By what it means for users: a field that the operator decides is wrong for ever, or it is only shown wrong."""
-    if path.startswith("metadata.annotations"):
-        return "medium"
+    if path.startswith("metadata.annotations") or (path.startswith("metadata.labels") and not key.startswith("pods ")):
+        return "medium"  # notes for others; by the labels of pods they are selected
     if not path.startswith("status."):
         return "high"
     group = key.partition(" ")[0].partition("/")[0] if "/" in key.partition(" ")[0] else ""
