@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from konverge.check.model import Edit, Lag, Moment, Perturbation, TimePasses
+from konverge.check.model import Edit, Lag, Moment, Perturbation, Step, TimePasses
 from konverge.check.oracles.deletions import deletions
 from tests.check.oracles.histories import History, obj, ref, reference
 
@@ -92,6 +92,42 @@ def test_a_delete_without_precondition_on_an_old_view_is_worse(pattern: str, sev
     run = history.change("DELETED", POD).request("delete", POD, effective=True).rest().run
     (alarm,) = deletions(run, sane)
     assert alarm.severity == severity
+
+
+@pytest.mark.spec("K-131")
+def test_what_the_reference_does_not_have_in_a_step_may_go() -> None:
+    steps = tuple(Step(name, ()) for name in ("create", "up", "down", "up again"))
+
+    def history(step: int | None) -> History:
+        history = History(steps)
+        for number in range(len(steps)):
+            if number in (1, 3):
+                history.change("ADDED", CLAIM, by="cluster")
+            if number == step:  # in others it is made too early, or once more
+                history.change("ADDED", CLAIM, by="cluster").change("DELETED", CLAIM)
+            if number == 2:
+                history.change("DELETED", CLAIM)
+            history.rest()
+        return history
+
+    sane = reference(history(None))
+    assert [len(list(deletions(history(step).run, sane))) for step in range(4)] == [0, 1, 1, 1]
+
+
+@pytest.mark.spec("K-131")
+def test_what_was_there_before_the_operator_is_there_in_every_step() -> None:
+    steps = tuple(Step(name, ()) for name in ("create", "change", "more", "delete"))
+
+    def history(step: int) -> History:
+        history = History(steps)
+        for number in range(len(steps)):
+            if number == step:
+                history.change("DELETED", SET)
+            history.rest()
+        return history
+
+    sane = reference(history(2))
+    assert [len(list(deletions(history(step).run, sane))) for step in range(4)] == [1, 1, 0, 0]
 
 
 DELETION = ("metadata.deletionTimestamp", None, "2026-01-01T00:00:00Z")

@@ -44,15 +44,32 @@ def deletions(run: Run, reference: Reference) -> Iterator[Alarm]:
     if run is reference.run or any(_passes_unseen(item) for item in run.plan.perturbations):
         return  # after a deletion that passed unseen, what is left of it is deleted late, and rightly so
     steps = shared_steps(run, reference.run)
-    normal, known = _counted(reference.run, steps), {key(change) for change in reference.run.changes}
+    normal, known = _counted(reference.run, steps), set(_present(reference.run))
     said: set[str] = set()
     for (step, name), changes in _counted(run, steps).items():
         usual = normal.get((step, name), [])
-        if len(changes) <= len(usual) or name not in known or name in said or _is_collected(usual, changes):
+        if len(changes) <= len(usual) or (step, name) not in known or name in said or _is_collected(usual, changes):
             continue
         said.add(name)
         yield _alarm(run, step, changes, len(usual))
     yield from (alarm for alarm in _recreated(run, reference, steps) if alarm.object not in said)
+
+
+def _present(run: Run) -> Iterator[tuple[int, str]]:
+    """In which steps an object is there, if only for a moment.
+
+    What the reference does not have in a step may go: others scaled a set up, and its operator takes back what came of
+    it.
+    """
+    since: dict[tuple[str, str], int] = {}
+    for change in run.changes:
+        name = key(change)
+        born = since.setdefault((name, change.uid), change.step if change.moment.type == "ADDED" else 0)
+        if change.moment.type == "DELETED":
+            yield from ((step, name) for step in range(born, change.step + 1))
+            del since[name, change.uid]
+    for (name, _), born in since.items():
+        yield from ((step, name) for step in range(born, len(run.steps)))
 
 
 def _is_collected(usual: list[Change], changes: list[Change]) -> bool:
