@@ -11,6 +11,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"os"
+	"strings"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -19,11 +20,14 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
 const finalizer = "bench.konverge.dev/register"
@@ -120,6 +124,15 @@ func (r *reconciler) finalize(ctx context.Context, box *unstructured.Unstructure
 	}
 	controllerutil.RemoveFinalizer(box, finalizer)
 	return r.Update(ctx, box)
+}
+
+// boxOfRecord is asked of every ConfigMap, since a record has no owner: others may delete it.
+func boxOfRecord(_ context.Context, object client.Object) []reconcile.Request {
+	name, isRecord := strings.CutSuffix(object.GetName(), "-register")
+	if !isRecord {
+		return nil
+	}
+	return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: object.GetNamespace(), Name: name}}}
 }
 
 func (r *reconciler) register(ctx context.Context, box *unstructured.Unstructured) error {
@@ -279,7 +292,8 @@ func main() {
 	}
 	box := newBox()
 	builder := ctrl.NewControllerManagedBy(manager).Named("box").For(box).
-		Owns(&corev1.Secret{}).Owns(&corev1.ConfigMap{}).Owns(&appsv1.StatefulSet{})
+		Owns(&corev1.Secret{}).Owns(&corev1.ConfigMap{}).Owns(&appsv1.StatefulSet{}).
+		Watches(&corev1.ConfigMap{}, handler.EnqueueRequestsFromMapFunc(boxOfRecord))
 	if mutant != "service-unwatched" {
 		builder = builder.Owns(&corev1.Service{})
 	}
