@@ -6,18 +6,22 @@
 CPU time, not wall time: how busy the machine is does not matter, and a slower machine gets a higher limit. A request
 holds the others in two ways, and both are measured: a callback uses the loop's thread, or another thread of the server
 keeps the interpreter's lock, so that the loop cannot run. A task that only ticks sees both: what the whole process has
-computed between two of its turns. Where the host of a virtual machine takes away one of its processors, and the loop
-with it, other threads go on: the time that was stolen is taken off what they computed, never off the loop's own.
+computed between two of its turns.
+
+A thread that computes while the loop has its turn coming is not yet one that keeps the lock: where the system, or the
+host of a virtual machine, does not run the loop's thread, others go on for tenths of a second without having been asked
+for anything. A thread that waits for the lock asks for it once in a switch interval, and sleeps in between; the kernel
+counts that. What others computed counts as long as the loop asked for the lock, and no longer.
 """
 
 from __future__ import annotations
 
 import asyncio
 import gc
-import os
+import resource
+import sys
 import time
 from collections.abc import Coroutine
-from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 from konverge.wire.message import Response
@@ -27,10 +31,8 @@ from tests.blocking import BlockingTime, slowness
 LIMIT = 0.1
 """Seconds of CPU time that a request of at most 3 MB may hold the loop."""
 _TICK = 0.001
-_STAT = Path("/proc/stat")
-_STEAL = 8
-"""Its column in the line of all processors, the name being the first."""
-_TICKS = os.sysconf("SC_CLK_TCK")
+_ASKING = 3
+"""Switch intervals that pass, at most, from one request for the lock to the next on a machine that is busy."""
 T = TypeVar("T")
 
 
@@ -79,6 +81,19 @@ async def measured(work: Coroutine[Any, Any, T]) -> tuple[T, tuple[float, str, f
     return result, (blocking.worst, blocking.what, ticker.gap)
 
 
+class _Turn(NamedTuple):
+    """What was counted until the loop had this turn."""
+
+    loop: float
+    """Seconds of CPU time of its thread."""
+    process: float
+    """Seconds of CPU time of all threads."""
+    sleeps: int
+    """How often the loop's thread has given up its processor, to wait for the lock or for something to do."""
+    interval: float
+    """Seconds after which a thread that waits for the lock asks for it again."""
+
+
 class _Ticker:
     """Takes turns on the loop, and notes how much was computed between two of them at most."""
 
@@ -89,28 +104,21 @@ class _Ticker:
 
     async def run(self) -> None:
         while True:
-            loop, process = self._computed()
+            before = self._now()
             await asyncio.sleep(_TICK)
             while self._blocking.is_collecting:  # its time is not known yet
                 await asyncio.sleep(0)
-            loop_now, process_now = self._computed()
-            self.gap = max(self.gap, loop_now - loop, process_now - process)
+            now = self._now()
+            asked = (now.sleeps - before.sleeps) * max(before.interval, now.interval) * _ASKING
+            self.gap = max(self.gap, now.loop - before.loop, min(now.process - before.process, asked))
             self._ticked.set()
 
     async def next(self) -> None:
         self._ticked.clear()
         await self._ticked.wait()
 
-    def _computed(self) -> tuple[float, float]:
-        """CPU time of the loop's thread and of the process, but for the collector's: it walks over the whole suite."""
+    def _now(self) -> _Turn:
+        """The collector's time is left out: it walks over the whole suite."""
         collected = self._blocking.collected
-        return time.thread_time() - collected, time.process_time() - collected - stolen()
-
-
-def stolen() -> float:
-    """Seconds that the host has taken from all processors of this machine; the kernel tells them in ticks."""
-    try:
-        total = _STAT.read_text().split("\n", 1)[0].split()
-    except OSError:
-        return 0.0
-    return int(total[_STEAL]) / _TICKS
+        sleeps = resource.getrusage(resource.RUSAGE_THREAD).ru_nvcsw
+        return _Turn(time.thread_time() - collected, time.process_time() - collected, sleeps, sys.getswitchinterval())
