@@ -148,19 +148,26 @@ class Small:
 
     name = "small"
 
-    def __init__(self, reconcile: Reconcile, watches: Sequence[str] = (THINGS,), first: str = "0") -> None:
+    def __init__(
+        self,
+        reconcile: Reconcile,
+        watches: Sequence[str] = (THINGS,),
+        first: str = "0",
+        life: Callable[[Small, Link, str], Life] | None = None,
+    ) -> None:
         self.reconcile, self.watches, self.first = reconcile, watches, first
+        self.life = life or Life
         self.seen: list[tuple[str, str, str]] = []
         """Type, name and resourceVersion of every event, of all incarnations; LISTED with the list's."""
 
     async def start(self, cluster: Cluster, gate: Gate) -> Incarnation:
-        return _Life(self, Link(Direct(gate.handle)), cluster.server.token)
+        return self.life(self, Link(Direct(gate.handle)), cluster.server.token)
 
     async def aclose(self) -> None:
         pass
 
 
-class _Life:
+class Life:
     exit_code: int | None = None
 
     def __init__(self, small: Small, link: Link, token: str) -> None:

@@ -7,9 +7,8 @@ counted. Ctrl-C ends it as well; what is known by then is reported.
 from __future__ import annotations
 
 import math
-from collections import Counter, deque
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing
 from pathlib import Path
 from tempfile import TemporaryDirectory, mkdtemp
@@ -35,11 +34,12 @@ from konverge.check.real_rest import always_busy_in, limit_after, pauses_after, 
 from konverge.check.reference import Reference, reference_of
 from konverge.check.second_look import SecondLook, is_doubtful, seen_once
 from konverge.check.shrink import Shrinker
+from konverge.check.side_by_side import runs_of
 from konverge.check.trunk import can_fork
 from konverge.check.undisturbed import last_step, unhealthy, why_no_reference, without_last
+from konverge.check.waiting import Waiting
 
 LAST_LINES = 20
-MOST_AT_ONCE = 1024
 MOST_LEFT_OUT = 2
 """Changes of the workload without which the reference is taken again, since it ends with them."""
 
@@ -88,7 +88,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     least: Severity = "low"
     """What is less than that is reported as it was seen: repeating it takes as long as finding it."""
     until: Severity | None = None
-    """The search ends with the first finding that is as bad as that."""
+    """The search ends with the first finding that is as bad as that; on real time once it has shown again."""
     unused_rules: bool = False
     """Rules of the operator's roles that no run used are a note: roles that were made from declarations ask for no more
     than those do."""
@@ -131,8 +131,6 @@ class Outcome(msgspec.Struct, kw_only=True):
 
 
 Judge = Callable[[Run, Reference], Iterable[Alarm]]
-Waiting = deque[Plan | Task]
-"""A task is one that is looked at again."""
 
 
 class Campaign:
@@ -160,7 +158,7 @@ class Campaign:
         self._without_effect: set[str] = set()
         self._missed: set[bytes] = set()
         """What did not come to pass in a run, and was tried again."""
-        self._second = SecondLook()
+        self._second = SecondLook(ends=self._options.until)
         self._beginnings: Beginnings | Branches | None = None
         """Where runs can begin later than with the first step."""
         self._home: Path | None = None
@@ -269,25 +267,26 @@ class Campaign:
         elif self._folder is not None:
             self._beginnings = Branches(self._runner, self._base, outcome.reference, self._folder)
         outcome.notes += [f"left out: {sentence}" for sentence in planned.left_out]
-        waiting: Waiting = deque(planned.plans)
+        waiting = Waiting(planned.plans, self._second.may_end)
         done, total = 0, len(waiting)
         try:
-            with closing(self._performed(waiting, budget)) as runs:
+            with closing(runs_of(self, waiting, budget)) as runs:
                 while not self._has_enough(findings) and (ended := next(runs, None)):
                     task, run = ended
                     done += 1
                     more = self._judged(task, run, outcome, findings, budget)
-                    waiting.extendleft(reversed(more))  # what it is worth has not changed
+                    waiting.first(more)  # what it is worth has not changed
                     total += len(more)
                     self._listener.progress(task.plan.pattern, done, total, budget.left_to_search)
         finally:
             for evidence in self._second.left():
                 self._note_once_seen(evidence, outcome, findings)
-            outcome.left_out = dict(Counter(item.pattern for item in waiting if isinstance(item, Plan)))
+            outcome.left_out = waiting.left_out()
             outcome.searched, outcome.stopped = budget.used, self._has_enough(findings)
 
     def _has_enough(self, findings: Findings) -> bool:
-        return self._options.until is not None and findings.has(self._options.until)
+        until = self._options.until
+        return until is not None and findings.has(until, lasting=bool(self._base.subject.command))
 
     def _judged(self, task: Task, run: Run, outcome: Outcome, findings: Findings, budget: Budget) -> list[Plan | Task]:
         """Notes what a run shows.
@@ -375,46 +374,28 @@ class Campaign:
                 if made is not None:
                     yield made
 
-    def _performed(self, plans: Waiting, budget: Budget) -> Generator[tuple[Task, Run], None, None]:
-        """Runs as they end, as many at once as there are jobs. Takes plans as long as there is time."""
-        if self._runner.jobs <= 1:
-            while plans and budget.searching:
-                task = self._task(plans.popleft())
-                yield task, self._run(task)
-            return
-        pool = ThreadPoolExecutor(MOST_AT_ONCE, "check")  # as many of them as there are runs: jobs may become more
-        running: dict[Future[Run], Task] = {}
-        try:
-            while True:
-                while plans and budget.searching and len(running) < self._runner.jobs:
-                    task = self._task(plans.popleft())
-                    running[pool.submit(self._run, task)] = task
-                if not running:
-                    return
-                ended, _ = wait(running, max(budget.left_to_runs, 0.0), FIRST_COMPLETED)
-                if not ended:
-                    return
-                for future in ended:
-                    yield running.pop(future), future.result()
-        finally:
-            if running:  # after an interrupt, or where a run does not end, or where enough was found
-                self._runner.cancel()
-                if isinstance(self._beginnings, Branches):
-                    self._beginnings.cancel()
-            plans.extendleft(task if task.patience else task.plan for task in running.values())
-            pool.shutdown(wait=False, cancel_futures=True)
+    @property
+    def jobs(self) -> int:
+        return self._runner.jobs
 
-    def _task(self, plan: Plan | Task) -> Task:
+    def task(self, plan: Plan | Task) -> Task:
+        """What is run for a plan."""
         if isinstance(plan, Task):
             return plan
         if self._beginnings is not None:
             plan = self._beginnings.plan(plan)
         return msgspec.structs.replace(self._base, plan=plan)
 
-    def _run(self, task: Task) -> Run:
+    def run(self, task: Task) -> Run:
         """A second look is at a whole run, from the first step."""
         runner = self._runner if task.patience or self._beginnings is None else self._beginnings
         return runner.run(task)
+
+    def cancel(self) -> None:
+        """End what is under way."""
+        self._runner.cancel()
+        if isinstance(self._beginnings, Branches):
+            self._beginnings.cancel()
 
     # -------------------------------------------------------------- what is known in the end
 

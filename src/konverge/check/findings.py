@@ -194,9 +194,14 @@ class Findings:
 
         return sorted(self._groups, key=key)
 
-    def has(self, least: Severity) -> bool:
-        """Whether anything is as bad as that."""
-        return any(_severity(self.evidence(group)[0]) <= SEVERITIES.index(least) for group in self._groups)
+    def has(self, least: Severity, *, lasting: bool = False) -> bool:
+        """Whether anything is as bad as that; `lasting`: in the reference, or when it was looked at again."""
+        return any(
+            _severity(evidence) <= SEVERITIES.index(least)
+            and (not lasting or evidence.task.patience > 0 or evidence.task.plan.pattern == "reference")
+            for every in self._groups.values()
+            for evidence in every
+        )
 
     def evidence(self, group: Group) -> list[Evidence]:
         """The worst first; of those the shortest: with the fewest perturbations and steps."""

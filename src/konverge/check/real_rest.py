@@ -38,7 +38,8 @@ BUSY = 3
 """So many limits on the clock at the wall are the end even of a step in which the operator never stopped working."""
 TICK = 0.1
 STARTED = 30.0
-"""Seconds until a program that has asked for nothing is taken to be one that asks for nothing."""
+"""Seconds until a program that has asked for nothing is taken to be one that asks for nothing, and one that has not
+begun a watch again to be one that never will."""
 CYCLE = 5
 """A change that is made so often to an object in one step goes round in a circle."""
 SHOWN = 5
@@ -218,11 +219,14 @@ class _Watch:
         self._recorder.on_request.remove(self._requested)
 
     def busy(self, now: float) -> bool:
-        """Controllers of the cluster have work, or the operator is not up."""
+        """Controllers of the cluster have work, or the operator is not up, or it has not begun again to watch what the
+        check has cut it off from: clients wait for a second or two before they do, and for longer each time."""
         recorder = self._recorder
         if recorder.down:
             return not recorder.away
         if not recorder.asked and now - recorder.started < STARTED:
+            return True
+        if recorder.unwatched and now - recorder.cut_off < STARTED:
             return True
         scheduler = self._cluster.scheduler
         return bool(busy_queues({} if scheduler is None else {scheduler.name: scheduler.queue}))

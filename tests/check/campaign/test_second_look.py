@@ -65,11 +65,13 @@ def _name(plan: Plan) -> str:
     return item.place.name
 
 
-def checked(runner: Program, *names: str, plan: Callable[[str], Plan] = refused) -> Outcome:
+def checked(
+    runner: Program, *names: str, plan: Callable[[str], Plan] = refused, until: Severity | None = None
+) -> Outcome:
     def planned(reference: Reference, only: Sequence[str], seed: int) -> Planned:
         return Planned([plan(name) for name in names])
 
-    options = Options(shrink=False, repeats=3)
+    options = Options(shrink=False, repeats=3, until=until)
     return Campaign(
         Subject(command=("operator",)), SETUP, STEPS, runner, options, judge=runner.judge, planner=planned
     ).check()

@@ -17,6 +17,8 @@ class Away(Perturber):
         self._passes = passes
         self._gate: Gate | None = None
         self._timer: asyncio.TimerHandle | None = None
+        self._cut: list[str] = []
+        """Resources of the watches that were ended."""
 
     def attach(self, gate: Gate) -> None:
         self._gate = gate
@@ -27,7 +29,7 @@ class Away(Perturber):
         self.done = True
         self._gate.note(f"the API server is away for {self._passes.seconds:g} s")
         self._timer = asyncio.get_running_loop().call_later(self._passes.seconds, self._return)
-        self._gate.views.cut()
+        self._cut = self._gate.views.cut()
         return True
 
     async def before(self, exchange: Exchange, request: Request) -> Response | None:
@@ -47,6 +49,7 @@ class Away(Perturber):
         return True
 
     def _return(self) -> None:
-        if self._timer is not None:
+        if self._timer is not None and self._gate is not None:
             self._timer.cancel()
             self._timer = None
+            self._gate.recorder.unwatch(self._cut)

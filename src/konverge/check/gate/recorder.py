@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import math
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any
@@ -75,6 +75,10 @@ class Recorder:
         """When the present incarnation began."""
         self.asked = False
         """It has sent a request."""
+        self.unwatched: Counter[str] = Counter()
+        """By resource: watches that the check has ended, and that the present incarnation has not begun again."""
+        self.cut_off = 0.0
+        """Since when it can."""
         self.at_work: Callable[[], float] = lambda: 0.0
         """Seconds that its process has had something to do, where that is known: these are no rest."""
         self.on_change: list[Callable[[Change], None]] = []
@@ -120,6 +124,16 @@ class Recorder:
         """An incarnation begins."""
         self.incarnation += 1
         self.started, self.asked = self.now(), False
+        self.unwatched.clear()
+
+    def unwatch(self, resources: Iterable[str]) -> None:
+        """The check has ended a watch of each of them, and the operator can begin it again."""
+        self.unwatched.update(resources)
+        self.cut_off = self.now()
+
+    def watched(self, resource: str) -> None:
+        """The operator has begun a watch."""
+        self.unwatched -= Counter([resource])
 
     @property
     def revision(self) -> int:

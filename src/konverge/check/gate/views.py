@@ -59,11 +59,13 @@ class Views:
         self._expired[resource] = revision
         for tap in self._of(resource):
             tap.end(_too_old(tap.start, revision))
+            self._recorder.unwatch([resource])
 
-    def cut(self) -> None:
-        """End all watches."""
-        for tap in tuple(self._taps):
+    def cut(self) -> list[str]:
+        """End all watches; the result is their resources."""
+        for tap in self._taps:
             tap.end()
+        return [tap.resource for tap in self._taps]
 
     def seen(self, resource: str) -> int:
         """The newest revision of a resource that the present incarnation has been shown by a list or a watch."""
@@ -116,6 +118,7 @@ class Views:
                 sink.write(last)
 
             return Response(response.status, response.headers, producer=refuse)
+        self._recorder.watched(exchange.resource)
         assert response.producer is not None
         start = self._recorder.revision if streams_state else int(since)
         tap = Tap(self, exchange, response.producer, streams_state=streams_state, start=start)
