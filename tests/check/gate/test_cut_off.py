@@ -34,9 +34,9 @@ def sizes(made: Run) -> list[Any]:
     return [checkpoint.state["configmaps default/a"]["data"]["size"] for checkpoint in made.checkpoints]
 
 
-def seconds(made: Run) -> list[int]:
+def seconds(made: Run) -> list[float]:
     times = [checkpoint.time for checkpoint in made.checkpoints]
-    return [int(after - before) for before, after in pairwise(times)]
+    return [after - before for before, after in pairwise(times)]
 
 
 def test_what_passed_unseen_is_looked_at_before_the_rest() -> None:
@@ -46,7 +46,7 @@ def test_what_passed_unseen_is_looked_at_before_the_rest() -> None:
 def test_so_is_what_was_changed_while_the_api_server_was_away() -> None:
     made = done(AWAY)
     assert sizes(made) == ["3", "1", "5", "4"]
-    assert max(seconds(made)) < 5, "it comes back at the first rest"
+    assert max(seconds(made)) < 5.0, "it comes back at the first rest"
 
 
 class Forgetful(Life):
@@ -60,7 +60,7 @@ class Forgetful(Life):
 def test_one_that_never_watches_again_comes_to_rest_all_the_same() -> None:
     made = done(GAP, Small(copy_size, life=Forgetful))
     assert sizes(made) == ["3"] * 4, "it has seen no more"
-    assert int(STARTED) in seconds(made)
+    assert STARTED <= max(seconds(made)) < STARTED + 5.0
 
 
 class Looking(Life):
