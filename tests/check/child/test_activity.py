@@ -267,6 +267,7 @@ class Still:
     started = 0.0
     first = 0
     step_name = "create"
+    unwatched = ()
 
     def __init__(self) -> None:
         self.on_change: list[Any] = []
