@@ -114,6 +114,7 @@ class Child:
             ],
         }
         path = self._home / "kubeconfig"
+        path.touch(0o600)
         path.write_bytes(msgspec.json.encode(config))
         return path
 

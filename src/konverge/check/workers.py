@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import queue
 import select
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -154,6 +155,8 @@ class _Worker:
         self._isolated = isolated
         self._process: subprocess.Popen[bytes] | None = None
         self._errors: IO[bytes] | None = None
+        self._folder = ""
+        """Of its temporary files: what it has made in a run is left there when it is killed."""
         self._rest = b""
 
     def run(self, task: Task) -> Run:
@@ -175,9 +178,15 @@ class _Worker:
             return
         self.end()
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115 - it lives as long as the process
+        self._folder = tempfile.mkdtemp(prefix="konverge-check-")
         command = [sys.executable, "-m", "konverge.check.worker", *(["--isolated"] if self._isolated else [])]
         self._process = subprocess.Popen(
-            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._errors, start_new_session=True
+            command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self._errors,
+            env={**os.environ, "TMPDIR": self._folder},
+            start_new_session=True,
         )
         if self._line(START_TIME) + b"\n" != READY:
             raise _Died("a worker did not start as expected")
@@ -231,3 +240,6 @@ class _Worker:
         if self._errors is not None:
             self._errors.close()
             self._errors = None
+        if self._folder:
+            shutil.rmtree(self._folder, ignore_errors=True)
+            self._folder = ""

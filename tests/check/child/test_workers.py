@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import tempfile
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -86,6 +87,29 @@ def test_a_worker_that_dies_costs_its_run_alone(tmp_path: Path) -> None:
             os.kill(int(reading.readline()), signal.SIGKILL)  # the worker is its parent
         assert "a worker died" in dying.result().problem
         assert workers.run(task()).problem == ""
+
+
+@pytest.mark.spec("K-133")
+@pytest.mark.parametrize("isolated", [False, pytest.param(True, marks=needs_isolation)])
+def test_a_run_that_is_cut_off_leaves_no_files(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, isolated: bool
+) -> None:
+    temporary, pipe = tmp_path / "temporary", tmp_path / "pipe"
+    temporary.mkdir()
+    os.mkfifo(pipe)
+    monkeypatch.setattr(tempfile, "tempdir", str(temporary))
+    with Workers(1, isolated=isolated) as workers, ThreadPoolExecutor(1) as threads:
+        under_way = threads.submit(workers.run, task(PIPE=str(pipe)))
+        with pipe.open("rb") as reading:  # until the program runs
+            reading.readline()
+        (kubeconfig,) = temporary.glob("*/*/kubeconfig")
+        assert kubeconfig.stat().st_mode & 0o777 == 0o600
+        workers.cancel()
+        assert "a worker died" in under_way.result().problem
+        assert list(temporary.iterdir()) == []
+        assert workers.run(task()).problem == ""
+        assert len(list(temporary.iterdir())) == 1, "that of the worker, which waits for more"
+    assert list(temporary.iterdir()) == []
 
 
 @pytest.mark.spec("K-08")
