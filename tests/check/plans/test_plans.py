@@ -277,11 +277,11 @@ def test_old_views_of_different_changes_are_of_different_kinds() -> None:
 
 
 @pytest.mark.spec("K-93")
-def test_objects_of_others_come_before_edits_and_behind_crashes_around_a_deletion() -> None:
+def test_what_is_of_others_comes_before_edits_and_behind_crashes_around_a_deletion() -> None:
     deletion = Plan("crash", (Crash(Place("delete", "apps/statefulsets", "default", "db")),))
     edit = Plan("edits", (Edit(Ref("/secrets", "default", "a"), None, 0),))
     notes = Plan("edits", steps=(Step("create", ()), Step("others put notes on what the operator made", ())))
     others = Plan("edits", steps=(Step("others have Secret a", ()), Step("create", ())))
     beside = Plan("edits", steps=(Step("another Thing", ()), Step("create", ())))
     plans = [Plan("edits", steps=()), notes, edit, others, beside, deletion]
-    assert [plan for _, plan in ranked(plans)] == [deletion, others, beside, edit, plans[0], notes]
+    assert [plan for _, plan in ranked(plans)] == [deletion, notes, others, beside, edit, plans[0]]

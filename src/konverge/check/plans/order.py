@@ -20,7 +20,7 @@ from konverge.check.model import (
     Refuse,
     Stale,
 )
-from konverge.check.oracles.company import ANOTHER
+from konverge.check.oracles.company import ANOTHER, NOTES
 from konverge.check.oracles.foreign import FOREIGN
 from konverge.check.reference import Reference
 
@@ -108,12 +108,13 @@ def value(plan: Plan) -> int:
 
 _DELETED = 12
 """What is gone shows whether the operator looks after it at all, of whatever kind it is."""
-_BEGINNINGS = tuple(name.partition("{")[0] for name in (FOREIGN, ANOTHER))
+_BEGINNINGS = tuple(name.partition("{")[0] for name in (FOREIGN, ANOTHER, NOTES))
 
 
 def has_others(plan: Plan) -> bool:
-    """Others have an object with a name that the operator will use, or a custom resource of the same kind."""
-    return any(step.name.startswith(_BEGINNINGS) for step in (plan.steps or ())[:1])
+    """Others have an object with a name that the operator will use, a custom resource of the same kind, or notes on
+    what the operator made (in the second step)."""
+    return any(step.name.startswith(_BEGINNINGS) for step in (plan.steps or ())[:2])
 
 
 def _value(item: Perturbation) -> int:
