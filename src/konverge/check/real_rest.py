@@ -88,14 +88,11 @@ class Activity:
 
     def __init__(self, now: float) -> None:
         self.last = now
-        self.gap = 0.0
-        """The longest pause between two things that counted."""
         self._tried: set[tuple[str, ...]] = set()
         self._made: Counter[tuple[str, str]] = Counter()
         self._noise: list[tuple[float, str]] = []
 
     def happened(self, time: float) -> None:
-        self.gap = max(self.gap, time - self.last)
         self.last = max(self.last, time)
 
     def changed(self, change: Change) -> None:
@@ -151,7 +148,7 @@ class RealRest:
         self._always_busy = frozenset(always_busy)
         self.under_way = False
         self.gap = 0.0
-        """The longest pause of the last wait."""
+        """The longest pause of the last wait between two things that counted, as pauses are counted here."""
         self.noise: dict[str, int] = {}
         self.began = False
         """There is something that the operator could be at work on."""
@@ -163,7 +160,7 @@ class RealRest:
         began = recorder.now()
         activity = Activity(began)
         watch = _Watch(cluster, recorder, activity)
-        lost, before, worked, taken = 0.0, began, recorder.at_work(), stolen()
+        lost, before, worked, taken, self.gap = 0.0, began, recorder.at_work(), stolen(), 0.0
         with watch:
             while True:
                 await asyncio.sleep(TICK)
@@ -173,14 +170,15 @@ class RealRest:
                 if watch.busy(now):
                     activity.happened(now)
                 if activity.last > watch.seen:
+                    self.gap = max(self.gap, activity.last - watch.seen - lost)
                     watch.seen, lost = activity.last, 0.0
                 pause = now - activity.last - lost
                 if pause >= quiet or (pause >= short and (says_nothing or not watch.is_under_way())):
                     self.under_way = watch.is_under_way()
-                    self.gap, self.noise = activity.gap, activity.noise(activity.last)
+                    self.noise = activity.noise(activity.last)
                     return
                 if is_given_up(now - began, lost, self._limit):
-                    self.gap, self.noise = activity.gap, activity.noise(began)
+                    self.noise = activity.noise(began)
                     raise Unsettled(f"something still changes after {self._limit:g} s: {watch.latest()}")
 
     def _short(self, step: str) -> tuple[float, bool]:

@@ -49,11 +49,11 @@ def write(status: int, name: str = "web", incarnation: int = 1) -> Exchange:
 
 
 @pytest.mark.spec("K-06")
-def test_the_longest_pause_is_between_two_things_that_counted() -> None:
+def test_what_changed_last_is_what_rest_is_counted_from() -> None:
     activity = Activity(10.0)
     for time, value in ((11.0, 1), (14.5, 2), (15.0, 3)):
         activity.changed(change(time, ("spec.size", 0, value)))
-    assert (activity.last, activity.gap) == (15.0, 3.5)
+    assert activity.last == 15.0
     assert activity.noise(0.0) == {}
 
 
@@ -321,6 +321,31 @@ async def test_a_client_that_repeats_what_the_check_has_refused_is_at_work(pertu
     async with asyncio.TaskGroup() as group:
         group.create_task(client())
         assert await waited(RealRest(3.0), still) == seconds
+
+
+@pytest.mark.virtual
+@pytest.mark.spec("K-134")
+async def test_the_pause_that_is_learned_is_without_the_time_that_is_no_rest() -> None:
+    still = Still()
+    computing = 0.0
+    still.at_work = lambda: computing  # type: ignore[method-assign]
+    rest = RealRest(3.0)
+
+    async def operator() -> None:
+        """A change, two seconds later another one; then five seconds of work, and rest before the last."""
+        nonlocal computing
+        for seconds_of_work, rests in ((0, 1.0), (0, 2.0), (5, 1.0)):
+            for _ in range(seconds_of_work * 10):
+                await asyncio.sleep(TICK)
+                computing += TICK
+            await asyncio.sleep(rests)
+            for callback in still.on_change:
+                callback(change(still.now(), ("spec.size", 0, still.now())))
+
+    async with asyncio.TaskGroup() as group:
+        group.create_task(operator())
+        assert await waited(rest, still) == 9 + 3
+    assert rest.gap == pytest.approx(2.0, abs=2 * TICK)
 
 
 @pytest.mark.virtual
