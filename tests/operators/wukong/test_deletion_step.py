@@ -202,14 +202,27 @@ async def test_claims_that_the_machine_owns_are_taken_from_it_when_they_are_kept
     assert [sent.verb for sent in stage.sent] == ["delete"]
 
 
-async def test_a_write_that_comes_too_late_is_seen_at_the_next_look() -> None:
-    for error in (Conflict, NotFound):
-        stage = leaving(disk(deletePolicy="Retain"), vm(), claim(owners=[MACHINE]))
-        stage.errors["patch", "PersistentVolumeClaim"] = refused(error)
-        assert await delete(stage.state) == SOON
-        assert stage.state.again
-        stage.errors["delete", "VirtualMachine"] = refused(NotFound)
-        assert await delete(stage.state) == SOON
+@pytest.mark.spec("W-42")
+async def test_a_machine_does_not_go_before_claims_that_are_kept_are_taken_from_it() -> None:
+    """Otherwise the garbage collector would delete them with it: the claim has changed since it was seen."""
+    stage = leaving(disk(deletePolicy="Retain"), vm(), claim(owners=[MACHINE]))
+    stage.errors["patch", "PersistentVolumeClaim"] = refused(Conflict)
+    assert await delete(stage.state) == SOON
+    assert stage.deleted() == []
+    assert stage.said("Deleting") == ("True", "DeletingMachine")
+    assert said(stage) == (
+        "PersistentVolumeClaim web-system is to be kept, and has just been changed: it is let go next"
+    )
+    assert not released(stage)
+
+
+async def test_a_claim_that_is_gone_holds_nothing_up() -> None:
+    stage = leaving(disk(deletePolicy="Retain"), vm(), claim(owners=[MACHINE]))
+    stage.errors["patch", "PersistentVolumeClaim"] = refused(NotFound)
+    assert await delete(stage.state) == SOON
+    assert stage.deleted() == [("VirtualMachine", "web-vm")]
+    stage.errors["delete", "VirtualMachine"] = refused(NotFound)
+    assert await delete(stage.state) == SOON
 
 
 # ------------------------------------------------------------------ disks
@@ -232,6 +245,21 @@ async def test_disks_that_are_kept_lose_their_owner_and_nothing_else() -> None:
         assert [owner["name"] for owner in patch.body["metadata"]["ownerReferences"]] == ["x"]
         assert stage.deleted() == []
         assert released(stage)
+
+
+@pytest.mark.spec("W-42")
+@pytest.mark.parametrize("kind", [PersistentVolumeClaim, DataVolume])
+async def test_a_disk_that_is_kept_is_ours_no_more_before_our_finalizer_goes(kind: type[Any]) -> None:
+    """It has changed since it was seen, and still has us as its owner."""
+    stage = leaving(disk(deletePolicy="Retain"), made(kind, "web-system", owners=[OWNER]))
+    stage.errors["patch", kind.__name__] = refused(Conflict)
+    assert await delete(stage.state) == SOON
+    assert stage.said("Deleting") == ("True", "DeletingDisks")
+    assert said(stage) == f"{kind.__name__} web-system is to be kept, and has just been changed: it is let go next"
+    assert not released(stage)
+    stage.errors["patch", kind.__name__] = refused(NotFound)
+    assert await delete(stage.state) is None
+    assert released(stage)
 
 
 async def test_the_claim_of_an_import_shares_its_fate() -> None:

@@ -82,7 +82,8 @@ async def _machine(state: ReconcileState) -> list[str]:
     await look(state)
     vm, vmi = state.vm, state.vmi
     if vm is not None and is_controlled_by(vm, state.ctx.obj):
-        await _reclaim(state, vm)
+        if stale := await _reclaim(state, vm):
+            return stale
         if _has_our_protection(state, vm) and not vm.metadata.deletion_timestamp:
             await _patch(state, vm, {"labels": {names.DELETE_PROTECTION: None}})
         machine = await _end(state, vm)
@@ -109,10 +110,10 @@ async def _disks(state: ReconcileState) -> list[str]:
     volumes = await _children(state, DataVolume)
     claims = await _children(state, PersistentVolumeClaim)
     for child in (*volumes, *claims, *await _claims_of(state, volumes)):
-        if _is_kept(state, child):
-            await _release(state, child)
-        else:
+        if not _is_kept(state, child):
             left.append(await _end(state, child))
+        elif not await _release(state, child):
+            left.append(_is_stale(child))
     return left
 
 
@@ -149,21 +150,28 @@ async def _goes_with(state: ReconcileState, claim: PersistentVolumeClaim, ours: 
     return owner.uid in ours or (await state.ctx.get(DataVolume, owner.name) is None and is_marked(state.name, claim))
 
 
-async def _reclaim(state: ReconcileState, vm: VirtualMachine) -> None:
-    """A restore makes the machine the owner of the claims that it puts back: those to keep must not go with it."""
+async def _reclaim(state: ReconcileState, vm: VirtualMachine) -> list[str]:
+    """A restore makes the machine the owner of the claims that it puts back: those to keep must not go with it.
+
+    What could not be taken from it holds up its deletion.
+    """
+    stale: list[str] = []
     for claim in await state.ctx.list(PersistentVolumeClaim):
         owner = controller_of(claim)
         if owner is not None and owner.uid == vm.metadata.uid and _is_kept(state, claim):
             others = [to_dict(entry) for entry in claim.metadata.owner_references if entry.uid != owner.uid]
-            await _patch(state, claim, {"ownerReferences": others})
+            if not await _patch(state, claim, {"ownerReferences": others}):
+                stale.append(_is_stale(claim))
+    return stale
 
 
-async def _release(state: ReconcileState, child: Object) -> None:
-    """Kept data must not go by the garbage collector when its owner does."""
+async def _release(state: ReconcileState, child: Object) -> bool:
+    """Kept data must not go by the garbage collector when its owner does. False: it still would."""
     uid = state.ctx.obj.metadata.uid
     others = [to_dict(owner) for owner in child.metadata.owner_references if owner.uid != uid]
-    if len(others) < len(child.metadata.owner_references):
-        await _patch(state, child, {"ownerReferences": others})
+    if len(others) == len(child.metadata.owner_references):
+        return True
+    return await _patch(state, child, {"ownerReferences": others})
 
 
 # ------------------------------------------------------------------ networks
@@ -228,10 +236,18 @@ def _waits_for(child: Object) -> str:
     return f"{named} is on its way out"
 
 
-async def _patch(state: ReconcileState, child: Object, metadata: dict[str, object]) -> None:
+def _is_stale(child: Object) -> str:
+    return f"{type(child).resource.kind} {child.metadata.name} is to be kept, and has just been changed: it is let go next"
+
+
+async def _patch(state: ReconcileState, child: Object, metadata: dict[str, object]) -> bool:
+    """False where another writer was faster: the next look sees what is there."""
     place = child.metadata
     guarded = {"metadata": {**metadata, "resourceVersion": place.resource_version}}
     try:
         await state.ctx.client.patch(type(child), place.name, MergePatch(guarded), place.namespace)
-    except (NotFound, Conflict):
-        state.again = True  # another writer was faster: the next look sees what is there
+    except NotFound:
+        return True  # nothing is left to change
+    except Conflict:
+        return False
+    return True
