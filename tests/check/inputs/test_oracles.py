@@ -571,6 +571,20 @@ def test_a_change_without_effect() -> None:
     assert [item[0] for item in said(effect, changed("Tolerations"))] == ["medium"]
 
 
+@pytest.mark.spec("K-135")
+def test_an_image_that_was_not_named_may_be_that_of_a_part_that_is_not_there() -> None:
+    def run(core: str, *second: Obj) -> Run:
+        steps = [step("create", {"color": "red"})]
+        steps += [step(f"{number}", spec, "spec.image", core=core) for number, spec in enumerate(second)]
+        return run_of(*((item, {}, [SET]) for item in steps))
+
+    one, other = {"color": "red", "image": "a"}, {"color": "red", "image": "b"}
+    assert [item[0] for item in said(effect, run("Image", one))] == ["low"]
+    assert [item[0] for item in said(effect, run("Labels", one))] == ["medium"]
+    named = run_of((step("create", one), {}, [SET]), (step("change", other, "spec.image", core="Image"), {}, [SET]))
+    assert [item[0] for item in said(effect, named)] == ["medium"]
+
+
 @pytest.mark.spec("K-25")
 def test_another_order_of_a_list_is_a_guess() -> None:
     def run(*second: str) -> Run:

@@ -5,7 +5,7 @@ schedule). It is no guess where the field is of a built-in type that an operator
 image), and where an earlier change of the same field had an effect. It stays one where the operator tries and the API
 server refuses, since such a field is immutable, where a value is taken away that may be the default, where items of a
 list are only put in another order, and where the part that the field is of was switched on just before, and that had no
-effect either: what it needs may not be there.
+effect either: what it needs may not be there. An image that the user had not named may be that of such a part.
 """
 
 from __future__ import annotations
@@ -73,6 +73,7 @@ def effect(run: Run, reference: Reference) -> Iterator[Alarm]:
             said.add(step.about)
             of_idle = (before.step.about != step.about and before.step.about in idle) or _is_of_more(differences, step)
             guess = of_idle or _is_default(before, now) or _is_order(before, now) or is_impossible(run, now.checkpoint)
+            guess = guess or (step.core == "Image" and _value(before, now) is ABSENT)
             yield _alarm(now, again=step.about in effective, guess=guess)
 
 
