@@ -148,7 +148,8 @@ class RealRest:
         self._always_busy = frozenset(always_busy)
         self.under_way = False
         self.gap = 0.0
-        """The longest pause of the last wait between two things that counted, as pauses are counted here."""
+        """The longest pause of the last wait between two things that counted. Controllers that look at something, and
+        change nothing, end none."""
         self.noise: dict[str, int] = {}
         self.began = False
         """There is something that the operator could be at work on."""
@@ -160,17 +161,20 @@ class RealRest:
         began = recorder.now()
         activity = Activity(began)
         watch = _Watch(cluster, recorder, activity)
-        lost, before, worked, taken, self.gap = 0.0, began, recorder.at_work(), stolen(), 0.0
+        ticks = _Ticks(recorder)
+        lost = self.gap = idle = 0.0
         with watch:
             while True:
                 await asyncio.sleep(TICK)
-                now, work, taken_now = recorder.now(), recorder.at_work(), stolen()
-                lost += lost_in(now - before, work - worked, longest(taken, taken_now))
-                before, worked, taken = now, work, taken_now
-                if watch.busy(now):
+                now, elapsed, lost_now = ticks.next()
+                busy = watch.busy(now)
+                idle += 0.0 if busy else elapsed - lost_now
+                lost += lost_now
+                if activity.last > watch.seen:
+                    self.gap, idle = max(self.gap, idle), 0.0
+                if busy:
                     activity.happened(now)
                 if activity.last > watch.seen:
-                    self.gap = max(self.gap, activity.last - watch.seen - lost)
                     watch.seen, lost = activity.last, 0.0
                 pause = now - activity.last - lost
                 if pause >= quiet or (pause >= short and (says_nothing or not watch.is_under_way())):
@@ -197,6 +201,21 @@ class RealRest:
 def lost_in(elapsed: float, work: float, taken: float) -> float:
     """Seconds of a tick that are no rest: the program had something to do, or its machine stood still, or ours did."""
     return max(elapsed - 2 * TICK, min(work + taken, elapsed), 0.0)
+
+
+class _Ticks:
+    """The time from one look to the next, and how much of it is no rest."""
+
+    def __init__(self, recorder: Recorder) -> None:
+        self._recorder = recorder
+        self._before, self._worked, self._taken = recorder.now(), recorder.at_work(), stolen()
+
+    def next(self) -> tuple[float, float, float]:
+        """Now, the seconds since the last look, and those of them that are lost."""
+        before, worked, taken = self._before, self._worked, self._taken
+        self._before, self._worked, self._taken = self._recorder.now(), self._recorder.at_work(), stolen()
+        elapsed = self._before - before
+        return self._before, elapsed, lost_in(elapsed, self._worked - worked, longest(taken, self._taken))
 
 
 class _Watch:

@@ -349,6 +349,37 @@ async def test_the_pause_that_is_learned_is_without_the_time_that_is_no_rest() -
 
 
 @pytest.mark.virtual
+@pytest.mark.spec("K-134")
+@pytest.mark.parametrize(("last", "gap"), [(0.0, 1.0), (2.0, 4.0)])
+async def test_a_controller_that_looks_and_changes_nothing_ends_no_pause(
+    monkeypatch: pytest.MonkeyPatch, last: float, gap: float
+) -> None:
+    """A node says that it lives, and the scheduler has a pod to look at for a moment: who learned that as a pause would
+    wait ten times as long in all other runs. If something follows, it was waited for since the change before."""
+    still = Still()
+    looks = False
+    monkeypatch.setattr(real_rest, "busy_queues", lambda queues: ["default-scheduler"] if looks else [])
+    rest = RealRest(3.0)
+
+    async def cluster() -> None:
+        nonlocal looks
+        await asyncio.sleep(1.0)
+        still.on_change[0](change(still.now(), ("spec.size", 0, 1)))
+        await asyncio.sleep(2.0)
+        looks = True
+        await asyncio.sleep(TICK)
+        looks = False
+        if last:
+            await asyncio.sleep(last)
+            still.on_change[0](change(still.now(), ("spec.size", 0, 2)))
+
+    async with asyncio.TaskGroup() as group:
+        group.create_task(cluster())
+        assert await waited(rest, still) == 3 + last + 3
+    assert rest.gap == pytest.approx(gap, abs=2 * TICK)
+
+
+@pytest.mark.virtual
 @pytest.mark.spec("K-89")
 async def test_a_step_that_the_reference_did_not_have_waits_as_long_as_any_where_objects_say_nothing(
     monkeypatch: pytest.MonkeyPatch,
