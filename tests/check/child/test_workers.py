@@ -91,9 +91,7 @@ def test_a_worker_that_dies_costs_its_run_alone(tmp_path: Path) -> None:
 
 @pytest.mark.spec("K-133")
 @pytest.mark.parametrize("isolated", [False, pytest.param(True, marks=needs_isolation)])
-def test_a_run_that_is_cut_off_leaves_no_files(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, isolated: bool
-) -> None:
+def test_a_run_that_is_cut_off_leaves_no_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, isolated: bool) -> None:
     temporary, pipe = tmp_path / "temporary", tmp_path / "pipe"
     temporary.mkdir()
     os.mkfifo(pipe)

@@ -10,7 +10,7 @@ import pytest
 from konverge.check.model import Apply, Plan, Step
 from konverge.check.oracles import judge
 from konverge.check.oracles.company import NOTES, neighbours, notes
-from konverge.check.plans.company import NOTE
+from konverge.check.plans.company import NAMESPACE, NOTE
 from konverge.check.plans.edits import edits
 from tests.check.oracles.histories import KEY, STEPS, THING, History, obj, reference
 
@@ -34,6 +34,7 @@ SANE = reference(
 )
 PLANS = [plan for plan in edits(SANE) if plan.steps is not None]
 BESIDE = next(plan for plan in PLANS if plan.steps and plan.steps[0].name == "another Thing")
+AWAY = next(plan for plan in PLANS if plan.steps and plan.steps[0].name == "another Thing in another namespace")
 NOTED = next(plan for plan in PLANS if plan.steps and plan.steps[1].name == NOTES)
 
 
@@ -77,7 +78,7 @@ def test_each_kind_that_owns_something_has_another_beside_it(kinds: Sequence[str
     history = History((Step("create", samples), *STEPS[1:])).change("ADDED", KEY, by="user").change("ADDED", CONFIG)
     plans = [plan for plan in edits(reference(history.rest({**state, CONFIG: owned}))) if plan.steps]
     begun = [plan.steps[0].name for plan in plans if plan.steps]
-    assert [name for name in begun if name.startswith("another")] == doubled
+    assert [name for name in begun if name.startswith("another") and "namespace" not in name] == doubled
 
 
 def history_of(plan: Plan) -> History:
@@ -113,6 +114,69 @@ def test_a_set_of_another_custom_resource_that_is_deleted_is_worse() -> None:
     history = history_of(BESIDE).rest({OTHER: thing("a-other"), SETS: sets})
     (alarm,) = judge(history.change("DELETED", SETS).rest().run, SANE)
     assert (alarm.oracle, alarm.object, alarm.severity) == ("foreign", SETS, "high")
+
+
+RECORD, FAR = "configmaps default/a-record", f"example.dev/things {NAMESPACE}/a"
+
+
+def record(content: str, uid: str = f"uid of {RECORD}") -> dict[str, Any]:
+    return obj("ConfigMap", "a-record", apiVersion="v1", data={"a": content}, metadata={"uid": uid})
+
+
+def away(content: str = "2") -> History:
+    """A Thing elsewhere, for which the operator has made a record in its own namespace."""
+    far = obj("Thing", apiVersion="example.dev/v1", metadata={"namespace": NAMESPACE})
+    history = history_of(AWAY).change("ADDED", RECORD)
+    return history.rest({FAR: far, RECORD: record(content)})
+
+
+def alone(content: str) -> Any:
+    """The reference, with the record that the first has by itself."""
+    history = History().change("ADDED", KEY, by="user").change("ADDED", RECORD)
+    return reference(history.rest({KEY: thing(), RECORD: record(content)}))
+
+
+@pytest.mark.spec("K-137")
+def test_the_same_custom_resources_are_there_in_another_namespace_first() -> None:
+    first, *rest = AWAY.steps or ()
+    namespace, far = (action.object for action in first.actions if isinstance(action, Apply))
+    assert (namespace["kind"], namespace["metadata"]["name"]) == ("Namespace", NAMESPACE)
+    assert far == {**THING, "metadata": {"name": "a", "namespace": NAMESPACE}}
+    assert tuple(rest) == STEPS[:2]
+    cluster = {**THING, "metadata": {"name": "a"}}
+    history = History((Step("create", (Apply(cluster),)), *STEPS[1:])).change("ADDED", CONFIG)
+    plans = edits(reference(history.rest({KEY: thing(), CONFIG: config()})))
+    assert [plan for plan in plans if plan.steps and "namespace" in plan.steps[0].name] == []
+
+
+@pytest.mark.spec("K-137")
+def test_what_was_made_for_another_is_not_deleted_with_the_first() -> None:
+    far = away().run.checkpoints[0].state[FAR]
+    here = {FAR: far, RECORD: record("2")}
+    deleted = away().rest(here).change("DELETED", RECORD)
+    (alarm,) = neighbours(deleted.rest({FAR: far}).run, alone("1"))
+    assert (alarm.object, alarm.severity, alarm.field, alarm.step) == (RECORD, "medium", "", "delete")
+    made_again = away().rest(here).change("DELETED", RECORD).rest({FAR: far, RECORD: record("2", "another")})
+    assert list(neighbours(made_again.run, alone("1"))) == []
+    assert (
+        list(neighbours(away().rest(here).change("DELETED", RECORD, by="user").rest({FAR: far}).run, alone("1"))) == []
+    )
+    leaves = {**far, "metadata": {**far["metadata"], "deletionTimestamp": "now"}}
+    for gone in ({}, {FAR: leaves}):
+        assert list(neighbours(away().rest(here).change("DELETED", RECORD).rest(gone).run, alone("1"))) == []
+    pod = "pods default/a-record"
+    ended = history_of(AWAY).change("ADDED", pod).rest({FAR: far, pod: record("2")}).rest(here)
+    assert list(neighbours(ended.change("DELETED", pod).rest({FAR: far}).run, alone("1"))) == []
+
+
+@pytest.mark.spec("K-137")
+def test_what_was_made_for_another_is_not_overwritten_with_what_is_for_the_first_alone() -> None:
+    far = away().run.checkpoints[0].state[FAR]
+    (alarm,) = neighbours(away("2").rest({FAR: far, RECORD: record("1")}).run, alone("1"))
+    assert (alarm.object, alarm.severity, alarm.field, alarm.step) == (RECORD, "medium", "data.a", "create")
+    of_both = away("2").rest({FAR: far, RECORD: record("1 and 2")})
+    assert list(neighbours(of_both.run, alone("1"))) == []
+    assert list(neighbours(away("1").rest({FAR: far, RECORD: record("1")}).run, alone("1"))) == []
 
 
 @pytest.mark.spec("K-55")

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from konverge.check.model import Apply, Delete, Edit, Plan, Step
+from konverge.check.model import Apply, Checkpoint, Delete, Edit, Plan, Step, TimePasses
 from konverge.check.oracles import judge
 from konverge.check.oracles.foreign import FOREIGN, foreign
 from konverge.check.plans.edits import edits
@@ -33,6 +33,12 @@ def made(**plan: Any) -> History:
 SANE = reference(made().rest(state()))
 
 
+def has_foreign(plan: Plan, *, for_good: bool = True) -> bool:
+    """Whether others have an object first, and whether they keep it."""
+    steps = plan.steps or (Step("", ()),)
+    return steps[0].name.startswith("others have") and for_good is not steps[-1].name.startswith("others take")
+
+
 @pytest.mark.spec("K-43")
 def test_each_object_is_deleted_and_its_fields_that_matter_are_changed() -> None:
     plans = list(edits(SANE))
@@ -44,18 +50,44 @@ def test_each_object_is_deleted_and_its_fields_that_matter_are_changed() -> None
     assert (SERVICE, {"spec": {"selector": {"app": "changed-by-others"}}}) in changes
     assert (KEY, {"metadata": {"finalizers": None}}) in changes
     assert (KEY, {"status": {"conditions": None}}) in changes
-    theirs = [plan.steps[0].actions[0] for plan in plans if plan.steps and plan.steps[0].name.startswith("others have")]
+    theirs = [plan.steps[0].actions[0] for plan in plans if has_foreign(plan)]
     assert [action.object["kind"] for action in theirs if isinstance(action, Apply)] == ["ConfigMap", "Service"]
 
 
 @pytest.mark.spec("K-117")
 def test_what_others_have_is_there_when_the_custom_resource_is_deleted() -> None:
-    plans = [plan for plan in edits(SANE) if plan.steps and plan.steps[0].name.startswith("others have")]
+    plans = [plan for plan in edits(SANE) if has_foreign(plan)]
     names = [step.name for step in SANE.run.steps]
     deleted = next(step.name for step in SANE.run.steps if any(isinstance(item, Delete) for item in step.actions))
     assert plans
     for plan in plans:
         assert [step.name for step in (plan.steps or ())[1:]] == [*dict.fromkeys([*names[:2], deleted])]
+
+
+@pytest.mark.spec("K-138")
+def test_what_others_take_away_again_is_made_within_an_hour() -> None:
+    plan, _ = (plan for plan in edits(SANE) if has_foreign(plan, for_good=False))
+    assert plan.steps is not None
+    (theirs,) = (item.object for item in plan.steps[0].actions if isinstance(item, Apply))
+    assert plan.steps[1] == SANE.run.steps[0]
+    assert plan.steps[2].actions == (Delete("v1", "ConfigMap", "default", "a"),)
+    assert plan.perturbations == (TimePasses(2, 3600.0),)
+
+    def said(*last: dict[str, Any], rested: bool = True) -> list[tuple[str, str, str]]:
+        history = History(plan.steps or (), "edits")
+        history.run.plan = plan
+        present = {CONFIG: {**theirs, "metadata": {**theirs["metadata"], "uid": "1"}}}
+        run = history.rest(present).rest({**present, KEY: obj("Thing")}).rest({KEY: obj("Thing")}).run
+        run.checkpoints += [
+            Checkpoint(step=f"{run.steps[2].name}, then", revision=9, time=999.0, state=item, rested=rested)
+            for item in last
+        ]
+        return [(alarm.object, alarm.severity, alarm.field) for alarm in foreign(run, SANE)]
+
+    assert said(state()) == []
+    assert said({KEY: state()[KEY]}) == [(CONFIG, "medium", "")]
+    assert said({KEY: state()[KEY]}, rested=False) == []
+    assert said() == [(CONFIG, "medium", "")], "where the hour is left out"
 
 
 @pytest.mark.spec("K-43")

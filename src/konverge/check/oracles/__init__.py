@@ -20,6 +20,7 @@ from konverge.check.oracles.path_dependence import path_dependence
 from konverge.check.oracles.permissions import permissions
 from konverge.check.oracles.recovery import recovery
 from konverge.check.oracles.rest import needless, no_rest
+from konverge.check.oracles.restarts import restarts
 from konverge.check.oracles.retention import retention
 from konverge.check.oracles.secrets import secrets
 from konverge.check.oracles.selection import selection
@@ -36,6 +37,7 @@ ORACLES: tuple[Oracle, ...] = (
     crash,
     no_rest,
     state,
+    restarts,
     path_dependence,
     recovery,
     foreign,

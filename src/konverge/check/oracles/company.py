@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from konverge.check.differences import differences
 from konverge.check.folding import folded
-from konverge.check.model import Alarm, Apply, Checkpoint, Obj, Run, Severity
+from konverge.check.model import Alarm, Apply, Change, Checkpoint, Obj, Run, Severity
 from konverge.check.normal import compared
 from konverge.check.oracles.deletions import PRECIOUS
 from konverge.check.oracles.history import custom_resources, deletions_begun, identity, is_clusters, owned_by
@@ -16,48 +16,96 @@ NOTES = "others put notes on what the operator made"
 """The name of the step in which they do."""
 ANOTHER = "another {kind}"
 """The name of the step that makes a second custom resource."""
+ELSEWHERE = f"{ANOTHER} in another namespace"
+"""The same, where it is called as the first."""
 
+_HISTORY = frozenset(("/pods", "batch/jobs"))
+"""What has run is history, whose deletion takes nothing away."""
 _CONTENTS = ("spec", "data", "metadata.labels", "metadata.ownerReferences")
 
 
 def neighbours(run: Run, reference: Reference) -> Iterator[Alarm]:
     """While the user changes and deletes one custom resource, what belongs to another is deleted or changed."""
-    other = another(run, reference)
-    if other is None or not run.checkpoints[0].rested or run.checkpoints[0].refused:
+    others = _others(run, reference)
+    if not others or not run.checkpoints[0].rested or run.checkpoints[0].refused:
         return
-    theirs, begun = dict(owned_by(other, run.checkpoints[0].state)), deletions_begun(run)
+    state = run.checkpoints[0].state
+    theirs = {name: (obj, other["kind"]) for other in others for name, obj in owned_by(other, state)}
+    made = _made_first(run) - {obj["metadata"].get("uid") for obj, _ in theirs.values()}
     said: set[str] = set()
-    for change in run.changes:
+    for change in _deletions_by_operator(run):
         name = str(change.ref)
-        mine = name in theirs and theirs[name]["metadata"].get("uid") == change.uid
-        by_operator = begun.get(change.uid, change).writer == "operator"
-        if mine and change.step and change.moment.type == "DELETED" and by_operator:
-            severity: Severity = "high" if change.ref.resource in PRECIOUS else "medium"
-            sentence = f"{name} is deleted, which belongs to another {other['kind']}"
-            if name not in said:
-                said.add(name)
-                yield _alarm(run.steps[change.step].name, severity, name, "", sentence)
+        if name in said:
+            continue
+        severity: Severity = "high" if change.ref.resource in PRECIOUS else "medium"
+        if name in theirs and theirs[name][0]["metadata"].get("uid") == change.uid:
+            said.add(name)
+            sentence = f"{name} is deleted, which belongs to another {theirs[name][1]}"
+            yield _alarm(run.steps[change.step].name, severity, name, "", sentence)
+        elif change.uid in made and (kind := _needed_by(run, change, others)):
+            said.add(name)
+            sentence = f"{name} is deleted, which was made for another {kind}, and is not there any more"
+            yield _alarm(run.steps[change.step].name, severity, name, "", sentence)
     for checkpoint in run.checkpoints[1:]:
         for name in theirs.keys() - said:
-            path = _changed(name, theirs[name], checkpoint, reference)
+            obj, kind = theirs[name]
+            path = _changed(name, obj, checkpoint, reference)
             if path:
                 said.add(name)
-                sentence = f"{path} of {name} changes, which belongs to another {other['kind']}"
+                sentence = f"{path} of {name} changes, which belongs to another {kind}"
+                yield _alarm(checkpoint.step, "medium", name, path, sentence)
+        for name, obj in state.items():
+            path = _overwritten(name, obj, checkpoint, reference) if obj["metadata"].get("uid") in made else ""
+            if path and name not in said:
+                said.add(name)
+                sentence = f"{path} of {name} is overwritten, which was made for another {others[0]['kind']}"
                 yield _alarm(checkpoint.step, "medium", name, path, sentence)
 
 
+def _deletions_by_operator(run: Run) -> Iterator[Change]:
+    """After the first step."""
+    begun = deletions_begun(run)
+    for change in run.changes:
+        if change.step and change.moment.type == "DELETED" and begun.get(change.uid, change).writer == "operator":
+            yield change
+
+
+def _made_first(run: Run) -> set[str]:
+    """The uids of what the operator made in the first step, for another custom resource: nothing else was there yet."""
+    return {
+        change.uid
+        for change in run.changes
+        if change.step == 0 and change.moment.type == "ADDED" and change.writer == "operator"
+    }
+
+
+def _needed_by(run: Run, deletion: Change, others: Sequence[Obj]) -> str:
+    """The kind of another custom resource that still is there, and without the object; empty if there is none."""
+    if deletion.ref.resource in _HISTORY:
+        return ""
+    after = next((item for item in run.checkpoints if item.step == run.steps[deletion.step].name), None)
+    if after is None or str(deletion.ref) in after.state:
+        return ""
+    left = (obj for obj in after.state.values() if identity(obj) in set(map(identity, others)))
+    return next((obj["kind"] for obj in left if not obj["metadata"].get("deletionTimestamp")), "")
+
+
 def another(run: Run, reference: Reference) -> Obj | None:
-    """The custom resource of the first step that the reference does not have."""
+    """A custom resource of the first step that the reference does not have."""
+    return next(iter(_others(run, reference)), None)
+
+
+def _others(run: Run, reference: Reference) -> list[Obj]:
+    """Those custom resources of the first step."""
     if run.plan.pattern != "edits" or run.plan.steps is None or not run.checkpoints:
-        return None
+        return []
     known = custom_resources(reference.run)
     made = {
         identity(action.object)
         for action in run.steps[0].actions
         if isinstance(action, Apply) and not is_clusters(action.object.get("apiVersion", "v1"))
     }
-    state = run.checkpoints[0].state
-    return next((obj for obj in state.values() if identity(obj) in made - known), None)
+    return [obj for obj in run.checkpoints[0].state.values() if identity(obj) in made - known]
 
 
 def _changed(name: str, before: Obj, checkpoint: Checkpoint, reference: Reference) -> str:
@@ -69,6 +117,18 @@ def _changed(name: str, before: Obj, checkpoint: Checkpoint, reference: Referenc
         return ""
     paths = (path for path, _, _ in compared(name, before, after, reference.masks, derived=False))
     return next((path for path in paths if path.startswith(_CONTENTS)), "")
+
+
+def _overwritten(name: str, before: Obj, checkpoint: Checkpoint, reference: Reference) -> str:
+    """The first field that another value was written to, where the object is now as without the other custom resource:
+    what is for all of them would know of both."""
+    path = _changed(name, before, checkpoint, reference)
+    expected = reference.checkpoint(checkpoint.step)
+    alone = expected.state.get(name) if expected is not None else None
+    if not path or alone is None:
+        return ""
+    paths = (item for item, _, _ in compared(name, checkpoint.state[name], alone, reference.masks, derived=False))
+    return "" if any(item.startswith(_CONTENTS) for item in paths) else path
 
 
 def notes(run: Run, reference: Reference) -> Iterator[Alarm]:

@@ -12,6 +12,8 @@ from konverge.check.reference import Reference, base_step
 
 FOREIGN = "others have {kind} {name}"
 """The name of the step that makes an object of others."""
+TAKEN_AWAY = "others take {kind} {name} away"
+"""The name of the step in which they delete it again."""
 
 
 def foreign(run: Run, reference: Reference) -> Iterator[Alarm]:
@@ -25,6 +27,7 @@ def foreign(run: Run, reference: Reference) -> Iterator[Alarm]:
     ]
     for obj in theirs:
         yield from _taken(run, obj, reference)
+        yield from _still_missing(run, obj, reference)
 
 
 def _in_need(reference: Reference, obj: Obj, step: str) -> frozenset[Identity]:
@@ -52,6 +55,8 @@ def _taken(run: Run, obj: Obj, reference: Reference) -> Iterator[Alarm]:
     if not name:
         return
     for checkpoint in run.checkpoints[1:]:
+        if _is_taken_away(checkpoint):
+            return
         after = checkpoint.state.get(name)
         if after is None or after["metadata"].get("uid") != before["metadata"].get("uid"):
             yield _alarm(checkpoint, name, "high", "", f"{name}, an object of others, is deleted by its name")
@@ -64,6 +69,23 @@ def _taken(run: Run, obj: Obj, reference: Reference) -> Iterator[Alarm]:
             yield _alarm(checkpoint, name, "medium", field, f"{name}, an object of others, {what}")
             return
         yield from _unsaid(run, checkpoint, name, _in_need(reference, obj, base_step(checkpoint)))
+
+
+def _is_taken_away(checkpoint: Checkpoint) -> bool:
+    return checkpoint.step.startswith(TAKEN_AWAY.partition("{")[0])
+
+
+def _still_missing(run: Run, obj: Obj, reference: Reference) -> Iterator[Alarm]:
+    """Nothing is in the operator's way any more, and what it could not make then is not made."""
+    last = run.checkpoints[-1]
+    expected = reference.checkpoint(run.steps[1].name) if len(run.steps) > 1 else None
+    if not _is_taken_away(last) or not last.rested or expected is None:
+        return
+    there = set(map(identity, last.state.values()))
+    for name, item in expected.state.items():
+        if identity(item) == identity(obj) and identity(obj) not in there:
+            sentence = f"{name} is not made, although others have taken theirs away"
+            yield _alarm(last, name, "medium", "", sentence)
 
 
 def _changed(before: Obj, after: Obj) -> list[str]:

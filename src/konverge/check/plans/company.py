@@ -1,4 +1,5 @@
-"""Others are beside the operator: another custom resource of its kind, and people who put notes on what it made."""
+"""Others are beside the operator: another custom resource of its kind, the same in another namespace, and people who
+put notes on what it made."""
 
 from __future__ import annotations
 
@@ -6,12 +7,13 @@ from collections.abc import Iterator, Sequence
 
 from konverge.check.inputs.references import texts
 from konverge.check.model import Apply, Delete, Obj, Plan, Ref, Step
-from konverge.check.oracles.company import ANOTHER, NOTES
+from konverge.check.oracles.company import ANOTHER, ELSEWHERE, NOTES
 from konverge.check.oracles.history import Identity, identity, is_clusters, owned_by
 from konverge.check.reference import Reference
 
 NOTE = "of-others.example/note"
 """An annotation that no operator knows."""
+NAMESPACE = "of-others"
 
 _HISTORY = frozenset(("Pod", "Job"))
 
@@ -36,6 +38,25 @@ def another_instance(reference: Reference) -> Iterator[Plan]:
             other = {**sample, "metadata": {**sample["metadata"], "name": name}}
             first = Step(ANOTHER.format(kind=sample["kind"]), (Apply(other),))
             yield Plan("edits", steps=(first, *beside(steps)))
+
+
+def elsewhere(reference: Reference) -> Iterator[Plan]:
+    """The same custom resources are there first, in another namespace; then the first are created, changed and deleted.
+
+    What is called after the name alone, and is of the cluster or in the operator's own namespace, is one for both.
+    """
+    steps = reference.run.steps
+    samples = [item.object for item in steps[0].actions if isinstance(item, Apply)]
+    moved = [_moved(obj) for obj in samples if obj["metadata"].get("namespace")]
+    custom = next((obj for obj in moved if not is_clusters(obj["apiVersion"])), None)
+    if custom is not None:
+        namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}}
+        first = Step(ELSEWHERE.format(kind=custom["kind"]), tuple(map(Apply, (namespace, *moved))))
+        yield Plan("edits", steps=(first, *beside(steps)))
+
+
+def _moved(obj: Obj) -> Obj:
+    return {**obj, "metadata": {**obj["metadata"], "namespace": NAMESPACE}}
 
 
 def _owners(reference: Reference) -> frozenset[Identity]:

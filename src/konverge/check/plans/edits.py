@@ -9,12 +9,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from konverge.check.folding import folded
-from konverge.check.model import Apply, Checkpoint, Edit, Obj, Plan, Ref, Step
-from konverge.check.oracles.foreign import FOREIGN
+from konverge.check.inputs.samples import deletion
+from konverge.check.model import Apply, Checkpoint, Edit, Obj, Plan, Ref, Step, TimePasses
+from konverge.check.oracles.foreign import FOREIGN, TAKEN_AWAY
 from konverge.check.oracles.history import custom_resources, identity, is_clusters, owned_by
-from konverge.check.plans.company import another_instance, beside, notes
+from konverge.check.plans.company import another_instance, beside, elsewhere, notes
 from konverge.check.plans.foreign import stranger
 from konverge.check.plans.order import owners_of
+from konverge.check.plans.time import HOUR
 from konverge.check.plans.tours import tours
 from konverge.check.reference import Reference
 
@@ -38,6 +40,7 @@ def edits(reference: Reference) -> Iterator[Plan]:
     yield from _of_custom_resources(reference, first)
     yield from _foreign(reference, first)
     yield from another_instance(reference)
+    yield from elsewhere(reference)
     yield from notes(reference, targets)
 
 
@@ -161,7 +164,7 @@ def _of_custom_resources(reference: Reference, checkpoint: Checkpoint) -> Iterat
 
 def _foreign(reference: Reference, checkpoint: Checkpoint) -> Iterator[Plan]:
     """An object with the name that the operator will use is there before: for each kind the first. It is still there
-    when the custom resource is deleted."""
+    when the custom resource is deleted; or others take it away, and an hour passes."""
     seen: set[str] = set()
     for ref, obj in _targets(reference, checkpoint):
         kind = obj.get("kind", "")
@@ -172,3 +175,6 @@ def _foreign(reference: Reference, checkpoint: Checkpoint) -> Iterator[Plan]:
             seen.add(kind)
             step = Step(FOREIGN.format(kind=kind, name=ref.name), (Apply(other),))
             yield Plan("edits", steps=(step, *beside(reference.run.steps)))
+            if not reference.run.snapshots:  # on real time, the next attempt may be a quarter of an hour away
+                gone = Step(TAKEN_AWAY.format(kind=kind, name=ref.name), (deletion(other),))
+                yield Plan("edits", (TimePasses(2, HOUR),), steps=(step, reference.run.steps[0], gone))

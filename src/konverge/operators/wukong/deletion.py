@@ -237,7 +237,9 @@ def _waits_for(child: Object) -> str:
 
 
 def _is_stale(child: Object) -> str:
-    return f"{type(child).resource.kind} {child.metadata.name} is to be kept, and has just been changed: it is let go next"
+    return (
+        f"{type(child).resource.kind} {child.metadata.name} is to be kept, and has just been changed: it is let go next"
+    )
 
 
 async def _patch(state: ReconcileState, child: Object, metadata: dict[str, object]) -> bool:
