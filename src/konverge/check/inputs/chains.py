@@ -34,6 +34,8 @@ MISTAKEN = 2
 """Mistakes of each custom resource with which it is created as well."""
 KEPT = 75
 """What it is worth to ask that data be kept, and to delete the custom resource."""
+ROTATED, MISTAKEN_REFERENCE = 90, 60
+"""What it is worth to give a Secret another content, and to empty it or take it away."""
 _AGAIN = 12
 """What a change is worth less for each that was like it: the same type under the same name in another component."""
 
@@ -144,7 +146,8 @@ def _turn_of_reference(name: str, there: Action, back: Action, bad: bool, sample
         Step(name, (there,), expect="harmless" if bad else ""),
         Step(f"{name}, back", (back,)),
     )
-    return Turn(steps, 70 if not bad else 60, bad, False, ("reference", "", name.rpartition(" ")[2]), sample=sample)
+    worth = MISTAKEN_REFERENCE if bad else ROTATED
+    return Turn(steps, worth, bad, False, ("reference", "", name.rpartition(" ")[2]), sample=sample)
 
 
 def _ranked(turns: Iterable[Turn], chance: Random | None) -> list[Turn]:
