@@ -157,7 +157,9 @@ def test_what_was_made_for_another_is_not_deleted_with_the_first() -> None:
     (alarm,) = neighbours(deleted.rest({FAR: far}).run, alone("1"))
     assert (alarm.object, alarm.severity, alarm.field, alarm.step) == (RECORD, "medium", "", "delete")
     made_again = away().rest(here).change("DELETED", RECORD).rest({FAR: far, RECORD: record("2", "another")})
-    assert list(neighbours(made_again.run, alone("1"))) == []
+    assert [alarm.object for alarm in neighbours(made_again.run, alone("1"))] == [RECORD], "as if it were the first's"
+    replaced = away().change("DELETED", RECORD).rest({FAR: far, RECORD: record("2", "another")})
+    assert list(neighbours(replaced.run, alone("1"))) == []
     assert (
         list(neighbours(away().rest(here).change("DELETED", RECORD, by="user").rest({FAR: far}).run, alone("1"))) == []
     )

@@ -12,6 +12,7 @@ from konverge.check.oracles.crash import crash
 from konverge.check.oracles.deletions import deletions
 from konverge.check.oracles.effect import effect
 from konverge.check.oracles.finalizers import finalizers, orphans
+from konverge.check.oracles.following import following
 from konverge.check.oracles.foreign import foreign
 from konverge.check.oracles.leader import leader
 from konverge.check.oracles.misoperation import misoperation
@@ -51,6 +52,7 @@ ORACLES: tuple[Oracle, ...] = (
     status,
     misoperation,
     configuration,
+    following,
     effect,
     needless,
     ours,
@@ -68,7 +70,7 @@ def judge(run: Run, reference: Reference) -> list[Alarm]:
     return sorted(templates.lowered(alarms, run, reference), key=lambda alarm: SEVERITIES.index(alarm.severity))
 
 
-_OF_INPUT: tuple[Oracle, ...] = (effect, configuration, path_dependence, recovery, misoperation)
+_OF_INPUT: tuple[Oracle, ...] = (effect, following, configuration, path_dependence, recovery, misoperation)
 
 
 def _asked(oracle: Oracle, run: Run) -> bool:

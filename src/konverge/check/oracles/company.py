@@ -9,7 +9,14 @@ from konverge.check.folding import folded
 from konverge.check.model import Alarm, Apply, Change, Checkpoint, Obj, Run, Severity
 from konverge.check.normal import compared
 from konverge.check.oracles.deletions import PRECIOUS
-from konverge.check.oracles.history import custom_resources, deletions_begun, identity, is_clusters, owned_by
+from konverge.check.oracles.history import (
+    custom_resources,
+    deleted_in,
+    deletions_begun,
+    identity,
+    is_clusters,
+    owned_by,
+)
 from konverge.check.reference import Reference
 
 NOTES = "others put notes on what the operator made"
@@ -44,7 +51,7 @@ def neighbours(run: Run, reference: Reference) -> Iterator[Alarm]:
             yield _alarm(run.steps[change.step].name, severity, name, "", sentence)
         elif change.uid in made and (kind := _needed_by(run, change, others)):
             said.add(name)
-            sentence = f"{name} is deleted, which was made for another {kind}, and is not there any more"
+            sentence = f"{name} is deleted, which was made for another {kind}"
             yield _alarm(run.steps[change.step].name, severity, name, "", sentence)
     for checkpoint in run.checkpoints[1:]:
         for name in theirs.keys() - said:
@@ -80,11 +87,11 @@ def _made_first(run: Run) -> set[str]:
 
 
 def _needed_by(run: Run, deletion: Change, others: Sequence[Obj]) -> str:
-    """The kind of another custom resource that still is there, and without the object; empty if there is none."""
+    """The kind of another custom resource that is still there; empty if there is none, or the object was replaced."""
     if deletion.ref.resource in _HISTORY:
         return ""
     after = next((item for item in run.checkpoints if item.step == run.steps[deletion.step].name), None)
-    if after is None or str(deletion.ref) in after.state:
+    if after is None or (str(deletion.ref) in after.state and not deleted_in(run, deletion.step)):
         return ""
     left = (obj for obj in after.state.values() if identity(obj) in set(map(identity, others)))
     return next((obj["kind"] for obj in left if not obj["metadata"].get("deletionTimestamp")), "")
