@@ -8,6 +8,7 @@ from konverge.check.model import SEVERITIES, Alarm, Run
 from konverge.check.oracles import templates
 from konverge.check.oracles.company import neighbours, notes
 from konverge.check.oracles.configuration import configuration
+from konverge.check.oracles.copies import copies
 from konverge.check.oracles.crash import crash
 from konverge.check.oracles.deletions import deletions
 from konverge.check.oracles.effect import effect
@@ -52,6 +53,7 @@ ORACLES: tuple[Oracle, ...] = (
     status,
     misoperation,
     configuration,
+    copies,
     following,
     effect,
     needless,
@@ -70,7 +72,7 @@ def judge(run: Run, reference: Reference) -> list[Alarm]:
     return sorted(templates.lowered(alarms, run, reference), key=lambda alarm: SEVERITIES.index(alarm.severity))
 
 
-_OF_INPUT: tuple[Oracle, ...] = (effect, following, configuration, path_dependence, recovery, misoperation)
+_OF_INPUT: tuple[Oracle, ...] = (effect, following, copies, configuration, path_dependence, recovery, misoperation)
 
 
 def _asked(oracle: Oracle, run: Run) -> bool:

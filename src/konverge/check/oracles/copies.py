@@ -1,0 +1,94 @@
+"""What an operator copies from a Secret or ConfigMap of the user follows it when that is rotated.
+
+An object of the operator that had the old value has the new one at the next rest, or the custom resource says why not.
+"""
+
+from __future__ import annotations
+
+from base64 import b64decode
+from binascii import Error as Base64Error
+from collections.abc import Iterator
+from itertools import pairwise
+
+from konverge.check.folding import folded
+from konverge.check.inputs.references import texts
+from konverge.check.model import Alarm, Apply, Checkpoint, Obj, Run
+from konverge.check.oracles.desired import Rested, rests, says_refused
+from konverge.check.oracles.history import resources_at
+from konverge.check.reference import Reference
+
+_SHORTEST = 6
+"""Characters of a value that is no copy by chance."""
+_CONTENTS = ("spec", "data", "stringData")
+
+
+def copies(run: Run, reference: Reference) -> Iterator[Alarm]:
+    """One alarm per object that keeps an old value."""
+    if run is reference.run or run.plan.perturbations:
+        return
+    made = {str(item.ref) for item in run.changes if item.moment.type == "ADDED" and item.writer == "operator"}
+    said: set[str] = set()
+    for before, now in pairwise(rests(run)):
+        if now.step.expect or now.checkpoint.refused or not now.checkpoint.rested:
+            continue
+        if any(says_refused(obj) for _, obj in resources_at(run, now.checkpoint)):
+            continue
+        for source, key, old, new in _rotated(before, now):
+            for name in sorted(made - said):
+                if _has(before.checkpoint, name, old) and _lacks(now.checkpoint, name, new):
+                    said.add(name)
+                    yield _alarm(now, name, source, key)
+
+
+def _rotated(before: Rested, now: Rested) -> Iterator[tuple[str, str, str, str]]:
+    """Secrets and ConfigMaps that the user gives another content: its name, the key, and the values."""
+    for action in now.step.actions:
+        if not isinstance(action, Apply) or action.object["kind"] not in ("Secret", "ConfigMap"):
+            continue
+        for name, obj in before.checkpoint.state.items():
+            if (obj.get("kind"), obj["metadata"]["name"]) != (action.object["kind"], action.object["metadata"]["name"]):
+                continue
+            earlier, later = _contents(obj), _contents(now.checkpoint.state.get(name, {}))
+            for key, old in earlier.items():
+                if len(old) >= _SHORTEST and later.get(key, old) != old:
+                    yield name, key, old, later[key]
+
+
+def _contents(obj: Obj) -> dict[str, str]:
+    return {key: _plain(value, secret=obj["kind"] == "Secret") for key, value in (obj.get("data") or {}).items()}
+
+
+def _plain(value: str, *, secret: bool) -> str:
+    if not secret:
+        return value
+    try:
+        return b64decode(value, validate=True).decode()
+    except (Base64Error, ValueError):
+        return value
+
+
+def _has(checkpoint: Checkpoint, name: str, value: str) -> bool:
+    obj = checkpoint.state.get(name)
+    return obj is not None and any(value in text for text in _texts(obj))
+
+
+def _lacks(checkpoint: Checkpoint, name: str, value: str) -> bool:
+    obj = checkpoint.state.get(name)
+    return obj is not None and not any(value in text for text in _texts(obj))
+
+
+def _texts(obj: Obj) -> Iterator[str]:
+    for part in _CONTENTS:
+        for text in texts(obj.get(part)):
+            yield _plain(text, secret=obj.get("kind") == "Secret")
+
+
+def _alarm(now: Rested, name: str, source: str, key: str) -> Alarm:
+    return Alarm(
+        oracle="copies",
+        severity="medium",
+        object=folded(name),
+        field="data",
+        sentence=f"{folded(name)} keeps the old value of {key} of {source}, which was rotated",
+        step=now.step.name,
+    )
