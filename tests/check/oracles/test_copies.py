@@ -38,10 +38,12 @@ def said(
     old: str = "secret-1",
     first: dict[str, Any] | None = None,
     by: str = "operator",
+    beside: str = "another",
     **more: Any,
 ) -> list[str]:
     rotate = Step("Secret login rotated", (Apply(after[LOGIN]),), **more)
-    history = History((Step("create", (Apply(THING), Apply(secret("login", password=old)))), rotate), "input")
+    given = (Apply({**THING, "spec": {"password": beside}}), Apply(secret("login", password=old)))
+    history = History((Step("create", given), rotate), "input")
     history.run.plan = Plan("input", steps=history.run.steps)
     history.change("ADDED", COPY, by=by).rest(state(old, first or init(old))).rest(after)
     return [alarm.object for alarm in copies(history.run, SANE)]
@@ -74,5 +76,6 @@ def test_what_is_no_copy_of_the_operators_says_nothing() -> None:
     assert said(state("secret-1", init("secret-1"))) == [], "not rotated"
     assert said(state("secret-12", None)) == [], "gone"
     assert said(kept, first=init("of its own")) == [], "none before"
+    assert said(kept, beside="secret-1") == [], "of the custom resource"
     assert said(kept, expect="harmless") == [], "a mistake"
     assert said(state("secret-12", init("secret-1"), phase="Failed")) == [], "said"

@@ -34,6 +34,8 @@ def copies(run: Run, reference: Reference) -> Iterator[Alarm]:
         if any(says_refused(obj) for _, obj in resources_at(run, now.checkpoint)):
             continue
         for source, key, old, new in _rotated(before, now):
+            if _is_given_elsewhere(run, source, old):
+                continue  # it may be that one's
             for name in sorted(made - said):
                 if _has(before.checkpoint, name, old) and _lacks(now.checkpoint, name, new):
                     said.add(name)
@@ -52,6 +54,14 @@ def _rotated(before: Rested, now: Rested) -> Iterator[tuple[str, str, str, str]]
             for key, old in earlier.items():
                 if len(old) >= _SHORTEST and later.get(key, old) != old:
                     yield name, key, old, later[key]
+
+
+def _is_given_elsewhere(run: Run, source: str, value: str) -> bool:
+    """Whether another object of the user has the same value."""
+    given = (action.object for step in run.steps for action in step.actions if isinstance(action, Apply))
+    named = source.rpartition("/")[2]
+    others = (obj for obj in given if obj["kind"] not in ("Secret", "ConfigMap") or obj["metadata"]["name"] != named)
+    return any(value in text for obj in others for text in _texts(obj))
 
 
 def _contents(obj: Obj) -> dict[str, str]:
