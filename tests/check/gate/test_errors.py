@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from konverge.check.model import Edit, Exchange, Place, Plan, Ref, Refuse, Run
+from konverge.check.model import Apply, Delete, Edit, Exchange, Place, Plan, Ref, Refuse, Run, Step
 from tests.check.small import CONFIGS, CONVERTED, DEFINITION, THINGS, Api, Caches, Obj, Refused, Small, create, run
 
 STEPS = (create("create", size=1), create("grow", size=2))
@@ -156,3 +156,36 @@ def test_what_goes_wrong_after_the_last_step_is_not_waited_for_before() -> None:
     edit = Plan("edits", (Edit(Ref("/configmaps", "default", "a"), {"data": {"size": "7"}}, 1),))
     plain, patient = (run(small, STEPS, edit, patience=seconds) for seconds in (0.0, 5000.0))
     assert [each.checkpoints[1].time for each in (plain, patient)] == [plain.checkpoints[1].time] * 2
+
+
+async def let_go(api: Api, caches: Caches) -> None:
+    """The operator's finalizer of a Thing that is deleted."""
+    for name, thing in caches[THINGS].items():
+        metadata = thing["metadata"]
+        if metadata.get("deletionTimestamp") and FINALIZER in metadata["finalizers"]:
+            left = [item for item in metadata["finalizers"] if item != FINALIZER]
+            await api.patch(THINGS, name, {"metadata": {"finalizers": left or None}})
+
+
+FINALIZER = "demo.dev/let-go"
+MOVED = "metadata.finalizers[0],metadata.finalizers[1]"
+"""What changes when the first of two goes."""
+
+
+@pytest.mark.spec("K-141")
+@pytest.mark.parametrize(
+    ("others", "change", "left"), [((), "", set()), (("demo.dev/others",), MOVED, {"demo.dev/others"})]
+)
+@pytest.mark.parametrize("answer", ["conflict", "error"])
+def test_an_object_that_goes_with_its_last_finalizer_is_found_before_it_goes(
+    answer: str, others: tuple[str, ...], change: str, left: set[str]
+) -> None:
+    metadata = {"name": "a", "namespace": "default", "finalizers": [FINALIZER, *others]}
+    thing = {"apiVersion": "demo.dev/v1", "kind": "Thing", "metadata": metadata, "spec": {"size": 1}}
+    steps = (Step("create", (Apply(thing),)), Step("delete", (Delete("demo.dev/v1", "Thing", "default", "a"),)))
+    place = Place("patch", "demo.dev/things", "default", "a", change)
+    refused = run(lambda: Small(let_go), steps, Plan("errors", (Refuse(place, answer),)))  # type: ignore[arg-type]
+    assert not refused.missed
+    assert [item.perturbed for item in refused.exchanges if item.verb == "patch"] == [True, False]
+    present = refused.checkpoints[-1].state.get("demo.dev/things default/a")
+    assert set(present["metadata"]["finalizers"] if present else ()) == left

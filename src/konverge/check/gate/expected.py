@@ -6,7 +6,7 @@ by a dry run; creations and deletions need none.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -46,8 +46,15 @@ def _can_be(gate: Gate, exchange: Exchange, place: Place) -> bool:
     """What is known without a dry run, which takes a uid: a run would be another by looking."""
     if gate.recorder.upcoming(_base(place, place.change)) != place:
         return False
-    creates = place.change == ""
-    return exchange.verb not in ("patch", "update") or (_record(gate, exchange) is None) == creates
+    if exchange.verb not in ("patch", "update"):
+        return True
+    record = _record(gate, exchange)
+    comes_or_goes = record is None or _is_being_deleted(record.decode())
+    return comes_or_goes if place.change == "" else record is not None
+
+
+def _is_being_deleted(obj: dict[str, Any]) -> bool:
+    return bool(obj["metadata"].get("deletionTimestamp"))
 
 
 def _record(gate: Gate, exchange: Exchange) -> Record | None:
@@ -79,6 +86,8 @@ async def _change(gate: Gate, exchange: Exchange, request: Request) -> str | Non
     except msgspec.DecodeError:
         return None
     before = record.decode()
+    if _is_being_deleted(before) and not after["metadata"].get("finalizers"):
+        return ""  # with its last finalizer, the object goes
     for name in _SHOWN_APART:
         before.pop(name, None)
         after.pop(name, None)
