@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -79,3 +80,25 @@ def test_what_says_nothing(change: Step, after: dict[str, Any], more: dict[str, 
     refused = run(step(0), state(0, 1))
     refused.run.checkpoints[-1].refused = "no"
     assert said(refused) == []
+
+
+@pytest.mark.spec("K-144")
+@pytest.mark.parametrize(
+    ("about", "spec"),
+    [
+        ("spec.nodeSets[0].count", lambda size: {"nodeSets": [{"count": size}, {"count": 7}]}),
+        ("spec.nodeSets[1].count", lambda size: {"nodeSets": [{"count": 7}, {"count": size}]}),
+        ("spec.pools.0.size", lambda size: {"pools": {"0": {"size": size}}}),
+        ("spec.sizes[0]", lambda size: {"sizes": [size]}),
+    ],
+)
+def test_a_number_inside_of_a_list_or_a_map_is_followed_as_well(about: str, spec: Callable[[int], Any]) -> None:
+    def resized(size: int, replicas: int) -> dict[str, Any]:
+        thing = obj("Thing", apiVersion="example.dev/v1", spec=spec(size))
+        return {KEY: thing, SETS: obj("StatefulSet", spec={"replicas": replicas})}
+
+    steps = [step(1, "create", about="", core=""), *(step(size, about=about) for size in (3, 0))]
+    sane = reference(History(tuple(steps[:2])).rest(resized(1, 1)).rest(resized(3, 3)))
+    for replicas, expected in ((0, []), (1, [("medium", 0, 1)])):
+        changed = History((steps[0], steps[2]), "input").rest(resized(1, 1)).rest(resized(0, replicas))
+        assert said(changed, sane) == expected

@@ -168,7 +168,7 @@ def _repaired(state: Obj, field: Field, errors: Sequence[Any], admission: Admiss
     if fields_missing:
         filled = copy.deepcopy(state)
         for error in fields_missing:
-            _fill(filled, _parsed(error.path), admission)
+            _fill(filled, paths.parsed(error.path), admission)
         yield filled
     for error in errors:
         if isinstance(error, FieldError) and error.type is ErrorType.INVALID:
@@ -187,7 +187,7 @@ MOST_VARIANTS = 12
 
 def _variants(state: Obj, field: Field, error: FieldError, admission: Admission) -> Iterator[Obj]:
     """A rule that fails names the fields it is about: each of them with other values, one at a time."""
-    around = _parsed(error.path)
+    around = paths.parsed(error.path)
     if around != field.path[: len(around)] and paths.get(state, around[:-1]) is not ABSENT:
         for value in _others(admission.schema_at(around), str(around[-1]), paths.get(state, around)):
             yield with_value(state, around, value, admission)
@@ -217,10 +217,3 @@ def _others(schema: Schema, name: str, now: Any) -> Iterator[Any]:
         yield from (choice for choice in schema["enum"] if choice != now)
     elif now is ABSENT:
         yield values.smallest(schema, name)
-
-
-def _parsed(text: str) -> paths.Path:
-    parts: list[str | int] = []
-    for name, index in re.findall(r"([^.\[\]]+)|\[([^\]]*)\]", text):
-        parts.append(int(index) if index.isdigit() else index or name)
-    return tuple(parts)

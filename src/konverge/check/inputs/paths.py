@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from typing import Any
 
@@ -21,6 +22,18 @@ def text(path: Iterable[str | int]) -> str:
     for part in path:
         shown += f"[{part}]" if isinstance(part, int) else f".{part}" if shown else part
     return shown
+
+
+def parsed(shown: str) -> Path:
+    """What `text` shows, and the API server's messages: keys in brackets too, but none that has a dot of its own.
+
+    >>> parsed("spec.disks[0].size"), parsed("spec.labels[app]"), parsed("spec.pools.0")
+    (('spec', 'disks', 0, 'size'), ('spec', 'labels', 'app'), ('spec', 'pools', '0'))
+    """
+    parts: list[str | int] = []
+    for name, index in re.findall(r"([^.\[\]]+)|\[([^\]]*)\]", shown):
+        parts.append(int(index) if index.isdigit() else index or name)
+    return tuple(parts)
 
 
 def get(obj: Any, path: Path) -> Any:

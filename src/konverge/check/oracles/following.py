@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from konverge.check.inputs.paths import get
+from konverge.check.inputs.paths import get, parsed
 from konverge.check.model import Alarm, Obj, Run, Step
 from konverge.check.oracles.desired import Rested, is_not_carried_out, is_own, rests
 from konverge.check.reference import Reference
@@ -55,7 +55,7 @@ def _followers(reference: Reference, step: Step) -> list[str]:
 def _asked_for(rested: Rested, step: Step) -> int | None:
     """What the custom resource says, whose field it is."""
     mine = (obj for key, obj in rested.checkpoint.state.items() if is_own(key, step))
-    value = next((get(obj, tuple(step.about.split("."))) for obj in mine), None)
+    value = next((get(obj, parsed(step.about)) for obj in mine), None)
     return value if type(value) is int else None
 
 
