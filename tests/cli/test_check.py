@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from konverge.check.campaign import CouldNotTest, Options
+from konverge.check.model import Ref
 from konverge.cli.main import main
 
 KEEPER = "tests.check.campaign.keeper"
@@ -102,3 +105,32 @@ def test_a_mask_that_masks_nothing_is_refused(folder: Path, line: str, capsys: p
     (folder / "mask").write_text(f"# ours\n{line}\n")
     assert check(f"{KEEPER}:manager", "--sample", "cr.yaml", "--mask", "mask") == 2
     assert "--mask" in capsys.readouterr().err
+
+
+@pytest.mark.spec("K-142")
+@pytest.mark.parametrize(
+    ("line", "hidden"),
+    [
+        (r"configmaps:data\.text", True),
+        (r"/configmaps:data\.text", True),
+        (r"//configmaps:data\.text", False),
+        (r"/configmaps:data\.te", False),
+        (r"/secrets:data\.text", False),
+        (r"# /configmaps:data\.text", False),
+    ],
+)
+def test_a_mask_names_a_resource_with_or_without_the_slash_of_the_core_group(
+    folder: Path, line: str, hidden: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given: list[Options] = []
+
+    def campaign(*arguments: Any, **more: Any) -> Any:
+        given.append(arguments[4])
+        raise CouldNotTest("it is not run")
+
+    monkeypatch.setattr("konverge.check.campaign.Campaign", campaign)
+    (folder / "mask").write_text(f"\n  {line}  \napps/deployments:spec.x\n")
+    assert check(f"{KEEPER}:manager", "--sample", "cr.yaml", "--mask", "mask") == 2
+    [options] = given
+    assert options.masks.hides(str(Ref("/configmaps", "default", "a")).partition(" ")[0], "data.text") is hidden
+    assert options.masks.hides("apps/deployments", "spec.x")

@@ -54,14 +54,19 @@ def is_digest(path: str, *sides: Any) -> bool:
 
 
 class Masks(msgspec.Struct, frozen=True):
-    """Which paths are not compared: regular expressions over `resource:path`, and exact ones."""
+    """Which paths are not compared: regular expressions over `resource:path`, and exact ones.
+
+    The resource is as in `str(Ref)`: "configmaps", "apps/statefulsets".
+    """
 
     patterns: tuple[str, ...] = ()
     exact: frozenset[str] = frozenset()
 
     def hides(self, resource: str, path: str) -> bool:
-        if f"{resource}:{path}" in self.exact or _always(path):
-            return True
+        return f"{resource}:{path}" in self.exact or _always(path) or self.names(resource, path)
+
+    def names(self, resource: str, path: str) -> bool:
+        """Whether one of the patterns hides it, which somebody wrote: that it varies by itself is no reason."""
         return any(re.fullmatch(pattern, f"{resource}:{path}") for pattern in self.patterns)
 
 

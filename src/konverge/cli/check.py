@@ -211,12 +211,15 @@ def _masks(path: Path | None) -> Masks:
     if path is None:
         return Masks()
     lines = [line.strip() for line in path.read_text(encoding="utf-8").splitlines()]
-    patterns = tuple(line for line in lines if line and not line.startswith("#"))
+    given = (line for line in lines if line and not line.startswith("#"))
+    patterns = tuple(
+        line.removeprefix("/") for line in given
+    )  # the core group's slash, which no resource is shown with
     for pattern in patterns:
         try:
             re.compile(pattern)
         except re.error as error:
             raise UsageError(f"--mask: {pattern!r} is no regular expression: {error}") from error
         if ":" not in pattern:
-            raise UsageError(f"--mask: {pattern!r} names no resource: write resource:path, such as /secrets:data.*")
+            raise UsageError(f"--mask: {pattern!r} names no resource: write resource:path, such as secrets:data.*")
     return Masks(patterns)

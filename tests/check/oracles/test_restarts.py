@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from konverge.check.differences import Masks
 from konverge.check.model import Apply, Step
 from konverge.check.oracles import judge
 from konverge.check.oracles.restarts import restarts
@@ -27,9 +28,9 @@ def run_of(first: dict[str, Any], second: dict[str, Any], pattern: Any = "crash"
     return History(STEP, pattern).change("ADDED", SETS).rest(first).rest(second)
 
 
-def usual(second: dict[str, Any] | None = None) -> Reference:
+def usual(second: dict[str, Any] | None = None, *masks: str) -> Reference:
     one, other = (run_of(state(**{SEEDED: seed}), second or state(**{SEEDED: seed})).run for seed in "ab")
-    return reference_of(one, other)
+    return reference_of(one, other, Masks(masks))
 
 
 def said(history: History, reference: Reference) -> list[tuple[str, str]]:
@@ -58,3 +59,16 @@ def test_pods_that_are_replaced_in_any_case_or_by_a_new_set_are_no_harm() -> Non
 def test_what_is_compared_and_runs_without_a_restart_are_judged_by_others() -> None:
     assert said(run_of(state(), state("two")), usual()) == []
     assert said(run_of(state(), state(**{SEEDED: "z"}), "errors"), usual()) == []
+
+
+@pytest.mark.spec("K-142")
+def test_what_the_user_masks_is_no_alarm_and_the_rest_is() -> None:
+    image = usual(None, r"apps/.*:spec\.template\..*image")
+    assert said(run_of(state(), state("two")), image) == []
+    assert said(run_of(state(), state("two", **{SEEDED: "z"})), image) == [(SEEDED, "medium")]
+    for masked, other in ((SEEDED, DIGEST), (DIGEST, SEEDED)):
+        masks = usual(None, rf"apps/statefulsets:.*{masked}")
+        assert said(run_of(state(), state(**{masked: "z"})), masks) == []
+        assert said(run_of(state(), state(**{masked: "z", other: "z"})), masks) == [(other, "medium")]
+    elsewhere = usual(None, rf"apps/deployments:.*{SEEDED}")
+    assert said(run_of(state(), state(**{SEEDED: "z"})), elsewhere) == [(SEEDED, "medium")]

@@ -85,7 +85,7 @@ def outcome() -> Outcome:
     undisturbed = Run(plan=base.plan, seed=0, steps=STEPS)
     undisturbed.exchanges = [exchange(5, PLACE)]
     undisturbed.changes = [change(5, PLACE, "ADDED")]
-    reference = Reference(run=undisturbed, masks=Masks(), varying=("/pods:spec.x",))
+    reference = Reference(run=undisturbed, masks=Masks(), varying=("pods:spec.x",))
     plan = Plan("crash", (Crash(PLACE),))
     run = Run(plan=plan, seed=0, steps=STEPS, log=[f"1: {HOSTILE}"], hit=["crash after it"])
     run.exchanges = [exchange(5, PLACE, "crash after it"), exchange(6, NEXT, incarnation=2)]

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import pairwise
 
-from konverge.check.differences import differences, is_digest
+from konverge.check.differences import Masks, differences, is_digest
 from konverge.check.model import Alarm, Checkpoint, Run
 from konverge.check.oracles.state import pairs
 from konverge.check.reference import Reference
@@ -29,7 +29,7 @@ def restarts(run: Run, reference: Reference) -> Iterator[Alarm]:
             if key in said or not key.startswith(_WORKLOADS) or _changes(key, expected_before, expected_after):
                 continue
             for path in _changes(key, before, after):
-                if is_digest(path) or reference.masks.hides(key.partition(" ")[0], path):
+                if _counts(key.partition(" ")[0], path, reference.masks):
                     said.add(key)
                     yield _alarm(key, path, after)
                     break
@@ -42,6 +42,11 @@ def _changes(key: str, before: Checkpoint, after: Checkpoint) -> list[str]:
         return []
     earlier, later = ((item.get("spec") or {}).get("template") for item in (one, other))
     return [path for path, _, _ in differences(earlier, later, "spec.template")]
+
+
+def _counts(resource: str, path: str, masks: Masks) -> bool:
+    """Whether it is not compared with the reference, and that is not because the user does not want it to be."""
+    return (is_digest(path) or masks.hides(resource, path)) and not masks.names(resource, path)
 
 
 def _alarm(key: str, path: str, checkpoint: Checkpoint) -> Alarm:
