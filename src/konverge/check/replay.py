@@ -20,6 +20,7 @@ from konverge.check.findings import Evidence, group_of
 from konverge.check.model import Alarm, Apply, Finding, Obj, Plan, Run, Setup, Step, Task, encode
 from konverge.check.oracles.unused import FIELD as UNUSED_RULES
 from konverge.check.oracles.unused import Used, unused
+from konverge.check.redaction import shown_alarm
 from konverge.check.reference import Reference
 from konverge.check.shrink import Judge
 
@@ -61,7 +62,7 @@ def replay_of(finding: Finding, evidence: Evidence, version: str) -> Replay:
         sentence=finding.sentence,
         task=task,
         masks=evidence.reference.masks,
-        alarm=finding.alarm,
+        alarm=shown_alarm(finding.alarm),
         digests={_named(obj): _digest(obj) for obj in task.setup.objects},
         redacted=tuple(redacted),
     )

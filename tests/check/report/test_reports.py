@@ -8,6 +8,8 @@ from xml.etree import ElementTree
 
 import pytest
 
+from konverge.check import replay
+from konverge.check.model import encode
 from konverge.check.names import Names
 from konverge.check.report import coverage, html, junit, sarif, terminal, timeline
 from konverge.check.report import json as machine
@@ -25,11 +27,12 @@ def texts() -> dict[str, str]:
         "json": machine.report(made, FILES, "1.0").decode(),
         "junit": junit.report(made, FILES).decode(),
         "sarif": sarif.report(made, FILES, "cr.yaml", "1.0").decode(),
+        "finding": encode(replay.replay_of(made.findings[0], made.evidence[0], "1.0")).decode(),
     }
 
 
-@pytest.mark.spec("K-53")
-@pytest.mark.parametrize("name", ["terminal", "timeline", "html", "json", "junit", "sarif"])
+@pytest.mark.spec("K-53", "K-145")
+@pytest.mark.parametrize("name", ["terminal", "timeline", "html", "json", "junit", "sarif", "finding"])
 def test_no_report_has_secrets_or_what_a_terminal_obeys(name: str) -> None:
     text = texts()[name]
     assert PASSWORD not in text

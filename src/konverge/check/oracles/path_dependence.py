@@ -24,6 +24,7 @@ from konverge.check.oracles.desired import (
     is_said,
     repeats,
 )
+from konverge.check.redaction import spoken_value
 from konverge.check.reference import Reference
 from konverge.objects.quantity import Quantity, QuantityError
 
@@ -158,8 +159,8 @@ def sentence(difference: Difference) -> str:
         return (
             f"{key} is missing" if not actual else f"{key} is left over" if not expected else f"{key}: {actual} of them"
         )
-    shown = "is absent" if actual == ABSENT else f"stays {_short(actual)}"
-    return f"{path} of {key} {shown} (before: {'absent' if expected == ABSENT else _short(expected)})"
+    shown = "is absent" if actual == ABSENT else f"stays {_short(key, path, actual)}"
+    return f"{path} of {key} {shown} (before: {'absent' if expected == ABSENT else _short(key, path, expected)})"
 
 
 def _once_new(difference: Difference) -> str:
@@ -167,12 +168,12 @@ def _once_new(difference: Difference) -> str:
     key, path, expected, actual = difference
     if not path:
         return sentence(difference)
-    shown, before = ("absent" if value == ABSENT else _short(value) for value in (actual, expected))
+    shown, before = ("absent" if value == ABSENT else _short(key, path, value) for value in (actual, expected))
     return f"{path} of {key} is {shown} (before: {before})"
 
 
-def _short(value: object) -> str:
-    text = repr(value)
+def _short(key: str, path: str, value: object) -> str:
+    text = spoken_value(key, path, value)
     return text if len(text) <= 60 else f"{text[:57]}..."
 
 

@@ -15,6 +15,7 @@ from konverge.check.oracles.history import custom_resources, deleted_in, identit
 from konverge.check.oracles.repair import Repair, conditions, entries
 from konverge.check.oracles.status import says_ready
 from konverge.check.oracles.unfinished import Unfinished
+from konverge.check.redaction import spoken_value
 from konverge.check.reference import Reference, base_step
 
 _DELETION = "metadata.deletionTimestamp"
@@ -177,8 +178,8 @@ def _fields(
             step=checkpoint.step,
         )
     for path, wanted, present in compared(key, one, other, reference.masks, derived=derived):
-        shown = "absent" if present == ABSENT else repr(present)
-        normally = "absent" if wanted == ABSENT else repr(wanted)
+        shown = "absent" if present == ABSENT else spoken_value(key, path, present)
+        normally = "absent" if wanted == ABSENT else spoken_value(key, path, wanted)
         yield Alarm(
             oracle="state",
             severity="low" if is_digest(path, wanted, present) else _severity(key, path),

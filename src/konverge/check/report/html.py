@@ -21,10 +21,10 @@ from konverge.check.differences import differences
 from konverge.check.findings import Evidence
 from konverge.check.model import Alarm, Apply, Finding, Step
 from konverge.check.names import Names
+from konverge.check.redaction import shown_object, shown_value
 from konverge.check.report import terminal
 from konverge.check.report.coverage import tables
 from konverge.check.report.lanes import divergence, lanes_of
-from konverge.check.report.redaction import shown_object, shown_value
 
 LAST_LINES = 200
 

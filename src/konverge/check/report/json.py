@@ -9,7 +9,7 @@ import msgspec
 
 from konverge.check.campaign import Outcome
 from konverge.check.model import Alarm, Finding
-from konverge.check.report.redaction import HIDDEN, is_secret
+from konverge.check.redaction import shown_alarm
 
 
 def report(outcome: Outcome, files: list[str], version: str) -> bytes:
@@ -49,13 +49,13 @@ def _finding(finding: Finding, file: str) -> dict[str, Any]:
 
 
 def _alarm(alarm: Alarm) -> dict[str, Any]:
-    secret = is_secret(alarm.object.partition(" ")[0], alarm.field)
+    shown = shown_alarm(alarm)
     return {
         "oracle": alarm.oracle,
         "severity": alarm.severity,
         "object": alarm.object,
         "field": alarm.field,
         "step": alarm.step,
-        "expected": HIDDEN if secret else alarm.expected,
-        "actual": HIDDEN if secret else alarm.actual,
+        "expected": shown.expected,
+        "actual": shown.actual,
     }

@@ -11,7 +11,7 @@ import msgspec
 
 from konverge.check.model import Change, Run
 from konverge.check.names import Names
-from konverge.check.report.redaction import shown_value
+from konverge.check.redaction import shown_value
 
 PODS = frozenset(("/pods", "/persistentvolumeclaims", "/persistentvolumes"))
 MOST_EVENTS = 1500

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from konverge.check.findings import Evidence
 from konverge.check.model import Change, Run
 from konverge.check.names import Names
-from konverge.check.report.redaction import shown_value
+from konverge.check.redaction import shown_value
 
 _SIGNS = {"ADDED": "+", "MODIFIED": "~", "DELETED": "-"}
 
