@@ -8,8 +8,11 @@ from typing import Any
 
 import pytest
 
+from konverge.check import replay
 from konverge.check.campaign import CouldNotTest, Options
-from konverge.check.model import Ref
+from konverge.check.model import Alarm, Plan, Ref, Task
+from konverge.check.subjects import from_target
+from konverge.check.workload import default
 from konverge.cli.main import main
 
 KEEPER = "tests.check.campaign.keeper"
@@ -38,11 +41,38 @@ def test_a_bug_is_found_reported_and_shown_again(folder: Path, capsys: pytest.Ca
     [finding] = json.loads((folder / "out.json").read_text())["findings"]
     assert finding["object"] == "configmaps default/note-second"
     assert finding["replay"] == "konverge-check/finding-1.json"
+    file = folder / finding["replay"]
+    file.write_text(file.read_text().replace('"redacted": []', '"redacted": ["Secret a: b"]'))
     assert check("--replay", finding["replay"]) == 1
     shown = capsys.readouterr().out
+    assert "\nplaceholders were used for 1 secret values\n" in shown
     assert "operator    + ConfigMap note-first" in shown
     assert "✗ crash after it" in shown
     assert shown.endswith("It shows again.\n")
+
+
+@pytest.mark.spec("K-146")
+@pytest.mark.parametrize(
+    ("redacted", "last"),
+    [
+        ((), "It does not show again: the operator behaves as without the fault."),
+        (
+            ("Secret a: b",),
+            "If it depends on what a secret value says, and not on which are the same, run the check again.",
+        ),
+    ],
+)
+def test_what_does_not_show_again_may_depend_on_a_secret(
+    redacted: tuple[str, ...], last: str, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    checked = from_target(f"{KEEPER}:manager", ["cr.yaml"])
+    steps = default(checked.samples, checked.definitions)
+    task = Task(subject=checked.subject, setup=checked.setup, steps=steps[:1], plan=Plan("reference"))
+    alarm = Alarm(oracle="state", severity="high", object="configmaps default/note-first", sentence="")
+    file = folder / "finding-1.json"
+    replay.write(file, replay.Replay(sentence="it is gone", task=task, alarm=alarm, redacted=redacted))
+    assert check("--replay", str(file)) == 0
+    assert capsys.readouterr().out.endswith(f"{last}\n")
 
 
 def test_a_healthy_operator_ends_with_0_and_leaves_no_files(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,7 +1,8 @@
 """A finding as a file that shows it again: `konverge check --replay finding-3.json`.
 
-The file has everything that a run needs but what is secret: values of Secrets are replaced, and settings of the
-environment whose name speaks of one are taken from the environment of whoever repeats it. Only its owner may read it.
+The file has everything that a run needs but what is secret: values of Secrets are replaced (see `placeholders`), and
+settings of the environment whose name speaks of one are taken from the environment of whoever repeats it. Only its
+owner may read it.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import os
 import re
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
 import msgspec
 
@@ -20,12 +21,12 @@ from konverge.check.findings import Evidence, group_of
 from konverge.check.model import Alarm, Apply, Finding, Obj, Plan, Run, Setup, Step, Task, encode
 from konverge.check.oracles.unused import FIELD as UNUSED_RULES
 from konverge.check.oracles.unused import Used, unused
+from konverge.check.placeholders import Placeholders
 from konverge.check.redaction import shown_alarm
 from konverge.check.reference import Reference
 from konverge.check.shrink import Judge
 
 FORMAT = 1
-REDACTED = "cmVkYWN0ZWQ="  # "redacted" in base64, as data of a Secret has to be
 _SECRET = re.compile(r"token|passw|secret|credential|private|api_?key|_key$", re.IGNORECASE)
 
 
@@ -125,23 +126,23 @@ def _both(task: Task, runner: _Runner) -> tuple[Run, Run]:
 
 def without_secrets(task: Task) -> tuple[Task, list[str]]:
     """The task with placeholders, and what they stand for."""
-    redacted: list[str] = []
-    objects = tuple(_plain(obj, redacted) for obj in task.setup.objects)
+    placeholders = Placeholders()
+    objects = tuple(_plain(obj, placeholders) for obj in task.setup.objects)
     setup: Setup = msgspec.structs.replace(task.setup, objects=objects)
     environment = {}
     for name, value in task.subject.environment.items():
         if _SECRET.search(name):
-            redacted.append(f"environment: {name}")
+            placeholders.stand_for.append(f"environment: {name}")
             environment[name] = ""
         else:
             environment[name] = value
     subject = msgspec.structs.replace(task.subject, environment=environment)
-    steps = tuple(_plain_step(step, redacted) for step in task.steps)
+    steps = tuple(_plain_step(step, placeholders) for step in task.steps)
     plan = task.plan
     if plan.steps is not None:
-        plan = msgspec.structs.replace(plan, steps=tuple(_plain_step(step, redacted) for step in plan.steps))
+        plan = msgspec.structs.replace(plan, steps=tuple(_plain_step(step, placeholders) for step in plan.steps))
     made = msgspec.structs.replace(task, setup=setup, subject=subject, steps=steps, plan=plan)
-    return made, list(dict.fromkeys(redacted))
+    return made, list(dict.fromkeys(placeholders.stand_for))
 
 
 def with_environment(task: Task) -> Task:
@@ -151,22 +152,15 @@ def with_environment(task: Task) -> Task:
     return msgspec.structs.replace(task, subject=msgspec.structs.replace(task.subject, environment=filled))
 
 
-def _plain_step(step: Step, redacted: list[str]) -> Step:
+def _plain_step(step: Step, placeholders: Placeholders) -> Step:
     actions = tuple(
-        Apply(_plain(action.object, redacted)) if isinstance(action, Apply) else action for action in step.actions
+        Apply(_plain(action.object, placeholders)) if isinstance(action, Apply) else action for action in step.actions
     )
     return msgspec.structs.replace(step, actions=actions)
 
 
-def _plain(obj: Obj, redacted: list[str]) -> Obj:
-    if obj.get("kind") != "Secret":
-        return obj
-    plain: dict[str, Any] = dict(obj)
-    for field, placeholder in (("data", REDACTED), ("stringData", "redacted")):
-        if isinstance(obj.get(field), dict):
-            redacted += [f"{_named(obj)}: {key}" for key in obj[field]]
-            plain[field] = dict.fromkeys(obj[field], placeholder)
-    return plain
+def _plain(obj: Obj, placeholders: Placeholders) -> Obj:
+    return placeholders.secret(obj) if obj.get("kind") == "Secret" else obj
 
 
 def _named(obj: Obj) -> str:

@@ -29,5 +29,7 @@ def replay(path: Path, shown: Shown) -> int:
     if finding.redacted:
         lines.append(f"placeholders were used for {len(finding.redacted)} secret values")
     lines.append("It shows again." if same else "It does not show again: the operator behaves as without the fault.")
+    if finding.redacted and not same:
+        lines.append("If it depends on what a secret value says, and not on which are the same, run the check again.")
     shown.lines(lines)
     return 1 if same else 0
