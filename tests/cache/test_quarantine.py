@@ -106,6 +106,27 @@ def test_a_readable_deletion_ends_it_as_well() -> None:
     assert quarantined(watching) == []
 
 
+@pytest.mark.spec("R-98")
+@pytest.mark.parametrize("bad", [True, False])
+def test_deletions_that_share_a_version_are_all_seen_readable_or_not(bad: bool) -> None:
+    watching = begin(obj("a", 1), obj("b", 2, bad=True), obj("c", 3))
+    gone = b"".join(line("DELETED", obj(name, 20, bad=bad)) for name in "abc")
+    assert [(change.type, change.key) for change in feed(watching, gone)] == [
+        (ChangeType.DELETED, A),
+        (ChangeType.DELETED, C),
+    ]
+    assert (keys(watching.store), quarantined(watching)) == ({}, [])
+    assert (watching.position, watching.resume_from) == (20, 19)
+
+
+@pytest.mark.spec("R-98")
+def test_a_deletion_of_what_is_stored_counts_beside_an_unreadable_object_of_another_uid() -> None:
+    watching = begin(obj("a", 1), obj("b", 2))
+    feed(watching, line("MODIFIED", obj("b", 11, bad=True, uid="other")) + line("DELETED", obj("a", 20)))
+    (change,) = feed(watching, line("DELETED", obj("b", 20)))
+    assert (change.key, quarantined(watching)) == (B, [])
+
+
 def test_a_relist_keeps_what_is_stored_of_an_unreadable_object() -> None:
     watching = begin(obj("a", 1), obj("b", 2), obj("c", 3))
     changes = relist(watching, obj("a", 15, bad=True), obj("c", 16))

@@ -230,3 +230,14 @@ async def test_a_watch_lives_as_long_as_bookmarks_come() -> None:
         assert (len(script.calls), informer.version) == (2, 8)
         await asyncio.sleep(WATCH_SECONDS[1] - WATCH_SECONDS[0] + 10)
     assert len(script.calls) == 3, "the server should have ended it by its own limit"
+
+
+@pytest.mark.spec("R-98")
+async def test_a_watch_that_ended_with_a_deletion_is_resumed_before_it() -> None:
+    """More objects may have been deleted in the same transaction."""
+    gone = [line("DELETED", name, 20) for name in "ab"]
+    script = Script(page(10, "a", "b", "c"), (gone[0], 200.0), (gone[0] + gone[1], 200.0), b"")
+    async with informed(script, streaming=False) as informer:
+        await asyncio.sleep(300)
+        assert [query["resourceVersion"] for query in script.queries()[1:]] == ["10", "19"]
+        assert names(informer) == {"c"}

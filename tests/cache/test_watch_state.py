@@ -53,9 +53,11 @@ class Server:
         self.present[name] = make(name, self.version, uid, labels=labels)
         self.history.append((self.version, line("MODIFIED" if known else "ADDED", self.present[name])))
 
-    def delete(self, name: str) -> None:
-        if name in self.present:
-            self.version += 1
+    def delete(self, *names: str) -> None:
+        """In one transaction, as those of one etcd lease."""
+        present = [name for name in names if name in self.present]
+        self.version += bool(present)
+        for name in present:
             gone = self.present.pop(name)
             gone["metadata"]["resourceVersion"] = str(self.version)
             self.history.append((self.version, line("DELETED", gone)))
@@ -89,7 +91,7 @@ class Client:
     def resume(self, *, duplicate: bool, cut: int) -> None:
         """A new watch from our position; perhaps it repeats old events, perhaps it breaks in the middle of a line."""
         self.watching.reset_stream()
-        since = max(0, self.watching.position - 3) if duplicate else self.watching.position
+        since = max(0, self.watching.position - 3) if duplicate else self.watching.resume_from
         stream = b"".join(self.server.since(since))
         if cut:
             stream = stream[: len(stream) * (cut % 10) // 10]
@@ -109,7 +111,7 @@ class Client:
 steps = st.lists(
     st.one_of(
         st.tuples(st.just("write"), st.sampled_from("abcd")),
-        st.tuples(st.just("delete"), st.sampled_from("abcd")),
+        st.tuples(st.just("delete"), st.lists(st.sampled_from("abcd"), min_size=1, unique=True)),
         st.tuples(st.just("resume"), st.integers(0, 19)),
         st.tuples(st.just("relist"), st.just(0)),
     ),
@@ -128,7 +130,7 @@ def test_store_and_handlers_equal_the_server_after_any_faults(program: list[tupl
         if action == "write":
             server.write(argument)
         elif action == "delete":
-            server.delete(argument)
+            server.delete(*argument)
         elif action == "relist":
             client.relist()
         else:
@@ -258,6 +260,60 @@ def test_a_deletion_that_was_seen_before_the_list_deletes_nothing(version: int) 
     watching.position = 10
     assert feed(watching, line("DELETED", make("a", version, "before"))) == []
     assert watching.store.get(Key("ns", "a")) is not None
+
+
+ABC = [Key("ns", name) for name in "abc"]
+
+
+@pytest.mark.spec("R-98")
+def test_deletions_that_share_a_version_are_all_seen_and_each_once() -> None:
+    watching = Watching(Store())
+    watching.begin_list()
+    feed(watching, listed("a", "b", "c"))
+    gone = b"".join(line("DELETED", make(name, 20, name)) for name in "abc")
+    assert [(change.type, change.key) for change in feed(watching, gone)] == [(ChangeType.DELETED, key) for key in ABC]
+    assert (watching.store.count, watching.position) == (0, 20)
+    assert feed(watching, gone) == []
+
+
+@pytest.mark.spec("R-98")
+def test_a_watch_that_ended_between_deletions_of_one_version_is_resumed_before_them() -> None:
+    watching = Watching(Store())
+    watching.begin_list()
+    feed(watching, listed("a", "b"))
+    assert watching.resume_from == 10
+    feed(watching, line("DELETED", make("a", 20, "a")))
+    assert (watching.position, watching.resume_from) == (20, 19)
+    watching.reset_stream()
+    changes = feed(watching, line("DELETED", make("a", 20, "a")) + line("DELETED", make("b", 20, "b")))
+    assert [change.key for change in changes] == ABC[1:2]
+    feed(watching, line("ADDED", make("c", 21)))
+    assert watching.resume_from == 21
+
+
+@pytest.mark.spec("R-98")
+@pytest.mark.parametrize(
+    ("kind", "version", "uid"),
+    [("DELETED", 19, "b"), ("DELETED", 10, "b"), ("DELETED", 20, "other"), ("MODIFIED", 20, "b")],
+)
+def test_another_event_at_the_position_was_seen_before(kind: str, version: int, uid: str) -> None:
+    """A deletion below the position, one of an object that had the name before, and what is no deletion."""
+    watching = Watching(Store())
+    watching.begin_list()
+    feed(watching, listed("a", "b") + line("DELETED", make("a", 20, "a")))
+    assert feed(watching, line(kind, make("b", version, uid))) == []
+    known = watching.store.get(ABC[1])
+    assert known is not None
+    assert (known.uid, known.version) == ("b", 10)
+
+
+@pytest.mark.spec("R-98")
+def test_a_deletion_at_the_position_of_a_state_that_is_newer_deletes_nothing() -> None:
+    watching = Watching(Store())
+    watching.begin_list()
+    feed(watching, listed("a", version=20))
+    assert feed(watching, line("DELETED", make("a", 20, "a"))) == []
+    assert watching.store.count == 1
 
 
 def listed(*names: str, version: int = 10) -> bytes:

@@ -249,7 +249,7 @@ class Reflector:
         """The state if it is not known, then its changes until the stream ends."""
         self.watching.reset_stream()
         if self.watching.position:
-            await self._watch({"resourceVersion": str(self.watching.position)})
+            await self._watch({"resourceVersion": str(self.watching.resume_from)})
             return
         self.health.lists += 1
         if self._streaming:

@@ -8,7 +8,9 @@ client-go's:
 - a watch that ends is resumed from the newest version seen, bookmarks included;
 - 410, in the answer or in the stream, means that the history is gone: list again, and let the store find the
 difference;
-- an event at or below the position of the stream was seen before and is dropped: positions only rise.
+- an event at or below the position of the stream was seen before and is dropped: positions only rise. Only deletions
+share a version: of objects on one etcd lease, as Events are, hundreds go in one transaction. So one at the position
+that names what is still here counts, and a watch that ended with a deletion is resumed one version earlier.
 
 Upstream: handleAnyWatch, watchList and list (client-go's tools/cache/reflector.go).
 """
@@ -85,6 +87,8 @@ class Watching(msgspec.Struct):
     """The number of the last one that was completed."""
     bookmarks: int = 0
     """Bookmarks seen on this connection: a server that sends them is never silent for long."""
+    _deleted: int = 0
+    """The version of the last deletion."""
     _listing: bool = False
     _list: Replacement | None = None
     _unread: dict[Key, str] = msgspec.field(default_factory=dict)
@@ -137,6 +141,11 @@ class Watching(msgspec.Struct):
     def listing(self) -> bool:
         return self._listing
 
+    @property
+    def resume_from(self) -> int:
+        """The version that a new watch begins after. More deletions of the last one's version may be to come."""
+        return self.position - 1 if self.position == self._deleted else self.position
+
     # -------------------------------------------------------------- watching
 
     def reset_stream(self) -> None:
@@ -183,11 +192,12 @@ class Watching(msgspec.Struct):
 
     def _on_event(self, kind: str, raw: bytes) -> Change | None:
         key, record, meta = self.receive(raw)
-        if 0 < record.version <= self.position:
+        if 0 < record.version <= self.position and not self._is_shared(kind, key, record.version, record.uid):
             return None
         self._advance(record.version)
         self.store.quarantine.release(key, READ)
         if kind == "DELETED":
+            self._deleted = record.version
             return self.store.delete(key)
         return self.store.apply(key, record, meta)
 
@@ -200,14 +210,22 @@ class Watching(msgspec.Struct):
             if self._list is not None:
                 self._list.unread[key] = uid
         else:
-            if 0 < version <= self.position:
+            if 0 < version <= self.position and not self._is_shared(kind, key, version, uid):
                 return None
             self._advance(version)
             if kind == "DELETED":
+                self._deleted = version
                 quarantine.forget(key)
                 return self.store.delete(key)
         quarantine.report(key, version, uid, READ, error)
         return None
+
+    def _is_shared(self, kind: str, key: Key, version: int, uid: str) -> bool:
+        """Whether an event that is not newer than the last one is a deletion of the same version, and was not seen."""
+        if kind != "DELETED" or version < self.position:
+            return False
+        known = self.store.get(key), self.store.quarantine.unread(key)
+        return any(state is not None and state.uid == uid and state.version < version for state in known)
 
     def _on_bookmark(self, raw: bytes) -> Iterator[list[Change]]:
         meta = _bookmark.decode(raw).metadata
