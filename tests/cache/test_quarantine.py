@@ -20,6 +20,7 @@ from konverge.objects.labels import parse
 from konverge.wire.message import Headers, Request, Response, Stream, Transport
 from tests.cache.scripted import Script, end, informed
 from tests.cache.scripted import line as event
+from tests.cache.scripted import page as scripted_page
 from tests.cache.test_informer import config_map, make_client
 from tests.cache.test_watch_state import bookmark, feed, line
 
@@ -195,6 +196,69 @@ def test_what_has_not_even_a_name_is_an_error_of_the_stream() -> None:
     assert [change.key for change in next(stream)] == [A]  # what came before it is delivered
     with pytest.raises(ValueError, match="name"):
         next(stream)
+
+
+# ------------------------------------------------------------------ nested too deeply
+
+
+LEVELS = 5000
+"""The API server accepts ten thousand; a decoder, about as many as Python has stack for."""
+DEEP = '{"metadata":{"name":"no"},"a":' * LEVELS + "1" + "}" * LEVELS
+
+
+def deep(obj: dict[str, Any], place: str = "spec") -> bytes:
+    """The object with something deep in it, in the order of the API server, which sorts the fields of custom ones."""
+    spoiled = {"alpha": "}]", **obj, place: "DEEP"} if place != "managedFields" else json.loads(json.dumps(obj))
+    if place == "managedFields":
+        spoiled["metadata"] = {"annotations": {"n": 'a "{['}, "managedFields": "DEEP", **obj["metadata"]}
+    return json.dumps(dict(sorted(spoiled.items())), separators=(",", ":")).replace('"DEEP"', DEEP).encode()
+
+
+def deep_line(kind: str, raw: bytes) -> bytes:
+    return b'{"type":"%b","object":%b}\n' % (kind.encode(), raw)
+
+
+@pytest.mark.spec("R-99")
+@pytest.mark.parametrize("place", ["data", "spec", "managedFields"])
+def test_an_object_that_is_nested_too_deeply_is_set_aside_like_others(place: str) -> None:
+    watching = Watching(Store())
+    watching.begin_list()
+    first = deep_line("ADDED", deep(obj("b", 2), place))
+    feed(watching, line("ADDED", obj("a", 1)) + first + line("ADDED", obj("c", 3)) + bookmark(10, ends_list=True))
+    assert keys(watching.store) == {"a": 1, "c": 3}
+    (entry,) = watching.store.quarantine
+    assert (entry.key, entry.version, entry.uid, entry.stage) == (B, 2, "uid-b", READ)
+    assert "recursion" in entry.error
+    feed(watching, deep_line("MODIFIED", deep(obj("a", 11), place)))
+    assert keys(watching.store) == {"a": 1, "c": 3}
+    assert quarantined(watching) == [("b", 2), ("a", 11)]
+    changes = feed(watching, deep_line("DELETED", deep(obj("a", 12), place)) + line("MODIFIED", obj("b", 13)))
+    assert [change.key for change in changes] == [A, B]
+    assert (quarantined(watching), watching.position) == ([], 13)
+
+
+@pytest.mark.spec("R-99")
+async def test_a_page_with_an_object_that_is_nested_too_deeply_gives_the_others() -> None:
+    items = b",".join([json.dumps(obj("a", 1)).encode(), deep(obj("b", 2), "data"), json.dumps(obj("c", 3)).encode()])
+    head = b'{"metadata":{"resourceVersion":"10","continue":"%b","shardInfo":{"selector":"{"}},"items":[%b]}'
+    script = Script(head % (b"more", items), scripted_page(11, "d"), event("MODIFIED", "d", 12))
+    async with informed(script, streaming=False) as informer:
+        await asyncio.sleep(1)
+        assert informer.synced.is_set()
+        assert {str(key): record.version for key, record in informer.items()} == {"ns/a": 1, "ns/c": 3, "shop/d": 12}
+        assert [(str(entry.key), entry.version) for entry in informer.quarantine] == [("ns/b", 2)]
+    assert script.queries()[1:] == [{"limit": "500", "continue": "more"}, {"resourceVersion": "10"}]
+
+
+@pytest.mark.spec("R-99")
+async def test_the_versions_of_a_namespace_are_read_beside_what_is_nested_too_deeply() -> None:
+    head = b'{"metadata":{"resourceVersion":"12"},"items":[%b,%b]}'
+    heads = head % (deep(obj("a", 11), "managedFields"), json.dumps(obj("b", 2)).encode())
+    script = Script(end(10), b"", heads)
+    async with informed(script) as informer:
+        await asyncio.sleep(1)
+        (reflector,) = informer.reflectors
+        assert await reflector.list_versions("ns") == (12, {A: ("uid-a", 11), B: ("uid-b", 2)})
 
 
 # ------------------------------------------------------------------ indexes

@@ -14,6 +14,8 @@ from typing import NamedTuple
 
 import msgspec
 
+from konverge.cache.deep import cut_below
+
 
 class Key(NamedTuple):
     """The key of an object: namespace (empty for cluster-scoped kinds) and name."""
@@ -139,7 +141,10 @@ _read_loosely = msgspec.json.Decoder(_LooseHead).decode
 
 def identify(data: bytes) -> tuple[Key, int, str]:
     """Key, version and uid of an object that cannot be received otherwise. Raises a DecodeError if it has none."""
-    meta = _read_loosely(data).metadata
+    try:
+        meta = _read_loosely(data).metadata
+    except RecursionError:
+        meta = _read_loosely(cut_below(data, 2)[0]).metadata
     return Key(meta.namespace, meta.name), number(meta.resource_version), meta.uid
 
 

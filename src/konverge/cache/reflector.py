@@ -18,6 +18,7 @@ from math import inf
 import msgspec
 
 from konverge import clock
+from konverge.cache.deep import cut_below
 from konverge.cache.record import Key, number
 from konverge.cache.store import SLICE, Change
 from konverge.cache.watch_state import WatchError, Watching
@@ -146,6 +147,32 @@ class _Heads(msgspec.Struct, gc=False):
 _heads_decoder = msgspec.json.Decoder(_Heads)
 
 
+class _Numbers(msgspec.Struct, gc=False):
+    """A page without its items."""
+
+    metadata: _ListMeta
+    items: list[int]
+
+
+_numbers_decoder = msgspec.json.Decoder(_Numbers)
+
+
+def _read_page(body: bytes) -> _List:
+    try:
+        return _list_decoder.decode(body)
+    except RecursionError:  # one object is nested too deeply; the others are cut out of the page beside it
+        shallow, pieces = cut_below(body, 2)
+        page = _numbers_decoder.decode(shallow)
+        return _List(page.metadata, [msgspec.Raw(pieces[number]) for number in page.items])
+
+
+def _read_heads(body: bytes) -> _Heads:
+    try:
+        return _heads_decoder.decode(body)
+    except RecursionError:  # managedFields are nested as deeply as their object
+        return _heads_decoder.decode(cut_below(body, 4)[0])
+
+
 class Reflector:
     """Feeds a store from a list and a watch. `run` never returns; cancel it."""
 
@@ -235,7 +262,7 @@ class Reflector:
         query = self.scope.query()
         call = Call("list", self.scope.resource, namespace, query=query, accept=PARTIAL_METADATA_LIST)
         try:
-            answer = _heads_decoder.decode((await self._caller.call(call)).body)
+            answer = _read_heads((await self._caller.call(call)).body)
         except UNREADABLE as error:
             raise MalformedAnswer(f"the list cannot be read: {error}") from error
         metas = [item.metadata for item in answer.items or ()]
@@ -366,7 +393,7 @@ class Reflector:
         while True:
             accept = PARTIAL_METADATA_LIST if self.scope.metadata_only else "application/json"
             call = Call("list", self.scope.resource, self.scope.namespace, query=query, accept=accept)
-            page = _list_decoder.decode((await self._caller.call(call)).body)
+            page = _read_page((await self._caller.call(call)).body)
             self.health.missing = False
             version = version or number(page.metadata.resource_version)
             self._deliver_page(page.items or [])
