@@ -198,6 +198,28 @@ def test_what_has_not_even_a_name_is_an_error_of_the_stream() -> None:
         next(stream)
 
 
+@pytest.mark.spec("R-100")
+@pytest.mark.parametrize("stored", [True, False])
+@pytest.mark.parametrize("bad", [True, False])
+def test_an_unreadable_object_that_is_deleted_before_the_list_ends_is_not_in_it(stored: bool, bad: bool) -> None:
+    """Neither what cannot be read of it, nor what is stored of it, stays."""
+    watching = begin(*([obj("a", 1), obj("b", 2)] if stored else []))
+    watching.begin_list()
+    initial = line("ADDED", obj("a", 11, bad=True)) + line("ADDED", obj("b", 12))
+    changes = feed(watching, initial + line("DELETED", obj("a", 13, bad=bad)) + bookmark(13, ends_list=True))
+    assert [change.key for change in changes] == ([A, B] if stored else [B])
+    assert (keys(watching.store), quarantined(watching)) == ({"b": 12}, [])
+
+
+@pytest.mark.spec("R-100")
+def test_an_unreadable_object_of_the_first_list_that_is_deleted_before_its_end_is_forgotten() -> None:
+    watching = Watching(Store())
+    watching.begin_list()
+    initial = line("ADDED", obj("a", 1, bad=True)) + line("DELETED", obj("a", 2, bad=True))
+    assert feed(watching, initial + bookmark(2, ends_list=True)) == []
+    assert (keys(watching.store), quarantined(watching)) == ({}, [])
+
+
 # ------------------------------------------------------------------ nested too deeply
 
 

@@ -219,6 +219,11 @@ class Replacement(msgspec.Struct):
             record = known
         self.seen[key] = record
 
+    def drop(self, key: Key) -> None:
+        """An object was deleted while the list was in progress."""
+        self.seen.pop(key, None)
+        self.unread.pop(key, None)
+
     def commit(self, version: int) -> Iterator[list[Change]]:
         """Replace the stored state, in slices. Deletes come first: a name that was freed and reused is both."""
         for stored in _slices(list(self.store.items())):

@@ -124,6 +124,15 @@ class Watching(msgspec.Struct):
         self._list.add(key, record)
         return None
 
+    def _left_list(self, raw: bytes) -> Change | None:
+        """A deletion before the list's end: some servers send events between the initial ones and the bookmark."""
+        key, _, _ = identify(raw)
+        self._unread.pop(key, None)
+        if self._list is None:
+            return self.store.delete(key)
+        self._list.drop(key)
+        return None
+
     def end_list(self, version: int) -> Iterator[list[Change]]:
         """InitDone: the difference to the stored state becomes visible, in slices."""
         if self._list is not None:
@@ -186,7 +195,9 @@ class Watching(msgspec.Struct):
 
     def _take(self, kind: str, raw: bytes) -> Change | None:
         try:
-            return self.add_to_list(raw) if self._listing else self._on_event(kind, raw)
+            if not self._listing:
+                return self._on_event(kind, raw)
+            return self._left_list(raw) if kind == "DELETED" else self.add_to_list(raw)
         except Exception as error:  # a transform is the author's; and one object must not end the cache
             return self._set_aside(kind, raw, error)
 
