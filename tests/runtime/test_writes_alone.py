@@ -12,9 +12,11 @@ import pytest
 from konverge.cache.record import Key, Record, receive
 from konverge.cache.spec import CacheSpec
 from konverge.cache.store import Change, ChangeType
-from konverge.client import ConnectionLost
+from konverge.client import ApiStatusError, ConnectionLost
 from konverge.client.call import Call
+from konverge.client.errors import error_for
 from konverge.objects.kinds.core_v1 import ConfigMap, Secret
+from konverge.objects.meta import Status
 from konverge.runtime import Request
 from konverge.runtime.writes import TrackedCalls, Writes, attribute_to, selected_by_fields
 from konverge.wire.message import Headers, Response
@@ -412,6 +414,49 @@ async def test_a_delete_of_a_collection_makes_no_object() -> None:
     assert scene.remembered == 0
 
 
+REFUSALS = [
+    error_for(Status(code=code, reason=reason))
+    for code, reason in (
+        (500, "InternalError"),
+        (503, "ServiceUnavailable"),
+        (502, "Unknown"),
+        (409, ""),
+        (429, ""),
+        (499, ""),
+        (0, ""),
+    )
+]
+"""Decisions of the API server: a webhook that cannot be reached, say, or no time for the request."""
+NO_DECISIONS = [
+    error_for(Status(code=code, reason=reason))
+    for code, reason in (
+        (500, ""),
+        (501, ""),
+        (502, ""),
+        (503, ""),
+        (504, ""),
+        (504, "Timeout"),
+        (500, "ServerTimeout"),
+    )
+]
+"""Of etcd while it changes its leader, and of what stands before the API server."""
+
+
+@pytest.mark.spec("R-101")
+@pytest.mark.parametrize("error", NO_DECISIONS, ids=repr)
+async def test_a_write_that_was_answered_without_a_decision_may_have_taken_effect(error: ApiStatusError) -> None:
+    def answer(call: Call) -> Any:
+        raise error
+
+    scene = Scene()
+    attribute_to(scene.writes, US)
+    scene.answer = answer
+    with pytest.raises(ApiStatusError):
+        await scene.send("create", name="")
+    await scene.writes.caught_up(US)
+    assert scene.caches[0].waits == [("present", "ns", 101)]
+
+
 @pytest.mark.parametrize("name", ["a", ""])
 async def test_a_write_without_an_answer_may_have_taken_effect_and_a_refused_one_has_not(name: str) -> None:
     def fails(error: BaseException) -> Callable[[Call], Any]:
@@ -422,10 +467,11 @@ async def test_a_write_without_an_answer_may_have_taken_effect_and_a_refused_one
 
     scene = Scene()
     attribute_to(scene.writes, US)
-    scene.answer = fails(ValueError("refused"))
-    with pytest.raises(ValueError, match="refused"):
-        await scene.send("create", name=name)
-    assert not scene.writes.has_written(US)
+    for refusal in (ValueError("refused"), *REFUSALS):
+        scene.answer = fails(refusal)
+        with pytest.raises(type(refusal)):
+            await scene.send("create", name=name)
+        assert not scene.writes.has_written(US)
     scene.answer = fails(ConnectionLost("lost"))
     with pytest.raises(ConnectionLost):
         await scene.send("create", name=name)

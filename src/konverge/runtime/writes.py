@@ -29,7 +29,7 @@ import msgspec
 from konverge.cache.informer import Handler, Informer
 from konverge.cache.record import Key, Record, number
 from konverge.cache.store import Change
-from konverge.client import Client, ConnectionLost, ServerTimeout, TimedOut
+from konverge.client import ApiStatusError, Client, ConnectionLost, ServerTimeout, TimedOut
 from konverge.client.call import Call, Caller
 from konverge.objects import labels
 from konverge.objects.labels import Selector
@@ -283,8 +283,16 @@ def selected_by_fields(selector: str, obj: bytes) -> bool:
     return True
 
 
-_LOST = (ConnectionLost, TimedOut, ServerTimeout, asyncio.CancelledError)
-"""How a write ends that may have taken effect without an answer."""
+def may_have_taken_effect(error: BaseException) -> bool:
+    """Whether a write that ended so may have been made all the same.
+
+    What the API server decides has a reason. Without one, it passes on what etcd said ("request timed out" while the
+    leader changes), or a proxy before it speaks, and neither knows what became of the write.
+    """
+    if isinstance(error, ApiStatusError):
+        return isinstance(error, ServerTimeout) or (error.code >= 500 and not error.status.reason)
+    return isinstance(error, ConnectionLost | TimedOut | asyncio.CancelledError)
+
 
 _CHANGES = ("patch", "update")
 
@@ -340,7 +348,7 @@ class TrackedCalls:
         try:
             response = await self._inner.call(call)
         except BaseException as error:
-            if resource is not None and isinstance(error, _LOST):
+            if resource is not None and may_have_taken_effect(error):
                 writes.lost(resource, call.namespace, request)
             writes.end(caches, key, request, b"")
             if note is not None:

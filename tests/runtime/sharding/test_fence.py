@@ -11,7 +11,17 @@ import pytest
 from konverge import clock
 from konverge.apiserver import ApiServer
 from konverge.cache.record import Key
-from konverge.client import Client, Conflict, ConnectionLost, MergePatch, ServerTimeout, Static, TimedOut
+from konverge.client import (
+    Client,
+    Conflict,
+    ConnectionLost,
+    InternalError,
+    MergePatch,
+    ServerTimeout,
+    Static,
+    TimedOut,
+)
+from konverge.client.errors import error_for
 from konverge.objects.kinds.coordination_v1 import Lease
 from konverge.objects.kinds.core_v1 import Secret
 from konverge.objects.meta import Status
@@ -266,7 +276,19 @@ async def test_a_write_of_a_task_that_a_reconcile_left_behind_holds_the_acknowle
     assert not alone.membership.working
 
 
-@pytest.mark.parametrize("error", [ConnectionLost("away"), TimedOut("away"), ServerTimeout(Status()), TimeoutError()])
+@pytest.mark.spec("R-101")
+@pytest.mark.parametrize(
+    "error",
+    [
+        ConnectionLost("away"),
+        TimedOut("away"),
+        ServerTimeout(Status()),
+        InternalError(Status(message="etcdserver: request timed out")),
+        error_for(Status(code=502)),
+        TimeoutError(),
+    ],
+    ids=repr,
+)
 async def test_a_write_whose_answer_was_lost_holds_its_slot_until_it_cannot_take_effect(error: Exception) -> None:
     alone = Alone()
     alone.error = error
@@ -281,11 +303,12 @@ async def test_a_write_whose_answer_was_lost_holds_its_slot_until_it_cannot_take
     assert alone.membership.working == {}, "the Lease's duration less the renew deadline: 5 seconds"
 
 
-async def test_a_write_that_was_refused_holds_nothing() -> None:
+@pytest.mark.parametrize("error", [Conflict(Status()), InternalError(Status(reason="InternalError"))], ids=repr)
+async def test_a_write_that_was_refused_holds_nothing(error: Exception) -> None:
     alone = Alone()
-    alone.error = Conflict(Status())
+    alone.error = error
     alone.answered.set()
-    with pytest.raises(Conflict):
+    with pytest.raises(type(error)):
         await alone.write()
     assert alone.membership.working == {}
 

@@ -14,15 +14,13 @@ from collections.abc import Callable
 from contextlib import suppress
 
 from konverge import clock
-from konverge.client import Client, ConnectionLost, ServerTimeout, TimedOut
+from konverge.client import Client
 from konverge.client.call import Call, Caller
 from konverge.runtime.sharding.declare import NotOurs
 from konverge.runtime.sharding.membership import Began, Ended, Event, Membership
 from konverge.runtime.sharding.rendezvous import SlotOf
-from konverge.runtime.writes import current_request
+from konverge.runtime.writes import current_request, may_have_taken_effect
 from konverge.wire.message import Response, Stream
-
-_LOST = (ConnectionLost, TimedOut, ServerTimeout, asyncio.CancelledError)
 
 
 class Fence:
@@ -70,7 +68,9 @@ class Fence:
             async with limit:
                 self._on_their_way.add(limit)
                 return await inner.call(call)
-        except (TimeoutError, *_LOST) as error:
+        except BaseException as error:
+            if not isinstance(error, TimeoutError) and not may_have_taken_effect(error):
+                raise
             self._hold(slot)
             if limit.expired():
                 raise NotOurs("the Lease of this replica ran out during a write: it may have taken effect") from error
