@@ -156,6 +156,36 @@ async def test_every_try_counts_for_the_rate_limit() -> None:
     assert (asyncio.get_running_loop().time() - start, len(server.requests)) == (pytest.approx(2), 3)
 
 
+@pytest.mark.virtual
+@pytest.mark.spec("R-102")
+async def test_a_call_may_be_refused_directly_before_each_sending() -> None:
+    """After the waits for the rate limit, for a credential, and for what the server asked for."""
+    server, tokens = Script(refused(401, "Unauthorized"), refused(429, retry_after="1"), ok(config_map())), Tokens()
+    client = server.client(retry=PATIENT, credentials=tokens, rate_limit=TokenBucket(qps=1 / 5, burst=1))
+    asked: list[tuple[int, int, int]] = []
+    start = asyncio.get_running_loop().time()
+
+    def ask() -> None:
+        asked.append((len(server.requests), tokens.fetched, round(asyncio.get_running_loop().time() - start)))
+
+    call = Call("get", ConfigMap.resource, "shop", "a")
+    call.ask_before_send(ask)
+    await client.caller.call(call)
+    assert asked == [(0, 1, 0), (1, 2, 5), (2, 2, 10)]
+
+    def refuse() -> None:
+        ask()
+        raise LookupError("no more")
+
+    call.ask_before_send(refuse)
+    with pytest.raises(LookupError, match="no more"):
+        await client.caller.call(call)
+    assert [sent for sent, _, _ in asked[3:]] == [3, 3], "both are asked, and nothing is sent"
+    assert len(server.requests) == 3
+    with pytest.raises(LookupError, match="no more"):
+        await client.caller.stream(call)
+
+
 @pytest.mark.parametrize("status", [300, 302, 307])
 async def test_a_redirection_is_not_followed(status: int) -> None:
     with pytest.raises(ApiStatusError) as error:

@@ -10,12 +10,13 @@ from hypothesis import strategies as st
 
 from konverge import clock
 from konverge.apiserver import ApiServer
-from konverge.client import Client, RetryPolicy, Static
+from konverge.client import Client, MergePatch, RetryPolicy, Static, TokenBucket
 from konverge.objects.kinds.coordination_v1 import Lease
+from konverge.objects.kinds.core_v1 import ConfigMap
 from konverge.runtime.elector import Fenced, LeaderElector, LeadershipLost
 from konverge.sim.loop import VirtualLoop
 from konverge.wire.errors import ConnectionLost
-from konverge.wire.message import Request, Response, Stream, Transport
+from konverge.wire.message import Headers, Request, Response, Stream, Transport
 from tests.runtime.objects import config_map
 from tests.sizes import examples
 
@@ -140,3 +141,62 @@ async def test_a_client_that_does_not_lead_cannot_write(server: ApiServer, clien
         await lost.wait()
         with pytest.raises(LeadershipLost):
             await fenced.create(config_map("b"))
+
+
+@pytest.mark.virtual
+async def test_a_client_that_does_not_lead_does_not_even_wait(server: ApiServer) -> None:
+    elector, _ = candidate(server, "me")
+    bucket = TokenBucket(qps=0.01, burst=1)
+    fenced = Fenced(Client(server.transport, credentials=Static.bearer(server.token), rate_limit=bucket), elector)
+    for _ in range(2):
+        with pytest.raises(LeadershipLost):
+            await fenced.create(config_map("a"))
+    assert bucket.try_take(clock.monotonic())
+
+
+class Busy:
+    """A transport that answers the first patch with 429: to be tried again in a second."""
+
+    def __init__(self, inner: Transport) -> None:
+        self._inner = inner
+        self.patches = 0
+
+    async def send(self, request: Request) -> Response:
+        if request.method != "PATCH":
+            return await self._inner.send(request)
+        self.patches += 1
+        if self.patches == 1:
+            return Response(429, Headers.of({"Retry-After": "1"}), b"busy")
+        return Response(200, Headers.of({"Content-Type": "application/json"}), b'{"metadata":{"name":"a"}}')
+
+    async def stream(self, request: Request) -> Stream:
+        return await self._inner.stream(request)
+
+
+def suspended(monkeypatch: pytest.MonkeyPatch, seconds: float) -> None:
+    """The process was suspended: the clock went on, and its timers run when they are due."""
+    elapsed = clock.elapsed
+    monkeypatch.setattr(clock, "elapsed", lambda: elapsed() + seconds)
+
+
+@pytest.mark.virtual
+@pytest.mark.spec("R-102")
+@pytest.mark.parametrize("seconds", [0, 20])
+async def test_a_write_that_waits_to_be_sent_again_is_not_sent_when_the_lease_ran_out_meanwhile(
+    server: ApiServer, monkeypatch: pytest.MonkeyPatch, seconds: float
+) -> None:
+    elector, _ = candidate(server, "me")
+    wire = Busy(server.transport)
+    fenced = Fenced(Client(wire, credentials=Static.bearer(server.token)), elector)
+    async with elector.leading():
+        await asyncio.sleep(0.1)
+        writing = asyncio.create_task(fenced.patch(ConfigMap, "a", MergePatch({"data": {"a": "b"}}), "default"))
+        await asyncio.sleep(0.5)
+        assert wire.patches == 1
+        suspended(monkeypatch, seconds)
+        await asyncio.wait([writing])
+    if seconds:
+        assert isinstance(writing.exception(), LeadershipLost)
+        assert wire.patches == 1
+    else:
+        assert (writing.exception(), wire.patches) == (None, 2)

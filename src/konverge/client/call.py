@@ -7,6 +7,7 @@ a handful of attributes that say what is meant (verb, resource, namespace, name)
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from functools import lru_cache
 from typing import Protocol
 from urllib.parse import quote
@@ -41,6 +42,7 @@ class Call:
 
     __slots__ = (
         "accept",
+        "before_send",
         "body",
         "content_type",
         "headers",
@@ -82,6 +84,7 @@ class Call:
         self.timeout = timeout
         self.path = path
         self.headers = headers
+        self.before_send: Callable[[], None] | None = None
 
     @property
     def writes(self) -> bool:
@@ -93,6 +96,20 @@ class Call:
         if self.resource is not None:
             path = self.resource.path(segment(self.namespace), segment(self.name), self.subresource)
         return f"{path}?{encode_query(self.query)}" if self.query else path
+
+    def ask_before_send(self, ask: Callable[[], None]) -> None:
+        """Ask this directly before each sending, when all waits are over: it raises where nothing may be sent any more.
+        What was set before is asked first."""
+        before = self.before_send
+        if before is None:
+            self.before_send = ask
+            return
+
+        def both() -> None:
+            before()
+            ask()
+
+        self.before_send = both
 
     def check(self) -> None:
         """Refuse what would not mean what its author meant. Called last, when all wrappers have had their say."""

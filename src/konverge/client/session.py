@@ -1,7 +1,8 @@
 """`Session`: the bottom `Caller`. It turns calls into requests and puts the client's manners around the transport.
 
-In the order of one call: rate limit, credential, headers, exchange, warnings, errors, and on failure either a new
-credential (once, after a 401) or a wait and another try as `RetryPolicy` says. The good case is a straight line.
+In the order of one call: rate limit, credential, what the call asks before it is sent, headers, exchange, warnings,
+errors, and on failure either a new credential (once, after a 401) or a wait and another try as `RetryPolicy` says. The
+good case is a straight line.
 
 Leases have a lane of their own: another transport where there is one, and never the rate limit. A leader that cannot
 renew because its own controllers fill the pool loses the leadership for no good reason. Watches of Leases stay outside.
@@ -86,6 +87,8 @@ class Session:
             if self._rate_limit is not None and not _is_lease(call):
                 await self._rate_limit.take()
             credential = self._credentials.current() or await self._credentials.renew()
+            if call.before_send is not None:
+                call.before_send()
             try:
                 return await exchange(call, credential)
             except (ApiStatusError, ConnectionFailed) as error:

@@ -1,8 +1,9 @@
 """The elector: keeps a Lease, and says at every moment whether this process may act.
 
 `Fenced` is the other half of "at most one leader acts": it wraps the client of the controllers and asks the election
-before every write. A process that was suspended wakes up in the middle of its reconciles; the first write of any of
-them finds that the time is over and fails, before the elector itself has had a chance to run.
+before every write, and again directly before each sending. A process that was suspended wakes up in the middle of its
+reconciles and of the client's waits; the first write of any of them finds that the time is over and fails, before the
+elector itself has had a chance to run.
 
 A candidate that stands by watches the Lease (`konverge.runtime.lease_watch`): it takes a released one at once, and
 reads it only when its time is over. Where it may not watch, it reads the Lease every `retry_period`, as client-go does.
@@ -223,11 +224,16 @@ class FencedCalls:
         return self._inner.near
 
     async def call(self, call: Call) -> Response:
-        if call.writes and not self._elector.is_leader:
+        if call.writes:
+            self._check()
+            call.ask_before_send(self._check)
+        return await self._inner.call(call)
+
+    def _check(self) -> None:
+        if not self._elector.is_leader:
             raise LeadershipLost(
                 f"not the leader of {self._elector.namespace}/{self._elector.name}: nothing is written"
             )
-        return await self._inner.call(call)
 
     async def stream(self, call: Call) -> Stream:
         return await self._inner.stream(call)

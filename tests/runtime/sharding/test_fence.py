@@ -21,9 +21,10 @@ from konverge.client import (
     Static,
     TimedOut,
 )
+from konverge.client.call import Call
 from konverge.client.errors import error_for
 from konverge.objects.kinds.coordination_v1 import Lease
-from konverge.objects.kinds.core_v1 import Secret
+from konverge.objects.kinds.core_v1 import ConfigMap, Secret
 from konverge.objects.meta import Status
 from konverge.runtime import Context, Controller, Manager
 from konverge.runtime.election import Timing
@@ -45,7 +46,7 @@ from konverge.runtime.sharding.membership import (
 from konverge.runtime.writes import attribute_to
 from tests.runtime.objects import SPACE, config_map, secret
 from tests.runtime.sharding.test_manager import Process
-from tests.runtime.test_elector import Unreliable
+from tests.runtime.test_elector import Busy, Unreliable, suspended
 
 pytestmark = [pytest.mark.virtual, pytest.mark.spec("R-79")]
 
@@ -214,6 +215,10 @@ async def test_keys_of_another_replica_cannot_be_written_for(server: ApiServer, 
 ME = Member("a", "1")
 
 
+def write() -> Call:
+    return Call("patch", ConfigMap.resource, SPACE, "x", body=b"{}")
+
+
 class Alone:
     """A fence with the state machine behind it, all keys in one slot, and writes that end when the test says so."""
 
@@ -243,7 +248,7 @@ class Alone:
 
     async def write(self) -> None:
         attribute_to(None, Key(SPACE, "x"))  # type: ignore[arg-type]
-        await self.fence.send(self, None)  # type: ignore[arg-type]
+        await self.fence.send(self, write())  # type: ignore[arg-type]
 
 
 async def test_a_write_for_a_key_that_finishes_is_given_up_when_the_lease_ends() -> None:
@@ -318,7 +323,7 @@ async def test_a_write_for_no_key_needs_a_valid_lease_alone() -> None:
     alone.error = ConnectionLost("away")
     alone.answered.set()
     with pytest.raises(ConnectionLost):
-        await alone.fence.send(alone, None)  # type: ignore[arg-type]
+        await alone.fence.send(alone, write())  # type: ignore[arg-type]
     assert alone.membership.working == {}
     alone.step(Seen(Assignment(2, (Member("b", "1"),))))
     alone.fence.check(None)
@@ -330,6 +335,51 @@ async def test_a_write_for_no_key_needs_a_valid_lease_alone() -> None:
     for slot in (None, 7):
         with pytest.raises(NotOurs, match=r"^the Lease of this replica is not valid: nothing is written$"):
             alone.fence.check(slot)
+
+
+@pytest.mark.spec("R-102")
+@pytest.mark.parametrize("slot", [None, 7])
+@pytest.mark.parametrize("seconds", [0, 20])
+async def test_a_write_that_waits_to_be_sent_again_is_not_sent_when_the_lease_ran_out_meanwhile(
+    server: ApiServer, monkeypatch: pytest.MonkeyPatch, slot: int | None, seconds: float
+) -> None:
+    alone, wire = Alone(), Busy(server.transport)
+    if slot is not None:
+        attribute_to(None, Key(SPACE, "x"))  # type: ignore[arg-type]
+    assert alone.fence.slot() == slot
+    client = alone.fence.client(Client(wire))
+    writing = asyncio.create_task(client.patch(ConfigMap, "x", MergePatch({}), SPACE))
+    await asyncio.sleep(0.5)
+    assert wire.patches == 1
+    suspended(monkeypatch, seconds)
+    await asyncio.wait([writing])
+    if seconds:
+        with pytest.raises(NotOurs, match=r"^the Lease of this replica is not valid: nothing is written$"):
+            await writing
+        assert wire.patches == 1
+    else:
+        assert (writing.exception(), wire.patches) == (None, 2)
+    assert alone.membership.working == {}
+
+
+@pytest.mark.spec("R-102")
+async def test_a_write_that_waits_to_be_sent_again_is_not_sent_when_its_slot_has_moved(server: ApiServer) -> None:
+    """The slot that counts is the one of the beginning, whoever asks."""
+    alone, wire = Alone(), Busy(server.transport)
+    call = write()
+    asked: list[str] = []
+    call.ask_before_send(lambda: asked.append("before"))
+    attribute_to(None, Key(SPACE, "x"))  # type: ignore[arg-type]
+    await alone.fence.send(Client(wire).caller, call)
+    assert (asked, wire.patches) == (["before"] * 2, 2)
+    alone.step(Seen(Assignment(2, (Member("b", "1"),))))
+    alone.answered.set()
+    with pytest.raises(NotOurs, match="belongs to another replica"):
+        await alone.write()
+    attribute_to(None, None)  # type: ignore[arg-type]
+    assert call.before_send is not None
+    with pytest.raises(NotOurs, match="belongs to another replica"):
+        call.before_send()
 
 
 async def test_a_lease_is_not_released_while_a_write_may_take_effect(server: ApiServer, client: Client) -> None:

@@ -1,10 +1,11 @@
 """A client that writes for a key only while it is ours.
 
-The question is asked before every write, in the same turn of the loop in which the request leaves: a process that was
-suspended wakes up in the middle of its reconciles, and the first write of any of them fails. Writes that are on their
-way when the Lease runs out are given up. The key of each counts as in work, whoever makes it: a reconcile may have
-started a task that outlives it. One whose answer was lost may still take effect, so its key counts as in work for as
-long as a write at the very end of a Lease may be on its way: the Lease's duration less the renew deadline.
+The question is asked before every write, and again directly before each sending, below the waits of the client: a
+process that was suspended wakes up in the middle of its reconciles, and the first write of any of them fails. Writes
+that are on their way when the Lease runs out are given up. The key of each counts as in work, whoever makes it: a
+reconcile may have started a task that outlives it. One whose answer was lost may still take effect, so its key counts
+as in work for as long as a write at the very end of a Lease may be on its way: the Lease's duration less the renew
+deadline.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 
 from konverge import clock
 from konverge.client import Client
@@ -53,6 +55,7 @@ class Fence:
         """Make a write, if it may be made."""
         slot = self.slot()
         self.check(slot)
+        call.ask_before_send(partial(self.check, slot))
         if slot is None:
             return await self._bounded(inner, call, slot)
         self._step(Began(slot))
