@@ -226,6 +226,17 @@ async def test_a_watch_is_resumed_first_and_then_listed_again_and_never_too_earl
         assert names(informer) == {"a"}
 
 
+@pytest.mark.spec("R-103")
+async def test_what_a_cache_has_reached_is_said_of_each_namespace() -> None:
+    async with informed(Script(end(7), end(9)), namespaces=("shop", "bank")) as informer:
+        await asyncio.sleep(1)
+        assert [informer.version_in(namespace) for namespace in ("shop", "bank", "other")] == [7, 9, 0]
+        assert informer.version == 7
+    async with informed(Script(end(7))) as informer:
+        await asyncio.sleep(1)
+        assert informer.version_in("shop") == 7
+
+
 async def test_a_version_is_shown_when_the_cache_has_reached_it() -> None:
     async with informed(Server([(10.0, line("MODIFIED", "a", 8))])) as informer:
         await informer.synced.wait()

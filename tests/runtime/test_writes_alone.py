@@ -9,16 +9,18 @@ from typing import Any
 
 import pytest
 
+from konverge.apiserver import ApiServer
+from konverge.cache.informer import Informer
 from konverge.cache.record import Key, Record, receive
 from konverge.cache.spec import CacheSpec
 from konverge.cache.store import Change, ChangeType
-from konverge.client import ApiStatusError, ConnectionLost
+from konverge.client import ApiStatusError, Client, ConnectionLost, MergePatch
 from konverge.client.call import Call
 from konverge.client.errors import error_for
 from konverge.objects.kinds.core_v1 import ConfigMap, Secret
-from konverge.objects.meta import Status
+from konverge.objects.meta import ObjectMeta, Status
 from konverge.runtime import Request
-from konverge.runtime.writes import TrackedCalls, Writes, attribute_to, selected_by_fields
+from konverge.runtime.writes import Tracked, TrackedCalls, Writes, attribute_to, selected_by_fields
 from konverge.wire.message import Headers, Response
 
 pytestmark = [pytest.mark.virtual, pytest.mark.spec("R-07", "R-12")]
@@ -44,6 +46,7 @@ class Cache:
         self.spec = CacheSpec(resource=MAPS, **spec)
         self.records: dict[Key, Record] = {}
         self.marks = 100
+        self.version = 0
         self.waits: list[Any] = []
         self.restarted: list[str] = []
         self.shows = asyncio.Event()
@@ -54,6 +57,10 @@ class Cache:
 
     def covers(self, namespaces: list[str]) -> bool:
         return not self.spec.namespaces or set(namespaces) <= set(self.spec.namespaces)
+
+    def version_in(self, namespace: str) -> int:
+        assert namespace == "ns"
+        return self.version
 
     def mark(self, namespace: str) -> int:
         assert namespace == "ns"
@@ -185,6 +192,89 @@ async def test_a_deletion_has_no_writer() -> None:
     assert scene.remembered == 1, "the write may come after it, as that of a new object"
     scene.event(0, 2)
     assert scene.delivered[2:] == [(0, 2, US)]
+
+
+@pytest.mark.spec("R-103")
+async def test_a_write_that_takes_the_object_out_of_the_selection_is_forgotten() -> None:
+    """It has no event but the deletion."""
+    scene = Scene(Cache(label_selector="state=open"))
+    (cache,) = scene.caches
+    scene.event(0, 1)
+    scene.write(12)
+    assert scene.writes.has_written(US)
+    cache.version = 12
+    scene.event(1, 0)
+    assert scene.delivered[1:] == [(1, 0, None)]
+    assert scene.remembered == 0
+    assert not scene.writes.has_written(US), "the cache has reached it"
+
+
+@pytest.mark.spec("R-103")
+async def test_an_informer_forgets_a_write_that_takes_the_object_out_of_its_selection(
+    server: ApiServer, client: Client
+) -> None:
+    informer = Informer(client.caller, CacheSpec(resource=MAPS, label_selector="state=open"))
+    writes = Writes({MAPS: [informer]})
+    delivered: list[ChangeType] = []
+    informer.add_handler(writes.router(informer, lambda change, writer: delivered.append(change.type)))
+    running = asyncio.create_task(informer.run())
+    await informer.synced.wait()
+    attribute_to(writes, US)
+    tracked = Tracked(client)
+    await tracked.create(ConfigMap(metadata=ObjectMeta(name="a", namespace="default", labels={"state": "open"})))
+    await asyncio.sleep(1)
+    await tracked.patch(ConfigMap, "a", MergePatch({"metadata": {"labels": {"state": "done"}}}), "default")
+    await asyncio.sleep(1)
+    assert delivered == [ChangeType.ADDED, ChangeType.DELETED]
+    assert not writes._cached[MAPS][0].objects
+    assert not writes.has_written(US)
+    running.cancel()
+    await asyncio.wait([running])
+
+
+@pytest.mark.spec("R-103")
+@pytest.mark.parametrize("shown", [True, False])
+async def test_a_write_after_the_deletion_is_still_to_come_back(shown: bool) -> None:
+    scene = Scene()
+    (cache,) = scene.caches
+    scene.event(0, 1)
+    scene.write(12, THEM)
+    scene.write(30)
+    cache.version = 20
+    if shown:  # both events came in one piece: the cache is ahead of what is delivered
+        cache.version = 30
+        cache.records[KEY] = record(30)
+        scene._routes[0](Change(ChangeType.DELETED, KEY, record(1), None))
+    else:
+        scene.event(1, 0)
+    assert scene.remembered == 1
+    assert scene.writes.has_written(THEM) is shown
+    scene.event(0, 30)
+    assert scene.delivered[1:] == [(1, 0, None), (0, 30, US)]
+    assert scene.remembered == 0
+    assert not scene.writes.has_written(THEM)
+
+
+@pytest.mark.spec("R-103")
+async def test_a_write_to_an_object_that_a_later_list_does_not_have_is_forgotten_but_waited_for() -> None:
+    """The version of the list is not known before its end."""
+    scene = Scene()
+    scene.event(0, 1)
+    scene.write(12)
+    scene.event(1, 0, listed=True)
+    assert scene.remembered == 0
+    await scene.writes.caught_up(US)
+    assert scene.caches[0].waits == [("version", KEY, 12, 101)]
+
+
+async def test_a_list_that_has_the_object_ends_only_the_writes_that_it_shows() -> None:
+    scene = Scene()
+    scene.event(0, 1)
+    scene.write(2, THEM)
+    scene.write(5)
+    scene.event(1, 3, listed=True)
+    scene.event(3, 5)
+    assert scene.delivered[1:] == [(1, 3, None), (3, 5, US)]
 
 
 async def test_a_write_that_changed_nothing_or_failed_leaves_nothing_behind() -> None:

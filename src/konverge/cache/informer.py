@@ -177,6 +177,11 @@ class Informer:
         """Everything up to this resourceVersion is in the cache."""
         return min(part.store.version for part in self._parts.values())
 
+    def version_in(self, namespace: str) -> int:
+        """Everything of this namespace up to this resourceVersion is in the cache."""
+        part = self._everywhere or self._parts.get(namespace)
+        return 0 if part is None else part.store.version
+
     @property
     def error(self) -> str:
         """Why the cache is not current, or an empty text."""

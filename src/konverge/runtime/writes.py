@@ -182,15 +182,32 @@ class Writes:
             self._came_back(cached, change.key, writer, now)
         echo = before == state.base and not change.listed
         state.base = now
+        if change.new is None and state.written:
+            self._left(cached, state, change)
         deliver(change, writer if echo else None)
 
     def _tidy(self, cached: _Cached, key: Key, state: _Object) -> None:
         """Forget what has come back, or never will: a write that changed nothing has no event."""
         if state.written:
-            for version in [version for version in state.written if version <= state.base]:
-                self._came_back(cached, key, state.written.pop(version), version)
+            self._reached(cached, key, state, state.base)
         if not state.written:
             cached.objects.pop(key, None)
+
+    def _left(self, cached: _Cached, state: _Object, change: Change) -> None:
+        """An object left the cache, perhaps by a write that took it out of the selection: it has no other event.
+
+        A list that does not have it says so before its version is known: its writes are forgotten as echoes, and waited
+        for all the same. An object that is in the cache again has its events still to come.
+        """
+        if change.listed:
+            state.written.clear()
+        elif cached.informer.get(change.key) is None:
+            self._reached(cached, change.key, state, cached.informer.version_in(change.key.namespace))
+
+    def _reached(self, cached: _Cached, key: Key, state: _Object, reached: int) -> None:
+        """The cache shows all writes up to this version."""
+        for version in [version for version in state.written if version <= reached]:
+            self._came_back(cached, key, state.written.pop(version), version)
 
     def _came_back(self, cached: _Cached, key: Key, request: Hashable, version: int) -> None:
         """The cache shows a write: to wait for it is over before the next reconcile, which may be hours away."""
