@@ -143,6 +143,7 @@ def test_a_mask_that_masks_nothing_is_refused(folder: Path, line: str, capsys: p
     [
         (r"configmaps:data\.text", True),
         (r"/configmaps:data\.text", True),
+        (r"(/configmaps|/secrets):data\.text", True),
         (r"//configmaps:data\.text", False),
         (r"/configmaps:data\.te", False),
         (r"/secrets:data\.text", False),

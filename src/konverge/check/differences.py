@@ -56,7 +56,8 @@ def is_digest(path: str, *sides: Any) -> bool:
 class Masks(msgspec.Struct, frozen=True):
     """Which paths are not compared: regular expressions over `resource:path`, and exact ones.
 
-    The resource is as in `str(Ref)`: "configmaps", "apps/statefulsets".
+    The resource is as in `str(Ref)`: "configmaps", "apps/statefulsets". A pattern may also name one of the core group
+    with the slash of its empty name: "/configmaps".
     """
 
     patterns: tuple[str, ...] = ()
@@ -67,7 +68,8 @@ class Masks(msgspec.Struct, frozen=True):
 
     def names(self, resource: str, path: str) -> bool:
         """Whether one of the patterns hides it, which somebody wrote: that it varies by itself is no reason."""
-        return any(re.fullmatch(pattern, f"{resource}:{path}") for pattern in self.patterns)
+        spellings = (f"{resource}:{path}",) if "/" in resource else (f"{resource}:{path}", f"/{resource}:{path}")
+        return any(re.fullmatch(pattern, spelling) for pattern in self.patterns for spelling in spellings)
 
 
 _fixed = re.compile("|".join(f"(?:{pattern})" for pattern in ALWAYS))

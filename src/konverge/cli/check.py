@@ -211,10 +211,7 @@ def _masks(path: Path | None) -> Masks:
     if path is None:
         return Masks()
     lines = [line.strip() for line in path.read_text(encoding="utf-8").splitlines()]
-    given = (line for line in lines if line and not line.startswith("#"))
-    patterns = tuple(
-        line.removeprefix("/") for line in given
-    )  # the core group's slash, which no resource is shown with
+    patterns = tuple(line for line in lines if line and not line.startswith("#"))
     for pattern in patterns:
         try:
             re.compile(pattern)
