@@ -103,11 +103,29 @@ def test_what_cannot_be_tested_ends_with_2_and_the_reason(capsys: pytest.Capture
         (["--replay", "absent.json"], "absent.json"),
         (["--operator", "absent.toml"], "absent.toml"),
         (["--sample", "cr.yaml", "--", "./absent"], "absent is not there"),
+        (["--sample", "cr.yaml", "--", "absent-manager"], "absent-manager is in no folder of the PATH"),
+        (["--sample", "cr.yaml", "--crds", "empty", "--", "sh"], "no CustomResourceDefinition is in empty"),
+        ([f"{KEEPER}:manager", "--sample", "empty"], "no object is in empty: give the custom resource"),
+        ([f"{KEEPER}:manager", "--sample", "broken.yaml"], "broken.yaml is no YAML or JSON"),
+        (
+            [f"{KEEPER}:manager", "--sample", "other.yaml"],
+            "nothing defines the kind of the sample example.com/v1 Other",
+        ),
+        ([f"{KEEPER}:manager", "--sample", "later.yaml"], "its definition serves v1; correct the sample"),
+        ([f"{KEEPER}:manager", "--sample", "unnamed.yaml"], "has no metadata.name, only generateName"),
+        ([f"{KEEPER}:manager", "--sample", "cr.yaml", "--mask", "absent"], "absent: No such file or directory; check"),
+        (["--replay", "later.json"], "later.json has format 2"),
     ],
 )
 def test_a_wrong_call_says_what_would_be_right(
-    arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]
+    arguments: list[str], message: str, folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    (folder / "empty").mkdir()
+    (folder / "broken.yaml").write_text("a: [b\n c: }}\n")
+    (folder / "other.yaml").write_text(SAMPLE.replace("Kept", "Other"))
+    (folder / "later.yaml").write_text(SAMPLE.replace("/v1", "/v2"))
+    (folder / "unnamed.yaml").write_text(SAMPLE.replace("name:", "generateName:"))
+    (folder / "later.json").write_text('{"format": 2}')
     assert check(*arguments) == 2
     assert message in capsys.readouterr().err
 
@@ -116,6 +134,9 @@ def test_a_wrong_call_says_what_would_be_right(
     ("arguments", "message"),
     [
         (["webapp", "--only", "crahs"], "did you mean crash?"),
+        (["webapp", "--only", ", "], "', ' names no kind of fault; use some of crash, stale"),
+        (["webapp", "--only", "nonsense"], "'nonsense' is not a kind of fault; use some of crash, stale"),
+        (["webapp", "--budget", "0"], "leaves no time: write 90s"),
         (["webapp", "--budget", "soon"], "write 90s, 5m or 1h30m"),
         (["webapp", "--bugdet", "5m"], "did you mean --budget?"),
         (["webapp", "--fail-on", "hihg"], "did you mean high?"),

@@ -6,6 +6,8 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
+import yaml
+
 from konverge.apiserver.go.yaml import parse_all
 from konverge.check.model import Obj
 
@@ -41,21 +43,28 @@ def _read(path: Path) -> Iterator[Obj]:
 def _objects(path: Path, *, lenient: bool) -> Iterator[Obj]:
     try:
         documents = parse_all(path.read_bytes())
-    except (OSError, ValueError, RecursionError) as error:
-        raise CannotCheck(f"{path}: {error}") from error
-    for document in documents:
-        if document is None:
-            continue
-        if isinstance(document, dict) and str(document.get("kind", "")).endswith("List") and "items" in document:
-            yield from document["items"] or ()
-        elif _is_object(document):
-            yield document
+    except OSError as error:
+        raise CannotCheck(f"{path} cannot be read: {error}") from error
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
+        raise CannotCheck(f"{path} is no YAML or JSON: {error}; correct it, or give files without it") from error
+    for part in (part for document in documents for part in _parts(document)):
+        if _is_object(part):
+            yield part
         elif not lenient:
             raise CannotCheck(f"{path}: a document has no apiVersion, kind or metadata.name; it is no object")
 
 
+def _parts(document: Any) -> list[Any]:
+    """The items of a list, or the document itself; nothing of an empty one."""
+    if isinstance(document, dict) and str(document.get("kind", "")).endswith("List") and "items" in document:
+        return document["items"] if isinstance(document["items"], list) else []
+    return [] if document is None else [document]
+
+
 def _is_object(document: Any) -> bool:
-    if not isinstance(document, dict) or not document.get("apiVersion") or not document.get("kind"):
+    if not isinstance(document, dict):
+        return False
+    if not all(isinstance(document.get(field), str) and document[field] for field in ("apiVersion", "kind")):
         return False
     metadata = document.get("metadata")
     return isinstance(metadata, dict) and isinstance(metadata.get("name") or metadata.get("generateName"), str)

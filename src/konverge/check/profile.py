@@ -17,8 +17,9 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -94,21 +95,29 @@ def make(given: Given, folder: Path) -> Profile:
     notes: list[str] = []
     setup = setup_of(given, folder, notes)
     wanted = (given.sample,) if isinstance(given.sample, str) else given.sample
-    samples = read_objects(_paths(wanted, folder))
-    if not samples:
+    if not wanted:
         raise CannotCheck("name a `sample`: a file with the custom resource that users create")
+    samples = samples_of(_paths(wanted, folder))
     return Profile(
         name=given.name or _name(given),
         subject=_subject(given, folder),
         setup=setup,
-        samples=tuple(samples),
+        samples=samples,
         notes=tuple(notes),
     )
 
 
+def samples_of(paths: Sequence[Path]) -> tuple[Obj, ...]:
+    """What users create, of files that were named. Raises CannotCheck."""
+    samples = tuple(read_objects(paths))
+    if not samples:
+        raise CannotCheck(f"no object is in {_listed(paths)}: give the custom resource that users create")
+    return samples
+
+
 def setup_of(given: Given, folder: Path, notes: list[str]) -> Setup:
     """What has to be there before the operator starts; `notes` get what the report has to say of it."""
-    crds = read_objects(_paths(given.crds, folder), ["CustomResourceDefinition"])
+    crds = _definitions(_paths(given.crds, folder))
     others = read_objects(_paths(given.objects, folder))
     roles, account = _roles(given, folder, notes)
     return Setup(
@@ -119,6 +128,19 @@ def setup_of(given: Given, folder: Path, notes: list[str]) -> Setup:
         nodes=given.nodes,
         old_apis=given.old_apis,
     )
+
+
+def _definitions(paths: Sequence[Path]) -> list[Obj]:
+    """Folders of kustomizations have patches too, which look like definitions and define nothing."""
+    found = read_objects(paths, ["CustomResourceDefinition"])
+    whole = [obj for obj in found if isinstance(obj.get("spec"), dict) and {"group", "names"} <= obj["spec"].keys()]
+    if paths and not whole:
+        raise CannotCheck(f"no CustomResourceDefinition is in {_listed(paths)}: give the files that define the kinds")
+    return whole
+
+
+def _listed(paths: Sequence[Path]) -> str:
+    return ", ".join(map(str, paths))
 
 
 def _text(path: Path) -> str:
@@ -132,9 +154,11 @@ def _subject(given: Given, folder: Path) -> Subject:
     command = given.command
     if command and "/" in command[0]:
         program = (folder / command[0]).resolve()
-        if not os.access(program, os.X_OK):
+        if not program.is_file() or not os.access(program, os.X_OK):
             raise CannotCheck(f"{program} is not there, or is no program: build the operator, or correct `command`")
         command = (str(program), *command[1:])
+    elif command and shutil.which(command[0], path=given.environment.get("PATH")) is None:
+        raise CannotCheck(f"{command[0]} is in no folder of the PATH: build the operator, or correct `command`")
     where = (folder / given.folder).resolve()
     return Subject(
         target=given.target,

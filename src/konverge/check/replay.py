@@ -50,6 +50,12 @@ class Replay(msgspec.Struct, kw_only=True):
     """What was left out because it is secret."""
 
 
+class _Head(msgspec.Struct):
+    """What the files of every version have; the rest of a later one may be anything."""
+
+    format: int = FORMAT
+
+
 class _Runner(Protocol):
     jobs: int
 
@@ -84,12 +90,14 @@ def read(path: Path) -> Replay:
     except OSError as error:
         raise ReplayError(f"{path}: {error.strerror}; give a file that `konverge check` has written") from error
     try:
-        replay = msgspec.json.decode(data, type=Replay)
+        head = msgspec.json.decode(data, type=_Head)
+        if head.format != FORMAT:
+            raise ReplayError(f"{path} has format {head.format}, and this version reads {FORMAT}: run the check again")
+        return msgspec.json.decode(data, type=Replay)
     except msgspec.DecodeError as error:
-        raise ReplayError(f"{path} was not written by `konverge check`: {error}") from error
-    if replay.format != FORMAT:
-        raise ReplayError(f"{path} has format {replay.format}, and this version reads {FORMAT}: run the check again")
-    return replay
+        raise ReplayError(
+            f"{path} was not written by `konverge check`, which writes finding-N.json: {error}"
+        ) from error
 
 
 def again(replay: Replay, runner: _Runner, judge: Judge) -> tuple[Evidence, bool]:

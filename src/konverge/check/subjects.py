@@ -13,7 +13,8 @@ import msgspec
 from konverge.check import accounts, profile
 from konverge.check.campaign import Runner
 from konverge.check.in_process import run_in_process
-from konverge.check.manifests import CannotCheck, read_objects
+from konverge.check.inputs.samples import require_usable
+from konverge.check.manifests import CannotCheck
 from konverge.check.model import Obj, Run, Setup, Subject, Task
 from konverge.check.operator import Declaration
 from konverge.check.performing import failed
@@ -110,24 +111,22 @@ def from_given(given: profile.Given, folder: Path) -> Checked:
 
 
 def _of_profile(made: profile.Profile) -> Checked:
-    if made.subject.target:
-        operator = _loaded(made.subject.target)
-        setup = _with_definitions(operator, made.setup)
-        return Checked(
+    operator = _loaded(made.subject.target) if made.subject.target else None
+    return _usable(
+        Checked(
             subject=made.subject,
-            setup=setup,
+            setup=made.setup if operator is None else _with_definitions(operator, made.setup),
             samples=made.samples,
             notes=list(made.notes),
             roles_given=bool(made.setup.account),
             operator=operator,
         )
-    return Checked(
-        subject=made.subject,
-        setup=made.setup,
-        samples=made.samples,
-        notes=list(made.notes),
-        roles_given=bool(made.setup.account),
     )
+
+
+def _usable(checked: Checked) -> Checked:
+    require_usable(checked.samples, checked.definitions)
+    return checked
 
 
 def from_target(
@@ -136,19 +135,21 @@ def from_target(
     """An operator in Python, with samples of its own unless others are given; of `given` counts what has to be there
     before it starts. Raises CannotCheck."""
     operator = _loaded(reference)
-    objects = read_objects(map(Path, samples)) if samples else operator.sample_objects()
+    objects = profile.samples_of([Path(name) for name in samples]) if samples else operator.sample_objects()
     if not objects:
         raise CannotCheck(f"{reference} has no samples: give one with --sample, or put a sample.yaml beside its file")
     notes: list[str] = []
     setup = profile.setup_of(given, folder, notes)
     target = str(Path(reference).resolve()) if reference.endswith(".py") else reference
-    return Checked(
-        subject=Subject(target=target),
-        setup=_with_definitions(operator, setup),
-        samples=tuple(objects),
-        notes=notes,
-        roles_given=bool(setup.account),
-        operator=operator,
+    return _usable(
+        Checked(
+            subject=Subject(target=target),
+            setup=_with_definitions(operator, setup),
+            samples=tuple(objects),
+            notes=notes,
+            roles_given=bool(setup.account),
+            operator=operator,
+        )
     )
 
 

@@ -7,7 +7,7 @@ import asyncio
 from konverge.check.gate.core import Gate
 from konverge.check.locks import release
 from konverge.check.model import Exit, Run
-from konverge.check.operator import Incarnation, Operator
+from konverge.check.operator import CannotStart, Incarnation, Operator
 from konverge.sim.cluster import Cluster
 
 RESTARTS = 3
@@ -91,7 +91,10 @@ class Supervisor:
             ends += 1
 
     async def _give_up(self, why: str) -> None:
-        """Until it is revived; a crash that a plan asks for does the same."""
+        """Until it is revived; a crash that a plan asks for does the same. One that nothing disturbs and that has not
+        read anything will not start either."""
+        if not self._gate.recorder.reads and not self._run.plan.perturbations:
+            raise CannotStart(f"the operator did not start (check its arguments and its environment): {why}")
         self.gave_up = why
         self._gate.recorder.down = False
         self._revival.clear()

@@ -1,16 +1,18 @@
 """`konverge check`: find the bugs of an operator by letting things go wrong, one at a time.
 
-0: nothing was found, 1: findings, 2: it could not be tested, and why.
+0: nothing was found, 1: findings, 2: it could not be tested, and why. So what nobody foresaw ends with 2 as well.
 """
 
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
-from konverge.cli.arguments import command, count, konverge_version
-from konverge.cli.exit import USAGE, CommandFailed, UsageError
+from konverge.cli import check_files
+from konverge.cli.arguments import command, count
+from konverge.cli.exit import USAGE, CommandFailed, UsageError, explain, innermost
 
 if TYPE_CHECKING:
     from konverge.check.campaign import Outcome
@@ -19,14 +21,20 @@ if TYPE_CHECKING:
     from konverge.cli.check_listener import Shown
 
 MAX_JOBS = 256
-FOLDER = Path("konverge-check")
-"""Where the files of findings are written, unless --report names a folder."""
 
 
 class NotTested(CommandFailed):
     """The operator could not be tested; the text says why, and `details` has the end of its log."""
 
     code = USAGE
+
+
+class NotWritten(CommandFailed):
+    """Files could not be written, after what is in them was shown. With findings the code still says so."""
+
+    def __init__(self, problems: Sequence[str], code: int) -> None:
+        super().__init__(f"not written: {'; '.join(problems)}")
+        self.code = code or USAGE
 
 
 def add(commands: Any) -> None:
@@ -77,6 +85,15 @@ def _add_reports(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
+    try:
+        return _run(arguments)
+    except Exception as error:
+        if isinstance(innermost(error), CommandFailed | BrokenPipeError):
+            raise
+        raise NotTested(explain(error)[0]) from error  # 1 would say that there are findings
+
+
+def _run(arguments: argparse.Namespace) -> int:
     from konverge.cli.check_listener import Shown
 
     with Shown() as shown:
@@ -84,12 +101,12 @@ def run(arguments: argparse.Namespace) -> int:
             from konverge.cli.check_replay import replay
 
             return replay(arguments.replay, shown)
+        check_files.try_places(arguments)
         return _check(arguments, shown)
 
 
 def _check(arguments: argparse.Namespace, shown: Shown) -> int:
     from konverge.check.campaign import Campaign, CouldNotTest, Options
-    from konverge.check.manifests import CannotCheck
     from konverge.check.planning import planner_for
     from konverge.check.workload import default
 
@@ -115,14 +132,15 @@ def _check(arguments: argparse.Namespace, shown: Shown) -> int:
                 planner=planner_for(checked.samples, checked.definitions, checked.setup.namespace),
             )
             outcome = campaign.check()
-    except CannotCheck as error:
-        raise UsageError(str(error)) from error
     except CouldNotTest as error:
         details = "\n".join(["the end of the operator's log:", *error.log]) if error.log else ""
         raise NotTested(f"could not test: {error}", details=details) from error
     outcome.notes += checked.notes
-    _report(outcome, arguments, shown)
-    return _status(outcome, arguments.fail_on)
+    written = _report(outcome, arguments, shown)
+    status = _status(outcome, arguments.fail_on)
+    if written.problems:
+        raise NotWritten(written.problems, status)
+    return status
 
 
 def checked_of(arguments: argparse.Namespace) -> Checked:
@@ -152,26 +170,17 @@ def checked_of(arguments: argparse.Namespace) -> Checked:
     return from_given(given, Path())
 
 
-def _report(outcome: Outcome, arguments: argparse.Namespace, shown: Shown) -> None:
+def _report(outcome: Outcome, arguments: argparse.Namespace, shown: Shown) -> check_files.Written:
+    """The terminal comes first: whatever becomes of the files, the findings were shown."""
     from konverge.check.report import files
 
-    folder, version = arguments.report or FOLDER, konverge_version()
-    paths = files.write_findings(outcome, folder, version)
-    shown.report(outcome, paths)
-    if arguments.report is not None:
-        shown.lines([f"report: {files.write_page(outcome, paths, folder, version)}"])
-    if arguments.json is not None:
-        files.write_json(outcome, paths, arguments.json, version)
-    if arguments.junit is not None:
-        files.write_junit(outcome, paths, arguments.junit)
-    if arguments.sarif is not None:
-        files.write_sarif(outcome, paths, arguments.sarif, _location(arguments), version)
-
-
-def _location(arguments: argparse.Namespace) -> str:
-    """The file that a reader of the report should open: of the sample, the definitions, or the operator."""
-    given = [*arguments.sample, *arguments.crds, *arguments.target]
-    return str(arguments.operator or (given[0] if given else "."))
+    try:
+        shown.report(outcome, files.paths_of(outcome, check_files.folder_of(arguments)))
+    finally:  # also where its reader has gone (`| head`)
+        written = check_files.write(outcome, arguments)
+    if written.page is not None:
+        shown.lines([f"report: {written.page}"])
+    return written
 
 
 def _status(outcome: Outcome, fail_on: str) -> int:
@@ -196,6 +205,8 @@ def _patterns(text: str) -> tuple[str, ...]:
 
     known = [pattern for pattern in get_args(Pattern) if pattern != "reference"]
     chosen = tuple(part.strip() for part in text.split(",") if part.strip())
+    if not chosen:
+        raise argparse.ArgumentTypeError(f"{text!r} names no kind of fault; use some of {', '.join(known)}")
     for part in chosen:
         if part not in known:
             near = did_you_mean(part, known) or f"; use some of {', '.join(known)}"

@@ -53,6 +53,9 @@ def test_a_file_that_is_something_else_is_refused_with_its_name(tmp_path: Path) 
         (tmp_path / name).write_bytes(data)
         with pytest.raises(replay.ReplayError, match=name):
             replay.read(tmp_path / name)
+    (tmp_path / "later.json").write_text('{"format": 2, "task": "of another form"}')
+    with pytest.raises(replay.ReplayError, match=r"later\.json has format 2, and this version reads 1: run the check"):
+        replay.read(tmp_path / "later.json")
     with pytest.raises(replay.ReplayError, match="absent"):
         replay.read(tmp_path / "absent.json")
 

@@ -14,7 +14,7 @@ from konverge.check.manifests import CannotCheck
 from konverge.check.model import Plan, Setup, Task
 from konverge.check.old_apis import modern
 from konverge.check.profile import Given, load
-from konverge.check.subjects import from_target
+from konverge.check.subjects import from_file, from_target
 from konverge.check.workload import basic
 from konverge.operators.catalog import find
 
@@ -27,6 +27,14 @@ spec:
   group: example.dev
   scope: Namespaced
   names: {plural: things, kind: Thing}
+"""
+PATCHES = """
+{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, metadata: {name: things.example.dev}}
+---
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: things.example.dev}
+spec: {conversion: {strategy: Webhook}}
 """
 BINDING = """
 apiVersion: rbac.authorization.k8s.io/v1
@@ -50,6 +58,9 @@ def write(folder: Path, text: str, version: str = "v1") -> Path:
     (folder / "crds" / "thing.yaml").write_text(DEFINITION.replace("VERSION", version))
     (folder / "crds" / "kustomization.yaml").write_text("resources: [thing.yaml]\n")
     (folder / "sample.yaml").write_text(SAMPLE)
+    (folder / "empty").mkdir()
+    (folder / "patches").mkdir()
+    (folder / "patches" / "webhook.yaml").write_text(PATCHES)
     (folder / "rbac.yaml").write_text(BINDING)
     program = folder / "manager"
     program.write_text("#!/bin/sh\n")
@@ -79,6 +90,16 @@ def test_paths_are_relative_to_the_file_and_variables_are_filled_in(tmp_path: Pa
         ('command = ["./manager"]\nsample = "sample.yaml"\nsamplez = 1\n', "samplez"),
         ('command = ["./manager"]\n', "sample"),
         ('command = ["./absent"]\nsample = "sample.yaml"\n', "build the operator"),
+        ('command = ["./crds"]\nsample = "sample.yaml"\n', "crds is not there, or is no program"),
+        ('command = ["absent-manager"]\nsample = "sample.yaml"\n', "absent-manager is in no folder of the PATH"),
+        (
+            'command = ["sh"]\nsample = "sample.yaml"\n[environment]\nPATH = "/nowhere"\n',
+            "sh is in no folder of the PATH",
+        ),
+        ('command = ["./manager"]\nsample = "crds/kustomization.yaml"\n', "no apiVersion"),
+        ('command = ["./manager"]\nsample = ["empty", "empty"]\n', "no object is in .*empty, .*empty: give the custom"),
+        ('command = ["./manager"]\ncrds = ["sample.yaml"]\nsample = "sample.yaml"\n', "no CustomResourceDefinition is"),
+        ('command = ["./manager"]\ncrds = ["patches"]\nsample = "sample.yaml"\n', "is in .*patches: give the files"),
         ('sample = "sample.yaml"\n', "command"),
         ('command = ["./manager"]\ntarget = "a:b"\nsample = "sample.yaml"\n', "either"),
         ('command = ["${NOT_SET}"]\nsample = "sample.yaml"\n', "NOT_SET"),
@@ -89,6 +110,20 @@ def test_paths_are_relative_to_the_file_and_variables_are_filled_in(tmp_path: Pa
 def test_what_cannot_be_used_is_refused(tmp_path: Path, text: str, says: str) -> None:
     with pytest.raises(CannotCheck, match=says):
         load(write(tmp_path, text), {})
+
+
+@pytest.mark.spec("K-151")
+def test_patches_of_a_kustomization_define_nothing(tmp_path: Path) -> None:
+    text = 'command = ["sh"]\ncrds = ["patches", "crds"]\nsample = "sample.yaml"\n'
+    [definition] = load(write(tmp_path, text), {}).setup.objects
+    assert definition["spec"]["group"] == "example.dev"
+
+
+@pytest.mark.spec("K-151")
+def test_a_sample_of_a_version_that_is_not_served_is_refused(tmp_path: Path) -> None:
+    path = write(tmp_path, 'command = ["./manager"]\ncrds = ["crds"]\nsample = "sample.yaml"\n')
+    with pytest.raises(CannotCheck, match="serves no version at all"):
+        from_file(path)
 
 
 @pytest.mark.spec("K-04")

@@ -26,10 +26,10 @@ class Admission:
     """
 
     def __init__(self, definition: Obj, version: str) -> None:
+        self._schema = schema_for(definition, version)  # says which versions there are, if this is none of them
         spec = definition["spec"]
         versions = spec.get("versions") or [{"name": spec.get("version", version), "schema": spec.get("validation")}]
         self._kind = CustomKind(definition, next(item for item in versions if item["name"] == version))
-        self._schema = schema_for(definition, version)
 
     def errors(self, obj: Obj, old: Obj | None = None) -> list[str]:
         """Why it would be refused, as a new object or, with `old`, as an update of that."""

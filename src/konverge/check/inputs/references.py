@@ -40,9 +40,9 @@ def texts(value: Any) -> Iterator[str]:
 
 def _with_contents(obj: Obj, change: Any) -> Obj:
     contents = {
-        part: {key: change(f"{obj['kind']}.{part}", text) for key, text in obj[part].items()}
+        part: {key: change(f"{obj['kind']}.{part}", text or "") for key, text in obj[part].items()}
         for part in _CONTENTS
-        if part in obj
+        if obj.get(part)  # null, as templates write it where there is nothing, is none
     }
     return {**obj, **contents}
 

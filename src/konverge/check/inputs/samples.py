@@ -4,7 +4,44 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from konverge.apiserver.registry import Registry
+from konverge.check.manifests import CannotCheck
 from konverge.check.model import Delete, Obj
+
+
+def require_usable(objects: Sequence[Obj], definitions: Sequence[Obj]) -> None:
+    """Raises CannotCheck for samples that no run could create, change and delete.
+
+    An operator that is given without any definition may make them itself, so that nothing is known of its kinds.
+    """
+    defined = [*definitions, *(obj for obj in objects if obj["kind"] == "CustomResourceDefinition")]
+    builtin = Registry.builtin()
+    for obj in objects:
+        if not obj["metadata"].get("name"):
+            raise CannotCheck(f"a sample of kind {obj['kind']} has no metadata.name, only generateName: give it a name")
+        group, _, version = obj["apiVersion"].rpartition("/")
+        known = by_kind([obj], defined)
+        if known:
+            _require_version(obj, known[0][1])
+        elif definitions and builtin.by_kind(group, version, obj["kind"]) is None:
+            raise CannotCheck(
+                f"nothing defines the kind of the sample {_named(obj)}: correct its apiVersion and kind, "
+                "or give the definition with --crds"
+            )
+
+
+def _require_version(obj: Obj, definition: Obj) -> None:
+    served = [item["name"] for item in definition["spec"].get("versions") or () if item.get("served", True)]
+    if version_of(obj) not in served:
+        versions = ", ".join(served) or "no version at all"
+        raise CannotCheck(
+            f"the sample {_named(obj)} is of a version that is not served: its definition serves {versions}; "
+            "correct the sample"
+        )
+
+
+def _named(obj: Obj) -> str:
+    return f"{obj['apiVersion']} {obj['kind']} {obj['metadata']['name']}"
 
 
 def by_kind(objects: Sequence[Obj], definitions: Sequence[Obj]) -> list[tuple[list[Obj], Obj]]:

@@ -15,25 +15,33 @@ def write_findings(outcome: Outcome, folder: Path, version: str) -> list[Path]:
     if folder.is_dir():
         for old in folder.glob("finding-*.json"):
             old.unlink()
-    paths: list[Path] = []
-    for number, (finding, evidence) in enumerate(zip(outcome.findings, outcome.evidence, strict=True), 1):
+    paths = paths_of(outcome, folder)
+    for path, finding, evidence in zip(paths, outcome.findings, outcome.evidence, strict=True):
         folder.mkdir(parents=True, exist_ok=True)
-        path = folder / f"finding-{number}.json"
         replay.write(path, replay.replay_of(finding, evidence, version))
-        paths.append(path)
     return paths
 
 
+def paths_of(outcome: Outcome, folder: Path) -> list[Path]:
+    """Where the file of each finding is, or will be."""
+    return [folder / f"finding-{number}.json" for number in range(1, len(outcome.findings) + 1)]
+
+
 def write_json(outcome: Outcome, paths: Sequence[Path], to: Path, version: str) -> None:
-    to.write_bytes(json.report(outcome, [str(path) for path in paths], version))
+    _write(to, json.report(outcome, [str(path) for path in paths], version))
 
 
 def write_junit(outcome: Outcome, paths: Sequence[Path], to: Path) -> None:
-    to.write_bytes(junit.report(outcome, [str(path) for path in paths]))
+    _write(to, junit.report(outcome, [str(path) for path in paths]))
 
 
 def write_sarif(outcome: Outcome, paths: Sequence[Path], to: Path, location: str, version: str) -> None:
-    to.write_bytes(sarif.report(outcome, [str(path) for path in paths], location, version))
+    _write(to, sarif.report(outcome, [str(path) for path in paths], location, version))
+
+
+def _write(to: Path, data: bytes) -> None:
+    to.parent.mkdir(parents=True, exist_ok=True)
+    to.write_bytes(data)
 
 
 def write_page(outcome: Outcome, paths: Sequence[Path], folder: Path, version: str) -> Path:
