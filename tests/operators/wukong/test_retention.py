@@ -13,7 +13,7 @@ from konverge.operators.wukong import names
 from konverge.operators.wukong.resource import WukongSnapshot, WukongSnapshotSchedule
 from konverge.operators.wukong.retention import expired, is_made_by, next_expiry, own
 from konverge.operators.wukong.spec_schedule import Retention
-from tests.operators.wukong.stage import made
+from tests.operators.wukong.stage import condition, made
 
 pytestmark = pytest.mark.spec("W-20")
 
@@ -21,7 +21,16 @@ SCHEDULE = made(WukongSnapshotSchedule, "nightly", owners=(), spec={"wukongName"
 NOW = parse_time("2026-11-10T12:00:00Z")
 
 
-def day(number: int, phase: str = "Succeeded", *, name: str = "", **annotations: str) -> WukongSnapshot:
+def day(
+    number: int,
+    phase: str = "Succeeded",
+    *,
+    name: str = "",
+    volumes: tuple[str, ...] = (),
+    excluded: tuple[str, ...] = (),
+    lost: bool = False,
+    **annotations: str,
+) -> WukongSnapshot:
     """The snapshot of a night in November."""
     start = datetime.fromisoformat(f"2026-11-{number:02}T00:00:00Z")
     marks = {names.SCHEDULED_BY: "uid-of-nightly", names.SCHEDULED_AT: format_time(start)}
@@ -30,7 +39,10 @@ def day(number: int, phase: str = "Succeeded", *, name: str = "", **annotations:
     }
     spec = {"wukongName": "web"}
     name = name or names.scheduled("nightly", start)
-    return made(WukongSnapshot, name, owners=(), spec=spec, status={"phase": phase}, meta=meta)
+    status: dict[str, Any] = {"phase": phase, "volumes": [*volumes], "excludedVolumes": [*excluded]}
+    if lost:
+        status |= {"phase": "Failed", "conditions": [condition("Ready", "False", "SnapshotLost")]}
+    return made(WukongSnapshot, name, owners=(), spec=spec, status=status, meta=meta)
 
 
 def gone(snapshots: list[WukongSnapshot], named: str = "", **retention: Any) -> list[str]:
@@ -72,6 +84,49 @@ def test_what_is_to_be_kept_is_kept_and_does_not_count() -> None:
     assert gone(snapshots, keepLast=1, named="nightly-20261101000000") == ["03"], "a machine goes back to the first"
 
 
+SYSTEM, DATA, BOTH = ("system",), ("data",), ("data", "system")
+
+
+@pytest.mark.spec("W-43")
+def test_the_newest_copy_of_a_disk_that_the_newest_one_lacks_stays() -> None:
+    first, second = day(1, volumes=BOTH), day(2, volumes=BOTH)
+    assert gone([day(1, volumes=SYSTEM), day(2, excluded=SYSTEM)], keepLast=1, maxAge="1h") == []
+    assert gone([first, second, day(3, excluded=SYSTEM)], keepLast=1, maxAge="1h") == ["01"]
+    assert gone([first, second, day(3, volumes=BOTH)], keepLast=1) == ["01", "02"]
+    split = [first, day(2, volumes=SYSTEM, excluded=DATA), day(3, volumes=DATA, excluded=SYSTEM), day(4, excluded=BOTH)]
+    assert gone(split, keepLast=1) == ["01"], "each disk has its newest copy"
+    assert gone([first, day(2, volumes=SYSTEM), day(4, excluded=BOTH)], keepLast=1) == []
+    kept = day(2, volumes=BOTH, keep="true")
+    assert gone([first, kept, day(3, excluded=SYSTEM)], keepLast=1) == ["01"], "a copy that the user keeps is one"
+
+
+@pytest.mark.spec("W-43")
+def test_a_disk_that_no_snapshot_has_keeps_none() -> None:
+    scratch = ("scratch",)
+    assert gone([day(1, excluded=scratch), day(2, excluded=scratch)], keepLast=1) == ["01"]
+    assert gone([day(1, volumes=SYSTEM, excluded=scratch), day(2, volumes=SYSTEM, excluded=scratch)], keepLast=1) == [
+        "01"
+    ]
+
+
+@pytest.mark.spec("W-43")
+def test_one_that_is_lost_goes_when_it_would_go_if_it_were_whole() -> None:
+    """It may be whole again, after a moment in which its storage did not answer."""
+    assert gone([day(1), day(2, lost=True), day(3)], keepLast=2) == [], "it counts as none"
+    assert gone([day(1, lost=True), day(2), day(3)], keepLast=2) == ["01"]
+    assert gone([day(1, lost=True), day(2)], keepLast=2) == [], "that a later one succeeded is no reason"
+    assert gone([day(1, lost=True), day(9)], keepLast=2, maxAge="5d") == ["01"]
+    assert gone([day(1), day(2, lost=True)], maxAge="1h", keepLast=1) == [], "it would be the newest"
+    assert gone([day(1, lost=True)], maxAge="1h") == []
+
+
+@pytest.mark.spec("W-43")
+def test_one_that_is_lost_is_no_copy_of_a_disk_but_may_be_one_again() -> None:
+    lacking = day(3, excluded=SYSTEM)
+    assert gone([day(1, volumes=SYSTEM), day(2, volumes=SYSTEM, lost=True), lacking], keepLast=1) == []
+    assert gone([day(1, volumes=SYSTEM, lost=True), day(2, volumes=SYSTEM), lacking], keepLast=1) == ["01"]
+
+
 @pytest.mark.spec("W-16")
 def test_only_snapshots_of_this_very_schedule_are_its_own() -> None:
     assert is_made_by(SCHEDULE, day(1))
@@ -96,4 +151,6 @@ def test_the_next_look_is_when_another_one_is_too_old() -> None:
     assert next_expiry(kept, retention, NOW) == 12 * 3600
     assert next_expiry(kept, from_dict(Retention, {"keepLast": 3}), NOW) is None
     assert next_expiry([], retention, NOW) is None
+    assert next_expiry(own(SCHEDULE, [day(7), day(6, lost=True)]), retention, NOW) == 12 * 3600
+    assert next_expiry(own(SCHEDULE, [day(7, "Failed"), day(8)]), retention, NOW) == 60 * 3600
     assert next_expiry(kept, None, NOW) is None

@@ -13,6 +13,7 @@ from konverge.objects.kinds.core_v1 import ConfigMap, Event
 from konverge.objects.meta import ObjectMeta
 from konverge.objects.times import parse_time
 from konverge.operators.wukong import names
+from konverge.operators.wukong.kinds import VirtualMachineSnapshot
 from konverge.operators.wukong.operator import OPERATOR
 from konverge.operators.wukong.options import Options
 from konverge.operators.wukong.resource import WukongSnapshot, WukongSnapshotSchedule
@@ -26,6 +27,7 @@ from tests.operators.wukong.test_killed import by_mortals
 from tests.operators.wukong.test_retention import day
 from tests.operators.wukong.test_snapshots import DISKS, give, orphan, take
 from tests.operators.wukong.world import SPACE, World, make_classes, operating, world
+from tests.sim.kubevirt.conftest import kinds_of_volume_snapshots
 
 pytestmark = [pytest.mark.virtual, pytest.mark.spec("W-19")]
 
@@ -261,6 +263,43 @@ async def test_a_snapshot_that_is_lost_and_comes_back_is_one_of_those_to_keep() 
         assert ((await seen(w)).status.snapshots, await ready(w)) == (2, ("True", "Scheduled"))
         await until("01T03:10")
         assert await starts(w) == ["01-01T02:00", "01-01T03:00"]
+
+
+@pytest.mark.spec("W-43")
+async def test_without_its_class_of_snapshots_no_copy_of_a_disk_is_lost() -> None:
+    async with world(timings=QUICK) as w:
+        await w.running(disks=DISKS)
+        await schedule(w, schedule="@hourly", retention={"keepLast": 1})
+        await until("01T02:10")
+        first = await w.client.get(WukongSnapshot, "nightly-20260101020000", SPACE)
+        assert first.status.volumes == ["system"]
+        for definition in kinds_of_volume_snapshots():  # now it says which classes take snapshots: none
+            await w.client.create(definition)
+        await until("01T04:10")
+        assert await starts(w) == ["01-01T02:00", "01-01T04:00"]
+        assert await ready(w) == ("True", "Scheduled")
+
+
+async def without_contents(w: World, name: str, gone: bool = True) -> None:
+    """KubeVirt says so when a VolumeSnapshot is deleted; the phase stays."""
+    error = {"message": "VolumeSnapshot is missing"} if gone else None
+    status = {"readyToUse": not gone, "error": error}
+    await w.client.patch(VirtualMachineSnapshot, name, MergePatch({"status": status}), SPACE, subresource="status")
+
+
+@pytest.mark.spec("W-43")
+async def test_a_snapshot_without_its_contents_takes_no_good_one_away() -> None:
+    async with world(timings=QUICK) as w:
+        await w.running(disks=DISKS)
+        await schedule(w, schedule="@hourly", retention={"keepLast": 2})
+        await until("01T02:10")
+        await without_contents(w, "nightly-20260101020000")
+        await until("01T03:10")
+        assert await starts(w) == ["01-01T01:00", "01-01T02:00", "01-01T03:00"]
+        assert (await seen(w)).status.snapshots == 2
+        await without_contents(w, "nightly-20260101020000", gone=False)
+        await until("01T03:20")
+        assert await starts(w) == ["01-01T02:00", "01-01T03:00"], "it is back"
 
 
 @pytest.mark.spec("W-20", "W-41")

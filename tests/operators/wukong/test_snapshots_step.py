@@ -7,8 +7,10 @@ from typing import Any
 import pytest
 
 from konverge.client import BadRequest, Forbidden, Invalid, NotFound
+from konverge.objects import to_dict
 from konverge.objects.meta import Status, StatusCause, StatusDetails
 from konverge.operators.wukong.kinds import VirtualMachine, VirtualMachineSnapshot
+from konverge.operators.wukong.kinds.snapshots import SnapshotError
 from konverge.operators.wukong.names import labels
 from konverge.operators.wukong.options import Options
 from konverge.operators.wukong.resource import WukongSnapshot
@@ -51,6 +53,13 @@ async def take(
     ctx = stage.context(snapshot)
     result = await SnapshotReconciler(Options()).reconcile(ctx)
     return stage, ctx.obj.status, result
+
+
+def unready(error: str = "", **more: Any) -> VirtualMachineSnapshot:
+    """One whose VolumeSnapshot was deleted: its phase stays Succeeded."""
+    snapshot = kept(ready=False, **more)
+    snapshot.status.phase, snapshot.status.error = "Succeeded", SnapshotError(message=error) if error else None
+    return snapshot
 
 
 def ready(status: Any) -> tuple[str, str, str, int | None]:
@@ -98,6 +107,8 @@ async def test_what_was_taken_and_what_goes_is_left_as_it_is() -> None:
     [
         ((), "is not there any more"),
         ((kept(owner="another"),), "belongs to another owner now, or to none"),
+        ((unready("VolumeSnapshot is missing"),), "has lost its contents: VolumeSnapshot is missing"),
+        ((unready(),), "is not ready to use any more"),
     ],
 )
 async def test_what_was_taken_and_is_gone_is_said_and_not_taken_again(objects: tuple[Any, ...], how: str) -> None:
@@ -112,7 +123,7 @@ async def test_what_was_taken_and_is_gone_is_said_and_not_taken_again(objects: t
 
 
 @pytest.mark.spec("W-41")
-@pytest.mark.parametrize("objects", [(), (kept(owner="another"),)])
+@pytest.mark.parametrize("objects", [(), (kept(owner="another"),), (kept(ready=False),)])
 @pytest.mark.parametrize("live", [kept(), refused(NotFound, kind="")], ids=["there", "kind not served"])
 async def test_an_old_cache_and_a_definition_that_is_away_lose_nothing(objects: tuple[Any, ...], live: Any) -> None:
     stage, status, _ = await take(vm(), *objects, status=TAKEN, live=live)
@@ -206,6 +217,16 @@ async def test_what_an_earlier_version_took_is_recognized_when_it_is_lost_by_its
     ):
         _, found, _ = await take(vm(), kept(owner="another", at=at), status=status)
         assert (found.phase, ready(found)[1], found.snapshot_uid) == ("Failed", "SnapshotLost", uid)
+
+
+@pytest.mark.spec("W-43")
+async def test_what_is_without_its_contents_for_a_moment_is_what_it_was() -> None:
+    """Also what an earlier version took, which noted no uid."""
+    for noted in (TAKEN | {"snapshotUID": "uid-of-data"}, TAKEN | {"creationTime": OLD}):
+        stage, status, _ = await take(vm(), unready("gone"), status=noted)
+        assert (stage.sent, stage.events, status.snapshot_uid) == ([], [("Warning", "SnapshotLost")], "uid-of-data")
+        stage, found, _ = await take(vm(), kept(), status=to_dict(status))
+        assert (found.phase, found.error, stage.events) == ("Succeeded", "", [("Normal", "SnapshotFound")])
 
 
 @pytest.mark.spec("W-41")

@@ -79,7 +79,7 @@ async def _keep(ctx: Context[WukongSnapshot]) -> None:
     if not ctx.serves(VirtualMachineSnapshot):
         return
     taken = await ctx.get(VirtualMachineSnapshot, ctx.request.name)
-    if taken is None or not is_data_of(ctx.obj, taken):
+    if taken is None or not is_data_of(ctx.obj, taken) or not taken.status.ready_to_use:
         try:
             taken = await ctx.client.get(VirtualMachineSnapshot, ctx.request.name, ctx.request.namespace)
         except NotFound as error:
@@ -90,6 +90,11 @@ async def _keep(ctx: Context[WukongSnapshot]) -> None:
             _recognize(ctx.obj.status, taken)
             again = ctx.obj.status.snapshot_uid not in ("", taken.metadata.uid)
             _lose(ctx, "was made again by others" if again else "belongs to another owner now, or to none")
+            return
+        if not taken.status.ready_to_use:
+            _recognize(ctx.obj.status, taken)
+            why = taken.status.error
+            _lose(ctx, f"has lost its contents: {why.message}" if why is not None else "is not ready to use any more")
             return
     labels = snapshot_for(ctx.obj).metadata.labels
     if any(taken.metadata.labels.get(key) != value for key, value in labels.items()):

@@ -177,7 +177,7 @@ LOST = "SnapshotLost"
 
 
 def is_lost(status: SnapshotStatus) -> bool:
-    """Whether a snapshot was taken, and is gone or not its WukongSnapshot's any more; it may be again."""
+    """Whether a snapshot was taken, and is gone, empty or not its WukongSnapshot's any more; it may be again."""
     ready = find_condition(status.conditions, "Ready")
     return status.phase == "Failed" and ready is not None and ready.reason == LOST
 
