@@ -9,6 +9,8 @@ from datetime import UTC, datetime, timedelta
 from typing import Annotated
 from zoneinfo import ZoneInfo
 
+import msgspec
+
 from konverge.objects import MaxLength, Pattern, cron
 from konverge.objects.times import format_time, parse_time
 
@@ -40,7 +42,16 @@ def parsed(schedule: str, time_zone: str | None) -> cron.Schedule:
     return cron.parse(schedule, zone)
 
 
-def due_start(
+class Due(msgspec.Struct, frozen=True):
+    """What a schedule says at a given time."""
+
+    start: datetime | None
+    """The last start that has nothing yet; None where none is due."""
+    following: datetime | None
+    """The next start; None where there will be none."""
+
+
+def due(
     timetable: cron.Schedule,
     *,
     created: str | None,
@@ -48,17 +59,19 @@ def due_start(
     deadline: int | None,
     immediate: bool,
     now: datetime,
-) -> datetime | None:
-    """The last start since the one that was made `last`, not older than the deadline; None: none is due.
+) -> Due:
+    """Starts are counted since the one that was made `last`; one that is older than the deadline is left out.
 
-    With `immediate` the creation is a start too.
+    With `immediate` the creation is a start too. An `@every` is counted from what came before, so that counting begins
+    neither at the deadline nor at this look: the starts would move, and never be due.
     """
     made = parse_time(created or format_time(now))
     since = last or made
-    if deadline is not None:
-        since = max(since, now - timedelta(seconds=deadline))
     start = cron.last_time(timetable, since, now)
-    return made if start is None and immediate and last is None else start
+    following = timetable.next(start or since)
+    if start is not None and deadline is not None and start < now - timedelta(seconds=deadline):
+        start = None
+    return Due(made if start is None and immediate and last is None else start, following)
 
 
 def sooner(start: float | None, expiry: float | None) -> float | None:

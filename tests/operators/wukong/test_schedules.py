@@ -128,6 +128,22 @@ async def test_starts_that_were_missed_make_one_snapshot() -> None:
             assert await starts(w, "strict") == ["01-01T01:00", "01-01T10:00"]
 
 
+@pytest.mark.spec("N-87")
+async def test_an_interval_that_is_longer_than_the_deadline() -> None:
+    async with world(timings=QUICK) as w:
+        await w.running(disks=DISKS)
+        await until("01T00:30")
+        await schedule(w, schedule="@every 6h", startingDeadlineSeconds=600)
+        await until("01T03:30")
+        assert (await seen(w)).status.next_schedule_time == "2026-01-01T06:30:00Z"
+        await change(w, retention={"keepLast": 5})  # it is looked at, which moves nothing
+        await until("01T06:31")
+        assert await starts(w) == ["01-01T06:30"]
+        await until("01T12:31")
+        assert await starts(w) == ["01-01T06:30", "01-01T12:30"]
+        assert (await seen(w)).status.next_schedule_time == "2026-01-01T18:30:00Z"
+
+
 async def test_a_suspended_schedule_takes_and_deletes_nothing() -> None:
     async with world(timings=QUICK) as w:
         await w.running(disks=DISKS)

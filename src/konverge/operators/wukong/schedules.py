@@ -76,7 +76,8 @@ class ScheduleReconciler(Reconciler[WukongSnapshotSchedule]):
     ) -> float | None:
         status, now = ctx.obj.status, clock.utc_now()
         since = last_start(ctx.obj, snapshots)
-        start, following = due_start(ctx.obj, schedule, since, now), schedule.next(now)
+        looked = due(ctx.obj, schedule, since, now)
+        start, following = looked.start, looked.following
         if following is None and start is None:
             return refuse(ctx, "InvalidSchedule", f"{ctx.obj.spec.schedule} never occurs", None)
         status.next_schedule_time = format_time(following) if following is not None else None
@@ -137,12 +138,10 @@ def last_start(schedule: WukongSnapshotSchedule, snapshots: Sequence[WukongSnaps
     return max(starts, default=None)
 
 
-def due_start(
-    schedule: WukongSnapshotSchedule, starts: cron.Schedule, last: datetime | None, now: datetime
-) -> datetime | None:
-    """The start to make a snapshot for: the last of those that were missed."""
+def due(schedule: WukongSnapshotSchedule, starts: cron.Schedule, last: datetime | None, now: datetime) -> timetable.Due:
+    """The start to make a snapshot for, which is the last of those that were missed; and the next one."""
     spec = schedule.spec
-    return timetable.due_start(
+    return timetable.due(
         starts,
         created=schedule.metadata.creation_timestamp,
         last=last,

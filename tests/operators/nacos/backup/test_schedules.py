@@ -206,6 +206,27 @@ async def test_starts_that_are_too_late_are_left_out() -> None:
         assert len(await world.backups()) == 2, "nine minutes late"
 
 
+@pytest.mark.spec("N-87")
+async def test_an_interval_that_is_longer_than_the_deadline() -> None:
+    async with a_simulated_world() as (inner, simulated):
+        world = Scheduled(inner, simulated)
+        async with inner.operating(paused=["nacosbackup"]):
+            made = await world.schedule("@every 6h", startingDeadlineSeconds=600)
+            created = parse_time(made.metadata.creation_timestamp)
+            hours = [created + timedelta(hours=6 * number) for number in (1, 2, 3)]
+            await inner.advance(1.0)
+            assert await world.next_start() == hours[0]
+            await world.until_time(hours[0] + timedelta(seconds=5))
+            await world.end()
+            assert len(await world.backups()) == 1
+            await world.until_time(hours[0] + timedelta(hours=5))
+        async with inner.operating(paused=["nacosbackup"]):  # it begins again, and looks at everything
+            await world.until_time(hours[1] + timedelta(seconds=5))
+            await world.end()
+            await world.until_time(hours[2] + timedelta(seconds=5))
+        assert await world.names() == [f"nightly-{start:%Y%m%d%H%M%S}" for start in hours]
+
+
 def await_next(now: datetime, *, minute: int) -> datetime:
     """03:`minute` of the day after."""
     return now.replace(hour=3, minute=minute, second=0, microsecond=0) + timedelta(days=1)

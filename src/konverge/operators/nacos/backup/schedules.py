@@ -37,7 +37,7 @@ from konverge.operators.nacos.backup.retention import (
     scheduled_name,
     start_of,
 )
-from konverge.operators.timetable import PADDING, due_start, parsed, sooner
+from konverge.operators.timetable import PADDING, Due, due, parsed, sooner
 from konverge.runtime import Context, Reconciler, Result, find_condition, set_condition
 
 BY_SCHEDULE = "schedule"
@@ -74,7 +74,8 @@ async def _run(ctx: Context[NacosBackupSchedule], backups: list[NacosBackup]) ->
         _say(ctx, False, "Suspended", "spec.suspend is true")
         return None
     now = clock.utc_now()
-    start, following = _due(ctx, timetable, backups, now), timetable.next(now)
+    looked = _due(ctx, timetable, backups, now)
+    start, following = looked.start, looked.following
     if following is None and start is None:
         _refuse(ctx, "InvalidSchedule", f"{spec.schedule} never occurs")
         return None
@@ -96,9 +97,9 @@ async def _run(ctx: Context[NacosBackupSchedule], backups: list[NacosBackup]) ->
 
 def _due(
     ctx: Context[NacosBackupSchedule], timetable: cron.Schedule, backups: Sequence[NacosBackup], now: datetime
-) -> datetime | None:
+) -> Due:
     spec = ctx.obj.spec
-    return due_start(
+    return due(
         timetable,
         created=ctx.obj.metadata.creation_timestamp,
         last=_last_start(ctx.obj, backups),
