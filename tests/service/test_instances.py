@@ -8,7 +8,9 @@ from urllib.parse import quote
 import pytest
 import yaml
 
+from konverge.operators.nacos.desired import declared_version
 from konverge.operators.nacos.resource import Nacos
+from konverge.operators.nacos.versions import NacosVersion
 from konverge.service import Catalogue, ServiceOptions
 from konverge.service.options import CatalogueError
 from tests.service.desk import ALL, SPACE, a_desk
@@ -65,12 +67,15 @@ WRONG = [
     ({"spec": {}}, 422, ["name"]),
     ({"name": "x", "version": "9.9.9"}, 422, ["version"]),
     ({"name": "x", "version": "2.4.3", "spec": {"image": "nacos/nacos-server:v2.4.3"}}, 422, ["version"]),
+    ({"name": "x", "version": "2.4.3", "spec": {"version": "2.4.3"}}, 422, ["version"]),
+    ({"name": "x", "spec": {"version": "2.0.4"}}, 422, ["spec.version"]),
     ({"name": "x", "quota": {}}, 422, ["quota"]),
     ({"name": "x", "spec": 3}, 422, ["spec"]),
     ({"name": "x", "labels": {f"l{n}": "v" for n in range(65)}}, 422, ["labels"]),
 ]
 
 
+@pytest.mark.spec("N-88")
 async def test_every_wrong_field_comes_back_with_its_path() -> None:
     async with a_desk() as desk:
         for body, status, fields in WRONG:
@@ -116,6 +121,23 @@ async def test_the_quota_is_modified_and_the_rest_stays() -> None:
         )
         assert (upgraded.json["image"], upgraded.json["replicas"]) == ("nacos/nacos-server:v2.5.3", 5)
         assert (await desk.admin.get(Nacos, "shop", SPACE)).spec.database.mysql_password == "s3cret"
+
+
+@pytest.mark.spec("N-88")
+async def test_another_version_takes_the_one_that_the_spec_declares_away() -> None:
+    """It goes before the tag, so that a downgrade would not be held, and an upgrade would pass no gate."""
+    async with a_desk() as desk:
+        own = {"image": "harbor.example.com/nacos@sha256:" + "a" * 64, "version": "2.4.3"}
+        await desk.create("shop", **CLUSTER, **own)
+        assert declared_version((await desk.admin.get(Nacos, "shop", SPACE)).spec) == NacosVersion(2, 4, 3)
+        await desk.send("PATCH", f"{ALL}/shop", {"replicas": 5})
+        stored = await desk.admin.get(Nacos, "shop", SPACE)
+        assert (stored.spec.image, stored.spec.version) == (own["image"], "2.4.3"), "nothing else takes it away"
+        changed = await desk.send("PATCH", f"{ALL}/shop", {"version": "2.0.4"})
+        assert (changed.status, changed.json["image"]) == (200, "nacos/nacos-server:v2.0.4")
+        stored = await desk.admin.get(Nacos, "shop", SPACE)
+        assert stored.spec.version is None
+        assert declared_version(stored.spec) == NacosVersion(2, 0, 4)
 
 
 @pytest.mark.spec("N-44")

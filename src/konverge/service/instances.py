@@ -181,6 +181,10 @@ def _image(new: NewInstance, catalogue: Catalogue) -> Any:
         if new.version:
             raise wrong_field("version", "give either the version or spec.image")
         return new.spec["image"]
+    if new.spec.get("version"):  # it would go before the tag of the image that is chosen here
+        if new.version:
+            raise wrong_field("version", "give either the version or spec.version")
+        raise wrong_field("spec.version", "is that of spec.image: give the image too, or version in place of both")
     return _offered(new.version or catalogue.default, catalogue)
 
 
@@ -195,9 +199,10 @@ def _offered(version: str, catalogue: Catalogue) -> str:
 def _changes(call: Call) -> Obj:
     change = call.body(Change, MERGE_PATCH)
     spec: Obj = {"replicas": change.replicas, "hibernate": change.hibernate, "resources": change.resources}
+    spec = {name: value for name, value in spec.items() if value is not None}
     if change.version:
         spec["image"] = _offered(change.version, call.options.catalogue)
-    spec = {name: value for name, value in spec.items() if value is not None}
+        spec["version"] = None  # what the spec declares is of the image before, and goes before the tag of this one
     if not spec:
         raise Problem(422, "nothing to change: give replicas, hibernate, resources or version", reason="Invalid")
     return spec

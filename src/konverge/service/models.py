@@ -175,7 +175,7 @@ class Change(Model, forbid_unknown_fields=True):
     hibernate: bool | None = None
     """true ends the servers and keeps everything else; false wakes them."""
     version: Annotated[str, MaxLength(32)] = ""
-    """An offered version; the servers are replaced one after the other."""
+    """An offered version; the servers are replaced one after the other. A `spec.version` of the resource is removed."""
     resources: dict[str, Any] | None = None
     """The quota of each server: requests and limits of cpu and memory, merged into the present ones; null removes."""
 
