@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from konverge.client import NotFound
 from konverge.operators.wukong.definitions import Definitions, Fields
 from konverge.operators.wukong.kinds import VirtualMachineRestore
 from konverge.operators.wukong.names import LABEL
@@ -14,7 +15,7 @@ from konverge.operators.wukong.resource import WukongSnapshot
 from konverge.operators.wukong.steps.machine import look
 from konverge.operators.wukong.steps.restore import restore
 from tests.operators.wukong.specs import spec
-from tests.operators.wukong.stage import OLD, OWNER, Stage, condition, controlled_by, made, vm, vmi
+from tests.operators.wukong.stage import OLD, OWNER, Stage, condition, controlled_by, made, refused, vm, vmi
 from tests.operators.wukong.test_snapshots_step import kept
 
 pytestmark = [pytest.mark.virtual, pytest.mark.spec("W-13")]
@@ -40,8 +41,13 @@ def going_back(name: str = RESTORE, **more: Any) -> VirtualMachineRestore:
     return made(VirtualMachineRestore, name, spec=spec, **more)
 
 
-async def run(given: Any, *objects: Any, **more: Any) -> Stage:
+async def run(given: Any, *objects: Any, live: Any = None, **more: Any) -> Stage:
+    """`live` is what is asked of the server, where the cache is older."""
     stage = Stage(given, *objects, **more)
+    if isinstance(live, Exception):
+        stage.errors["get", "VirtualMachineRestore"] = live
+    elif live is not None:
+        stage.answers["get", "VirtualMachineRestore"] = live
     await look(stage.state)
     await restore(stage.state)
     return stage
@@ -106,6 +112,37 @@ async def test_once_for_each_snapshot() -> None:
     assert stage.applied("VirtualMachineRestore") == [RESTORE], "an earlier version has noted no uid"
 
 
+DONE: dict[str, Any] = {"status": {"complete": True}}
+LEAVING: dict[str, Any] = {"meta": {"deletionTimestamp": OLD, "finalizers": ["x"]}}
+
+
+@pytest.mark.spec("W-44")
+@pytest.mark.parametrize(
+    ("shown", "live"),
+    [
+        (going_back(**DONE, **LEAVING), None),
+        (going_back(**DONE), going_back(**DONE, **LEAVING)),
+        (going_back(**DONE), refused(NotFound, kind="VirtualMachineRestore")),
+    ],
+    ids=["going", "going, with an old cache", "gone, with an old cache"],
+)
+async def test_a_restore_of_an_earlier_request_is_not_the_one_that_is_asked_for(shown: Any, live: Any) -> None:
+    stage = await run(BACK, vm("Halted"), taken(), kept(), shown, live=live)
+    assert (stage.sent, stage.state.restoring, stage.state.again) == ([], "", True)
+    assert (stage.state.status.last_restore, stage.events, refusals(stage)) == ("", [], [])
+
+
+@pytest.mark.spec("W-44")
+async def test_a_restore_is_complete_when_the_server_says_so() -> None:
+    begun = going_back()
+    stage = await run(BACK, vm("Halted"), taken(), kept(), going_back(**DONE), live=begun)
+    assert (stage.state.status.last_restore, stage.state.restoring, stage.state.again) == ("", "back", True)
+    stage = await run(BACK, vm("Halted"), going_back(**LEAVING))
+    assert (stage.state.restoring, stage.calls) == ("back", []), "one that goes on is followed by the cache"
+    stage = await run(BACK, vm("Halted"), going_back(**DONE), status={"lastRestore": "back"})
+    assert stage.calls == [], "it is asked for once"
+
+
 @pytest.mark.parametrize(
     ("objects", "reason"),
     [
@@ -158,7 +195,6 @@ async def test_without_snapshots_in_the_cluster_that_is_said_where_one_is_asked_
 @pytest.mark.spec("W-16")
 async def test_whose_a_restore_is() -> None:
     """KubeVirt makes the machine its controller."""
-    done = {"status": {"complete": True}}
     for owners, label, ours in (
         ([OWNER], {}, True),
         ([MACHINE], {LABEL: "web"}, True),
@@ -167,11 +203,11 @@ async def test_whose_a_restore_is() -> None:
         ([controlled_by("VirtualMachine", "x")], {LABEL: "web"}, False),
         ((), {LABEL: "web"}, False),
     ):
-        present = going_back(owners=owners, meta={"labels": label}, **done)
+        present = going_back(owners=owners, meta={"labels": label}, **DONE)
         stage = await run(BACK, vm("Halted"), taken(), kept(), present)
         assert (stage.state.status.last_restore == "back") == ours
         assert refusals(stage) == ([] if ours else ["NotOurs"])
-        assert stage.sent == []
+        assert [call.verb for call in stage.calls] == (["get"] if ours else [])
 
 
 async def test_restores_that_are_not_asked_for_any_more_are_deleted() -> None:

@@ -90,6 +90,37 @@ async def test_a_machine_is_put_back_once_and_is_on_again_afterwards(power: dict
         assert (await w.wukong()).status.phase == "Running"
 
 
+@pytest.mark.spec("W-44")
+async def test_a_restore_that_is_asked_for_again_is_made_again() -> None:
+    """Also while the first one is still on its way out: it was complete, and that was another one."""
+    async with world(timings=QUICK) as w:
+        await w.running(disks=DISKS)
+        await take(w, "before")
+        await until_phase(w, "before", "Succeeded")
+
+        async def restored() -> bool:
+            return (await w.wukong()).status.last_restore == "before"
+
+        await w.change(restoreFromSnapshot="before")
+        await w.until(restored, "the restore")
+        await w.phase("Running")
+        first = await w.client.get(PersistentVolumeClaim, "web-system", SPACE)
+        name = (await w.client.list(VirtualMachineRestore, SPACE)).items[0].metadata.name
+        held = {"finalizers": ["test/held"]}
+        await w.client.patch(VirtualMachineRestore, name, MergePatch({"metadata": held}), SPACE)
+        await w.change(restoreFromSnapshot=None)
+        await asyncio.sleep(5)
+        await w.change(restoreFromSnapshot="before")
+        await asyncio.sleep(60)
+        assert not await restored()
+        assert (await w.wukong()).status.phase == "Running", "it is not stopped before it can be put back"
+        await w.client.patch(VirtualMachineRestore, name, MergePatch({"metadata": {"finalizers": None}}), SPACE)
+        await w.until(restored, "the second restore")
+        await w.phase("Running")
+        second = await w.client.get(PersistentVolumeClaim, "web-system", SPACE)
+        assert second.metadata.uid != first.metadata.uid
+
+
 async def test_a_restore_that_does_not_go_on_says_why_until_it_does() -> None:
     """KubeVirt tries again, and says what is wrong in a reason."""
     async with world(timings=QUICK) as w:

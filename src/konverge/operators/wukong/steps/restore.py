@@ -8,6 +8,7 @@ none.
 
 from __future__ import annotations
 
+from konverge.client import NotFound
 from konverge.operators.wukong import names
 from konverge.operators.wukong.children.virtualmachine import IN_PLACE, restore_for
 from konverge.operators.wukong.kinds import VirtualMachineRestore, VirtualMachineSnapshot
@@ -39,6 +40,11 @@ async def restore(state: ReconcileState) -> None:
 async def _bring_back(state: ReconcileState, snapshot: str) -> None:
     ctx = state.ctx
     restore = await ctx.get(VirtualMachineRestore, restore_name(state.name, snapshot))
+    if restore is not None and restore.status.complete and _is_ours(state, restore):
+        restore = await _staying(state, restore)
+        if restore is None:
+            state.again = True  # of an earlier request for this snapshot: another one is made when it is gone
+            return
     if restore is not None and not _is_ours(state, restore):
         _no(state, "NotOurs", f"VirtualMachineRestore {restore.metadata.name} belongs to another owner: delete it")
         return
@@ -60,6 +66,15 @@ async def _bring_back(state: ReconcileState, snapshot: str) -> None:
     if state.vmi is None and state.vm is not None and state.vm.spec.run_strategy == HALTED:
         await state.make(restore_for(state.spec, snapshot))
         ctx.event("RestoreStarted", f"the virtual machine goes back to snapshot {snapshot}")
+
+
+async def _staying(state: ReconcileState, restore: VirtualMachineRestore) -> VirtualMachineRestore | None:
+    """As the server has it: a cache may be from before it was deleted. None where it is gone or goes."""
+    try:
+        live = await state.ctx.client.get(VirtualMachineRestore, restore.metadata.name, state.ctx.request.namespace)
+    except NotFound:
+        return None
+    return None if live.metadata.deletion_timestamp else live
 
 
 def _is_ours(state: ReconcileState, restore: VirtualMachineRestore) -> bool:
