@@ -15,6 +15,7 @@ from konverge.operators.wukong.children.cloudinit import (
     MissingSecret,
     cloud_init_for,
     network_data,
+    passwords_of,
     public_keys,
     user_data,
     wants_network_data,
@@ -89,6 +90,18 @@ def test_passwords(given: dict[str, Any], expected: dict[str, str]) -> None:
     assert result["ssh_pwauth"] is True
     assert expected.items() <= result["users"][0].items()
     assert len({"passwd", "plain_text_passwd"} & result["users"][0].keys()) == 1
+
+
+@pytest.mark.spec("W-45")
+def test_passwords_are_read_back_from_the_secret() -> None:
+    users = [{"name": "a", "password": "s3cret: x"}, {"name": "b", "passwordHash": "$6$a$b"}, {"name": "c"}]
+    made = cloud_init_for(wukong(spec(users=users)), {})
+    assert made is not None
+    assert passwords_of(made) == {"a": {"password": "s3cret: x"}, "b": {"passwordHash": "$6$a$b"}, "c": {}}
+    for text in ("#cloud-config\n{}\n", "- a", "users: bob", "users: [bob, {shell: x}]", "a: [", "\x00"):
+        assert passwords_of(secret(userdata=text)) == {}
+    assert passwords_of(secret(userdata="users: [{name: [a], passwd: x}]")) == {"['a']": {"passwordHash": "x"}}
+    assert passwords_of(Secret(data={"userdata": "a"})) == passwords_of(Secret()) == {}
 
 
 def test_keys_are_of_all_users_and_of_one() -> None:

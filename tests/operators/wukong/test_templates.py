@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 import asyncio
+import base64
+import json
 from typing import Any
 
+import msgspec
 import pytest
 
-from konverge.client import Invalid, MergePatch
-from konverge.objects.kinds.core_v1 import PersistentVolumeClaim
-from konverge.operators.wukong.kinds import DataVolume
+from konverge.client import Invalid, MergePatch, Recording
+from konverge.objects import to_dict, to_json
+from konverge.objects.kinds.core_v1 import PersistentVolumeClaim, Secret
+from konverge.operators.wukong.kinds import DataVolume, VirtualMachine
 from konverge.operators.wukong.operator import OPERATOR
 from konverge.operators.wukong.resource import AnyTemplate, AnyWukong
+from konverge.operators.wukong.steps.template import TEMPLATE
+from konverge.operators.wukong.steps.template import template as take_template
 from konverge.sim.cluster import Cluster
 from konverge.sim.kubevirt import QUICK, SimulatedKubeVirt
+from tests.operators.wukong.stage import OWNER, Stage, made, vm
 from tests.operators.wukong.test_killed import by_mortals
 from tests.operators.wukong.world import IMAGE, SPACE, World, make_classes, operating, world
 
@@ -238,6 +245,93 @@ async def test_a_lost_status_does_not_bring_the_newest_template_in() -> None:
         assert shown.status.template is not None
         assert shown.status.template.generation == 1
         assert await w.condition("TemplateResolved") == ("True", "NewerTemplate")
+
+
+SECRETS = ("s3cret", "$6$salt$hash")
+USERS: dict[str, Any] = {
+    "cloudInitUser": {"name": "first", "password": SECRETS[0]},
+    "users": [{"name": "second", "passwordHash": SECRETS[1]}, {"name": "third"}],
+}
+
+
+async def shown_by_the_machine(w: World) -> str:
+    vm = await w.vm()
+    assert vm is not None
+    return to_json(to_dict(vm)).decode()
+
+
+async def user_data(w: World) -> str:
+    secret = await w.client.get(Secret, "web-cloudinit", SPACE)
+    return base64.b64decode(secret.data["userdata"]).decode()
+
+
+@pytest.mark.spec("W-45")
+async def test_passwords_of_a_template_are_not_on_the_machine_and_outlive_a_lost_status() -> None:
+    async with world(timings=QUICK) as w:
+        await template(w, **USERS)
+        await machine(w)
+        taken = (await w.phase("Running")).status.template
+        given, shown = await user_data(w), await shown_by_the_machine(w)
+        assert taken is not None
+        assert TEMPLATE in shown
+        for secret in SECRETS:
+            assert secret in given
+            assert secret not in shown
+        await alter(w, cloudInitUser={"name": "first", "password": "n3w"})
+        await asyncio.sleep(30)
+        await w.client.patch(AnyWukong, "web", MergePatch({"status": None}), SPACE, subresource="status")
+        await asyncio.sleep(60)
+        assert (await w.wukong()).status.template == taken, "the passwords too, from the Secret of cloud-init"
+        assert await user_data(w) == given
+        assert await w.condition("TemplateResolved") == ("True", "NewerTemplate")
+
+
+@pytest.mark.spec("W-45")
+@pytest.mark.parametrize(("owners", "password"), [((OWNER,), {"password": "s3cret"}), ((), {}), (None, {})])
+async def test_passwords_come_back_from_a_secret_of_the_machine_alone(owners: Any, password: dict[str, str]) -> None:
+    copy = {"name": "small", "spec": {"cloudInitUser": {"name": "first", "password": None}}}
+    marked = vm(meta={"annotations": {TEMPLATE: json.dumps(copy)}})
+    text = base64.b64encode(b"users: [{name: first, plain_text_passwd: s3cret}]").decode()
+    secrets = [] if owners is None else [made(Secret, "web-cloudinit", owners=owners, data={"userdata": text})]
+    stage = Stage({"template": {"name": "small"}}, marked, *secrets)
+    assert not await take_template(stage.state)
+    taken = stage.state.status.template
+    assert taken is not None
+    assert taken.spec == {"cloudInitUser": {"name": "first", **password}}
+
+
+@pytest.mark.spec("W-45", "W-27")
+async def test_passwords_that_an_earlier_version_wrote_on_a_machine_are_taken_off() -> None:
+    async with Cluster() as cluster, SimulatedKubeVirt(cluster, timings=QUICK) as kubevirt:
+        for definition in OPERATOR.definitions():
+            await cluster.client.create(definition)
+        await make_classes(cluster.client)
+        w = World(cluster, kubevirt, None, None)  # type: ignore[arg-type]
+        async with operating(cluster.client):
+            await template(w, **USERS)
+            await machine(w)
+            await template(w, "plain")
+            await machine(w, "other", {"name": "plain"})
+            await w.phase("Running", "other")
+            taken = (await w.phase("Running")).status.template
+            await asyncio.sleep(60)
+        old = {TEMPLATE: msgspec.json.encode(to_dict(taken), order="sorted").decode()}
+        await w.client.patch(VirtualMachine, "web-vm", MergePatch({"metadata": {"annotations": old}}), SPACE)
+        assert SECRETS[0] in await shown_by_the_machine(w)
+        before, guest = await w.vm(), await w.vmi()
+        recording = Recording(cluster.client)
+        async with operating(recording):
+            await asyncio.sleep(300)
+        written = [(call.verb, call.name) for call in recording.writes if call.resource == VirtualMachine.resource]
+        assert written == [("patch", "web-vm")], "once, and nothing where there are no passwords"
+        shown = await shown_by_the_machine(w)
+        assert not any(secret in shown for secret in SECRETS)
+        after, same = await w.vm(), await w.vmi()
+        assert before is not None
+        assert after is not None
+        assert guest is not None
+        assert same is not None
+        assert (after.metadata.generation, same.metadata.uid) == (before.metadata.generation, guest.metadata.uid)
 
 
 async def test_killed_after_every_write() -> None:

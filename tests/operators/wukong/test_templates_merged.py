@@ -8,7 +8,7 @@ import pytest
 
 from konverge.objects import from_dict
 from konverge.operators.wukong.resource import AnyWukong
-from konverge.operators.wukong.templates import merged, resolved_spec
+from konverge.operators.wukong.templates import merged, resolved_spec, with_passwords, without_passwords
 from tests.operators.wukong.specs import Spec
 from tests.operators.wukong.stage import made
 
@@ -103,3 +103,48 @@ def test_only_a_machine_that_names_a_template_has_one() -> None:
     assert resolved_spec(without) == {"memory": "1Gi"}
     new = from_dict(AnyWukong, {"spec": {"template": {"name": "small"}}})
     assert resolved_spec(new) == {"template": {"name": "small"}}
+
+
+FIRST, SECOND = {"name": "a", "password": "s3cret"}, {"name": "b", "passwordHash": "$6$x$y", "sudo": ""}
+WHOLE: Spec = {"cpu": 2, "cloudInitUser": FIRST, "users": [SECOND, {"name": "c", "passwordSecret": {"name": "s"}}]}
+BARE: Spec = {
+    "cpu": 2,
+    "cloudInitUser": {"name": "a", "password": None},
+    "users": [{"name": "b", "passwordHash": None, "sudo": ""}, {"name": "c", "passwordSecret": {"name": "s"}}],
+}
+KNOWN: dict[str, Spec] = {
+    "a": {"password": "s3cret"},
+    "b": {"passwordHash": "$6$x$y"},
+    "c": {"password": "of a Secret"},
+}
+
+
+@pytest.mark.spec("W-45")
+def test_a_copy_of_a_template_has_no_passwords_but_where_they_were() -> None:
+    assert without_passwords(WHOLE) == BARE
+    assert WHOLE["cloudInitUser"] == FIRST, "it is a copy"
+    for nothing in ({"cpu": 2}, {"users": [{"name": "c"}]}, {"cloudInitUser": {"name": "a", "lockPasswd": True}}, {}):
+        assert without_passwords(nothing) == nothing
+
+
+@pytest.mark.spec("W-45")
+def test_passwords_come_back_where_they_were_and_nowhere_else() -> None:
+    assert with_passwords(BARE, {}, KNOWN) == WHOLE
+    assert with_passwords(WHOLE, {}, {"a": {"password": "other"}}) == WHOLE, "an earlier version has left them in"
+    lacking = {"cpu": 2, "cloudInitUser": {"name": "a"}, "users": [{"name": "b", "sudo": ""}, WHOLE["users"][1]]}
+    assert with_passwords(BARE, {}, {}) == lacking, "one that is not known is left out"
+    swapped = {"a": {"passwordHash": "$6$x$y"}, "b": {"password": "s3cret"}}
+    assert with_passwords(BARE, {}, swapped) == lacking
+    for strange in ({"cpu": 2}, {"cloudInitUser": "a", "users": {"b": 1}}, {"users": ["b", {"name": ["b"]}, {}]}):
+        assert with_passwords(strange, {}, KNOWN) == strange, "a user wrote that on the machine"
+
+
+@pytest.mark.spec("W-45")
+@pytest.mark.parametrize("field", [{"password": "x"}, {"passwordHash": "x"}, {"passwordSecret": {"name": "s"}}])
+def test_what_a_machine_gives_a_user_is_not_what_its_template_gave(field: Spec) -> None:
+    """What is known is what the machine has: it may be out of a Secret."""
+    machine = {"cloudInitUser": {"name": "a", **field}, "users": [{"name": "b"}]}
+    taken = with_passwords(BARE, machine, KNOWN)
+    assert (taken["cloudInitUser"], taken["users"]) == ({"name": "a"}, WHOLE["users"])
+    taken = with_passwords(BARE, {"users": [{"name": "b", **field}]}, KNOWN)
+    assert (taken["cloudInitUser"], taken["users"][0]) == (FIRST, {"name": "b", "sudo": ""})

@@ -36,6 +36,9 @@ _HASH = re.compile(r"\$(y|gy|7|6|5|2[abxy]?|1|sha1)\$[^\s:]+")
 # A line of authorized_keys: perhaps options, the sort of key, the key, perhaps a comment.
 _KEY = re.compile(r"(\S.*\s)?(ssh|ecdsa|sk)-[A-Za-z0-9@.-]+\s+[A-Za-z0-9+/=]+(\s.*)?")
 
+_FIELDS = {"plain_text_passwd": "password", "passwd": "passwordHash"}
+"""What cloud-init calls a password -> what the spec of a user calls it."""
+
 Secrets = Mapping[str, Secret]
 """By name."""
 
@@ -123,6 +126,21 @@ def _password(user: User, secrets: Secrets) -> dict[str, str]:
     if user.password_hash is not None:
         return {"passwd": user.password_hash}
     return {"plain_text_passwd": user.password} if user.password is not None else {}
+
+
+def passwords_of(secret: Secret) -> dict[str, dict[str, str]]:
+    """The way back, from the Secret that the operator has made: name of a user -> its password as the spec has it."""
+    try:
+        config = yaml.safe_load(base64.b64decode(secret.data.get(USER_DATA, "")))
+    except (binascii.Error, yaml.YAMLError):  # others wrote something else there
+        return {}
+    entries = config.get("users") if isinstance(config, dict) else None
+    users = [entry for entry in entries or () if isinstance(entry, dict)] if isinstance(entries, list) else []
+    return {
+        str(entry["name"]): {field: entry[key] for key, field in _FIELDS.items() if key in entry}
+        for entry in users
+        if "name" in entry
+    }
 
 
 def public_keys(secrets: Secrets, name: str) -> list[str]:

@@ -1,7 +1,8 @@
 """The template of a machine: it is taken once, and again when that is asked for; in between it may change or go.
 
 What was taken is in the status, written alone and before anything is made of it. A copy is on the VirtualMachine, for
-a status that was lost: else the machine would become what the template is by then.
+a status that was lost: else the machine would become what the template is by then. It has no passwords, since more
+users may read a VirtualMachine than a template: they are found in the Secret for cloud-init.
 """
 
 from __future__ import annotations
@@ -9,14 +10,16 @@ from __future__ import annotations
 import msgspec
 
 from konverge.objects import from_dict, to_dict
+from konverge.objects.kinds.core_v1 import Secret
 from konverge.operators.wukong import names
+from konverge.operators.wukong.children.cloudinit import passwords_of
 from konverge.operators.wukong.kinds import VirtualMachine
 from konverge.operators.wukong.resource import AnyTemplate, Wukong, problems
 from konverge.operators.wukong.spec import WukongSpec
 from konverge.operators.wukong.spec_template import TemplateRef
 from konverge.operators.wukong.status import SPEC_VALID, TEMPLATE_RESOLVED, TemplateStatus, Trouble, drop, say
 from konverge.operators.wukong.steps.state import ReconcileState
-from konverge.operators.wukong.templates import Spec, merged
+from konverge.operators.wukong.templates import Spec, merged, with_passwords, without_passwords
 from konverge.runtime import find_condition
 
 TEMPLATE = "vm.novasphere.dev/template"
@@ -94,7 +97,10 @@ def _errors(state: ReconcileState, found: AnyTemplate) -> str:
 def template_mark(state: ReconcileState) -> dict[str, str]:
     """What is to stand on the VirtualMachine about its template."""
     taken = state.status.template
-    return {} if taken is None else {TEMPLATE: msgspec.json.encode(to_dict(taken), order="sorted").decode()}
+    if taken is None:
+        return {}
+    copy = msgspec.structs.replace(taken, spec=without_passwords(taken.spec))
+    return {TEMPLATE: msgspec.json.encode(to_dict(copy), order="sorted").decode()}
 
 
 async def _copy(state: ReconcileState) -> TemplateStatus | None:
@@ -102,9 +108,13 @@ async def _copy(state: ReconcileState) -> TemplateStatus | None:
     if vm is None or not state.owns(vm) or TEMPLATE not in vm.metadata.annotations:
         return None
     try:
-        return from_dict(TemplateStatus, msgspec.json.decode(vm.metadata.annotations[TEMPLATE]))
+        copy = from_dict(TemplateStatus, msgspec.json.decode(vm.metadata.annotations[TEMPLATE]))
     except msgspec.DecodeError:  # a user wrote something else there
         return None
+    secret = await state.ctx.get(Secret, names.cloud_init(state.name))
+    known = passwords_of(secret) if secret is not None and state.owns(secret) else {}
+    copy.spec = with_passwords(copy.spec, state.ctx.obj.spec, known)
+    return copy
 
 
 # ------------------------------------------------------------------ telling
