@@ -211,7 +211,7 @@ class _Informer:
 
     def _values(self, index: str, record: Record) -> Iterable[str]:
         if index == "owner":
-            return [owner.uid for owner in record.meta.owner_references if owner.controller]
+            return [owner.uid for owner in record.meta.owner_references]
         return self._indexes[index](record, record.meta)
 
 

@@ -78,6 +78,8 @@ class Cached:
         self.asked: list[tuple[Any, ...]] = []
         self.informer = self
         self.served, self.covers, self.indexes = served, covers, indexes
+        self.found: list[Any] = []
+        """What is under every value of an index."""
 
     def get(self, key: Any, namespace: str = "") -> Any:
         if isinstance(key, Key):
@@ -96,7 +98,8 @@ class Cached:
         return name in self.indexes
 
     def by_index(self, index: str, value: str) -> Any:
-        return [index, value]
+        self.asked.append(("index", index, value))
+        return self.found
 
 
 class Caches:
@@ -242,14 +245,32 @@ async def test_a_list_comes_from_a_cache_that_has_all_of_it_or_from_the_server()
 
 
 async def test_owned_and_indexed_objects_need_a_declared_cache() -> None:
-    scene = Scene(ConfigMap=Cached(indexes=("owner",)), Node=Cached())
-    assert await scene.ctx.owned(ConfigMap) == ["owner", "u"]  # type: ignore[comparison-overlap]
+    cached, nodes = Cached(indexes=("owner",)), Cached()
+    scene = Scene(ConfigMap=cached, Node=nodes)
+    assert await scene.ctx.owned(ConfigMap) == []
+    assert cached.asked == [("index", "owner", "u")]
     for kind in (Node, Secret):
         with pytest.raises(LookupError, match="declare it with owns"):
             await scene.ctx.owned(kind)
-    assert scene.ctx.indexed(Node, "zone", "a") == ["zone", "a"]  # type: ignore[comparison-overlap]
+    nodes.found = [Node()]
+    assert scene.ctx.indexed(Node, "zone", "a") == nodes.found
+    assert nodes.asked == [("index", "zone", "a")]
     with pytest.raises(LookupError, match="Secret is not cached"):
         scene.ctx.indexed(Secret, "zone", "a")
+
+
+@pytest.mark.spec("R-97")
+async def test_owned_objects_are_those_that_the_object_controls() -> None:
+    """The index has every owner: an object may go with this one and belong to another, or to nobody."""
+    cached = Cached(indexes=("owner",))
+    scene = Scene(ConfigMap=cached)
+    ours, weak, theirs = config_map(owner=secret()), config_map(owner=secret()), config_map(owner=secret())
+    for other in (weak, theirs):
+        other.metadata.owner_references[0].controller = None
+    controller = controller_reference(Secret(metadata=ObjectMeta(name="x", namespace="shop", uid="another")))
+    theirs.metadata.owner_references.append(controller)
+    cached.found = [weak, ours, theirs]
+    assert await scene.ctx.owned(ConfigMap) == [ours]
 
 
 # ------------------------------------------------------------------ applying

@@ -15,6 +15,7 @@ from konverge.objects.meta import Object
 from konverge.runtime.base_context import BaseContext
 from konverge.runtime.base_context import Caches as Caches
 from konverge.runtime.base_context import Recorder as Recorder
+from konverge.runtime.owners import is_controlled_by
 from konverge.runtime.reasons import Reason
 from konverge.runtime.result import Request
 from konverge.runtime.status_merge import Keys, Unkept, changes_on, keys_of
@@ -106,11 +107,12 @@ class Context(BaseContext, Generic[T]):
         return self.request.namespace
 
     async def owned(self, kind: type[K]) -> Sequence[K]:
-        """The objects of a kind that this one controls."""
+        """The objects of a kind that this one controls; not those that have it as an owner beside."""
         lister = self._caches.lister(kind)
         if lister is None or not lister.has_index("owner"):
             raise LookupError(f"{kind.__name__} is not cached by owner: declare it with owns=[{kind.__name__}]")
-        return self._noted(kind, "", "owned", self._filled(lister).by_index("owner", self.obj.metadata.uid))
+        named = self._filled(lister).by_index("owner", self.obj.metadata.uid)  # by those that go with it, too
+        return self._noted(kind, "", "owned", [child for child in named if is_controlled_by(child, self.obj)])
 
     # -------------------------------------------------------------- writing
 

@@ -262,6 +262,23 @@ async def test_a_disk_that_is_kept_is_ours_no_more_before_our_finalizer_goes(kin
     assert released(stage)
 
 
+@pytest.mark.spec("W-46")
+async def test_what_has_us_as_an_owner_beside_is_not_deleted_and_a_disk_to_keep_loses_us() -> None:
+    """Else the garbage collector would take it; what has another controller or none is not ours to delete."""
+    weak, other = OWNER | {"controller": False}, controlled_by("Thing", "x")
+    for kind in (PersistentVolumeClaim, DataVolume):
+        for owners in ([weak], [weak, other]):
+            beside = made(kind, "web-system", owners=owners)
+            stage = leaving(disk(), beside, made(NetworkAttachmentDefinition, "n", owners=owners))
+            assert await delete(stage.state) is None
+            assert [sent.kind for sent in stage.sent] == ["Wukong"]
+            stage = leaving(disk(deletePolicy="Retain"), beside)
+            assert await delete(stage.state) is None
+            patch = stage.sent[0]
+            assert (patch.verb, patch.kind, patch.name) == ("patch", kind.resource.kind, "web-system")
+            assert patch.body["metadata"]["ownerReferences"] == owners[1:]
+
+
 async def test_the_claim_of_an_import_shares_its_fate() -> None:
     """CDI controls it, so it is none of our children."""
     status = {"volumes": [{"name": "system", "pvcName": "web-system", "type": "DataVolume"}]}

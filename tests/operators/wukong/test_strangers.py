@@ -133,6 +133,32 @@ async def test_what_asks_for_it_is_adopted_and_goes_with_its_new_owner() -> None
         assert (await w.client.list(Service, SPACE, field_selector="metadata.name=web-ssh")).items == []
 
 
+@pytest.mark.spec("W-46")
+async def test_what_a_user_lets_go_with_the_machine_is_no_part_of_it() -> None:
+    """An owner reference without a controller: the garbage collector acts upon it, and nobody else."""
+    async with world(timings=QUICK) as w:
+        wukong = await w.running(disks=[PLAIN])
+        owner = {"apiVersion": wukong.api_version, "kind": "Wukong", "name": "web", "uid": wukong.metadata.uid}
+        parts: list[tuple[type[Object], str, dict[str, Any]]] = [
+            (Secret, "login", {"stringData": {"a": "b"}}),
+            (Service, "mine", {"spec": {"ports": [{"port": 1}]}}),
+            (NetworkAttachmentDefinition, "lan", {"spec": {"config": "{}"}}),
+        ]
+        for kind, name, spec in parts:
+            await put(w, kind, name, spec, ownerReferences=[owner])
+        await w.change(memory="3Gi")
+        await asyncio.sleep(60)
+        for kind, name, _ in parts:
+            assert await w.find(kind, name) is not None, name
+            assert written(w, kind, name) == [], name
+        await w.delete()
+        await w.gone(Wukong, "web")
+        await asyncio.sleep(60)
+        for kind, name, _ in parts:
+            assert await w.find(kind, name) is None, name
+            assert written(w, kind, name) == [], name
+
+
 async def test_a_machine_that_runs_is_not_ready_while_a_stranger_has_the_name_of_a_part() -> None:
     async with world(timings=QUICK) as w:
         await w.running(disks=[PLAIN])

@@ -106,15 +106,13 @@ def _has_our_protection(state: ReconcileState, vm: VirtualMachine) -> bool:
 
 async def _disks(state: ReconcileState) -> list[str]:
     """Those of the spec, and those that were in it once. A claim has the same fate as its DataVolume."""
-    left: list[str] = []
+    named = (*_naming_us(state, DataVolume), *_naming_us(state, PersistentVolumeClaim))
+    kept = [child for child in named if _is_kept(state, child)]
+    left = [_is_stale(child) for child in kept if not await _release(state, child)]
     volumes = await _children(state, DataVolume)
     claims = await _children(state, PersistentVolumeClaim)
-    for child in (*volumes, *claims, *await _claims_of(state, volumes)):
-        if not _is_kept(state, child):
-            left.append(await _end(state, child))
-        elif not await _release(state, child):
-            left.append(_is_stale(child))
-    return left
+    going = (*volumes, *claims, *await _claims_of(state, volumes))
+    return left + [await _end(state, child) for child in going if not _is_kept(state, child)]
 
 
 def _is_kept(state: ReconcileState, child: Object) -> bool:
@@ -126,6 +124,11 @@ def _is_kept(state: ReconcileState, child: Object) -> bool:
 async def _children(state: ReconcileState, kind: type[K]) -> Sequence[K]:
     """Objects of a kind that have us as their controller: a name or a label is not enough to delete anything."""
     return await state.ctx.owned(kind) if state.ctx.serves(kind) else []
+
+
+def _naming_us(state: ReconcileState, kind: type[K]) -> Sequence[K]:
+    """Objects of a kind that have us as an owner, be it not their controller: what is to be kept must have neither."""
+    return state.ctx.indexed(kind, "owner", state.ctx.obj.metadata.uid) if state.ctx.serves(kind) else []
 
 
 async def _claims_of(state: ReconcileState, volumes: Iterable[DataVolume]) -> list[PersistentVolumeClaim]:
@@ -169,8 +172,6 @@ async def _release(state: ReconcileState, child: Object) -> bool:
     """Kept data must not go by the garbage collector when its owner does. False: it still would."""
     uid = state.ctx.obj.metadata.uid
     others = [to_dict(owner) for owner in child.metadata.owner_references if owner.uid != uid]
-    if len(others) == len(child.metadata.owner_references):
-        return True
     return await _patch(state, child, {"ownerReferences": others})
 
 
