@@ -190,8 +190,10 @@ async def test_our_own_protection_is_taken_off_and_that_of_others_is_not() -> No
 
 
 async def test_claims_that_the_machine_owns_are_taken_from_it_when_they_are_kept() -> None:
+    going = {"name": "other", "size": "1Gi", "deletePolicy": "Delete"}
+    kept = disk(deletePolicy="Retain")
     objects = (claim(owners=[MACHINE, BYSTANDER]), claim("web-other", owners=[MACHINE]))
-    stage = leaving(disk(deletePolicy="Retain"), vm(), *objects)
+    stage = leaving(kept | {"disks": [*kept["disks"], going]}, vm(), *objects)
     await delete(stage.state)
     patch, ended = stage.sent
     assert (patch.verb, patch.name, ended.verb) == ("patch", "web-system", "delete")
@@ -200,6 +202,24 @@ async def test_claims_that_the_machine_owns_are_taken_from_it_when_they_are_kept
     stage = leaving(disk(deletePolicy="Retain"), vm(), claim(owners=[controlled_by("VirtualMachine", "x")]))
     await delete(stage.state)
     assert [sent.verb for sent in stage.sent] == ["delete"]
+
+
+@pytest.mark.spec("W-47")
+async def test_claims_that_the_machine_owns_stay_unless_the_spec_says_that_they_go() -> None:
+    """A restore has put them back: one that is named by `existingClaim`, or of a disk that is in the spec no more."""
+    theirs = claim("theirs", owners=[MACHINE])
+    for given, owned in (
+        (disk(existingClaim="theirs"), theirs),
+        (disk(existingClaim="theirs", deletePolicy="Delete"), theirs),
+        (disk(), claim("web-data", owners=[MACHINE])),
+        (disk(), claim("system", owners=[MACHINE])),
+        ({"disks": 7}, claim(owners=[MACHINE])),
+    ):
+        stage = leaving(given, vm(), owned)
+        assert await delete(stage.state) == SOON
+        patch, ended = stage.sent
+        assert (patch.verb, patch.name, ended.kind) == ("patch", owned.metadata.name, "VirtualMachine")
+        assert patch.body["metadata"].get("ownerReferences") == []
 
 
 @pytest.mark.spec("W-42")
@@ -245,6 +265,25 @@ async def test_disks_that_are_kept_lose_their_owner_and_nothing_else() -> None:
         assert [owner["name"] for owner in patch.body["metadata"]["ownerReferences"]] == ["x"]
         assert stage.deleted() == []
         assert released(stage)
+
+
+@pytest.mark.spec("W-47")
+@pytest.mark.parametrize("kind", [PersistentVolumeClaim, DataVolume])
+async def test_a_disk_of_ours_that_is_used_as_an_existing_claim_stays(kind: type[Any]) -> None:
+    """Under its own name or another one, and whatever else the spec says of it."""
+    again = {"existingClaim": "web-data"}
+    for disks in (
+        [{"name": "data", **again}],
+        [{"name": "data", **again, "deletePolicy": "Delete"}],
+        [{"name": "other", **again}],
+        [{"name": "data"}, {"name": "other", **again}],
+    ):
+        for owners in ([OWNER], [OWNER | {"controller": False}]):
+            stage = leaving({**spec(), "disks": disks}, made(kind, "web-data", owners=owners))
+            assert await delete(stage.state) is None
+            assert stage.deleted() == []
+            assert stage.sent[0].body["metadata"]["ownerReferences"] == []
+            assert released(stage)
 
 
 @pytest.mark.spec("W-42")

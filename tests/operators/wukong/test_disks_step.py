@@ -208,6 +208,49 @@ async def test_an_existing_claim_is_used_as_it_is() -> None:
     assert (stage.reasons(), stage.state.waiting) == ([], ["disk system waits for its first consumer"])
 
 
+EXISTING = spec(disks=[{"name": "system", "existingClaim": "old"}])
+BESIDE = controlled_by("Thing", "x") | {"controller": False}
+
+
+def old(*owners: dict[str, Any]) -> PersistentVolumeClaim:
+    return made(PersistentVolumeClaim, "old", owners=owners, status={"phase": "Bound"})
+
+
+@pytest.mark.spec("W-47")
+async def test_an_existing_claim_goes_neither_with_the_machine_nor_with_us() -> None:
+    """A restore has made the machine its owner, or it was a disk of ours before: of a controller or not."""
+    machine = controlled_by("VirtualMachine", "web-vm")
+    for owner in (machine, OWNER, OWNER | {"controller": False}):
+        stage = await run(EXISTING, vm(), old(owner, BESIDE))
+        (sent,) = stage.sent
+        assert (sent.verb, sent.kind, sent.name) == ("patch", "PersistentVolumeClaim", "old")
+        assert [entry["name"] for entry in sent.body["metadata"]["ownerReferences"]] == ["x"]
+        assert sent.body["metadata"]["resourceVersion"] == "7"
+        assert stage.state.again == (owner is machine)
+        assert (stage.reasons(), entry(stage).type, entry(stage).phase) == ([], "Existing", "Bound")
+    others = controlled_by("Wukong", "web", uid="another"), controlled_by("VirtualMachine", "x")
+    for owner in (*others, machine | {"controller": False}, BESIDE):
+        assert (await run(EXISTING, vm(), old(owner))).sent == []
+    assert (await run(EXISTING, old(machine))).sent == [], "there is no machine of ours"
+
+
+@pytest.mark.spec("W-47")
+async def test_an_existing_claim_of_a_data_volume_of_ours_does_not_go_with_that() -> None:
+    by = controlled_by("DataVolume", "old")
+    stage = await run(EXISTING, old(by), made(DataVolume, "old", owners=[OWNER, BESIDE]))
+    (sent,) = stage.sent
+    assert (sent.verb, sent.kind, sent.name) == ("patch", "DataVolume", "old")
+    assert [entry["name"] for entry in sent.body["metadata"]["ownerReferences"]] == ["x"]
+    ours = made(DataVolume, "old")
+    assert (await run(EXISTING, old(by | {"uid": "another"}), ours)).sent == []
+    assert (await run(EXISTING, old(controlled_by("Thing", "old")), ours)).sent == []
+    assert (await run(EXISTING, old(), ours)).sent == []
+    assert (await run(EXISTING, old(by), made(DataVolume, "old", owners=[BESIDE]))).sent == []
+    assert (await run(EXISTING, old(by))).sent == [], "it is gone"
+    stage = await run(EXISTING, old(by), without=[DataVolume])
+    assert stage.sent == []
+
+
 async def test_a_claim_whose_data_is_gone_is_a_loss_until_there_is_one_again() -> None:
     for before in (known(phase="Bound", bound=True), known(phase="Lost")):
         stage = await run(disk(**IMAGE), status=before)

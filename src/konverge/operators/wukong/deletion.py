@@ -27,6 +27,7 @@ from konverge.operators.wukong.kinds import (
 )
 from konverge.operators.wukong.ownership import ORPHAN, is_marked
 from konverge.operators.wukong.resource import FINALIZER, AnyWukong
+from konverge.operators.wukong.spec_disks import DeletePolicy
 from konverge.operators.wukong.spec_networks import Network
 from konverge.operators.wukong.status import DELETING, READY, say
 from konverge.operators.wukong.steps.begin import validate
@@ -117,8 +118,11 @@ async def _disks(state: ReconcileState) -> list[str]:
 
 def _is_kept(state: ReconcileState, child: Object) -> bool:
     """As the spec says, be it valid or not. One that was taken out of it and was to be kept has not us as its owner."""
-    disk = child.metadata.name.removeprefix(names.claim(state.name, ""))
-    return effective_spec.policy_of(resolved_spec(state.ctx.obj), disk) == "Retain"
+    return _policy(state, child) == "Retain"
+
+
+def _policy(state: ReconcileState, child: Object) -> DeletePolicy | None:
+    return effective_spec.policy_of(resolved_spec(state.ctx.obj), state.name, child.metadata.name)
 
 
 async def _children(state: ReconcileState, kind: type[K]) -> Sequence[K]:
@@ -156,12 +160,13 @@ async def _goes_with(state: ReconcileState, claim: PersistentVolumeClaim, ours: 
 async def _reclaim(state: ReconcileState, vm: VirtualMachine) -> list[str]:
     """A restore makes the machine the owner of the claims that it puts back: those to keep must not go with it.
 
-    What could not be taken from it holds up its deletion.
+    Nor those that the spec does not know: it may have said that they stay, when it had them. What could not be taken
+    from the machine holds up its deletion.
     """
     stale: list[str] = []
     for claim in await state.ctx.list(PersistentVolumeClaim):
         owner = controller_of(claim)
-        if owner is not None and owner.uid == vm.metadata.uid and _is_kept(state, claim):
+        if owner is not None and owner.uid == vm.metadata.uid and _policy(state, claim) != "Delete":
             others = [to_dict(entry) for entry in claim.metadata.owner_references if entry.uid != owner.uid]
             if not await _patch(state, claim, {"ownerReferences": others}):
                 stale.append(_is_stale(claim))

@@ -86,17 +86,24 @@ def is_kept(spec: WukongSpec, disk: Disk) -> bool:
     return disk.existing_claim is not None or (disk.delete_policy or spec.delete_policy) == "Retain"
 
 
-def policy_of(spec: Mapping[str, Any], disk: str) -> DeletePolicy | None:
-    """The same from an unvalidated spec; None where it does not have the disk.
+def policy_of(spec: Mapping[str, Any], wukong: str, claim: str) -> DeletePolicy | None:
+    """The same of a claim, from an unvalidated spec; None where it has no disk of it.
 
-    What is no policy counts as Retain: a loss cannot be undone, a claim too many can.
+    What is no policy counts as Retain, and so does a claim with two: a loss cannot be undone, a claim too many can.
     """
     disks = spec.get("disks")
+    policies = []
     for entry in disks if isinstance(disks, list) else ():
-        if isinstance(entry, dict) and entry.get("name") == disk:
-            policy = entry.get("deletePolicy") or spec.get("deletePolicy") or "Delete"
-            return "Delete" if policy == "Delete" else "Retain"
-    return None
+        if not isinstance(entry, dict):
+            continue
+        existing, policy = entry.get("existingClaim"), entry.get("deletePolicy") or spec.get("deletePolicy") or "Delete"
+        if existing == claim:
+            policies.append("Retain")
+        elif names.claim(wukong, entry.get("name", "")) == claim and (existing is None or policy != "Delete"):
+            policies.append(policy)  # a disk that has another claim now does not say that this one goes
+    if not policies:
+        return None
+    return "Delete" if all(policy == "Delete" for policy in policies) else "Retain"
 
 
 # ------------------------------------------------------------------ networks

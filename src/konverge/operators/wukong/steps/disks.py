@@ -250,11 +250,17 @@ async def _reclaim(state: ReconcileState, claim: PersistentVolumeClaim) -> bool:
     owner = controller_of(claim)
     if owner is None or state.vm is None or owner.uid != state.vm.metadata.uid:
         return False
-    place = claim.metadata
-    owners = [to_dict(reference) for reference in place.owner_references if reference.uid != owner.uid]
-    patch = MergePatch({"metadata": {"ownerReferences": owners, "resourceVersion": place.resource_version}})
-    await state.ctx.client.patch(PersistentVolumeClaim, place.name, patch, place.namespace)
+    await _disown(state, claim, owner.uid)
     return True
+
+
+async def _disown(state: ReconcileState, child: Object, uid: str) -> None:
+    """Take an owner from it, if it is one."""
+    place = child.metadata
+    others = [to_dict(reference) for reference in place.owner_references if reference.uid != uid]
+    if len(others) < len(place.owner_references):
+        patch = MergePatch({"metadata": {"ownerReferences": others, "resourceVersion": place.resource_version}})
+        await state.ctx.client.patch(type(child), place.name, patch, place.namespace)
 
 
 def _recorded(state: ReconcileState, disk: Disk) -> VolumeStatus | None:
@@ -287,7 +293,21 @@ def _abandoned(
 async def _existing(state: ReconcileState, disk: Disk, claim: PersistentVolumeClaim | None) -> Standing:
     if claim is None:
         return _no(state, disk, "ClaimNotFound", f"there is no claim {disk.existing_claim}")
+    await _let_go(state, claim)
     return _judge(state, disk, None, claim, await _storage(state, claim))
+
+
+async def _let_go(state: ReconcileState, claim: PersistentVolumeClaim) -> None:
+    """It outlives the machine, whose claim it is after a restore; and us, where it was a disk of ours before."""
+    if await _reclaim(state, claim):
+        state.again = True  # as above
+        return
+    ours, owner = state.ctx.obj.metadata.uid, controller_of(claim)
+    await _disown(state, claim, ours)
+    if owner is not None and owner.kind == "DataVolume" and state.ctx.serves(DataVolume):
+        volume = await state.ctx.get(DataVolume, owner.name)
+        if volume is not None and volume.metadata.uid == owner.uid:
+            await _disown(state, volume, ours)
 
 
 # ------------------------------------------------------------------ telling
