@@ -100,6 +100,8 @@ class Shown:
         """Verb (or subresource) and kind -> what the API server answers."""
         self.answers: dict[tuple[str, str], Object] = {}
         """Verb and kind -> the object that is answered, where it is not what was sent."""
+        self.unseen: list[Object] = []
+        """What the API server has, and the caches do not show yet."""
         self.calls: list[Call] = []
         self.events: list[tuple[str, str]] = []
         self.messages: list[str] = []
@@ -174,6 +176,9 @@ class Shown:
         return Response(200, body=msgspec.json.encode(self._done(call, kind) if answer is None else to_dict(answer)))
 
     def _done(self, call: Call, kind: str) -> dict[str, Any]:
+        if call.verb == "list":
+            there = [item for item in (*self.objects.values(), *self.unseen) if item.kind == kind]
+            return {"metadata": {}, "items": [to_dict(item) for item in there]}
         live = self.objects.get((kind, call.namespace, call.name))
         if call.verb == "get" and live is None:
             raise refused(NotFound, kind=kind)

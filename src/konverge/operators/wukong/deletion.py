@@ -2,8 +2,9 @@
 
 A stage begins when the former is gone, not when its deletion was asked for: a claim that goes before its machine would
 be taken from under a running guest. Every stage looks at what is there, so it does not matter when the operator was
-last killed. What holds a stage up is named in the status. Disks that are to be kept lose their owner and stay. What our
-own uid does not control is neither changed nor deleted.
+last killed. What holds a stage up is named in the status. A restore of disks to keep ends before its machine does.
+Disks that are to be kept lose their owner and stay. What our own uid does not control is neither changed nor deleted,
+but for that.
 """
 
 from __future__ import annotations
@@ -24,6 +25,8 @@ from konverge.operators.wukong.kinds import (
     NetworkAttachmentDefinition,
     NodeNetworkConfigurationPolicy,
     VirtualMachine,
+    VirtualMachineRestore,
+    VirtualMachineSnapshot,
 )
 from konverge.operators.wukong.ownership import ORPHAN, is_marked
 from konverge.operators.wukong.resource import FINALIZER, AnyWukong
@@ -83,13 +86,54 @@ async def _machine(state: ReconcileState) -> list[str]:
     await look(state)
     vm, vmi = state.vm, state.vmi
     if vm is not None and is_controlled_by(vm, state.ctx.obj):
-        if stale := await _reclaim(state, vm):
+        restores = [] if vm.metadata.deletion_timestamp else await _restores(state, vm)
+        if waits := [_puts_back(restore) for restore in restores if await _is_awaited(state, restore)]:
+            return waits
+        if stale := await _reclaim(state, vm, live=bool(restores)):
             return stale
         if _has_our_protection(state, vm) and not vm.metadata.deletion_timestamp:
             await _patch(state, vm, {"labels": {names.DELETE_PROTECTION: None}})
         machine = await _end(state, vm)
         return [machine, _waits_for(vmi)] if vmi is not None else [machine]
     return [_waits_for(vmi)] if vmi is not None and vmi.metadata.labels.get(names.LABEL) == state.name else []
+
+
+async def _restores(state: ReconcileState, vm: VirtualMachine) -> list[VirtualMachineRestore]:
+    """Those of ours, and the one that has locked the machine: the cache may not have that yet."""
+    ctx, locked = state.ctx, vm.status.restore_in_progress
+    cached = await ctx.list(VirtualMachineRestore) if ctx.serves(VirtualMachineRestore) else []
+    places = [item.metadata for item in cached]
+    ours = {place.name for place in places if place.labels.get(names.LABEL) == state.name}
+    found = [item for item in cached if item.metadata.name in {locked, *ours}]
+    if locked and locked not in {place.name for place in places}:
+        with suppress(NotFound):
+            found.append(await ctx.client.get(VirtualMachineRestore, locked, vm.metadata.namespace))
+    return found
+
+
+async def _is_awaited(state: ReconcileState, restore: VirtualMachineRestore) -> bool:
+    """Whether it goes on, and puts back disks that do not go with us.
+
+    KubeVirt deletes a claim before it makes it again, and a restore ends with its machine: between the two, data that
+    are to be kept would be lost. One that failed, is being deleted or has no snapshot any more puts nothing back.
+    """
+    status = restore.status
+    if restore.metadata.deletion_timestamp or status.complete or is_true(status.conditions, "Failure"):
+        return False
+    taken = await state.ctx.get(VirtualMachineSnapshot, restore.spec.virtual_machine_snapshot_name)
+    if taken is None:
+        return False
+    spec, inside = resolved_spec(state.ctx.obj), taken.status.snapshot_volumes
+    disks = (inside.included_volumes if inside is not None else []) or [
+        entry.get("name", "") for entry in effective_spec.disk_entries(spec)
+    ]
+    claims = [names.claim(state.name, disk) for disk in disks]
+    return any(effective_spec.policy_of(spec, state.name, claim) != "Delete" for claim in claims)
+
+
+def _puts_back(restore: VirtualMachineRestore) -> str:
+    name = restore.metadata.name
+    return f"VirtualMachineRestore {name} puts back disks to keep, and is waited for: delete it to give them up"
 
 
 def _has_our_protection(state: ReconcileState, vm: VirtualMachine) -> bool:
@@ -157,14 +201,16 @@ async def _goes_with(state: ReconcileState, claim: PersistentVolumeClaim, ours: 
     return owner.uid in ours or (await state.ctx.get(DataVolume, owner.name) is None and is_marked(state.name, claim))
 
 
-async def _reclaim(state: ReconcileState, vm: VirtualMachine) -> list[str]:
+async def _reclaim(state: ReconcileState, vm: VirtualMachine, *, live: bool) -> list[str]:
     """A restore makes the machine the owner of the claims that it puts back: those to keep must not go with it.
 
     Nor those that the spec does not know: it may have said that they stay, when it had them. What could not be taken
-    from the machine holds up its deletion.
+    from the machine holds up its deletion. `live`: a restore may have made some that the cache does not show yet.
     """
     stale: list[str] = []
-    for claim in await state.ctx.list(PersistentVolumeClaim):
+    ctx = state.ctx
+    listed = (await ctx.client.list(PersistentVolumeClaim, vm.metadata.namespace)).items if live else None
+    for claim in await ctx.list(PersistentVolumeClaim) if listed is None else listed:
         owner = controller_of(claim)
         if owner is not None and owner.uid == vm.metadata.uid and _policy(state, claim) != "Delete":
             others = [to_dict(entry) for entry in claim.metadata.owner_references if entry.uid != owner.uid]

@@ -86,16 +86,19 @@ def is_kept(spec: WukongSpec, disk: Disk) -> bool:
     return disk.existing_claim is not None or (disk.delete_policy or spec.delete_policy) == "Retain"
 
 
+def disk_entries(spec: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The disks of an unvalidated spec, as far as they are some."""
+    disks = spec.get("disks")
+    return [entry for entry in disks if isinstance(entry, dict)] if isinstance(disks, list) else []
+
+
 def policy_of(spec: Mapping[str, Any], wukong: str, claim: str) -> DeletePolicy | None:
     """The same of a claim, from an unvalidated spec; None where it has no disk of it.
 
     What is no policy counts as Retain, and so does a claim with two: a loss cannot be undone, a claim too many can.
     """
-    disks = spec.get("disks")
     policies = []
-    for entry in disks if isinstance(disks, list) else ():
-        if not isinstance(entry, dict):
-            continue
+    for entry in disk_entries(spec):
         existing, policy = entry.get("existingClaim"), entry.get("deletePolicy") or spec.get("deletePolicy") or "Delete"
         if existing == claim:
             policies.append("Retain")
