@@ -7,12 +7,17 @@ from typing import Any
 
 import pytest
 
-from konverge.check.model import Apply, Plan, Step
+from konverge.check.model import Apply, Delete, Plan, Step
 from konverge.check.oracles import judge
 from konverge.check.oracles.company import NOTES, neighbours, notes
 from konverge.check.plans.company import NAMESPACE, NOTE
 from konverge.check.plans.edits import edits
 from tests.check.oracles.histories import KEY, STEPS, THING, History, obj, reference
+from tests.check.small import CONFIGS, SECRETS, THINGS, Api, Caches, Small
+from tests.check.small import delete as small_delete
+from tests.check.small import reference as reference_of_small
+from tests.check.small import run as run_small
+from tests.check.small import thing as small_thing
 
 CONFIG, OTHER_CONFIG = "configmaps default/a", "configmaps default/a-other"
 OTHER = "example.dev/things default/a-other"
@@ -79,6 +84,102 @@ def test_each_kind_that_owns_something_has_another_beside_it(kinds: Sequence[str
     plans = [plan for plan in edits(reference(history.rest({**state, CONFIG: owned}))) if plan.steps]
     begun = [plan.steps[0].name for plan in plans if plan.steps]
     assert [name for name in begun if name.startswith("another") and "namespace" not in name] == doubled
+
+
+LOGIN = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "login", "namespace": "default"}}
+CLASS = {"apiVersion": "example.dev/v1", "kind": "Class", "metadata": {"name": "fast"}}
+PLACED = {**LOGIN, "kind": "StorageClass", "apiVersion": "storage.k8s.io/v1"}
+"""Of the whole cluster, which a sample does not say: the state does."""
+
+
+def delete(sample: dict[str, Any]) -> Delete:
+    metadata = sample["metadata"]
+    return Delete(sample["apiVersion"], sample["kind"], metadata.get("namespace", ""), metadata["name"])
+
+
+def company(*samples: dict[str, Any], between: Sequence[Step] = ()) -> dict[str, tuple[Step, ...]]:
+    """The plans with others beside samples, by the kind of plan."""
+    create = Step("create", tuple(map(Apply, samples)))
+    steps = (create, *between, Step("delete", tuple(map(delete, reversed(samples)))), STEPS[2])
+    of_cluster = obj("StorageClass", "login", apiVersion="storage.k8s.io/v1")
+    del of_cluster["metadata"]["namespace"]
+    state = {KEY: thing(), CONFIG: config(), "storage.k8s.io/storageclasses login": of_cluster}
+    history = History(steps).change("ADDED", KEY, by="user").change("ADDED", CONFIG).rest(state)
+    plans = [plan.steps for plan in edits(reference(history)) if plan.steps]
+    return {steps[0].name: steps for steps in plans if steps[0].name.startswith("another")}
+
+
+def rotated(sample: dict[str, Any]) -> Step:
+    return Step("rotate", (Apply({**sample, "data": {"password": "Yg=="}}),))
+
+
+@pytest.mark.spec("K-147")
+def test_another_custom_resource_has_what_it_refers_to_and_keeps_it() -> None:
+    """Without it, its operator would wait until the first one comes; and be right to act when it goes again."""
+    grow = Step("grow", (Apply({**THING, "spec": {"size": 2}}),), about="spec.size")
+    plans = company(THING, LOGIN, CLASS, between=(rotated(LOGIN), grow, Step("shrink", STEPS[0].actions)))
+    first, *rest = plans["another Thing"]
+    assert first.actions == (Apply(LOGIN), Apply({**THING, "metadata": {"name": "a-other", "namespace": "default"}}))
+    assert rest == [
+        Step("create", (Apply(THING), Apply(CLASS))),
+        grow,
+        Step("delete", (delete(CLASS), delete(THING))),
+    ]
+
+
+@pytest.mark.spec("K-147")
+def test_the_same_elsewhere_have_what_is_of_the_whole_cluster_and_keep_it() -> None:
+    plans = company(LOGIN, THING, PLACED, CLASS, between=(rotated(LOGIN), rotated(CLASS)))
+    first, *rest = plans["another Thing in another namespace"]
+    here: list[dict[str, Any]] = [LOGIN, THING]
+    moved = [{**sample, "metadata": {**sample["metadata"], "namespace": NAMESPACE}} for sample in here]
+    namespace, *there = (action.object for action in first.actions if isinstance(action, Apply))
+    assert namespace["kind"] == "Namespace"
+    assert there == [PLACED, CLASS, *moved]
+    assert rest == [
+        Step("create", (Apply(LOGIN), Apply(THING))),
+        rotated(LOGIN),
+        Step("delete", (delete(THING), delete(LOGIN))),
+    ]
+    (_, *rest) = company(CLASS, THING, between=(rotated(CLASS),))["another Thing in another namespace"]
+    assert [step.name for step in rest] == ["create", "delete"], "what is for both is not changed"
+
+
+@pytest.mark.spec("K-147")
+def test_an_operator_that_writes_down_what_a_secret_has_leaves_others_alone() -> None:
+    """It makes the object at once, and changes it when the Secret comes or goes."""
+
+    async def reconcile(api: Api, caches: Caches) -> None:
+        for name, owner in caches[THINGS].items():
+            seen = {"data": {"seen": str(sorted(caches[SECRETS]))}}
+            if await api.get(CONFIGS, name) is None:
+                reference = {
+                    "apiVersion": "demo.dev/v1",
+                    "kind": "Thing",
+                    "name": name,
+                    "uid": owner["metadata"]["uid"],
+                }
+                body = {
+                    "apiVersion": "v1",
+                    "kind": "ConfigMap",
+                    "metadata": {"name": name, "ownerReferences": [reference]},
+                }
+                await api.create(CONFIGS, {**body, **seen})
+            await api.patch(CONFIGS, name, seen)
+
+    def small() -> Small:
+        return Small(reconcile, watches=(THINGS, SECRETS))
+
+    login = Apply(LOGIN)
+    steps = (
+        Step("create", (Apply(small_thing()), login)),
+        Step("delete", (*small_delete().actions, delete(LOGIN))),
+    )
+    sane = reference_of_small(small, steps)
+    plan = next(plan for plan in edits(sane) if plan.steps and plan.steps[0].name == "another Thing")
+    beside = run_small(small, steps, plan)
+    assert {"default/a", "default/a-other"} <= {name.partition(" ")[2] for name in beside.checkpoints[1].state}
+    assert judge(beside, sane) == []
 
 
 def history_of(plan: Plan) -> History:
