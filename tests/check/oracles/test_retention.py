@@ -82,6 +82,79 @@ def test_claims_that_are_called_after_another_belong_to_that() -> None:
     assert said(run(ownerReferences=[{"uid": "uid-Thing-a"}])) == FOUND
 
 
+BUCKET = "example.dev/buckets default/a"
+POD, SET, MORE = "pods default/a-0", "apps/statefulsets default/a", "persistentvolumeclaims default/more"
+
+
+def beside_a_bucket(*, asks: str, thing_has: tuple[str, ...] = (), bucket_has: tuple[str, ...] = ()) -> Run:
+    """A Thing and a Bucket of one name, of which one asks to keep its data; both are deleted, and the claim goes."""
+    bucket = {**THING, "kind": "Bucket"}
+    gone = Delete("example.dev/v1", "Bucket", "default", "a")
+    steps = (Step("create", (Apply(THING), Apply(bucket))), Step("delete", (*STEPS[1].actions, gone)))
+    history = History(steps).change("ADDED", CLAIM, by="cluster")
+    owners = {"Thing": thing_has, "Bucket": bucket_has}
+
+    def owned(key: str) -> dict[str, Any]:
+        return {"ownerReferences": [{"uid": f"uid-{kind}-a"} for kind, has in owners.items() if key in has]}
+
+    state = {
+        KEY: thing(spec=KEPT if asks == "Thing" else {}),
+        BUCKET: obj("Bucket", spec=KEPT if asks == "Bucket" else {}),
+        CLAIM: claim(**owned(CLAIM)),
+        POD: obj("Pod", "a-0", metadata=owned(POD)),
+        SET: obj("StatefulSet", metadata=owned(SET)),
+        MORE: obj("PersistentVolumeClaim", "more", metadata=owned(MORE)),
+    }
+    return history.rest(state).rest({}).run
+
+
+@pytest.mark.spec("K-149")
+@pytest.mark.parametrize("asks", ["Thing", "Bucket"])
+@pytest.mark.parametrize(
+    ("thing_has", "bucket_has", "owner"),
+    [
+        ((CLAIM,), (), "Thing"),
+        ((CLAIM,), (POD,), "Thing"),
+        ((POD,), (), "Thing"),
+        ((SET,), (), "Thing"),
+        ((MORE,), (), "Thing"),
+        ((POD,), (POD,), ""),
+        ((), (), ""),
+        ((CLAIM,), (CLAIM,), "both"),
+    ],
+)
+def test_a_claim_is_not_of_a_custom_resource_of_another_kind_with_the_same_name(
+    asks: str, thing_has: tuple[str, ...], bucket_has: tuple[str, ...], owner: str
+) -> None:
+    """It is of the one that owns it, or that owns what could use it; where that is not known, nothing is said."""
+    found = said(beside_a_bucket(asks=asks, thing_has=thing_has, bucket_has=bucket_has))
+    blamed = [(KEY if asks == "Thing" else BUCKET, "spec.deletePolicy", "high")]
+    assert found == (blamed if owner in (asks, "both") else [])
+
+
+@pytest.mark.spec("K-149")
+def test_one_of_the_same_name_in_another_namespace_has_claims_of_its_own() -> None:
+    far = {**THING, "metadata": {"name": "a", "namespace": "far"}}
+    steps = (Step("create", (Apply(THING), Apply(far))), STEPS[1])
+    state = {KEY: thing(), "example.dev/things far/a": obj("Thing", metadata={"namespace": "far", "uid": "far"})}
+    assert (
+        said(History(steps).change("ADDED", CLAIM, by="cluster").rest({**state, CLAIM: claim()}).rest({}).run) == FOUND
+    )
+
+
+@pytest.mark.spec("K-149")
+def test_a_claim_that_another_owns_is_not_taken_by_its_name() -> None:
+    other, key = {**THING, "metadata": {"name": "x", "namespace": "default"}}, "example.dev/things default/x"
+    steps = (Step("create", (Apply(THING), Apply(other))), STEPS[1])
+
+    def run(owner: str) -> Run:
+        state = {KEY: thing(), key: thing("x", {}), CLAIM: claim(ownerReferences=[{"uid": owner}])}
+        return History(steps).change("ADDED", CLAIM, by="cluster").rest(state).rest({}).run
+
+    assert said(run("uid-Thing-x")) == []
+    assert said(run("uid-Thing-a")) == said(run("somebody")) == FOUND
+
+
 def test_it_is_said_of_the_undisturbed_run_and_once() -> None:
     sane = reference(
         History(STEPS[:2]).change("ADDED", CLAIM, by="cluster").rest({KEY: thing(), CLAIM: claim()}).rest()
@@ -102,6 +175,13 @@ def test_it_is_said_of_the_undisturbed_run_and_once() -> None:
         ({"snapshots": {"deletePolicy": "Retain"}}, ""),
         ({"mode": "keep"}, ""),
         ({"deletePolicy": "Delete"}, ""),
+        ({"databaseReclaimPolicy": "retain"}, ""),
+        ({"databases": {"deletePolicy": "Retain"}}, ""),
+        ({"databaseVolumeReclaimPolicy": "retain"}, "spec.databaseVolumeReclaimPolicy: retain"),
+        ({"databaseStorage": {"onDelete": "keep"}}, "spec.databaseStorage.onDelete: keep"),
+        ({"databaseDisk": {"onDelete": "keep"}}, "spec.databaseDisk.onDelete: keep"),
+        ({"databaseClaim": {"onDelete": "keep"}}, "spec.databaseClaim.onDelete: keep"),
+        ({"databasePvc": {"onDelete": "keep"}}, "spec.databasePvc.onDelete: keep"),
     ],
 )
 def test_where_data_are_asked_to_stay(spec: dict[str, Any], asked: str) -> None:

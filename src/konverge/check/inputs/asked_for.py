@@ -40,14 +40,21 @@ def leaves_something(obj: Obj) -> bool:
 def keeps_data(obj: Obj) -> str:
     """The field by which it asks that its data stay when it is deleted, with its value; "" where there is none."""
     for path, value in _paths(obj.get("spec"), "spec"):
-        if isinstance(value, str) and value.lower() in _KEPT and _OF_DATA.search(path) and not _OF_OTHERS.search(path):
+        if isinstance(value, str) and value.lower() in _KEPT and _is_of_data(path):
             return f"{path}: {value}"
     return ""
 
 
+def _is_of_data(path: str) -> bool:
+    of_others = _OF_OTHERS.search(path) or _DATABASE.search(snake(path).replace("_", " "))
+    return bool(_OF_DATA.search(path)) and not of_others
+
+
 _OF_DATA = re.compile(r"delet|reclaim|retention|retain|volume|storage|claim|pvc|disk|data", re.IGNORECASE)
-_OF_OTHERS = re.compile(r"scal|snapshot|backup|schedul|log|service|secret|user|topic|databases?\b", re.IGNORECASE)
+_OF_OTHERS = re.compile(r"scal|snapshot|backup|schedul|log|service|secret|user|topic", re.IGNORECASE)
 """Kept while members go, or kept of something else."""
+_DATABASE = re.compile(r"databases?\b(?! (volume|storage|claim|pvc|disk))")
+"""In words. One in a server (`databaseReclaimPolicy`) has no claims of its own."""
 
 
 def _is_true(value: Any) -> bool:

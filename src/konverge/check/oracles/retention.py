@@ -1,21 +1,24 @@
 """A policy that asks to keep data (`deletePolicy: Retain`) keeps them when the custom resource is deleted.
 
 The undisturbed run is asked as well: an operator that ignores the policy does so every time. Which claims belong to a
-custom resource is told by their owners and by their names; something of them has to be left.
+custom resource is told by their owners, and of claims that no custom resource owns by their names; something of them
+has to be left.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
 from konverge.check.folding import folded
 from konverge.check.inputs.asked_for import keeps_data
 from konverge.check.model import Alarm, Checkpoint, Obj, Run
 from konverge.check.oracles.history import deleted_in, identity, news, owned_by, resources_at, step_of
+from konverge.check.oracles.status import WORKLOADS
 from konverge.check.reference import Reference
 
 _DATA = frozenset(("PersistentVolumeClaim", "DataVolume"))
+_USES = _DATA | WORKLOADS | {"Pod"}
 
 
 def retention(run: Run, reference: Reference) -> Iterator[Alarm]:
@@ -40,24 +43,40 @@ def _lost(run: Run) -> Iterator[Alarm]:
 
 
 def _claims(run: Run, checkpoint: Checkpoint, name: str, resource: Obj) -> list[str]:
-    """The claims of a custom resource: those that it owns, and those that are called after it and after no other."""
-    owned = {key for key, _ in owned_by(resource, checkpoint.state)}
-    others = [identity(other)[2] for key, other in resources_at(run, checkpoint) if key != name]
+    """The claims of a custom resource: those that it owns, and those that no other one owns and that are called after
+    it and after no other."""
+    state = checkpoint.state
+    owned = {key for key, _ in owned_by(resource, state)}
+    others = [other for key, other in resources_at(run, checkpoint) if key != name]
+    of_others = {key for other in others for key, _ in owned_by(other, state)}
+    by_name = not _has_rival(resource, others, state)
     made = {change.uid for change in run.changes if change.moment.type == "ADDED" and change.writer != "user"}
     return [
         key
-        for key, obj in checkpoint.state.items()
+        for key, obj in state.items()
         if obj.get("kind") in _DATA
         and obj["metadata"].get("uid") in made
-        and (key in owned or _is_called_after(obj, resource, others))
+        and (key in owned or (by_name and key not in of_others and _is_called_after(obj, resource, others)))
     ]
 
 
-def _is_called_after(obj: Obj, resource: Obj, others: list[str]) -> bool:
+def _has_rival(resource: Obj, others: Sequence[Obj], state: dict[str, Obj]) -> bool:
+    """Whether what is called after a custom resource may be of one of another kind that is called as it is: that has
+    something which uses claims, or neither has."""
+    rivals = [other for other in others if identity(other)[1:] == identity(resource)[1:]]
+    return any(_runs(rival, state) for rival in rivals) or (bool(rivals) and not _runs(resource, state))
+
+
+def _runs(resource: Obj, state: dict[str, Obj]) -> bool:
+    """Whether it owns something that uses claims, or claims."""
+    return any(obj.get("kind") in _USES for _, obj in owned_by(resource, state))
+
+
+def _is_called_after(obj: Obj, resource: Obj, others: Sequence[Obj]) -> bool:
     if obj["metadata"].get("namespace") != resource["metadata"].get("namespace"):
         return False
     called, name = f"-{obj['metadata']['name']}-", resource["metadata"]["name"]
-    longer = [other for other in others if len(other) > len(name)]
+    longer = [identity(other)[2] for other in others if len(identity(other)[2]) > len(name)]
     return f"-{name}-" in called and not any(f"-{other}-" in called for other in longer)
 
 
