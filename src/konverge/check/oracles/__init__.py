@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from konverge.check.model import SEVERITIES, Alarm, Run
-from konverge.check.oracles import templates
+from konverge.check.oracles import by_itself, templates
 from konverge.check.oracles.company import neighbours, notes
 from konverge.check.oracles.configuration import configuration
 from konverge.check.oracles.copies import copies
@@ -69,7 +69,8 @@ def judge(run: Run, reference: Reference) -> list[Alarm]:
     alarms = [alarm for oracle in ORACLES if _asked(oracle, run) for alarm in oracle(run, reference)]
     held = {alarm.object for alarm in alarms if alarm.oracle == "finalizers"}
     alarms = [alarm for alarm in alarms if not (alarm.oracle == "state" and alarm.object in held)]
-    return sorted(templates.lowered(alarms, run, reference), key=lambda alarm: SEVERITIES.index(alarm.severity))
+    alarms = by_itself.lowered(templates.lowered(alarms, run, reference), run)
+    return sorted(alarms, key=lambda alarm: SEVERITIES.index(alarm.severity))
 
 
 _OF_INPUT: tuple[Oracle, ...] = (effect, following, copies, configuration, path_dependence, recovery, misoperation)
