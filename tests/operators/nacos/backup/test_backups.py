@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from konverge.client import Invalid
+from konverge.client import Invalid, MergePatch
 from konverge.objects.kinds.batch_v1 import Job
 from konverge.objects.kinds.core_v1 import PersistentVolumeClaim, Pod
-from konverge.operators.nacos.resource import Nacos
+from konverge.operators.nacos.resource import ALLOW, PAUSE, Nacos
 from tests.operators.nacos.backup.world import (
     CLAIM,
     EMBEDDED,
@@ -27,6 +27,7 @@ from tests.operators.nacos.test_killed import Mortal
 from tests.operators.nacos.world import SPACE
 
 pytestmark = [pytest.mark.virtual, pytest.mark.spec("N-56")]
+TWO = "database=postgresql://pg:5432/two"
 
 
 async def test_a_backup_of_postgresql() -> None:
@@ -284,13 +285,115 @@ async def test_a_nacos_that_moves_to_another_engine_meanwhile() -> None:
         backups.simulated.jobs.duration = 60.0
         await backups.back_up()
         await backups.until_reason("Running")
-        await backups.world.change("nacos", database=MY["database"], postgres=None)
+        patch = {
+            "metadata": {"annotations": {ALLOW: "database=mysql://my:3306/nacos"}},
+            "spec": {"database": MY["database"], "postgres": None},
+        }
+        await backups.world.client.patch(Nacos, "nacos", MergePatch(patch), SPACE)
         (job,) = [job for job in await backups.jobs() if "-backup-" in job.metadata.name]
         await backups.client.delete(Job, job.metadata.name, SPACE, propagation="Background")
         backup = await backups.until("Failed")
         assert condition(backup) == ("False", "EngineChanged")
         assert "has moved from postgresql to mysql" in message(backup)
         assert not any(path.endswith(".sql.gz") for path in backups.files())
+
+
+@pytest.mark.spec("N-83")
+class TestAnEditThatIsHeld:
+    """A dump of the database that it names would be kept as one of the servers'."""
+
+    async def test_of_another_database(self) -> None:
+        async with a_backed_up_nacos() as backups:
+            backups.database().content.configs[KEY] = "a: 1"
+            backups.world.databases.servers["pg", 5432].add("two", "nacos", "word")
+            await backups.world.change("nacos", postgres={"database": "two"})
+            await backups.world.advance(30.0)
+            await backups.back_up()
+            waiting = await backups.until_reason("ChangeHeld")
+            assert waiting.status.phase == "Pending"
+            assert message(waiting) == (
+                "Nacos nacos works with postgresql://pg:5432/nacos, and its spec names postgresql://pg:5432/two: take "
+                "the edit back, or allow it"
+            )
+            await backups.world.advance(60.0)
+            assert backups.files() == {}
+            assert await backups.jobs() == []
+            await backups.world.change("nacos", postgres={"database": "nacos"})
+            await backups.until("Completed")
+            (file,) = backups.files().values()
+            assert file.content.configs == {KEY: "a: 1"}
+
+    async def test_of_another_mysql_while_it_is_paused(self) -> None:
+        async with a_backed_up_nacos(MY) as backups:
+            backups.world.databases.servers["my", 3306].add("two", "nacos", "word")
+            paused = MergePatch({"metadata": {"annotations": {PAUSE: "true"}}})
+            await backups.world.client.patch(Nacos, "nacos", paused, SPACE)
+            await backups.world.change("nacos", database={"mysqlDb": "two"})
+            await backups.back_up()
+            assert "mysql://my:3306/two" in message(await backups.until_reason("ChangeHeld"))
+            assert backups.files() == {}
+
+    async def test_of_another_engine_does_not_end_a_backup(self) -> None:
+        async with a_backed_up_nacos() as backups:
+            await backups.world.change("nacos", database={"type": "embedded"}, postgres={"host": ""})
+            await backups.back_up()
+            await backups.until_reason("ChangeHeld")
+            await backups.world.change("nacos", database={"type": "postgresql"}, postgres={"host": "pg"})
+            await backups.until("Completed")
+
+    async def test_before_a_lost_job_is_made_again(self) -> None:
+        async with a_backed_up_nacos() as backups:
+            backups.world.databases.servers["pg", 5432].add("two", "nacos", "word")
+            backups.simulated.jobs.duration = 60.0
+            await backups.back_up()
+            await backups.until("Running")
+            await backups.world.change("nacos", postgres={"database": "two"})
+            await backups.world.advance(10.0)
+            (job,) = await backups.jobs()
+            await backups.client.delete(Job, job.metadata.name, SPACE, propagation="Background")
+            await backups.until_reason("ChangeHeld")
+            assert await backups.jobs() == []
+
+    async def test_the_configurations_come_from_the_servers(self) -> None:
+        async with a_backed_up_nacos() as backups:
+            await backups.world.change("nacos", postgres={"database": "two"})
+            await backups.world.advance(30.0)
+            await backups.back_up(method="Configuration")
+            await backups.until("Completed")
+
+    @pytest.mark.parametrize("hibernate", [False, True], ids=["awake", "asleep"])
+    async def test_once_it_is_allowed(self, hibernate: bool) -> None:
+        """In force with servers that run by the next step, and with others when it is allowed."""
+        async with a_backed_up_nacos() as backups:
+            server = backups.world.databases.servers["pg", 5432]
+            server.add("two", "nacos", "word")
+            await backups.world.change("nacos", hibernate=hibernate)
+            await backups.world.until("nacos", "Hibernated" if hibernate else "Running")
+            await backups.world.change("nacos", postgres={"database": "two"})
+            await backups.back_up()
+            await backups.until_reason("ChangeHeld")
+            server.databases["two"].content.configs[KEY] = "b: 1"
+            for name, reason in (("database=postgresql://pg:5432/three", "ChangeHeld"), (TWO, "Stored")):
+                allowed = MergePatch({"metadata": {"annotations": {ALLOW: name}}})
+                await backups.world.client.patch(Nacos, "nacos", allowed, SPACE)
+                await backups.world.advance(40.0)
+                assert condition(await backups.get())[1] == reason
+            (file,) = backups.files().values()
+            assert file.content.configs == {KEY: "b: 1"}
+
+    async def test_an_allowance_counts_when_the_servers_have_followed(self) -> None:
+        async with a_backed_up_nacos() as backups:
+            backups.world.databases.servers["pg", 5432].add("two", "nacos", "word")
+            patch = {
+                "metadata": {"annotations": {ALLOW: TWO, PAUSE: "true"}},
+                "spec": {"postgres": {"database": "two"}},
+            }
+            await backups.world.client.patch(Nacos, "nacos", MergePatch(patch), SPACE)
+            await backups.back_up()
+            await backups.until_reason("ChangeHeld")
+            awake = MergePatch({"metadata": {"annotations": {PAUSE: None}}})
+            await backups.world.client.patch(Nacos, "nacos", awake, SPACE)
+            await backups.until("Completed")
 
 
 @pytest.mark.parametrize("name", ["a" * 63, "b." * 31 + "b", "x" * 253])

@@ -12,7 +12,7 @@ from konverge.objects.kinds.batch_v1 import Job
 from konverge.objects.kinds.core_v1 import PersistentVolumeClaim, Pod
 from konverge.operators.nacos import names
 from konverge.operators.nacos.backup import restores
-from konverge.operators.nacos.resource import PAUSE, Nacos
+from konverge.operators.nacos.resource import ALLOW, PAUSE, Nacos
 from tests.operators.nacos.backup.test_backups import by_mortals
 from tests.operators.nacos.backup.world import (
     CLAIM,
@@ -265,6 +265,73 @@ class TestRefusals:
                     assert PAUSE in message(await world.until_reason("NacosPaused", "back", KIND))
                     assert not await world.marked()
             await world.restore_until("Completed")
+
+    @pytest.mark.spec("N-83")
+    @pytest.mark.parametrize("hibernate", [True, False], ids=["asleep", "awake"])
+    async def test_a_database_that_is_not_in_force(self, hibernate: bool) -> None:
+        async with a_backed_up_nacos() as backups:
+            world = await stored(backups)
+            server = world.world.databases.servers["pg", 5432]
+            server.add("two", "nacos", "word")
+            server.databases["two"].content.configs[KEY] = "of others"
+            await world.world.change("nacos", hibernate=hibernate)
+            await world.world.until("nacos", "Hibernated" if hibernate else "Running")
+            await world.world.change("nacos", postgres={"database": "two"})
+            await world.world.advance(30.0)
+            await world.restore(overwrite=True)
+            waiting = await world.until_reason("ChangeHeld", "back", KIND)
+            assert waiting.status.phase == "Pending"
+            assert not await world.marked()
+            assert server.databases["two"].content.configs == {KEY: "of others"}
+            await world.world.change("nacos", postgres={"database": "nacos"})
+            await world.restore_until("Completed")
+            assert server.databases["nacos"].content.configs == {KEY: "a: 1"}
+            assert server.databases["two"].content.configs == {KEY: "of others"}
+
+    @pytest.mark.spec("N-83")
+    async def test_an_engine_that_is_not_in_force_does_not_end_a_restore(self) -> None:
+        async with a_backed_up_nacos() as backups:
+            world = await stored(backups)
+            await world.world.change("nacos", database={"type": "embedded"}, postgres={"host": ""})
+            await world.restore()
+            await world.until_reason("ChangeHeld", "back", KIND)
+            await world.world.change("nacos", database={"type": "postgresql"}, postgres={"host": "pg"})
+            await world.restore_until("Completed")
+
+    @pytest.mark.spec("N-83")
+    async def test_a_database_that_is_edited_after_the_beginning(self) -> None:
+        """The servers have stopped; a Job that is lost is not made again for another database."""
+        async with a_backed_up_nacos() as backups:
+            world = await stored(backups)
+            server = world.world.databases.servers["pg", 5432]
+            server.add("two", "nacos", "word")
+            world.simulated.jobs.duration = 60.0
+            await world.restore(overwrite=True)
+            while not (jobs := [job for job in await world.jobs() if "-restore-" in job.metadata.name]):
+                await world.world.advance(1.0)
+            await world.world.change("nacos", postgres={"database": "two"})
+            await world.client.delete(Job, jobs[0].metadata.name, SPACE, propagation="Background")
+            waiting = await world.until_reason("ChangeHeld", "back", KIND)
+            assert waiting.status.phase == "Running"
+            assert await world.marked()
+            await world.world.advance(60.0)
+            assert not [job for job in await world.jobs() if "-restore-" in job.metadata.name]
+            allowed = MergePatch({"metadata": {"annotations": {ALLOW: "database=postgresql://pg:5432/two"}}})
+            await world.client.patch(Nacos, "nacos", allowed, SPACE)
+            await world.restore_until("Completed")
+            assert server.databases["two"].content.configs == {KEY: "a: 1"}
+
+    @pytest.mark.spec("N-83")
+    async def test_configurations_go_to_the_servers_that_run(self) -> None:
+        async with a_backed_up_nacos() as backups:
+            world = Restored(backups.world, backups.simulated)
+            await world.back_up(method="Configuration")
+            await world.until("Completed")
+            await world.world.change("nacos", postgres={"database": "two"})
+            await world.world.advance(30.0)
+            await world.restore(overwrite=True)
+            restore = await world.until_reason("Starting", "back", KIND)
+            assert restore.status.step == "Starting", "its Job has done its work"
 
     async def test_a_claim_that_is_gone(self) -> None:
         async with a_backed_up_nacos() as backups:

@@ -34,6 +34,7 @@ from konverge.operators.nacos.backup.runs import (
     progress_of,
     read_job,
     read_result,
+    require_in_force,
     require_place,
     require_secrets,
     require_servers,
@@ -124,18 +125,25 @@ async def _source(ctx: Context[NacosBackup]) -> tuple[AnyNacos, Desired]:
         raise Hopeless(
             "NacosReplaced", f"Nacos {nacos.metadata.name} was deleted and created again; make another backup"
         )
-    engine = ctx.obj.status.engine
     if ctx.obj.spec.method == "Configuration":
         require_servers(nacos)
-    elif engine and engine != desired.engine:  # the path and the manifest are of the one that was there first
-        message = f"Nacos {nacos.metadata.name} has moved from {engine} to {desired.engine}; make another backup"
-        raise Hopeless("EngineChanged", message)
-    elif desired.engine == "embedded":
-        message = f"Nacos {nacos.metadata.name} keeps its data in its servers; choose method: Configuration"
-        raise Hopeless("EmbeddedDatabase", message)
+    else:
+        require_in_force(nacos, desired)
+        _require_engine(ctx, desired)
     if restore := nacos.metadata.annotations.get(names.RESTORE):
         raise WorkError("Restoring", f"the restore {restore} of Nacos {nacos.metadata.name} is at work")
     return nacos, desired
+
+
+def _require_engine(ctx: Context[NacosBackup], desired: Desired) -> None:
+    """Raises Hopeless where there is nothing to dump, or something else than before."""
+    engine, name = ctx.obj.status.engine, desired.name
+    if engine and engine != desired.engine:  # the path and the manifest are of the one that was there first
+        message = f"Nacos {name} has moved from {engine} to {desired.engine}; make another backup"
+        raise Hopeless("EngineChanged", message)
+    if desired.engine == "embedded":
+        message = f"Nacos {name} keeps its data in its servers; choose method: Configuration"
+        raise Hopeless("EmbeddedDatabase", message)
 
 
 async def _next_attempt(ctx: Context[NacosBackup], why: str) -> None:

@@ -42,6 +42,7 @@ from konverge.operators.nacos.backup.runs import (
     is_finished,
     progress_of,
     read_job,
+    require_in_force,
     require_place,
     require_secrets,
     require_servers,
@@ -110,6 +111,7 @@ async def _advance(ctx: Context[NacosRestore]) -> float | None:
     live = await read_job(ctx, status.job_name) if status.job_name else None
     if live is None:
         if status.method == "Database":
+            require_in_force(nacos, desired)
             await _stop(ctx, nacos)
         live = await _start_job(ctx, desired)
     status.job_uid = live.metadata.uid
@@ -136,6 +138,7 @@ async def _begin(ctx: Context[NacosRestore], nacos: AnyNacos, desired: Desired) 
     data = await _backup(ctx) if source is None else await _orphan(ctx, source, desired)
     manifest = data.manifest
     if manifest.method == "Database":
+        require_in_force(nacos, desired)
         _require_fitting(data, nacos, desired)
     else:
         require_servers(nacos)

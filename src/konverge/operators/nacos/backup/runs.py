@@ -17,8 +17,10 @@ from konverge.operators.nacos.backup.failures import read_failure
 from konverge.operators.nacos.backup.storage import S3Storage, Storage
 from konverge.operators.nacos.desired import Desired, InvalidSpec, read_desired
 from konverge.operators.nacos.resource import AnyNacos
+from konverge.operators.nacos.steps.hold import CHANGE_HELD, allowed_changes, read_wanted
 from konverge.operators.nacos.steps.pods import BY_APP
-from konverge.runtime import Context, set_controller_reference
+from konverge.operators.nacos.steps.state import HIBERNATED
+from konverge.runtime import Context, is_true, set_controller_reference
 from konverge.runtime.owners import is_controlled_by
 
 LONGEST = 400
@@ -74,6 +76,23 @@ async def find_nacos(ctx: Context[Any], name: str) -> tuple[AnyNacos, Desired]:
         return nacos, read_desired(nacos)
     except InvalidSpec as error:
         raise WorkError("NacosInvalid", f"Nacos {name}: {error}") from None
+
+
+def require_in_force(nacos: AnyNacos, desired: Desired) -> None:
+    """Raises WorkError while the servers' database is not the one of the spec: the edit is held, or on its way.
+
+    Nothing follows an edit while they sleep, so what is allowed is what they will wake with.
+    """
+    present, wanted = nacos.status.applied.database, read_wanted(desired)
+    place = wanted.database if wanted is not None else ""
+    if not present or not place or present == place:
+        return
+    asleep = is_true(nacos.status.kube_conditions, HIBERNATED)
+    if asleep and f"database={place}" in allowed_changes(nacos):
+        return
+    name = nacos.metadata.name
+    message = f"Nacos {name} works with {present}, and its spec names {place}: take the edit back, or allow it"
+    raise WorkError(CHANGE_HELD, message)
 
 
 def require_servers(nacos: AnyNacos) -> None:

@@ -23,7 +23,7 @@ from konverge.objects.kinds.core_v1 import PersistentVolumeClaim
 from konverge.operators.nacos import names
 from konverge.operators.nacos.children.stateful_set import stateful_set
 from konverge.operators.nacos.desired import Desired, engine_of
-from konverge.operators.nacos.resource import ALLOW
+from konverge.operators.nacos.resource import ALLOW, AnyNacos
 from konverge.operators.nacos.steps.outcome import CONTINUE, PARAMETER, Outcome, failed, held
 from konverge.operators.nacos.steps.ownership import claims_of, type_of_data
 from konverge.operators.nacos.steps.pods import Workload, is_ready, pods_of
@@ -67,12 +67,12 @@ class Change(msgspec.Struct, frozen=True):
 async def hold_changes(state: ReconcileState) -> Outcome:
     """Part of PreCheck. Where something is held, `state.desired` becomes what is in force."""
     live = await state.reads.get(StatefulSet, state.desired.name)
-    present, wanted = await read_present(state, live), _wanted(state.desired)
+    present, wanted = await read_present(state, live), read_wanted(state.desired)
     if live is not None and present is not None:
         state.status.applied = applied(present, _standard_of(live), slept_with(state, live))
     state.image_in_force = present.image if present is not None else ""
     state.image_wanted = wanted.image if wanted is not None else ""
-    allowed = allowed_changes(state)
+    allowed = allowed_changes(state.ctx.obj)
     if allowed and live is not None and present is not None:
         await _consume(state, allowed, _in_force(state.desired, live, present, wanted))
     changes = _changes(state, live, present, wanted) if wanted is not None else []
@@ -88,8 +88,8 @@ def _standard_of(live: StatefulSet) -> str:
     return live.spec.template.metadata.annotations.get(names.POD_SECURITY, "")
 
 
-def _wanted(desired: Desired) -> Present | None:
-    """None for an overlay that gives no PodSpec: MakeEnsure reports it."""
+def read_wanted(desired: Desired) -> Present | None:
+    """What a spec in force would be read as. None for an overlay that gives no PodSpec: MakeEnsure reports it."""
     try:
         spec = stateful_set(desired).spec
     except msgspec.ValidationError:
@@ -181,9 +181,9 @@ def _version_that_ran(state: ReconcileState) -> NacosVersion:
 # ------------------------------------------------------------------ what the user allows
 
 
-def allowed_changes(state: ReconcileState) -> set[str]:
+def allowed_changes(nacos: AnyNacos) -> set[str]:
     """By the annotation: `type=cluster`, `version=2.4.3`."""
-    text = state.ctx.obj.metadata.annotations.get(ALLOW, "")
+    text = nacos.metadata.annotations.get(ALLOW, "")
     return {part.strip() for part in text.split(",") if part.strip()}
 
 
@@ -251,7 +251,7 @@ async def as_in_force(state: ReconcileState, live: StatefulSet, present: Present
     if "database" in keys:
         database, postgres = await present_database(state, live.spec.template.spec, desired)
         spec = msgspec.structs.replace(spec, database=database, postgres=postgres)
-    ran, wanted = _version_that_ran(state), _wanted(desired)
+    ran, wanted = _version_that_ran(state), read_wanted(desired)
     another_image = wanted is not None and wanted.image != present.image
     version = ran if another_image and ran.known else desired.version
     size, _ = size_of(live, desired)

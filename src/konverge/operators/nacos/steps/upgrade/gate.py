@@ -138,7 +138,7 @@ async def _save(state: ReconcileState) -> None:
 
 
 def _is_allowed(state: ReconcileState, now: Situation) -> bool:
-    return now.wanted.known and f"{UPGRADE}={now.wanted}" in allowed_changes(state)
+    return now.wanted.known and f"{UPGRADE}={now.wanted}" in allowed_changes(state.ctx.obj)
 
 
 def _with_way_out(state: ReconcileState, problem: Problem, now: Situation) -> Problem:
