@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
 from typing import Any
 
 import pytest
@@ -51,6 +52,11 @@ class Restored(BackupWorld):
     async def marked(self, name: str = "nacos") -> bool:
         return names.RESTORE in (await self.world.nacos(name)).metadata.annotations
 
+    async def keeps_away(self, name: str) -> bool:
+        """Whether no server runs, by the mark of this restore."""
+        mark = (await self.world.nacos("nacos")).metadata.annotations.get(names.RESTORE, "")
+        return mark.startswith(f"{name}/") and not await self.world.pods()
+
     def phase_of(self, backup: str) -> str:
         stored = self.world.cluster.server.objects.scan("nacos.io", "nacosbackups")
         (found,) = (item for item in stored if item["metadata"]["name"] == backup)
@@ -78,6 +84,18 @@ async def stored(backups: BackupWorld, host: str = "pg") -> Restored:
     await backups.until("Completed")
     del database.content.configs[KEY]
     return Restored(backups.world, backups.simulated)
+
+
+@asynccontextmanager
+async def half_restored() -> AsyncIterator[Restored]:
+    """The restore `back` has broken off, and keeps the servers away."""
+    async with a_backed_up_nacos(MY) as backups:
+        world = await stored(backups, "my")
+        world.simulated.jobs.broken_off = 3
+        await world.restore()
+        await world.restore_until("Failed")
+        world.simulated.jobs.broken_off = 0
+        yield world
 
 
 @pytest.mark.parametrize(("spec", "host"), [(PG, "pg"), (MY, "my")])
@@ -468,6 +486,108 @@ class TestFailures:
             await world.until_gone("back", KIND)
             assert not await world.marked()
             await world.ready()
+
+    @pytest.mark.spec("N-84")
+    async def test_another_restore_that_is_refused_does_not_start_them(self) -> None:
+        async with half_restored() as world:
+            world.database("my").content.configs[KEY] = "half"
+            await world.restore("again")
+            again = await world.restore_until("Failed", "again")
+            assert condition(again) == ("False", "HalfRestored")
+            assert message(again) == (
+                "the database of Nacos nacos was half restored by NacosRestore back: restore it with overwrite: true"
+            )
+            assert not again.status.touched
+            await world.world.advance(120.0)
+            await world.delete("again", KIND)
+            await world.until_gone("again", KIND)
+            assert await world.keeps_away("back")
+            await world.delete("back", KIND)
+            await world.until_gone("back", KIND)
+            assert not await world.marked()
+
+    @pytest.mark.spec("N-84")
+    async def test_nor_does_one_that_fails_before_it_has_changed_anything(self) -> None:
+        async with half_restored() as world:
+            world.simulated.jobs.failure = "no space left on device"
+            await world.restore("again", overwrite=True)
+            again = await world.restore_until("Failed", "again")
+            assert again.status.touched
+            assert "half restored, and the servers stay away" in message(again)
+            await world.world.advance(120.0)
+            assert await world.keeps_away("again")
+            await world.restore("refused")
+            refused = await world.restore_until("Failed", "refused")
+            assert "by NacosRestore again" in message(refused)
+            world.simulated.jobs.failure = ""
+            await world.restore("third", overwrite=True)
+            third = await world.restore_until("Completed", "third")
+            assert not third.status.touched
+            assert world.database("my").content.configs == {KEY: "a: 1"}
+            assert not await world.marked()
+
+    @pytest.mark.spec("N-84")
+    async def test_its_deletion_starts_them_though_another_was_half_done_before(self) -> None:
+        async with half_restored() as world:
+            world.simulated.jobs.failure = "no space left on device"
+            await world.restore("again", overwrite=True)
+            await world.restore_until("Failed", "again")
+            world.database("my").initialise("2.0")
+            await world.delete("again", KIND)
+            await world.until_gone("again", KIND)
+            assert not await world.marked()
+            await world.ready()
+
+    @pytest.mark.spec("N-84")
+    async def test_one_that_is_deleted_before_it_has_changed_anything_leaves_them_away(self) -> None:
+        """Though a Job of it is complete: the one that has read the manifest."""
+        async with half_restored() as world:
+            place = {"claimName": CLAIM, "path": (await world.get()).status.path}
+            given = {"backupRef": None, "source": {"volume": place}, "image": "registry.invalid/mysql:8.4"}
+            await world.restore("again", overwrite=True, **given)
+            await world.until_reason("PodWaiting", "again", KIND)
+            assert await world.keeps_away("again")
+            await world.delete("again", KIND)
+            await world.until_gone("again", KIND)
+            await world.world.advance(120.0)
+            assert await world.keeps_away("back")
+            world.database("my").initialise("2.0")
+            await world.delete("back", KIND)
+            await world.until_gone("back", KIND)
+            assert not await world.marked()
+            await world.ready()
+
+    @pytest.mark.spec("N-84")
+    async def test_one_that_is_deleted_with_the_first_starts_them(self) -> None:
+        async with half_restored() as world:
+            await world.restore("again", overwrite=True, image="registry.invalid/mysql:8.4")
+            await world.until_reason("PodWaiting", "again", KIND)
+            world.database("my").initialise("2.0")
+            await world.delete("again", KIND)
+            await world.delete("back", KIND)
+            for name in ("back", "again"):
+                await world.until_gone(name, KIND)
+            assert not await world.marked()
+            await world.ready()
+
+    @pytest.mark.spec("N-84")
+    @pytest.mark.parametrize("code", [0, 3])
+    async def test_one_that_is_deleted_at_work_starts_them_when_its_job_is_complete(self, code: int) -> None:
+        async with half_restored() as world:
+            world.simulated.jobs.broken_off = code
+            world.simulated.jobs.duration = 60.0
+            await world.restore("again", overwrite=True)
+            while not await world.restoring_pods():
+                await world.world.advance(1.0)
+            await world.world.advance(5.0)
+            await world.delete("again", KIND)
+            await world.until_gone("again", KIND)
+            if code:
+                assert await world.keeps_away("back")
+                return
+            assert not await world.marked()
+            await world.ready()
+            assert world.database("my").content.configs == {KEY: "a: 1"}
 
     async def test_postgresql_goes_back_by_itself(self) -> None:
         async with a_backed_up_nacos() as backups:

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import msgspec
 
-from konverge.client import Conflict, MergePatch, NotFound
 from konverge.objects import times
 from konverge.objects.kinds.batch_v1 import Job
 from konverge.objects.kinds.core_v1 import Pod
@@ -31,11 +30,13 @@ from konverge.operators.nacos.backup.jobs import (
 )
 from konverge.operators.nacos.backup.kinds import COMPLETED, FAILED, NacosBackup, NacosRestore
 from konverge.operators.nacos.backup.manifest import Manifest, read_manifest
+from konverge.operators.nacos.backup.marks import ENDED, drop_mark, half_restored, hand_back, mark_of, take_mark
 from konverge.operators.nacos.backup.pods import job_name
 from konverge.operators.nacos.backup.runs import (
     Hopeless,
     Progress,
     WorkError,
+    condition_of,
     create_job,
     delete_job,
     find_nacos,
@@ -61,7 +62,6 @@ BY_NACOS = "restore-nacos"
 """The index of restores by their Nacos: namespace and name."""
 BACKUPS = "backup-nacos"
 """That of backups."""
-ENDED = (COMPLETED, FAILED)
 _TOUCHED = (3, 137)
 """Exit codes of a Job for MySQL that ended after the first change: its own, and that of a process that was killed."""
 
@@ -94,7 +94,7 @@ class RestoreReconciler(Reconciler[NacosRestore]):
             conditions.pending(ctx, "Deleting", f"Job {name} has not ended", fault=False)
             await ctx.save_status()
             return Result(requeue_after=LOOK)
-        await _wake(ctx)
+        await _leave(ctx)
         return None
 
 
@@ -266,11 +266,8 @@ def _rank(restore: NacosRestore) -> tuple[str, str]:
 
 async def _stop(ctx: Context[NacosRestore], nacos: AnyNacos) -> None:
     """Returns when no server runs, nor will before the annotation goes. Raises WorkError until then."""
+    await take_mark(ctx, nacos)
     mark = mark_of(ctx.obj)
-    present = nacos.metadata.annotations.get(names.RESTORE, "")
-    if present != mark:
-        await _require_free(ctx, present)
-        await _annotate(ctx, nacos, mark)
     asleep = find_condition(nacos.status.kube_conditions, HIBERNATED)
     pods = ctx.indexed(Pod, BY_APP, f"{ctx.request.namespace}/{nacos.metadata.name}")
     if asleep is None or asleep.status != "True" or mark not in asleep.message or pods:
@@ -286,29 +283,6 @@ def _require_no_dump(ctx: Context[NacosRestore]) -> None:
         dumps = made.phase == "Running" and backup.spec.method == "Database"
         if dumps and (made.job_uid or runs_pods(ctx, made.job_name)):
             raise WorkError("BackupRunning", f"NacosBackup {backup.metadata.name} is being made", fault=False)
-
-
-async def _require_free(ctx: Context[NacosRestore], present: str) -> None:
-    """An annotation of a restore that is at work is not replaced."""
-    other = await ctx.get(NacosRestore, present.partition("/")[0]) if present else None
-    if other is not None and mark_of(other) == present and other.status.phase not in ENDED:
-        raise WorkError("AnotherRestore", f"NacosRestore {other.metadata.name} comes first")
-
-
-def mark_of(restore: NacosRestore) -> str:
-    """The value of the annotation."""
-    return f"{restore.metadata.name}/{restore.metadata.uid}"
-
-
-async def _annotate(ctx: Context[NacosRestore], nacos: AnyNacos, value: str | None) -> None:
-    """On the version that was read: another restore may have come first."""
-    meta = nacos.metadata
-    guard = {"uid": meta.uid, "resourceVersion": meta.resource_version}
-    patch = MergePatch({"metadata": {**guard, "annotations": {names.RESTORE: value}}})
-    try:
-        await ctx.client.patch(AnyNacos, meta.name, patch, meta.namespace)
-    except Conflict:
-        raise WorkError("Stopping", f"Nacos {meta.name} has changed meanwhile", fault=False) from None
 
 
 # ------------------------------------------------------------------ Restoring
@@ -341,27 +315,28 @@ async def _result(ctx: Context[NacosRestore], job: Job, progress: Progress) -> f
             conditions.pending(ctx, "Restoring", f"Job {name} is at work", fault=False)
         return LOOK
     if progress.state == "failed":
-        status.touched = status.engine == "mysql" and progress.prepared and progress.code in (None, *_TOUCHED)
+        changed = status.engine == "mysql" and progress.prepared and progress.code in (None, *_TOUCHED)
+        status.touched = status.touched or changed
         raise Hopeless(progress.reason or "JobFailed", f"Job {name} failed: {progress.message}")
-    status.step = "Starting"
+    status.step, status.touched = "Starting", False
     conditions.pending(ctx, "Starting", "the data is in place; the servers start", fault=False)
     await ctx.save_status()
     return 0.1
 
 
 def _changes(ctx: Context[NacosRestore], name: str) -> bool:
-    """Whether a Job may be changing data."""
+    """Whether a Job may be changing data, or has changed it and does not say yet how it ended."""
     if name != ctx.obj.status.job_name:
         return False  # it reads a manifest
     pods = ctx.indexed(Pod, BY_APP, f"{ctx.request.namespace}/{name}")
-    return any(pod.status.phase == "Running" for pod in pods)
+    return any(pod.status.phase != "Pending" for pod in pods)
 
 
 # ------------------------------------------------------------------ the end
 
 
 async def _started(ctx: Context[NacosRestore], nacos: AnyNacos) -> float | None:
-    await _wake(ctx)
+    await drop_mark(ctx)
     ready = nacos.status.phase == "Running" and is_true(nacos.status.kube_conditions, "Ready")
     if names.RESTORE in nacos.metadata.annotations or not (ready or nacos.spec.get("hibernate") is True):
         conditions.pending(ctx, "Starting", "the data is in place; the servers start", fault=False)
@@ -377,6 +352,20 @@ def _named(restore: NacosRestore) -> str:
     return location_of(source, path_of(source)) if source is not None else ""
 
 
+async def _leave(ctx: Context[NacosRestore]) -> None:
+    """What has failed is deleted to start the servers; what did not come to its end leaves them as it found them."""
+    jobs = [job for job in await ctx.owned(Job) if job.metadata.name == ctx.obj.status.job_name]
+    repaired = any(condition_of(job, "Complete") is not None for job in jobs)
+    first = None
+    if ctx.obj.status.touched and ctx.obj.status.phase not in ENDED and not repaired:
+        near = ctx.indexed(NacosRestore, BY_NACOS, f"{ctx.request.namespace}/{ctx.obj.spec.nacos_ref.name}")
+        first = half_restored(near)
+    if first is not None:
+        await hand_back(ctx, first)
+    else:
+        await drop_mark(ctx)
+
+
 async def _give_up(ctx: Context[NacosRestore], error: Hopeless) -> None:
     message = error.message
     if ctx.obj.status.touched:
@@ -385,16 +374,5 @@ async def _give_up(ctx: Context[NacosRestore], error: Hopeless) -> None:
             "or delete this resource to start them"
         )
     else:
-        await _wake(ctx)
+        await drop_mark(ctx)
     conditions.failed(ctx, error.reason, message)
-
-
-async def _wake(ctx: Context[NacosRestore]) -> None:
-    """Takes the annotation away, if it is ours."""
-    nacos = await ctx.get(AnyNacos, ctx.obj.spec.nacos_ref.name)
-    if nacos is None or nacos.metadata.annotations.get(names.RESTORE) != mark_of(ctx.obj):
-        return
-    try:
-        await _annotate(ctx, nacos, None)
-    except NotFound:
-        return
