@@ -16,8 +16,9 @@ from konverge.operators.nacos.content.kinds import (
     NacosNamespace,
     NacosRef,
 )
-from konverge.operators.nacos.content.place import ContentError, Tools
+from konverge.operators.nacos.content.place import ALLOW_FROM, ContentError, Tools
 from konverge.operators.nacos.content.reconciler import DRIFTED, SAME_CONTENT
+from konverge.operators.nacos.resource import AnyNacos
 from konverge.operators.nacos.server import HttpNacosServers
 from konverge.runtime import Request, find_condition, set_condition
 
@@ -26,9 +27,14 @@ RECONCILER = ConfigReconciler(Tools(servers=HttpNacosServers()))
 UID = "nacos-1"
 
 
-def config(uid: str = "me", *, created: str = "2026-01-01T00:00:02Z", spec: Any = None, **status: Any) -> NacosConfig:
+NACOS = AnyNacos(metadata=ObjectMeta(name="nacos", namespace="default", annotations={ALLOW_FROM: "team"}))
+
+
+def config(
+    uid: str = "me", *, created: str = "2026-01-01T00:00:02Z", spec: Any = None, where: str = "default", **status: Any
+) -> NacosConfig:
     given = {"nacos_ref": NacosRef(name="nacos"), "data_id": "app.yaml", "content": "a: 1", **(spec or {})}
-    meta = ObjectMeta(name=f"config-{uid}", namespace="default", uid=uid, creation_timestamp=created, generation=4)
+    meta = ObjectMeta(name=f"config-{uid}", namespace=where, uid=uid, creation_timestamp=created, generation=4)
     return NacosConfig(metadata=meta, spec=NacosConfigSpec(**given), status=NacosConfigStatus(**status))
 
 
@@ -67,30 +73,46 @@ class Ctx(SimpleNamespace):
         ([config("z")], None),
         ([config("z", created="2026-01-01T00:00:01Z"), config("a", created="2026-01-01T00:00:01Z")], "a"),
         ([config("a", created="2026-01-01T00:00:01Z"), config("z", ownership="Adopted")], "z"),
+        ([config("a", created="2026-01-01T00:00:01Z", where="team")], "a"),
+        ([config("a", created="2026-01-01T00:00:01Z", where="other", ownership="Created")], None),
+        ([config("a", where="other", ownership="Created"), config("b")], "b"),
     ],
-    ids=["alone", "older", "newer", "owner", "same age", "same age, later uid", "two older", "owner before older"],
+    ids=[
+        "alone",
+        "older",
+        "newer",
+        "owner",
+        "same age",
+        "same age, later uid",
+        "two older",
+        "owner before older",
+        "allowed",
+        "not allowed",
+        "another",
+    ],
 )
 def test_of_several_the_owner_writes_and_else_the_oldest(others: list[NacosConfig], first: str | None) -> None:
     ctx = Ctx(config(ownership=""), *others)
-    found = RECONCILER._first(ctx)  # type: ignore[arg-type]
+    found = RECONCILER._first(ctx, NACOS)  # type: ignore[arg-type]
     assert (None if found is None else found.metadata.uid) == first
     ctx.obj.status.ownership = ""
     if first is None:
-        RECONCILER._require_first(ctx)  # type: ignore[arg-type]
+        RECONCILER._require_first(ctx, NACOS)  # type: ignore[arg-type]
         return
     with pytest.raises(ContentError) as caught:
-        RECONCILER._require_first(ctx)  # type: ignore[arg-type]
+        RECONCILER._require_first(ctx, NACOS)  # type: ignore[arg-type]
     assert caught.value.reason == "Conflict"
-    assert caught.value.message == f"NacosConfig default/config-{first} declares the same configuration"
+    (where,) = {other.metadata.namespace for other in others if other.metadata.uid == first}
+    assert caught.value.message == f"NacosConfig {where}/config-{first} declares the same configuration"
 
 
 def test_an_owner_stays_the_writer_though_another_is_older() -> None:
     ctx = Ctx(config(ownership="Created"), config("a", created="2020-01-01T00:00:00Z"))
-    RECONCILER._require_first(ctx)  # type: ignore[arg-type]
+    RECONCILER._require_first(ctx, NACOS)  # type: ignore[arg-type]
     assert ctx.obj.status.ownership == "Created"
     ctx = Ctx(config(ownership="Created"), config("a", created="2020-01-01T00:00:00Z", ownership="Created"))
     with pytest.raises(ContentError):
-        RECONCILER._require_first(ctx)  # type: ignore[arg-type]
+        RECONCILER._require_first(ctx, NACOS)  # type: ignore[arg-type]
     assert ctx.obj.status.ownership == "", "it gives up what is another's"
 
 
@@ -250,16 +272,20 @@ def test_a_revision_that_is_not_known_is_an_error_that_lists_those_that_are() ->
 
 @pytest.mark.spec("N-38")
 async def test_a_configuration_needs_its_namespace() -> None:
-    leaving = SimpleNamespace(metadata=SimpleNamespace(deletion_timestamp="2026-01-01T00:00:00Z"))
-    staying = SimpleNamespace(metadata=SimpleNamespace(deletion_timestamp=None))
+    def declared(namespace: str, going: str | None) -> Any:
+        return SimpleNamespace(metadata=ObjectMeta(namespace=namespace, deletion_timestamp=going))
+
+    leaving, staying = declared("default", "2026-01-01T00:00:00Z"), declared("default", None)
+    team, outside = (declared(namespace, "2026-01-01T00:00:00Z") for namespace in ("team", "other"))
     in_public = Ctx(config())
-    await RECONCILER.before_write(in_public, Api())  # type: ignore[arg-type]
+    await RECONCILER.before_write(in_public, NACOS, Api())  # type: ignore[arg-type]
     in_dev = config(spec={"namespace": "dev"})
-    await RECONCILER.before_write(Ctx(in_dev, namespaces=(staying,)), Api(None, "dev"))  # type: ignore[arg-type]
+    await RECONCILER.before_write(Ctx(in_dev, namespaces=(staying, outside)), NACOS, Api(None, "dev"))  # type: ignore[arg-type]
     for namespaces, api, reason in (
         ((), Api(None, "other"), "NamespaceMissing"),
         ((staying, leaving), Api(None, "dev"), "NamespaceDeleting"),
+        ((team,), Api(None, "dev"), "NamespaceDeleting"),
     ):
         with pytest.raises(ContentError) as caught:
-            await RECONCILER.before_write(Ctx(in_dev, namespaces=namespaces), api)  # type: ignore[arg-type]
+            await RECONCILER.before_write(Ctx(in_dev, namespaces=namespaces), NACOS, api)  # type: ignore[arg-type]
         assert caught.value.reason == reason

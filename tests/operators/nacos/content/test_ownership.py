@@ -97,6 +97,24 @@ async def test_of_two_resources_for_one_content_the_older_writes() -> None:
 
 
 @pytest.mark.spec("N-35")
+async def test_the_later_of_two_owners_deletes_nothing() -> None:
+    async with a_nacos() as content:
+        await content.config("first")
+        first = await content.until(CONFIG, "first")
+        await content.config("second")
+        await content.until(CONFIG, "second", "Conflict")
+        client = content.world.client
+        paused = MergePatch({"metadata": {"annotations": {"nacos.io/pause-reconciliation": "true"}}})
+        await client.patch(type(first), "second", paused, SPACE)
+        owned = MergePatch({"status": {"ownership": "Created", "applied": first.status.applied}})
+        await client.patch(type(first), "second", owned, SPACE, subresource="status")
+        await content.world.advance(2.0)
+        await content.delete(CONFIG, "second")
+        assert await content.gone(CONFIG, "second")
+        assert content.writes_of() == [("I", "a: 1")]
+
+
+@pytest.mark.spec("N-35")
 async def test_two_resources_that_come_together_do_not_fight() -> None:
     async with a_nacos() as content:
         await content.config("first")
@@ -182,6 +200,48 @@ async def test_another_namespace_needs_the_leave_of_the_nacos() -> None:
         await client.patch(Nacos, "nacos", patch, SPACE)
         await content.world.advance(5.0)
         assert await content.ready(CONFIG, "app", "team") == ("True", "Applied")
+
+
+@pytest.mark.spec("N-86")
+async def test_a_namespace_without_leave_is_no_rival() -> None:
+    async with a_nacos() as content:
+        client, place = content.world.client, {"nacosRef": {"name": "nacos", "namespace": SPACE}}
+        await client.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "team"}})
+        await content.create(CONFIG, "app", where="team", **place, dataId="app.yaml", content="of the team")
+        await content.world.advance(5.0)
+        assert await content.ready(CONFIG, "app", "team") == ("False", "NotAllowed")
+        await content.config()
+        await content.until(CONFIG, "app")
+        assert await content.content() == "a: 1"
+        await content.delete(CONFIG, "app")
+        assert await content.gone(CONFIG, "app")
+        assert await content.content() is None, "it has made it, and nobody else declares it"
+
+
+@pytest.mark.spec("N-86")
+@pytest.mark.parametrize(("gone", "left"), [("team", "a: 1"), (SPACE, None)])
+async def test_a_namespace_that_has_lost_its_leave_is_no_rival(gone: str, left: str | None) -> None:
+    async with a_nacos() as content:
+        client, place = content.world.client, {"nacosRef": {"name": "nacos", "namespace": SPACE}}
+        await client.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "team"}})
+        await content.create(CONFIG, "app", where="team", **place, dataId="app.yaml", content="of the team")
+        await content.config(adopt=True)
+        for leave, reason in (("team", "Conflict"), (None, "Applied")):
+            patch = MergePatch({"metadata": {"annotations": {"nacos.io/allow-content-from": leave}}})
+            await client.patch(Nacos, "nacos", patch, SPACE)
+            await content.world.advance(5.0)
+            if leave:
+                await content.delete(CONFIG, "app")
+                await content.world.advance(5.0)
+                assert await content.content() == "of the team"
+                await content.config(adopt=True, deletionPolicy="Delete")
+            await content.until(CONFIG, "app", reason)
+        assert await content.content() == "a: 1"
+        team = await content.get(CONFIG, "app", "team")
+        assert team.status.ownership == "Created", "that it has made it is not forgotten"
+        await client.delete(type(team), "app", gone)
+        await content.world.advance(5.0)
+        assert await content.content() == left
 
 
 async def test_nothing_happens_while_it_is_paused() -> None:

@@ -22,6 +22,7 @@ from konverge.operators.nacos.content.place import (
     allows,
     api_of,
     find_nacos,
+    nacos_of,
 )
 from konverge.operators.nacos.resource import AnyNacos, NacosStatus
 from konverge.operators.nacos.server import HttpNacosServers, Identity
@@ -117,6 +118,15 @@ async def test_why_there_is_no_place_for_content() -> None:
         with pytest.raises(NoPlace) as caught:
             await find_nacos(ctx)
         assert (caught.value.reason, caught.value.message) == (reason, message)
+
+
+@pytest.mark.spec("N-86")
+async def test_the_nacos_is_known_to_content_that_it_does_not_allow() -> None:
+    found = nacos()
+    assert await nacos_of(context(found, namespace="others")) is found
+    assert await nacos_of(context(found, ref=NacosRef(name="nacos"))) is found
+    assert await nacos_of(context()) is None
+    assert await nacos_of(context(ref=NacosRef(name="nacos", namespace="unwatched"))) is None
 
 
 # ------------------------------------------------------------------ which servers

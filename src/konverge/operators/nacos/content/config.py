@@ -15,8 +15,9 @@ from konverge.operators.nacos.content.kinds import (
     NacosConfig,
     NacosNamespace,
 )
-from konverge.operators.nacos.content.place import ContentError, secret_value
+from konverge.operators.nacos.content.place import ContentError, allows, secret_value
 from konverge.operators.nacos.content.reconciler import SAME_CONTENT, ContentReconciler, content_key
+from konverge.operators.nacos.resource import AnyNacos
 from konverge.runtime import Context
 
 
@@ -80,13 +81,14 @@ class ConfigReconciler(ContentReconciler[NacosConfig, DesiredConfig]):
         stored = await api.config(_key(ctx.obj))
         return f"{digest(stored.content or '')}:{stored.type or 'text'}" if stored is not None else None
 
-    async def before_write(self, ctx: Context[NacosConfig], api: ContentApi) -> None:
+    async def before_write(self, ctx: Context[NacosConfig], nacos: AnyNacos, api: ContentApi) -> None:
         """The servers would publish into a namespace that no console shows."""
         space = ctx.obj.spec.namespace
         if space == PUBLIC:
             return
         declared = ctx.indexed(NacosNamespace, SAME_CONTENT, content_key(ctx.obj, space))
-        if any(namespace.metadata.deletion_timestamp is not None for namespace in declared):
+        leaving = [namespace for namespace in declared if namespace.metadata.deletion_timestamp is not None]
+        if any(allows(nacos, namespace.metadata.namespace) for namespace in leaving):
             raise ContentError("NamespaceDeleting", f"namespace {space} is being deleted")
         if space not in await api.namespaces():
             raise ContentError("NamespaceMissing", f"there is no namespace {space} on the servers; declare one")

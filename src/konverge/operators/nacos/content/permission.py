@@ -8,6 +8,7 @@ from konverge.operators.nacos.content.api import ContentApi
 from konverge.operators.nacos.content.kinds import NacosPermission
 from konverge.operators.nacos.content.place import ContentError
 from konverge.operators.nacos.content.reconciler import ContentReconciler
+from konverge.operators.nacos.resource import AnyNacos
 from konverge.runtime import Context
 
 _GRANTED = "granted"
@@ -34,7 +35,7 @@ class PermissionReconciler(ContentReconciler[NacosPermission, DesiredPermission]
         granted = await api.permissions_of(spec.role)
         return _GRANTED if (spec.resource, spec.action) in granted else None
 
-    async def before_write(self, ctx: Context[NacosPermission], api: ContentApi) -> None:
+    async def before_write(self, ctx: Context[NacosPermission], nacos: AnyNacos, api: ContentApi) -> None:
         """A role exists by the users that have it; servers refuse permissions of others."""
         role = ctx.obj.spec.role
         if not await api.has_role(role):

@@ -86,6 +86,15 @@ async def find_nacos(ctx: Context[Any]) -> AnyNacos:
     return nacos
 
 
+async def nacos_of(ctx: Context[Any]) -> AnyNacos | None:
+    """The Nacos that the content names, whether that allows it or not; None: there is none, or none that is watched."""
+    place = place_of(ctx.obj.spec, ctx.request.namespace)
+    try:
+        return await ctx.get(AnyNacos, place.name, place.namespace)
+    except LookupError:
+        return None
+
+
 def allows(nacos: AnyNacos, namespace: str) -> bool:
     """Whether a Nacos holds content of a namespace."""
     allowed = [part.strip() for part in nacos.metadata.annotations.get(ALLOW_FROM, "").split(",")]

@@ -5,7 +5,8 @@ only what the status calls its own is ever changed or deleted. `applying` is wri
 crash what an earlier process wrote is not taken for a change of others, nor what others made before it could write for
 its own.
 
-Of several resources that name the same content, one writes: the one that owns it, else the oldest.
+Of several resources that name the same content, one writes: the one that owns it, else the oldest. Those in namespaces
+that the Nacos does not allow do not count: anybody may create them.
 """
 
 from __future__ import annotations
@@ -17,8 +18,18 @@ from konverge import clock
 from konverge.objects import Object, times
 from konverge.operators.nacos.content.api import ContentApi
 from konverge.operators.nacos.content.kinds import ContentSpec, ContentStatus
-from konverge.operators.nacos.content.place import Asleep, ContentError, NoPlace, Tools, api_of, find_nacos, place_of
-from konverge.operators.nacos.resource import PAUSE
+from konverge.operators.nacos.content.place import (
+    Asleep,
+    ContentError,
+    NoPlace,
+    Tools,
+    allows,
+    api_of,
+    find_nacos,
+    nacos_of,
+    place_of,
+)
+from konverge.operators.nacos.resource import PAUSE, AnyNacos
 from konverge.operators.nacos.server import NacosError
 from konverge.runtime import Context, Reconciler, Result, find_condition, is_true, set_condition
 
@@ -68,7 +79,7 @@ class ContentReconciler(Reconciler[K], Generic[K, D]):
     @abstractmethod
     async def remove(self, ctx: Context[K], api: ContentApi) -> None: ...
 
-    async def before_write(self, ctx: Context[K], api: ContentApi) -> None:
+    async def before_write(self, ctx: Context[K], nacos: AnyNacos, api: ContentApi) -> None:
         """Raises ContentError while something else has to be there first."""
 
     def wrote(self, api: ContentApi, applying: str, observed: str) -> bool:
@@ -108,7 +119,7 @@ class ContentReconciler(Reconciler[K], Generic[K, D]):
 
     async def _converge(self, ctx: Context[K]) -> None:
         nacos = await find_nacos(ctx)
-        self._require_first(ctx)
+        self._require_first(ctx, nacos)
         api = await api_of(ctx, nacos, self.tools)
         desired = await self.desired(ctx, api)
         observed = await self.observe(ctx, api)
@@ -125,7 +136,7 @@ class ContentReconciler(Reconciler[K], Generic[K, D]):
             return
         if not adopted and status.nacos_uid == nacos.metadata.uid and self._only_report(ctx, desired, observed):
             return
-        await self.before_write(ctx, api)
+        await self.before_write(ctx, nacos, api)
         await self._claim(ctx, nacos.metadata.uid, "Adopted" if adopted else "Created", desired.digest)
         await self.write(ctx, api, desired, exists=observed is not None)
         self._record(ctx, desired)
@@ -139,23 +150,24 @@ class ContentReconciler(Reconciler[K], Generic[K, D]):
             return observed == status.applied
         return bool(status.applied) or status.ownership == "Adopted" or self.wrote(api, status.applying, observed)
 
-    def _require_first(self, ctx: Context[K]) -> None:
+    def _require_first(self, ctx: Context[K], nacos: AnyNacos) -> None:
         """Raises ContentError when another resource writes this content."""
-        first = self._first(ctx)
+        first = self._first(ctx, nacos)
         if first is not None:
             _status(ctx).ownership = ""
             meta = first.metadata
             message = f"{type(first).resource.kind} {meta.namespace}/{meta.name} declares the same {self.what}"
             raise ContentError("Conflict", message)
 
-    def _first(self, ctx: Context[K]) -> K | None:
+    def _first(self, ctx: Context[K], nacos: AnyNacos) -> K | None:
         """The other resource that writes this content; None: this one does."""
         same = ctx.indexed(type(ctx.obj), SAME_CONTENT, content_key(ctx.obj, self.name_of(ctx.obj)))
 
         def rank(obj: Any) -> tuple[bool, str, str]:
             return (not obj.status.ownership, obj.metadata.creation_timestamp or "", obj.metadata.uid)
 
-        others = [obj for obj in same if obj.metadata.uid != ctx.obj.metadata.uid]
+        allowed = [obj for obj in same if allows(nacos, obj.metadata.namespace)]
+        others = [obj for obj in allowed if obj.metadata.uid != ctx.obj.metadata.uid]
         first = min(others, key=rank, default=None)
         return first if first is not None and rank(first) < rank(ctx.obj) else None
 
@@ -225,7 +237,8 @@ class ContentReconciler(Reconciler[K], Generic[K, D]):
     async def cleanup(self, ctx: Context[K]) -> Result | None:
         spec, status, name = _spec(ctx), _status(ctx), self.name_of(ctx.obj)
         policy = spec.deletion_policy or ("Retain" if status.ownership == "Adopted" else "Delete")
-        if not status.ownership or self._first(ctx) is not None:
+        nacos = await nacos_of(ctx)
+        if not status.ownership or (nacos is not None and self._first(ctx, nacos) is not None):
             return None
         if policy == "Retain":
             ctx.event("Retained", f"{self.what} {name} stays on the servers")
