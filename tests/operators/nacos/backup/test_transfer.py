@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import io
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -97,6 +98,101 @@ async def test_pages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         keys = await transfer.keys_in(content.servers, PUBLIC)
         assert len(set(keys)) == len(keys) == 5
         assert await transfer.keys_in(content.servers, "absent") == []
+
+
+class Shifting(ContentApi, frozen=True):
+    """Five configurations, which others change after each answer, as `between` says."""
+
+    listed: list[str]
+    asked: list[int]
+    between: Callable[[list[str], int], None]
+
+    async def config_keys(self, namespace: str, number: int, size: int) -> tuple[list[ConfigKey], int]:
+        pages, start = -(-len(self.listed) // size), (number - 1) * size
+        found = [ConfigKey(namespace, "g", name) for name in self.listed[start : start + size]]
+        self.asked.append(number)
+        self.between(self.listed, len(self.asked))
+        return found, pages
+
+
+def shifting(between: Callable[[list[str], int], None], count: int = 5) -> Shifting:
+    given: dict[str, Any] = {"servers": None, "uid": "", "addresses": (), "third": False, "tokens": Tokens()}
+    return Shifting(**given, listed=[f"{number}" for number in range(count)], asked=[], between=between)
+
+
+@pytest.mark.spec("N-85")
+class TestPagesThatShift:
+    """What others delete moves each later configuration up by one: the first of the next page is on none."""
+
+    @pytest.fixture(autouse=True)
+    def pages(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(transfer, "PAGES", (2,))
+
+    @staticmethod
+    async def names(api: Shifting) -> list[str]:
+        keys = [key.data_id for key in await transfer.keys_in(api, PUBLIC)]
+        assert len(set(keys)) == len(keys)
+        return sorted(keys)
+
+    async def test_nobody_writes(self) -> None:
+        api = shifting(lambda listed, asked: None)
+        assert await self.names(api) == ["0", "1", "2", "3", "4"]
+        assert api.asked == [1, 2, 3, 1, 2, 3], "a second time, to know that"
+
+    @pytest.mark.parametrize("count", [0, 1, 2])
+    async def test_one_page_cannot_shift(self, count: int) -> None:
+        api = shifting(lambda listed, asked: None, count)
+        assert len(await self.names(api)) == count
+        assert api.asked == [1]
+
+    async def test_one_goes(self) -> None:
+        api = shifting(lambda listed, asked: listed.remove("0") if asked == 1 else None)
+        assert await self.names(api) == ["1", "2", "3", "4"]
+        assert api.asked == [1, 2, 1, 2, 1, 2]
+
+    async def test_one_goes_and_one_comes(self) -> None:
+        def between(listed: list[str], asked: int) -> None:
+            if asked == 1:
+                listed.remove("0")
+                listed.append("new")
+
+        assert await self.names(shifting(between)) == ["1", "2", "3", "4", "new"]
+
+    async def test_one_goes_while_it_is_read_again(self) -> None:
+        """The second reading adds what the first has missed, and misses another one."""
+
+        def between(listed: list[str], asked: int) -> None:
+            if asked in (1, 3):
+                listed.pop(0)
+
+        assert await self.names(shifting(between, 6)) == ["2", "3", "4", "5"]
+
+    async def test_until_one_page_has_all(self) -> None:
+        api = shifting(lambda listed, asked: listed.remove("0") if asked == 1 else None, 3)
+        assert await self.names(api) == ["1", "2"]
+        assert api.asked == [1, 2, 1]
+
+    async def test_those_that_come_do_not_hold_it_up(self) -> None:
+        api = shifting(lambda listed, asked: listed.append(f"new-{asked}") if asked % 3 == 0 else None)
+        assert set(await self.names(api)) >= {"0", "1", "2", "3", "4"}
+        assert len(api.asked) < 10
+
+    @pytest.mark.parametrize(("passes", "enough"), [(8, True), (9, False)])
+    async def test_there_is_no_backup_where_they_never_rest(self, passes: int, enough: bool) -> None:
+        begun = 0
+
+        def between(listed: list[str], asked: int) -> None:
+            nonlocal begun
+            begun += api.asked[-1] == 1
+            if api.asked[-1] == 1 and begun <= passes:
+                listed.pop(0)
+
+        api = shifting(between, 40)
+        if enough:
+            assert set(await self.names(api)) == {f"{number}" for number in range(passes, 40)}
+            return
+        with pytest.raises(TransferError, match="of namespace public go away while they are listed: 10 readings"):
+            await self.names(api)
 
 
 async def test_pages_that_are_too_large_are_read_in_smaller_ones() -> None:

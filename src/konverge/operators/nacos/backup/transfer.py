@@ -28,6 +28,8 @@ from konverge.operators.nacos.server import HttpNacosServers, Identity, NacosErr
 FORMAT = 1
 PAGES = (100, 10, 1)
 """Configurations of one page. Servers of 2.x list them with their contents: a page may be too large to be read."""
+READINGS = 10
+"""Of all pages, until they do not shift. The Job is repeated after that, and fails rather than leave anything out."""
 
 
 class TransferError(Exception):
@@ -99,13 +101,27 @@ async def keys_in(api: ContentApi, space: str) -> list[ConfigKey]:
 
 
 async def _keys_by(api: ContentApi, space: str, size: int) -> list[ConfigKey]:
-    known: dict[ConfigKey, None] = {}
-    number, pages = 1, 1
-    while number <= pages:
-        keys, pages = await api.config_keys(space, number, size)
-        known |= dict.fromkeys(keys)
+    """What is deleted moves all that follows up, past the end of a page that was read. So the pages are read until all
+    of one reading is there in the next one: nothing had moved."""
+    before: dict[ConfigKey, None] | None = None
+    for _ in range(READINGS):
+        found, pages = await _reading(api, space, size)
+        if pages == 1 or (before is not None and before.keys() <= found.keys()):
+            return list(found)
+        before = found
+    message = f"configurations of namespace {space} go away while they are listed: {READINGS} readings were not enough"
+    raise TransferError(message)
+
+
+async def _reading(api: ContentApi, space: str, size: int) -> tuple[dict[ConfigKey, None], int]:
+    """Of all pages, and how many were asked for."""
+    found: dict[ConfigKey, None] = {}
+    number, pages = 0, 1
+    while number < pages:
         number += 1
-    return list(known)
+        keys, pages = await api.config_keys(space, number, size)
+        found |= dict.fromkeys(keys)
+    return found, number
 
 
 async def back_up(api: ContentApi, file: Path, files: list[str], manifest: str) -> str:
