@@ -179,7 +179,9 @@ class Exact:
 
     def _element(self, node: TypeNode, value: Any) -> Any:
         decoded = self._value(node, value)
-        return zero(node) if decoded is UNSET else decoded
+        if decoded is not UNSET:
+            return decoded
+        return "" if node.scalar == "bytes" else zero(node)  # storage, which is protobuf, knows no bytes that are null
 
     def _scalar(self, node: TypeNode, value: Any) -> Any:
         what = json_type(value)

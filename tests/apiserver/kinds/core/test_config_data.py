@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from tests.apiserver.kinds.harness import Change, World, named
@@ -37,6 +39,22 @@ def test_string_data_becomes_data() -> None:
     assert outcome.obj["data"] == {"a": "w7w=", "b": "eA=="}
     assert "stringData" not in outcome.obj
     assert outcome.obj["type"] == "Opaque"
+
+
+@pytest.mark.spec("S-09")
+@pytest.mark.parametrize(
+    ("kind", "given", "kept"),
+    [
+        ("Secret", {"data": {"a": None, "b": "eA=="}}, {"data": {"a": "", "b": "eA=="}}),
+        ("Secret", {"stringData": {"a": None}}, {"data": {"a": ""}}),
+        ("ConfigMap", {"data": {"a": None}, "binaryData": {"b": None}}, {"data": {"a": ""}, "binaryData": {"b": ""}}),
+    ],
+)
+def test_a_value_that_is_null_is_empty(kind: str, given: dict[str, Any], kept: dict[str, Any]) -> None:
+    """As Helm templates write what has no value."""
+    outcome = World().create("", kind, named(**given))
+    assert outcome.errors == []
+    assert {name: outcome.obj[name] for name in kept} == kept
 
 
 @pytest.mark.spec("S-09")
