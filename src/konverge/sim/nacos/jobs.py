@@ -61,7 +61,7 @@ class SimulatedJobs(msgspec.Struct):
     failure: str = ""
     """With this message Jobs fail before they have changed anything, such as `No space left on device`."""
     broken_off: int = 0
-    """Restores end with this exit code after they have dropped the tables."""
+    """Restores end with this exit code after they have dropped the tables, or have written the namespaces."""
     restoring: Callable[[dict[str, str]], None] = lambda env: None
     """Called by each restore before it changes the database, with its environment."""
     cut_off: int = 0
@@ -197,6 +197,8 @@ class SimulatedJobs(msgspec.Struct):
         if (configs.stored() or configs.kept.namespaces) and work.env["OVERWRITE"] != "true":
             raise JobFailure("the Nacos holds namespaces or configurations; overwrite: true writes over them")
         configs.change(lambda data: data.kept.namespaces.update(content.kept.namespaces))
+        if self.broken_off:
+            raise JobFailure("the servers closed the connection", self.broken_off)
         for key, text in content.configs.items():
             configs.write(key, text, content.kept.types.get(key, ""))
         return ""

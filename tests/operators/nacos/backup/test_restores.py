@@ -475,6 +475,21 @@ class TestFailures:
             assert world.database("my").content.configs == {KEY: "a: 1"}
             assert not await world.marked()
 
+    @pytest.mark.spec("N-84")
+    async def test_half_of_the_configurations_leaves_the_servers_as_they_are(self) -> None:
+        """They are written one by one, to servers that run: the database is whole."""
+        async with a_backed_up_nacos(MY) as backups:
+            world = Restored(backups.world, backups.simulated)
+            await world.back_up(method="Configuration")
+            await world.until("Completed")
+            world.simulated.jobs.broken_off = 137
+            await world.restore()
+            restore = await world.restore_until("Failed")
+            assert not restore.status.touched
+            assert "half restored" not in message(restore)
+            assert not await world.marked()
+            await world.ready()
+
     async def test_its_deletion_starts_them(self) -> None:
         async with a_backed_up_nacos(MY) as backups:
             world = await stored(backups, "my")

@@ -28,7 +28,7 @@ from konverge.operators.nacos.backup.jobs import (
     restore_job,
     storage_of,
 )
-from konverge.operators.nacos.backup.kinds import COMPLETED, FAILED, NacosBackup, NacosRestore
+from konverge.operators.nacos.backup.kinds import COMPLETED, FAILED, NacosBackup, NacosRestore, NacosRestoreStatus
 from konverge.operators.nacos.backup.manifest import Manifest, read_manifest
 from konverge.operators.nacos.backup.marks import ENDED, drop_mark, half_restored, hand_back, mark_of, take_mark
 from konverge.operators.nacos.backup.pods import job_name
@@ -292,7 +292,7 @@ async def _start_job(ctx: Context[NacosRestore], desired: Desired) -> Job:
     status = ctx.obj.status
     number = status.attempt + 1 if status.job_uid or not status.attempt else status.attempt
     if number > ATTEMPTS:
-        status.touched = status.engine == "mysql"
+        status.touched = _may_leave_half(status)
         raise Hopeless("JobLost", f"{status.attempt} Jobs were deleted before they ended")
     if status.job_uid and runs_pods(ctx, status.job_name):  # two must not write at once
         raise WorkError("PodEnding", f"a pod of Job {status.job_name}, which was deleted, has not ended")
@@ -305,6 +305,12 @@ async def _start_job(ctx: Context[NacosRestore], desired: Desired) -> Job:
     return await create_job(ctx, restore_job(ctx.obj, number, desired))
 
 
+def _may_leave_half(status: NacosRestoreStatus) -> bool:
+    """MySQL does not take back what a Job that breaks off has done to its tables. Configurations are written one by one
+    to servers that run."""
+    return status.method == "Database" and status.engine == "mysql"
+
+
 async def _result(ctx: Context[NacosRestore], job: Job, progress: Progress) -> float | None:
     name, status = job.metadata.name, ctx.obj.status
     if progress.state == "running":
@@ -315,7 +321,7 @@ async def _result(ctx: Context[NacosRestore], job: Job, progress: Progress) -> f
             conditions.pending(ctx, "Restoring", f"Job {name} is at work", fault=False)
         return LOOK
     if progress.state == "failed":
-        changed = status.engine == "mysql" and progress.prepared and progress.code in (None, *_TOUCHED)
+        changed = _may_leave_half(status) and progress.prepared and progress.code in (None, *_TOUCHED)
         status.touched = status.touched or changed
         raise Hopeless(progress.reason or "JobFailed", f"Job {name} failed: {progress.message}")
     status.step, status.touched = "Starting", False
