@@ -24,7 +24,8 @@ from konverge.check.conclusion import Conclusion
 from konverge.check.differences import Masks
 from konverge.check.findings import Evidence, Findings, Group, by_cause, by_chance, first_turn, group_of
 from konverge.check.inputs import with_recreation
-from konverge.check.model import Alarm, Finding, Plan, Run, Setup, Severity, Step, Subject, Task, encode
+from konverge.check.missed import Missed
+from konverge.check.model import Alarm, Finding, Plan, Run, Setup, Severity, Step, Subject, Task
 from konverge.check.names import Names
 from konverge.check.oracles import judge as judge_run
 from konverge.check.oracles.unused import Used, unused
@@ -156,8 +157,7 @@ class Campaign:
         self._listener = listener or Listener()
         self._used = Used()
         self._without_effect: set[str] = set()
-        self._missed: set[bytes] = set()
-        """What did not come to pass in a run, and was tried again."""
+        self._missed = Missed()
         self._second = SecondLook(ends=self._options.until)
         self._beginnings: Beginnings | Branches | None = None
         """Where runs can begin later than with the first step."""
@@ -240,7 +240,7 @@ class Campaign:
 
     def _learn_rest(self, *runs: Run) -> None:
         """On real time: how long a pause has to be to mean rest."""
-        if self._base.subject.command and not self._options.quiet:
+        if self._is_program and not self._options.quiet:
             self._base = msgspec.structs.replace(
                 self._base,
                 quiet=quiet_after(runs),
@@ -275,7 +275,7 @@ class Campaign:
                     task, run = ended
                     done += 1
                     more = self._judged(task, run, outcome, findings, budget)
-                    waiting.first(more)  # what it is worth has not changed
+                    waiting.put(more, behind=self._missed.behind(run, self.jobs))  # what it is worth has not changed
                     total += len(more)
                     self._listener.progress(task.plan.pattern, done, total, budget.left_to_search)
         finally:
@@ -286,19 +286,19 @@ class Campaign:
 
     def _has_enough(self, findings: Findings) -> bool:
         until = self._options.until
-        return until is not None and findings.has(until, lasting=bool(self._base.subject.command))
+        return until is not None and findings.has(until, lasting=self._is_program)
 
     def _judged(self, task: Task, run: Run, outcome: Outcome, findings: Findings, budget: Budget) -> list[Plan | Task]:
         """Notes what a run shows.
 
         What a chain of changes had behind its first alarm is left for another run, and a change without effect is
         tried on a new custom resource: both come back as plans. What failed requests led to comes back as a task, and
-        is noted after that. What did not come to pass is tried once more. Of a tour, what may have led to alarms comes
+        is noted after that. What did not come to pass is tried again. Of a tour, what may have led to alarms comes
         back as plans of one change each.
         """
         self._used.add(run)
         alarms = list(self._judge(run, outcome.reference))
-        if not alarms and not task.patience and self._may_come_again(run):
+        if run.missed and not alarms and not task.patience and self._is_program and self._missed.may_come(run):
             return [task.plan]
         if is_tour(task.plan) and (fresh := findings.fresh(alarms)):
             return list(apart(task.plan, fresh))
@@ -321,15 +321,6 @@ class Campaign:
             sure = alarms if again is None else [alarm for alarm in alarms if alarm not in doubtful]
             self._note(task, run, sure, outcome, findings, budget.used)
         return more
-
-    def _may_come_again(self, run: Run) -> bool:
-        """Whether what the run waited for in vain is worth another try. On virtual time it would wait in vain again; a
-        program is a little faster or slower each time."""
-        key = encode(run.plan.perturbations)
-        if not run.missed or not self._base.subject.command or key in self._missed:
-            return False
-        self._missed.add(key)
-        return True
 
     def _judged_again(
         self, task: Task, run: Run, alarms: Sequence[Alarm], outcome: Outcome, findings: Findings, after: float
@@ -377,6 +368,11 @@ class Campaign:
     @property
     def jobs(self) -> int:
         return self._runner.jobs
+
+    @property
+    def _is_program(self) -> bool:
+        """It runs on real time, and is never twice the same."""
+        return bool(self._base.subject.command)
 
     def task(self, plan: Plan | Task) -> Task:
         """What is run for a plan."""

@@ -52,5 +52,5 @@ def runs_of(search: Search, waiting: Waiting, budget: Budget) -> Generator[tuple
     finally:
         if running:  # after an interrupt, or where a run does not end, or where enough was found
             search.cancel()
-        waiting.first(task if task.patience else task.plan for task in running.values())
+        waiting.put(task if task.patience else task.plan for task in running.values())
         pool.shutdown(wait=False, cancel_futures=True)

@@ -12,7 +12,7 @@ class Waiting:
     """Plans, and tasks that are looked at again.
 
     >>> waiting = Waiting([Plan("crash")])
-    >>> waiting.first([Plan("gap")])
+    >>> waiting.put([Plan("gap")])
     >>> waiting.next().pattern, waiting.left_out()
     ('gap', {'crash': 1})
     """
@@ -25,9 +25,10 @@ class Waiting:
     def __len__(self) -> int:
         return len(self._items)
 
-    def first(self, items: Iterable[Plan | Task]) -> None:
-        """What comes before everything else, in this order."""
-        self._items.extendleft(reversed(list(items)))
+    def put(self, items: Iterable[Plan | Task], *, behind: int = 0) -> None:
+        """What comes before everything else, in this order; or after so many others."""
+        for item in reversed(list(items)):
+            self._items.insert(behind, item)
 
     def next(self) -> Plan | Task | None:
         """None if there is nothing that may be run now."""

@@ -117,7 +117,7 @@ AGAIN = msgspec.structs.replace(task_of(CHAIN), patience=RESYNC)
 def test_no_plan_is_begun_while_a_look_may_end_the_search(jobs: int) -> None:
     looking = True
     waiting = Waiting([CRASH, CRASH], lambda: looking)
-    waiting.first([CRASH, AGAIN])
+    waiting.put([CRASH, AGAIN])
     runs = runs_of(Runs(jobs), waiting, Budget(1000.0))
     task, _ = next(runs)
     assert (task, waiting.left_out()) == (AGAIN, {"crash": 3})
@@ -128,13 +128,13 @@ def test_no_plan_is_begun_while_a_look_may_end_the_search(jobs: int) -> None:
 
 def test_what_comes_first_keeps_its_order() -> None:
     waiting = Waiting([CHAIN])
-    waiting.first([CRASH, AGAIN])
+    waiting.put([CRASH, AGAIN])
     assert [waiting.next() for _ in range(4)] == [CRASH, AGAIN, CHAIN, None]
 
 
 def test_a_look_that_was_under_way_is_not_a_plan_that_was_left_out() -> None:
     waiting = Waiting([CRASH])
-    waiting.first([AGAIN, AGAIN])
+    waiting.put([AGAIN, AGAIN])
     runs = runs_of(Runs(2), waiting, Budget(1000.0))
     next(runs)
     runs.close()

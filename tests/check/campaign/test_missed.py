@@ -1,4 +1,4 @@
-"""What did not come to pass in a run of a program is tried once more: the next run may be a little faster or slower."""
+"""What did not come to pass in a run of a program is tried again: the next run may be a little faster or slower."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import msgspec
 import pytest
 
 from konverge.check.campaign import Campaign, Options, Outcome
+from konverge.check.missed import Missed
 from konverge.check.model import Alarm, Crash, Place, Plan, Refuse, Run, Subject, Task
 from konverge.check.planning import Planned
 from konverge.check.reference import Reference
@@ -23,6 +24,9 @@ SECRET = "secrets default/shop"
 
 def crash(name: str) -> Plan:
     return Plan("crash", (Crash(Place("create", "/secrets", "default", name)),))
+
+
+RUN = Run(plan=crash("it"), seed=0, steps=STEPS)
 
 
 def name_of(plan: Plan) -> str:
@@ -76,11 +80,29 @@ def test_what_was_missed_is_tried_again_at_once_and_counts_once() -> None:
     assert [item.alarm.object for item in outcome.findings] == [SECRET]
 
 
-def test_what_is_missed_twice_was_not_tested() -> None:
+def test_what_is_missed_three_times_was_not_tested() -> None:
     runner = Program(never=9)
     outcome = checked(runner, "never")
-    assert runner.performed == ["never", "never"]
+    assert runner.performed == ["never"] * 3
     assert [item.missed for item in outcome.performed] == [True]
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_the_last_try_comes_when_others_have_been_run(jobs: int) -> None:
+    """The first plans begin while all jobs start at once."""
+    missed, run = Missed(), msgspec.structs.replace(RUN, missed=True)
+    assert [missed.behind(run, jobs), missed.may_come(run), missed.behind(run, jobs)] == [0, True, 0]
+    assert [missed.may_come(run), missed.behind(run, jobs), missed.may_come(run)] == [True, 2 * jobs, False]
+    other = msgspec.structs.replace(run, plan=crash("other"))
+    assert [missed.may_come(other), missed.behind(other, jobs)] == [True, 0]
+    assert missed.behind(msgspec.structs.replace(run, missed=False), jobs) == 0
+
+
+def test_a_plan_that_is_missed_twice_is_found_at_its_third_try() -> None:
+    runner = Program(late=2)
+    outcome = checked(runner, "late", "one", "two", "three")
+    assert runner.performed[:6] == ["late", "late", "one", "two", "late", "three"]
+    assert [(name_of(item.plan), item.missed) for item in outcome.performed][2] == ("late", False)
 
 
 def test_what_the_run_showed_all_the_same_counts() -> None:
