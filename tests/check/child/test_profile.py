@@ -27,6 +27,7 @@ spec:
   group: example.dev
   scope: Namespaced
   names: {plural: things, kind: Thing}
+  versions: [{name: v1, served: true, storage: true}]
 """
 PATCHES = """
 {apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, metadata: {name: things.example.dev}}
@@ -122,7 +123,9 @@ def test_patches_of_a_kustomization_define_nothing(tmp_path: Path) -> None:
 @pytest.mark.spec("K-151")
 def test_a_sample_of_a_version_that_is_not_served_is_refused(tmp_path: Path) -> None:
     path = write(tmp_path, 'command = ["./manager"]\ncrds = ["crds"]\nsample = "sample.yaml"\n')
-    with pytest.raises(CannotCheck, match="serves no version at all"):
+    definition = tmp_path / "crds" / "thing.yaml"
+    definition.write_text(definition.read_text().replace("name: v1,", "name: v2,"))
+    with pytest.raises(CannotCheck, match="serves v2; correct the sample"):
         from_file(path)
 
 

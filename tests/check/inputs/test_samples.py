@@ -21,11 +21,16 @@ CONFIG = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "setting
 BOTH_NULL: dict[str, Any] = {"data": None, "stringData": None}
 
 
+OF_ONE_VERSION = {**DEFINITION, "spec": {**DEFINITION["spec"], "versions": None, "version": "v1"}}
+"""As definitions of apiextensions.k8s.io/v1beta1 may be."""
+
+
 @pytest.mark.spec("K-151")
 @pytest.mark.parametrize(
     ("sample", "definitions", "says"),
     [
         ({**SAMPLE, "apiVersion": "example.com/v2"}, [DEFINITION], "v2 Shop corner .* serves v1; correct the sample"),
+        ({**SAMPLE, "apiVersion": "example.com/v2"}, [OF_ONE_VERSION], "serves v1; correct the sample"),
         (SAMPLE, [definition_of({}, served=False)], "serves no version at all"),
         ({**SAMPLE, "kind": "Shp"}, [DEFINITION], "nothing defines the kind of the sample example.com/v1 Shp corner"),
         ({**SAMPLE, "apiVersion": "example.org/v1"}, [DEFINITION], "or give the definition with --crds"),
@@ -50,11 +55,18 @@ def test_a_sample_that_no_run_could_create_is_refused(
     ("samples", "definitions"),
     [
         ([CONFIG, SAMPLE], [DEFINITION]),
+        ([CONFIG, SAMPLE], [OF_ONE_VERSION]),
         ([SAMPLE], []),  # an operator may make its definitions itself
         ([DEFINITION, SAMPLE], [definition_of({}) | {"spec": {**DEFINITION["spec"], "group": "other.io"}}]),
         ([{**SAMPLE, "apiVersion": "apps/v1", "kind": "Deployment"}], [DEFINITION]),
     ],
-    ids=["defined and built in", "no definitions", "defined among the samples", "built in, of a group"],
+    ids=[
+        "defined and built in",
+        "defined in one version",
+        "no definitions",
+        "defined among the samples",
+        "built in, of a group",
+    ],
 )
 def test_a_sample_that_may_be_served_is_taken(samples: list[dict[str, Any]], definitions: list[dict[str, Any]]) -> None:
     require_usable(samples, definitions)

@@ -31,11 +31,13 @@ def require_usable(objects: Sequence[Obj], definitions: Sequence[Obj]) -> None:
 
 
 def _require_version(obj: Obj, definition: Obj) -> None:
-    served = [item["name"] for item in definition["spec"].get("versions") or () if item.get("served", True)]
+    spec = definition["spec"]  # an old definition may have the one version alone
+    versions = spec.get("versions") or ([{"name": spec["version"]}] if spec.get("version") else ())
+    served = [item["name"] for item in versions if item.get("served", True)]
     if version_of(obj) not in served:
-        versions = ", ".join(served) or "no version at all"
+        listed = ", ".join(served) or "no version at all"
         raise CannotCheck(
-            f"the sample {_named(obj)} is of a version that is not served: its definition serves {versions}; "
+            f"the sample {_named(obj)} is of a version that is not served: its definition serves {listed}; "
             "correct the sample"
         )
 
