@@ -98,6 +98,33 @@ def _place(argument: str) -> str:
 
 
 @pytest.mark.blocking
+@pytest.mark.spec("C-44")
+@pytest.mark.parametrize("proxied", [False, True], ids=["plain", "behind a proxy"])
+async def test_only_over_https_is_the_token_the_cookie_of_a_session(proxied: bool) -> None:
+    """Cookies do not know ports: over http the browser would show the token to every server of the machine."""
+    async with ApiServer() as server:
+        arguments = ["--server", await server.listen(), *(["--behind-proxy"] if proxied else [])]
+        process = begin("service", *arguments, "--bind-address", "127.0.0.1:0")
+        try:
+            assert process.stdout is not None
+            url = (await asyncio.to_thread(process.stdout.readline)).split()[1]
+            async with ConnectionPool(url) as pool:
+                fields = Headers.of({"x-konverge-console": "1"})
+                body = json.dumps({"token": server.token}).encode()
+                session = await pool.send(Request("POST", "/console/v1/session", fields, body))
+                name, _, value = session.headers.get("set-cookie").partition(";")[0].partition("=")
+                if proxied:
+                    assert (name, value) == ("__Host-konverge-console", server.token)
+                else:
+                    assert name.startswith("konverge-console-")
+                    assert server.token not in session.headers.get("set-cookie") + session.body.decode()
+                cookie = Headers.of({"cookie": f"{name}={value}"})
+                assert (await pool.send(Request("GET", "/k8s/api/v1/namespaces", cookie))).status == 200
+        finally:
+            await asyncio.to_thread(end, process)
+
+
+@pytest.mark.blocking
 async def test_up_starts_it_on_loopback_and_says_where() -> None:
     process = begin("up", "--operators", "nacos", "--no-samples", "--output", "json", "--nodes", "1")
     try:

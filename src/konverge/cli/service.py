@@ -113,7 +113,7 @@ async def serve(
             pages=installed_pages(),
             secure=secure,
             anywhere=not _is_loopback(where[0]),
-            stateless=True,
+            stateless=secure,  # replicas are reached by https alone, and only there is a token safe in a cookie
         )
         async with (
             console.serving(*where, tls=tls.context if tls else None) as (host, port),
