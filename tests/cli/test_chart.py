@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
+from konverge.cli.chart_leftovers import leftovers
 from konverge.cli.charts import chart
+from konverge.cli.documents import write_folder
 from konverge.cli.installation import Installation
 from konverge.cli.main import main
 from konverge.cli.management import caller_rules
@@ -102,6 +105,87 @@ def test_the_command_writes_it(tmp_path: Path, capsys: pytest.CaptureFixture[str
     assert capsys.readouterr().out.strip() == str(tmp_path / "webapp-operator")
     assert (tmp_path / "webapp-operator" / "templates" / "deployment.yaml").exists()
     assert main(["chart", "webapp", "--dir", str(tmp_path)]) == 0, "a chart may be made again"
+
+
+POOLS = """
+from typing import Any
+from konverge import Context, Controller, Manager, Review, validating
+from tests.objects.pools import Pool, PoolV1, PoolV3
+
+@validating(Pool)
+def check(review: Review[Pool]) -> None: ...
+
+async def fill(ctx: Context[Pool]) -> None: ...
+
+"""
+PLAIN = POOLS + 'manager = Manager(name="pools").add(Controller(Pool, fill))'
+CONVERTED = POOLS + 'manager = Manager(name="pools").add(Controller(Pool, fill, versions=[PoolV1, Pool, PoolV3]))'
+REVIEWED = CONVERTED + ".add_webhook(check)"
+POOL = "pools.pools.example.com.yaml"
+OF_WEBHOOKS = {"templates/webhooks.yaml", "webhooks/ValidatingWebhookConfiguration.yaml", f"definitions/{POOL}"}
+
+
+def paths(folder: Path) -> set[str]:
+    return {path.relative_to(folder).as_posix() for path in folder.rglob("*") if not path.is_dir()}
+
+
+def pools_chart(folder: Path, code: str) -> set[str]:
+    """The files in the folder of the chart, after the command."""
+    file = folder / f"pools_{len(code)}.py"  # a name of its own, because modules are kept
+    file.write_text(code)
+    assert main(["chart", str(file), "--dir", str(folder)]) == 0
+    return paths(folder / "pools-operator")
+
+
+@pytest.mark.spec("O-95")
+def test_made_again_it_has_no_files_of_another_version(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Helm would install a definition twice, and fill a template whose values are gone."""
+    plain = pools_chart(tmp_path, PLAIN)
+    assert capsys.readouterr().err == ""
+    assert f"crds/{POOL}" in plain
+    reviewed = pools_chart(tmp_path, REVIEWED)
+    assert reviewed ^ plain == OF_WEBHOOKS | {f"crds/{POOL}"}
+    told = capsys.readouterr()
+    assert f"removed {tmp_path}/pools-operator/crds/{POOL}" in told.err
+    assert told.out == f"{tmp_path}/pools-operator\n"
+    assert pools_chart(tmp_path, CONVERTED) == reviewed - {"webhooks/ValidatingWebhookConfiguration.yaml"}
+    pools_chart(tmp_path, REVIEWED)
+    assert pools_chart(tmp_path, PLAIN) == plain
+
+
+@pytest.mark.spec("O-95")
+def test_made_again_it_keeps_what_users_put_there(tmp_path: Path) -> None:
+    made = pools_chart(tmp_path, PLAIN)
+    folder, elsewhere = tmp_path / "pools-operator", tmp_path / "elsewhere"
+    mine = {
+        *("README.md", "webhooks.yaml", "templates/mine.yaml", "templates/tests/webhooks.yaml"),
+        *("definitions/README.md", "definitions/yaml", "definitions/mine.yaml.orig"),
+        *("rules/mine.yaml", "monitoring/mine.json", "policies/mine.yaml", "webhooks/mine.yaml", "crds/README.md"),
+        *("crds/mine.yaml", "crds/certificates.cert-manager.io.yaml", "crds/pools.of.pools.example.com.yaml"),
+        *("crds/pools.pools-example.com.yaml", "crds/lakes.pools.example.com.yaml/mine"),
+    }
+    write_folder(folder, dict.fromkeys([*mine, "crds/seas.pools.example.com.yaml"], "a file"))
+    assert pools_chart(tmp_path, PLAIN) == made | mine, "and of the operator's group it has its own definitions alone"
+
+    write_folder(elsewhere, {POOL: "a file"})
+    (folder / "crds" / "seas.pools.example.com.yaml").symlink_to(elsewhere / POOL)
+    (folder / "definitions").rename(folder / "definitions-before")
+    (folder / "definitions").symlink_to(elsewhere)
+    pools_chart(tmp_path, PLAIN)
+    assert (folder / "crds" / "seas.pools.example.com.yaml").is_symlink()
+    assert (folder / "definitions" / POOL).read_text() == "a file"
+
+
+@pytest.mark.spec("O-95")
+@pytest.mark.parametrize("name", SUMMARIES)
+def test_a_stranger_of_the_same_name_takes_nothing_over(name: str, tmp_path: Path) -> None:
+    ours = chart(find(name), "1.2.3")
+    other = replace(find(name), image="stranger:1", policies=lambda name: [])
+    theirs = chart(other, "1.2.3")
+    write_folder(tmp_path, ours)
+    found = {file.relative_to(tmp_path).as_posix() for file in leftovers(tmp_path, other, theirs)}
+    assert found == set(ours) - set(theirs)
+    assert bool(found) is (name != "webapp")
 
 
 def test_it_does_not_write_over_something_else(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

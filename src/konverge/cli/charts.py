@@ -83,6 +83,13 @@ def _files_of(operator: Operator) -> dict[str, str]:
     return texts | own | more | {"values.yaml": values}
 
 
+def files_of_some(operator: Operator) -> list[str]:
+    """Those that a chart of this name has by its operator: a template for webhooks, and what one operator has alone."""
+    folder = files("konverge.cli") / "chartfiles"
+    places = (folder / _WEBHOOKS, folder / _ONLY / operator.name)
+    return [path for place in places if place.is_dir() for path, _ in read_folder(place)]
+
+
 def _definitions(operator: Operator) -> dict[str, str]:
     """Helm takes definitions as they are, so one that names the Service of its conversion is a template's affair."""
     plan = _plan(operator)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -218,6 +219,7 @@ def _management(arguments: argparse.Namespace, plan: Installation) -> list[dict[
 
 
 def make_charts(arguments: argparse.Namespace) -> int:
+    from konverge.cli.chart_leftovers import leftovers
     from konverge.cli.charts import chart
     from konverge.cli.documents import write_folder
 
@@ -226,6 +228,10 @@ def make_charts(arguments: argparse.Namespace) -> int:
         if folder.exists() and not (folder / "Chart.yaml").exists() and any(folder.iterdir()):
             raise UsageError(f"the folder {folder} exists and is not a chart: give another --dir, or remove it")
         version = operator.version or ("" if operator.image else konverge_version())
-        write_folder(folder, chart(operator, version))
+        made = chart(operator, version)
+        write_folder(folder, made)
+        for file in list(leftovers(folder, operator, made)):
+            file.unlink()
+            print(f"removed {file}: the chart does not have it any more", file=sys.stderr)
         print(folder)
     return 0
