@@ -21,6 +21,7 @@ from konverge.operators.catalog import SUMMARIES, find
 from konverge.operators.loading.wrapping import as_operator
 from konverge.runtime import Controller, Manager, Use
 from konverge.runtime.rbac import rules_for
+from konverge.runtime.sharding import Sharding
 
 
 def sorted_rules(rules: list[dict[str, Any]]) -> list[str]:
@@ -91,6 +92,22 @@ def test_its_pods_run_as_those_of_the_manifests_who_can_read_mounted_keys() -> N
         start = lines.index("      securityContext:")
         end = next(n for n, line in enumerate(lines) if n > start and not line.startswith(" " * 8))
         assert yaml.safe_load("\n".join(lines[start:end])) == {"securityContext": context}
+
+
+@pytest.mark.spec("O-96")
+def test_a_sharded_operator_has_the_replicas_of_its_sharding() -> None:
+    controller = Controller(ConfigMap, nothing)
+    alone = Manager(name="shop").add(controller)
+    sharded = Manager(name="shop", sharding=Sharding(name="shop", replicas=5)).add(controller)
+    for manager, replicas, comment in (
+        (alone, 2, "# How many pods: one works, the others stand by for its Lease."),
+        (sharded, 5, "# How many pods: all work, each on its share of the keys."),
+    ):
+        made = chart(as_operator(manager), "1.2.3")
+        assert yaml.safe_load(made["values.yaml"])["replicas"] == replicas
+        assert made["values.yaml"].splitlines()[0] == comment
+        schema = json.loads(made["values.schema.json"])
+        assert schema["properties"]["replicas"] == {"type": "integer"}
 
 
 def test_the_schema_knows_every_value() -> None:

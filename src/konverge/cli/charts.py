@@ -24,6 +24,7 @@ from konverge.cli.installation import (
     home_controllers,
     in_namespaces,
     provider_permissions,
+    replicas_of,
     sharding_of,
 )
 from konverge.cli.webhook_objects import CERTIFICATES, WebhookObjects
@@ -37,11 +38,15 @@ _LEASE = "lease"
 _ONLY = "only"
 _WEBHOOKS = "webhooks"
 _OURS = "konverge"
+_ONE_WORKS = "one works, the others stand by for its Lease"
+_ALL_WORK = "all work, each on its share of the keys"
 
 
 def chart(operator: Operator, version: str) -> dict[str, str]:
     """The files of the chart, by their paths in its folder."""
     facts = {
+        "REPLICAS": replicas_of([operator]),
+        "REPLICAS_DO": _ONE_WORKS if sharding_of([operator]) is None else _ALL_WORK,
         "GRACE": GRACE,
         "USER": USER,
         "METRICS": METRICS,

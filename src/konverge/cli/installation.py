@@ -264,6 +264,12 @@ def sharding_of(operators: Sequence[Operator]) -> Sharding | None:
     return None if manager is None else manager.sharding
 
 
+def replicas_of(operators: Sequence[Operator]) -> int:
+    """How many pods, where the user does not say."""
+    sharding = sharding_of(operators)
+    return 2 if sharding is None else sharding.replicas
+
+
 def home_controllers(operators: Sequence[Operator]) -> list[Controller[Any]]:
     """Those that run in the home cluster, with what they watch there."""
     controllers = [controller for operator in operators for controller in operator.controllers()]

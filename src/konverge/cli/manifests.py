@@ -169,12 +169,9 @@ def print_manifests(arguments: argparse.Namespace) -> int:
 
 
 def _replicas(arguments: argparse.Namespace) -> int:
-    from konverge.cli.installation import sharding_of
+    from konverge.cli.installation import replicas_of
 
-    if arguments.replicas is not None:
-        return int(arguments.replicas)
-    sharding = sharding_of(operators_of(arguments))
-    return 2 if sharding is None else sharding.replicas
+    return replicas_of(operators_of(arguments)) if arguments.replicas is None else int(arguments.replicas)
 
 
 def _installation(arguments: argparse.Namespace, **options: Any) -> Installation:
