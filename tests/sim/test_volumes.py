@@ -102,6 +102,39 @@ async def test_the_smallest_volume_that_will_do_is_taken_and_kept(cluster: Clust
     assert (await cluster.client.get(PersistentVolume, "large")).status.phase == "Available"
 
 
+@pytest.mark.spec("S-76")
+@pytest.mark.parametrize("uid", [{}, {"uid": ""}])
+async def test_a_volume_that_is_reserved_for_a_name_is_available(cluster: Cluster, uid: dict[str, str]) -> None:
+    reserved = {"namespace": SPACE, "name": "data", **uid}
+    policy = {"storageClassName": "hand", "persistentVolumeReclaimPolicy": "Delete"}
+    await cluster.client.create(volume("mine", "1Gi", claimRef=reserved, **policy))
+    await cluster.settle()
+    assert (await cluster.client.get(PersistentVolume, "mine")).status.phase == "Available"
+    await cluster.client.create(claim("other", storageClassName="hand"))
+    await cluster.client.create(claim("data", storageClassName="hand"))
+    await cluster.settle()
+    assert (await read(cluster, "other")).status.phase == "Pending"
+    assert (await read(cluster, "data")).spec.volume_name == "mine"
+    assert (await cluster.client.get(PersistentVolume, "mine")).status.phase == "Bound"
+
+
+@pytest.mark.spec("S-76")
+@pytest.mark.parametrize("released", [{"claimRef": None}, {"claimRef": {"uid": None}}])
+async def test_a_released_volume_is_available_when_it_is_set_free(cluster: Cluster, released: dict[str, Any]) -> None:
+    await cluster.client.create(volume("disk", "1Gi", storageClassName="hand"))
+    await cluster.client.create(claim("data", storageClassName="hand"))
+    await cluster.settle()
+    await forget(cluster, "data")
+    assert (await cluster.client.get(PersistentVolume, "disk")).status.phase == "Released"
+    await cluster.client.patch(PersistentVolume, "disk", MergePatch({"spec": released}))
+    await cluster.settle()
+    assert (await cluster.client.get(PersistentVolume, "disk")).status.phase == "Available"
+    await cluster.client.create(claim("data", storageClassName="hand"))
+    await cluster.settle()
+    assert (await read(cluster, "data")).spec.volume_name == "disk"
+    assert (await cluster.client.get(PersistentVolume, "disk")).status.phase == "Bound"
+
+
 async def test_a_claim_that_asks_for_more_grows(cluster: Cluster) -> None:
     await cluster.client.create(claim("data"))
     await cluster.settle()

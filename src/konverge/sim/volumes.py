@@ -200,16 +200,19 @@ class Volumes:
     # -------------------------------------------------------------- volumes
 
     async def volume(self, ctx: Context[PersistentVolume]) -> Result | None:
-        """A volume without a claim is available; one whose claim is gone is reclaimed as its policy says."""
+        """A volume without a claim is available; one whose claim is gone is reclaimed as its policy says.
+
+        One that is reserved for the name of a claim has none yet. Upstream: syncVolume.
+        """
         volume = ctx.obj
         if ctx.deleting:
             return None
         owner = volume.spec.claim_ref
-        if owner is None:
+        if owner is None or not owner.uid:
             await self._phase(ctx, "Available")
             return None
         claim = await ctx.get(PersistentVolumeClaim, owner.name or "", owner.namespace)
-        if owner.uid and (claim is None or claim.metadata.uid != owner.uid) and volume.status.phase != "Pending":
+        if (claim is None or claim.metadata.uid != owner.uid) and volume.status.phase != "Pending":
             await self._phase(ctx, "Released")
             if volume.spec.persistent_volume_reclaim_policy == "Delete":
                 with suppress(NotFound):
