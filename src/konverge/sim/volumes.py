@@ -1,8 +1,9 @@
 """Simulated storage: claims find their volumes, by hand-made ones or by a StorageClass; grow; and are reclaimed.
 
-Every StorageClass is served, whatever its provisioner, except `kubernetes.io/no-provisioner`. A class that waits for
-its first consumer provisions when the scheduler has annotated the claim with a node. A claim that another program fills
-(its dataSourceRef is of a kind that provisioners do not know) waits for the volume that is made for it.
+Every StorageClass is served, whatever its provisioner, except `kubernetes.io/no-provisioner`. A claim of a class that
+waits for its first consumer is bound to the volume that the scheduler has reserved for it, or is provisioned when the
+scheduler has annotated it with a node. A claim that another program fills (its dataSourceRef is of a kind that
+provisioners do not know) waits for the volume that is made for it.
 
 Upstream: pkg/controller/volume/persistentvolume, and the provisioners and resizers of CSI.
 """
@@ -18,20 +19,18 @@ from konverge.client import AlreadyExists, Client, MergePatch, NotFound, Strateg
 from konverge.client.patches import Patch
 from konverge.objects import times
 from konverge.objects.durations import duration_seconds
-from konverge.objects.kinds.core_v1 import PersistentVolume, PersistentVolumeClaim
+from konverge.objects.kinds.core_v1 import PersistentVolume, PersistentVolumeClaim, Pod
 from konverge.objects.kinds.storage_v1 import StorageClass
-from konverge.objects.labels import from_selector
 from konverge.objects.meta import ObjectMeta
 from konverge.objects.quantity import Quantity
 from konverge.objects.times import parse_time
 from konverge.runtime import Context, Controller, Request, Result, Watches
+from konverge.sim.volume_matching import claim_names, is_populated, own_volume, requested, smallest
 
 SELECTED_NODE = "volume.kubernetes.io/selected-node"
 PROVISIONER = "sim.konverge.dev/volumes"
 BY_HAND = "kubernetes.io/no-provisioner"
 BINDER = "persistentvolume-controller"
-_PROVISIONED_FROM = (None, "", "snapshot.storage.k8s.io")
-"""The groups of sources that a provisioner copies itself; others are a volume populator's."""
 RESIZE = "sim.konverge.dev/resize"
 """A parameter of a StorageClass: how long its volumes take to grow, such as `30s`."""
 DEFAULT = "storageclass.kubernetes.io/is-default-class"
@@ -71,6 +70,7 @@ class Volumes:
         waiting: list[Watches[Any]] = [
             Watches(PersistentVolume, requests=self._claims_of),
             Watches(StorageClass, requests=lambda _: sorted(self._pending)),
+            Watches(Pod, requests=self._claims_of_refused),
         ]
         volume_of = Watches(PersistentVolumeClaim, requests=_volume_of)
         return [
@@ -82,6 +82,13 @@ class Volumes:
         owner = volume.spec.claim_ref
         mine = [Request(owner.namespace or "", owner.name or "")] if owner is not None else []
         return [*mine, *sorted(self._pending)]
+
+    def _claims_of_refused(self, pod: Pod) -> list[Request]:
+        """The claims that wait for a pod without a place: to say so. Upstream they are looked at by the clock."""
+        if not _is_refused(pod):
+            return []
+        named = (Request(pod.metadata.namespace, name) for name in claim_names(pod))
+        return [claim for claim in named if claim in self._pending]
 
     # -------------------------------------------------------------- claims
 
@@ -97,7 +104,7 @@ class Volumes:
             return Result(requeue_after=left) if left else None
         if claim.status.phase == "Lost":
             return None
-        if _is_populated(claim):
+        if is_populated(claim):
             volume = await self._find(ctx, own=True)
             if volume is not None:
                 await self._bind(ctx, volume)
@@ -105,10 +112,11 @@ class Volumes:
         self._pending.add(ctx.request)
         kind = await ctx.get(StorageClass, claim.spec.storage_class_name) if claim.spec.storage_class_name else None
         waits = kind is not None and kind.volume_binding_mode == "WaitForFirstConsumer"
-        if waits and SELECTED_NODE not in claim.metadata.annotations and not claim.spec.volume_name:
-            ctx.event("WaitForFirstConsumer", "waiting for first consumer to be created before binding")
+        volume = await self._find(ctx, own=waits)
+        if volume is None and waits and SELECTED_NODE not in claim.metadata.annotations and not claim.spec.volume_name:
+            await self._wait(ctx)
             return None
-        volume = await self._find(ctx) or await self._provision(ctx, kind)
+        volume = volume or await self._provision(ctx, kind)
         if volume is not None:
             await self._bind(ctx, volume)
         return None
@@ -122,13 +130,20 @@ class Volumes:
 
     async def _find(self, ctx: Context[PersistentVolumeClaim], *, own: bool = False) -> PersistentVolume | None:
         """The volume that is the claim's already, or (unless it must be its `own`) the smallest that will do."""
-        claim = ctx.obj
         volumes = await ctx.list(PersistentVolume, "")
-        mine = next((volume for volume in volumes if _is_for(volume, claim)), None)
-        if mine is not None or own:
-            return mine
-        fitting = [volume for volume in volumes if volume.spec.claim_ref is None and _will_do(volume, claim)]
-        return min(fitting, key=lambda volume: (_size(volume), volume.metadata.name), default=None)
+        mine = own_volume(ctx.obj, volumes)
+        return mine if mine is not None or own else smallest(ctx.obj, volumes)
+
+    async def _wait(self, ctx: Context[PersistentVolumeClaim]) -> None:
+        """Say what a claim waits for. Upstream: emitEventForUnboundDelayBindingClaim."""
+        claim = ctx.obj.metadata
+        pods = await ctx.list(Pod, claim.namespace)
+        users = [pod.metadata.name for pod in pods if _is_refused(pod) and claim.name in claim_names(pod)]
+        if users:
+            who = f"pods {','.join(users)}" if len(users) > 1 else f"pod {users[0]}"
+            ctx.event("WaitForPodScheduled", f"waiting for {who} to be scheduled")
+        else:
+            ctx.event("WaitForFirstConsumer", "waiting for first consumer to be created before binding")
 
     async def _provision(
         self, ctx: Context[PersistentVolumeClaim], kind: StorageClass | None
@@ -168,7 +183,7 @@ class Volumes:
     async def _expand(self, ctx: Context[PersistentVolumeClaim]) -> float:
         """Grow to what is asked for; the answer is how long that will still take."""
         claim = ctx.obj
-        wanted, present = _wanted(claim), claim.status.capacity.get("storage")
+        wanted, present = requested(claim), claim.status.capacity.get("storage")
         if wanted is None or present is None or wanted <= present or not claim.spec.volume_name:
             return 0.0
         left = await self._resizing(ctx)
@@ -230,44 +245,13 @@ async def _patch_status(ctx: Context[PersistentVolumeClaim], patch: Patch) -> No
     await ctx.client.patch(PersistentVolumeClaim, meta.name, patch, meta.namespace, subresource="status")
 
 
-def _is_populated(claim: PersistentVolumeClaim) -> bool:
-    source = claim.spec.data_source_ref
-    return source is not None and source.api_group not in _PROVISIONED_FROM
+def _is_refused(pod: Pod) -> bool:
+    """The scheduler has found no place for it."""
+    return any((condition.type, condition.status) == ("PodScheduled", "False") for condition in pod.status.conditions)
 
 
 def _volume_of(claim: PersistentVolumeClaim) -> list[Request]:
     return [Request("", claim.spec.volume_name)] if claim.spec.volume_name else []
-
-
-def _is_for(volume: PersistentVolume, claim: PersistentVolumeClaim) -> bool:
-    """Made for this claim, or reserved for its name, or named by it."""
-    owner = volume.spec.claim_ref
-    if owner is None:
-        return claim.spec.volume_name == volume.metadata.name
-    same = (owner.namespace, owner.name) == (claim.metadata.namespace, claim.metadata.name)
-    return same and owner.uid in (None, "", claim.metadata.uid)
-
-
-def _will_do(volume: PersistentVolume, claim: PersistentVolumeClaim) -> bool:
-    spec, requested = volume.spec, claim.spec
-    wanted = _wanted(claim)
-    return (
-        not requested.volume_name
-        and volume.metadata.deletion_timestamp is None
-        and (spec.storage_class_name or "") == (requested.storage_class_name or "")
-        and (spec.volume_mode or "Filesystem") == (requested.volume_mode or "Filesystem")
-        and set(requested.access_modes) <= set(spec.access_modes)
-        and (wanted is None or _size(volume) >= wanted)
-        and (requested.selector is None or from_selector(requested.selector).matches(volume.metadata.labels))
-    )
-
-
-def _size(volume: PersistentVolume) -> Quantity:
-    return volume.spec.capacity.get("storage", Quantity(0))
-
-
-def _wanted(claim: PersistentVolumeClaim) -> Quantity | None:
-    return claim.spec.resources.requests.get("storage") if claim.spec.resources else None
 
 
 def _ref(claim: PersistentVolumeClaim) -> dict[str, str]:
@@ -286,7 +270,7 @@ def volume_for(claim: PersistentVolumeClaim, kind: StorageClass) -> dict[str, An
     """The volume that a provisioner makes for a claim; its name follows from the claim, so it is made once."""
     name = f"pvc-{claim.metadata.uid}"
     spec = {
-        "capacity": {"storage": str(_wanted(claim) or Quantity(0))},
+        "capacity": {"storage": str(requested(claim) or Quantity(0))},
         "accessModes": claim.spec.access_modes,
         "volumeMode": claim.spec.volume_mode or "Filesystem",
         "persistentVolumeReclaimPolicy": kind.reclaim_policy or "Delete",

@@ -12,7 +12,7 @@ defaultpreemption).
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import msgspec
 
@@ -22,7 +22,8 @@ from konverge.objects.kinds.core_v1 import NodeSelector, PersistentVolume, Persi
 from konverge.objects.kinds.storage_v1 import StorageClass
 from konverge.sim.scheduler.spreading import Neighbours
 from konverge.sim.scheduler.state import ClusterState, NodeInfo, PodInfo
-from konverge.sim.volumes import SELECTED_NODE
+from konverge.sim.volume_matching import claim_names, is_populated, on_node
+from konverge.sim.volumes import BY_HAND, SELECTED_NODE
 
 
 class Sacrifice(msgspec.Struct):
@@ -160,6 +161,7 @@ def preemption_message(state: ClusterState, hopeless: int) -> str:
 
 
 CONFLICT = "node(s) didn't match PersistentVolume's node affinity"
+_NONE_TO_BIND = "node(s) didn't find available persistent volumes to bind"
 _UNBOUND = "pod has unbound immediate PersistentVolumeClaims"
 
 
@@ -173,11 +175,22 @@ class Volumes(msgspec.Struct):
     places: list[NodeSelector] = msgspec.field(default_factory=list)
     pinned: str = ""
     """The node that a claim is annotated with already."""
+    searching: dict[str, PersistentVolumeClaim] = msgspec.field(default_factory=dict)
+    """Those of the waiting that take a volume made by hand where one will do."""
+    by_hand: set[str] = msgspec.field(default_factory=set)
+    """Those of them that are provisioned nowhere."""
+    known: Sequence[PersistentVolume] = ()
+    """All volumes, if any claim searches."""
 
     def problems(self, node: NodeInfo) -> list[str]:
         if self.pinned and node.name != self.pinned:
             return [CONFLICT]
-        return [] if all(selector_matches(place, node.node) for place in self.places) else [CONFLICT]
+        reasons = [] if all(selector_matches(place, node.node) for place in self.places) else [CONFLICT]
+        return reasons if self.by_hand <= self.taken(node).keys() else [*reasons, _NONE_TO_BIND]
+
+    def taken(self, node: NodeInfo) -> dict[str, PersistentVolume]:
+        """The volumes that are to be reserved if the pod goes to a node, by their claims. Upstream: FindPodVolumes."""
+        return on_node(self.searching.values(), self.known, node.node)
 
 
 class Claims(msgspec.Struct):
@@ -186,6 +199,8 @@ class Claims(msgspec.Struct):
     claims: Lister[PersistentVolumeClaim]
     volumes: Lister[PersistentVolume]
     classes: Lister[StorageClass]
+    assumed: dict[str, tuple[str, PersistentVolume]] = msgspec.field(default_factory=dict)
+    """Volumes that were just reserved, by name, each with the version that it had before."""
 
     def of(self, pod: Pod) -> Volumes:
         volumes = Volumes()
@@ -194,7 +209,20 @@ class Claims(msgspec.Struct):
             volumes.problem = self._judge(name, claim, volumes)
             if volumes.problem:
                 break
+        if volumes.searching:
+            volumes.known = [self._current(volume) for volume in self.volumes.list()]
         return volumes
+
+    def assume(self, before: PersistentVolume, reserved: PersistentVolume) -> None:
+        """The cache will hear of it. Upstream: assume_cache.go (pkg/scheduler/util/assumecache)."""
+        self.assumed[before.metadata.name] = (before.metadata.resource_version, reserved)
+
+    def _current(self, volume: PersistentVolume) -> PersistentVolume:
+        version, reserved = self.assumed.get(volume.metadata.name, ("", volume))
+        if volume.metadata.resource_version == version:
+            return reserved
+        self.assumed.pop(volume.metadata.name, None)
+        return volume
 
     def _judge(self, name: str, claim: PersistentVolumeClaim | None, volumes: Volumes) -> str:
         if claim is None:
@@ -211,18 +239,22 @@ class Claims(msgspec.Struct):
             return _UNBOUND
         volumes.waiting.append(claim)
         volumes.pinned = claim.metadata.annotations.get(SELECTED_NODE, volumes.pinned)
+        self._search(claim, volumes)
         return ""
 
+    def _search(self, claim: PersistentVolumeClaim, volumes: Volumes) -> None:
+        if claim.spec.volume_name or is_populated(claim):
+            return
+        kind = self._class(claim)
+        if kind is not None and kind.provisioner == BY_HAND:
+            volumes.by_hand.add(claim.metadata.name)
+        elif SELECTED_NODE in claim.metadata.annotations:
+            return  # it is being provisioned
+        volumes.searching[claim.metadata.name] = claim
+
     def _waits(self, claim: PersistentVolumeClaim) -> bool:
-        kind = self.classes.get(claim.spec.storage_class_name or "") if claim.spec.storage_class_name else None
+        kind = self._class(claim)
         return kind is not None and kind.volume_binding_mode == "WaitForFirstConsumer"
 
-
-def claim_names(pod: Pod) -> list[str]:
-    names = []
-    for volume in pod.spec.volumes:
-        if volume.persistent_volume_claim is not None:
-            names.append(volume.persistent_volume_claim.claim_name)
-        elif volume.ephemeral is not None:
-            names.append(f"{pod.metadata.name}-{volume.name}")
-    return names
+    def _class(self, claim: PersistentVolumeClaim) -> StorageClass | None:
+        return self.classes.get(claim.spec.storage_class_name) if claim.spec.storage_class_name else None

@@ -145,13 +145,27 @@ class Scheduler:
 
     async def _choose(self, pod: Pod, node: NodeInfo, volumes: Volumes) -> None:
         if volumes.waiting:
-            # The claims hear of the node first; the pod follows when they are bound.
+            # The claims hear of their volumes or of the node first; the pod follows when they are bound.
             self._unplaced.add(_key(pod))
+            taken = volumes.taken(node)
             for claim in volumes.waiting:
-                if claim.metadata.annotations.get(SELECTED_NODE) != node.name:
+                if claim.metadata.name in taken:
+                    await self._reserve(taken[claim.metadata.name], claim)
+                elif not claim.spec.volume_name and claim.metadata.annotations.get(SELECTED_NODE) != node.name:
                     await self._annotate_claim(claim, node.name)
             return
         await self._bind(pod, node.name)
+
+    async def _reserve(self, volume: PersistentVolume, claim: PersistentVolumeClaim) -> None:
+        """For the name of the claim; its uid comes with the binding. A volume that has changed is looked at again."""
+        if volume.spec.claim_ref is not None:
+            return
+        meta = {"resourceVersion": volume.metadata.resource_version}
+        ref = {"kind": claim.kind, "namespace": claim.metadata.namespace, "name": claim.metadata.name}
+        patch = MergePatch({"metadata": meta, "spec": {"claimRef": ref}})
+        name = volume.metadata.name
+        reserved = await self._client.patch(PersistentVolume, name, patch, field_manager=MANAGER)
+        self._claims.assume(volume, reserved)
 
     async def _annotate_claim(self, claim: PersistentVolumeClaim, node: str) -> None:
         patch = MergePatch({"metadata": {"annotations": {SELECTED_NODE: node}}})
