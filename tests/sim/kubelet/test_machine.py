@@ -137,6 +137,67 @@ def test_a_failed_init_container_fails_a_pod_that_never_restarts() -> None:
     assert story(made, 0) == ["Failed False 0 PodInitializing"]
 
 
+def ruled(policy: str, operator: str = "In", *codes: int, **more: Any) -> dict[str, Any]:
+    """A container with a policy of its own and, where codes are given, a rule about them."""
+    rules = [{"action": "Restart", "exitCodes": {"operator": operator, "values": list(codes)}}] if codes else []
+    return {"name": "main", "image": "app:1", "restartPolicy": policy, "restartPolicyRules": rules, **more}
+
+
+@pytest.mark.spec("S-78")
+@pytest.mark.parametrize(
+    ("own", "script", "end"),
+    [
+        (ruled("Never", "In", 7, 42), "exit 42 1 time", "Running True 1 running"),
+        (ruled("Never", "In", 42), "exit 41 1 time", "Failed False 0 Error"),
+        (ruled("Never", "NotIn", 42), "exit 41 1 time", "Running True 1 running"),
+        (ruled("Never", "NotIn", 42), "exit 42 1 time", "Failed False 0 Error"),
+        (ruled("OnFailure", "In", 0), "exit 0 1 time", "Running True 1 running"),
+        (ruled("OnFailure", "In", 42), "exit 1 1 time", "Running True 1 running"),
+        (ruled("OnFailure", "In", 42), "exit 0 1 time", "Succeeded False 0 Completed"),
+        (ruled("Always", "NotIn", 0), "exit 0 1 time", "Running True 1 running"),
+        (ruled("Never"), "exit 1 1 time", "Failed False 0 Error"),
+    ],
+)
+def test_rules_about_exit_codes_go_before_the_policy(own: dict[str, Any], script: str, end: str) -> None:
+    for policy in ("Always", "Never"):
+        assert story(pod("web", script, restartPolicy=policy, containers=[own]), 600) == [end]
+
+
+@pytest.mark.spec("S-78")
+def test_one_of_several_rules_is_enough() -> None:
+    own = ruled("Never", "In", 7)
+    own["restartPolicyRules"] += ruled("Never", "In", 42)["restartPolicyRules"]
+    assert story(pod("web", "exit 42 1 time", containers=[own]), 600) == ["Running True 1 running"]
+
+
+@pytest.mark.spec("S-78")
+def test_no_rule_brings_back_what_was_asked_to_end() -> None:
+    lifecycle = machine(pod("web", "runs, ignore-term", containers=[ruled("Never", "In", 137)]))
+    lifecycle.terminate(BEGIN + 10, 5)
+    assert described(lifecycle, 600) == "Failed False 0 Error"
+    assert lifecycle.gone
+
+
+@pytest.mark.spec("S-78")
+@pytest.mark.parametrize(
+    ("policy", "own", "script", "restarts", "end"),
+    [
+        ("Always", ruled("Never"), "exit 1 1 time", 0, "Failed False 0 PodInitializing"),
+        ("Never", ruled("OnFailure"), "exit 1 1 time", 1, "Pending False 0 PodInitializing"),
+        ("Always", ruled("Never", "In", 42), "exit 42 1 time", 1, "Pending False 0 PodInitializing"),
+        ("Always", ruled("Never", "In", 42), "exit 41 1 time", 0, "Failed False 0 PodInitializing"),
+        ("Always", ruled("Never", "In", 0), "exit 0", 0, "Running True 0 running"),
+    ],
+)
+def test_an_init_container_has_a_policy_and_rules_of_its_own(
+    policy: str, own: dict[str, Any], script: str, restarts: int, end: str
+) -> None:
+    made = pod("web", f"first: {script}; main: runs", restartPolicy=policy, initContainers=[{**own, "name": "first"}])
+    lifecycle = machine(made)
+    assert described(lifecycle, 600) == end  # a second run does not end
+    assert lifecycle.inits["first"].restarts == restarts
+
+
 def test_sidecars_start_before_and_end_after_the_rest() -> None:
     made = pod(
         "job",
@@ -149,6 +210,15 @@ def test_sidecars_start_before_and_end_after_the_rest() -> None:
     assert described(lifecycle, 3) == "Running True 0 running"
     assert described(lifecycle, 13) == "Succeeded False 0 Completed"
     assert lifecycle.inits["proxy"].over
+
+
+@pytest.mark.spec("S-78")
+def test_a_sidecar_that_ends_well_runs_again() -> None:
+    lifecycle = machine(
+        pod("web", "proxy: exit 0 after 5s 1 time", initContainers=[{**ruled("Always"), "name": "proxy"}])
+    )
+    lifecycle.advance(BEGIN + 600)
+    assert lifecycle.inits["proxy"].restarts == 1
 
 
 def test_a_sidecar_waits_for_what_takes_its_time_to_end() -> None:

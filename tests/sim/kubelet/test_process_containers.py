@@ -163,6 +163,18 @@ def test_deletion_orders_the_end_and_waits_for_it() -> None:
     assert sum(note.reason == "Killing" for note in lifecycle.notes) == 1
 
 
+@pytest.mark.spec("S-78")
+def test_a_rule_runs_a_process_again_unless_it_was_asked_to_end() -> None:
+    rules = [{"action": "Restart", "exitCodes": {"operator": "In", "values": [143]}}]
+    lifecycle = machine(containers=[container(restartPolicy="Never", restartPolicyRules=rules)])
+    launch(lifecycle, 0.0).exited(5.0, 143)
+    main = launch(lifecycle, 6.0)
+    lifecycle.terminate(10.0, 30.0)
+    main.exited(11.0, 143)
+    assert lifecycle.advance(100.0) == inf
+    assert Start("main") not in lifecycle.orders()
+
+
 def test_deletion_during_the_start_calls_it_off() -> None:
     lifecycle = machine()
     lifecycle.advance(0.0)

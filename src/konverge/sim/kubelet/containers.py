@@ -14,7 +14,7 @@ from math import ceil, inf
 
 import msgspec
 
-from konverge.objects.kinds.core_v1 import Container, Probe
+from konverge.objects.kinds.core_v1 import Container, ContainerRestartRule, Probe
 from konverge.sim.kubelet.behaviour import Behaviour
 
 
@@ -141,6 +141,8 @@ class ContainerState:
     init: bool = False
     sidecar: bool = False
     policy: str = "Always"
+    rules: list[ContainerRestartRule] = field(default_factory=list)
+    """Exit codes after which another run begins whatever the policy."""
     mode: Mode = Mode.NEW
     creating: str = "ContainerCreating"
     """The reason of one that is about to begin; in a pod with init containers another one."""
@@ -344,10 +346,15 @@ class ContainerState:
             self.end = Run(self.code, reason, self.began, t, signal=self.killed, message=self.termination_message)
         self.mode, self.exits = Mode.ENDED, inf
         self.up, self.ready, self.probers = False, False, []
-        again = self.policy == "Always" or (self.policy == "OnFailure" and self.code != 0)
-        self.due = t + SYNC if again else inf
+        self.due = t + SYNC if self._begins_again() else inf
         if not self.serves and self.code == 0:
             self.ready, self.due = True, inf
+
+    def _begins_again(self) -> bool:
+        """Upstream: ContainerShouldRestart (pkg/api/v1/pod/util.go)."""
+        if any(_speaks_of(rule, self.code) for rule in self.rules):
+            return True
+        return self.policy == "Always" or (self.policy == "OnFailure" and self.code != 0)
 
     def _restart(self, t: float, spec: Container, script: Behaviour, pod: str) -> list[Note]:
         end = self.end
@@ -376,13 +383,17 @@ class ContainerState:
 
     # -------------------------------------------------------------- ending
 
+    def last_run(self) -> None:
+        """Whatever ends the present run, no other begins."""
+        self.policy, self.rules = "Never", []
+
     def stop(self, t: float, grace: float, script: Behaviour) -> list[Note]:
         """Asked to end: by itself within the grace period, or killed at its end.
 
         A server ends well when it is asked to; work that is broken off has failed.
         """
         served = self.policy == "Always"
-        self.policy = "Never"
+        self.last_run()
         if self.mode is not Mode.RUNNING:
             self.due = inf
             return []
@@ -392,6 +403,11 @@ class ContainerState:
             self.exits, self.killed, self.termination_message = when, killed, ""
             self.code = 137 if killed else 0 if served else 143
         return [Note("Normal", "Killing", f"Stopping container {self.name}", self.name)]
+
+
+def _speaks_of(rule: ContainerRestartRule, code: int) -> bool:
+    codes = rule.exit_codes
+    return codes is not None and (code in codes.values) == (codes.operator == "In")
 
 
 def _go_duration(seconds: float) -> str:

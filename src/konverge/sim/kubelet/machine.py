@@ -59,13 +59,13 @@ class PodMachine:
                 self.ephemerals[spec.name] = self._new(spec.name, policy="Never")
 
     def _state(self, spec: Container, *, init: bool) -> ContainerState:
-        policy = self.pod.spec.restart_policy or "Always"
+        policy = spec.restart_policy or self.pod.spec.restart_policy or "Always"
         sidecar = init and spec.restart_policy == "Always"
-        if sidecar or (spec.restart_policy and not init):
-            policy = spec.restart_policy or policy
-        elif init and policy == "Always":
+        if init and not sidecar and policy == "Always":
             policy = "OnFailure"
-        return self._new(spec.name, policy=policy, init=init, sidecar=sidecar)
+        state = self._new(spec.name, policy=policy, init=init, sidecar=sidecar)
+        state.rules = spec.restart_policy_rules
+        return state
 
     def _new(self, name: str, *, policy: str, init: bool = False, sidecar: bool = False) -> ContainerState:
         # upstream: defaultWaitingState in convertToAPIContainerStatuses

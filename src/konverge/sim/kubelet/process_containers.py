@@ -123,7 +123,7 @@ class LiveContainer(ContainerState):
     # -------------------------------------------------------------- ending
 
     def stop(self, t: float, grace: float, script: Behaviour) -> list[Note]:
-        self.policy = "Never"
+        self.last_run()
         if self.mode is not Mode.RUNNING:
             if self.mode is Mode.WAITING and self.deadline == inf:
                 self._order_stop(t)
