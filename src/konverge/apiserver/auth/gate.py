@@ -5,6 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from msgspec.structs import replace
+
+from konverge.apiserver import status
 from konverge.apiserver.auth import impersonation
 from konverge.apiserver.auth.authentication import Authentication
 from konverge.apiserver.auth.authorization import Authorization, attributes_of
@@ -54,3 +57,13 @@ class Gate:
         """Raises 403 unless the user may do this."""
         if MASTERS not in user.groups:
             self.authorization.check(user, attributes_of(info))
+
+    def authorize_session(self, user: User, info: RequestInfo) -> None:
+        """Raises 403 unless the user may create what was asked for by another verb.
+
+        The answer has the reason alone, without who may not do what.
+        """
+        attrs = replace(attributes_of(info), verb="create")
+        decision = self.authorization.decide(user, attrs)
+        if not decision.allowed:
+            raise status.forbidden(attrs.group, attrs.resource, attrs.name, decision.reason)

@@ -3,7 +3,11 @@
 Policies and webhooks see the options of the request as its object, and what they change in it counts. They are asked
 before anything is looked up: a refusal does not say whether the pod is there.
 
-Upstream: ConnectResource (apiserver/pkg/endpoints/handlers/rest.go).
+A WebSocket begins with a GET, which RBAC takes for a read. What exec, attach and port-forward open is none: they need
+`create` too, whatever the method. Proxies go by the method alone.
+
+Upstream: ConnectResource (apiserver/pkg/endpoints/handlers/rest.go), and of the right to create
+AuthorizePodWebsocketUpgradeCreatePermission (pkg/registry/core/pod/rest/subresources.go).
 """
 
 from __future__ import annotations
@@ -21,6 +25,7 @@ from konverge.apiserver.strategy import Obj
 from konverge.wire.message import Response
 
 _FLAGS = ("stdin", "stdout", "stderr", "tty")
+_SESSIONS = ("exec", "attach", "portforward")
 
 
 async def connect(handler: Handler, call: Call) -> Response:
@@ -32,6 +37,8 @@ async def connect(handler: Handler, call: Call) -> Response:
     request = admission_request(call, call.resource, chosen, None, {}, call.info.name)
     await call.server.admission.admit(request)
     await call.server.admission.validate(request)
+    if call.info.subresource in _SESSIONS:
+        call.server.gate.authorize_session(call.user, call.info)
     _choose(call, request.new)
     return await handler(call)
 
