@@ -184,8 +184,9 @@ def _refused(why: str) -> Decision:
 
 
 # --- how a node is related to other objects: through the pods that are bound to it
-# The pods of every node are indexed with what they refer to, and the index follows the store. It is built when the
-# first kubelet asks: most servers never meet one. Upstream: plugin/pkg/auth/authorizer/node/graph.go.
+# The pods of every node are indexed with what they refer to, and volumes by the claim that they name: the volume that a
+# claim names is the word of its author, who may name any. The indexes follow the store. They are built when the first
+# kubelet asks: most servers never meet one. Upstream: plugin/pkg/auth/authorizer/node/graph.go.
 
 Reference = tuple[str, str]
 """(plural, name): something in the namespace of the pod."""
@@ -193,14 +194,8 @@ Reference = tuple[str, str]
 MIRROR = "kubernetes.io/config.mirror"
 _SECRET_VOLUMES = ("cephfs", "cinder", "flexVolume", "rbd", "scaleIO", "iscsi", "storageos")
 _CONTAINERS = ("initContainers", "containers", "ephemeralContainers")
-_VOLUME_SECRETS = (
-    "controllerExpandSecretRef",
-    "controllerPublishSecretRef",
-    "nodeExpandSecretRef",
-    "nodePublishSecretRef",
-    "nodeStageSecretRef",
-    "secretRef",
-)
+_VOLUME_SECRETS = ("nodeExpandSecretRef", "nodePublishSecretRef", "nodeStageSecretRef", "secretRef")
+"""Those that kubelets use; the controller of a CSI driver has others."""
 
 
 def references(pod: Obj) -> Iterator[Reference]:
@@ -246,70 +241,97 @@ def _of_volume(volume: Obj, pod: str) -> Iterator[Reference]:
 
 
 class NodePods:
-    """The index."""
+    """What the pods of each node refer to."""
 
     def __init__(self, store: Store) -> None:
-        self._store = store
-        self._nodes: dict[str, dict[str, frozenset[Reference]]] | None = None
-        """By node, then by the pod's key."""
+        self._by_node = _Index(store, "/pods", _node_of, _used)
+        self._by_claim = _Index(store, "/persistentvolumes", _claim_of, _secrets_of)
 
     def has_pod(self, node: str, key: str) -> bool:
-        return key in self._indexed().get(node, {})
+        return key in self._by_node.of(node)
 
     def uses(self, node: str, plural: str, namespace: str, name: str) -> bool:
         """Whether a pod of the node refers to this object, itself or (a secret, a volume) through its claims."""
         reference, prefix = (plural, name), f"{namespace}/"
-        pods = self._indexed().get(node, {})
+        pods = self._by_node.of(node)
         if plural == "persistentvolumes":
-            return any(volume == name for volume, _ in self._volumes(pods))
+            return any(name in volumes for volumes in self._volumes(pods))
         if any(reference in used for key, used in pods.items() if key.startswith(prefix)):
             return True
-        return plural == "secrets" and any((namespace, name) in secrets for _, secrets in self._volumes(pods))
+        secret = (namespace, name)
+        return plural == "secrets" and any(
+            secret in secrets for volumes in self._volumes(pods) for secrets in volumes.values()
+        )
 
-    def _volumes(self, pods: dict[str, frozenset[Reference]]) -> Iterator[tuple[str, set[tuple[str, str]]]]:
-        """The volumes behind the claims of pods, each with the secrets that it names."""
+    def _volumes(self, pods: dict[str, frozenset[Reference]]) -> Iterator[dict[str, frozenset[tuple[str, str]]]]:
+        """The volumes of each claim of the pods, with the secrets that they name."""
         for key, used in pods.items():
             namespace = key.partition("/")[0]
             for plural, claim in used:
-                record = self._store.durable_record("/persistentvolumeclaims", f"{namespace}/{claim}")
-                if plural == "persistentvolumeclaims" and record is not None:
-                    name = (record.decode().get("spec") or {}).get("volumeName", "")
-                    volume = self._store.durable_record("/persistentvolumes", name)
-                    if volume is not None:
-                        yield name, set(_secrets_of(volume.decode(), namespace))
+                if plural == "persistentvolumeclaims":
+                    yield self._by_claim.of(f"{namespace}/{claim}")
 
-    def _indexed(self) -> dict[str, dict[str, frozenset[Reference]]]:
-        if self._nodes is None:
-            self._nodes = {}
-            table = self._store.table("/pods")
+
+class _Index:
+    """What objects of a table refer to, by what each belongs to and then by its key."""
+
+    def __init__(
+        self,
+        store: Store,
+        table: str,
+        owner: Callable[[Obj], str],
+        content: Callable[[Obj], Iterator[tuple[str, str]]],
+    ) -> None:
+        self._store, self._table, self._owner, self._content = store, table, owner, content
+        self._entries: dict[str, dict[str, frozenset[tuple[str, str]]]] | None = None
+
+    def of(self, owner: str) -> dict[str, frozenset[tuple[str, str]]]:
+        if self._entries is None:
+            self._entries = {}
+            table = self._store.table(self._table)
             for record in table.at(self._store.durable):
                 self._add(record)
             self._store.subscribe(table.name, self._changed)
-        return self._nodes
+        return self._entries.get(owner, {})
 
     def _changed(self, event: Event) -> None:
-        assert self._nodes is not None
+        assert self._entries is not None
         if event.old is not None:
-            self._nodes.get(_node_of(event.old.decode()), {}).pop(event.key, None)
+            owner = self._owner(event.old.decode())
+            entries = self._entries.get(owner, {})
+            entries.pop(event.key, None)
+            if not entries:
+                self._entries.pop(owner, None)
         if event.record is not None:
             self._add(event.record)
 
     def _add(self, record: Record) -> None:
-        assert self._nodes is not None
-        pod = record.decode()
-        node = _node_of(pod)
-        if node:
-            mirror = MIRROR in (pod["metadata"].get("annotations") or {})
-            used = [] if mirror else [(plural, name) for plural, name in references(pod) if name]
-            self._nodes.setdefault(node, {})[record.key] = frozenset(used)
+        assert self._entries is not None
+        obj = record.decode()
+        if owner := self._owner(obj):
+            content = frozenset(pair for pair in self._content(obj) if pair[1])
+            self._entries.setdefault(owner, {})[record.key] = content
 
 
 def _node_of(pod: Obj) -> str:
     return str((pod.get("spec") or {}).get("nodeName", ""))
 
 
-def _secrets_of(volume: Obj, namespace: str) -> Iterator[tuple[str, str]]:
-    """(namespace, name) of the secrets that a persistent volume names. Upstream: VisitPVSecretNames."""
+def _used(pod: Obj) -> Iterator[Reference]:
+    """What a kubelet may read for a pod: of a mirror pod it has all, and wrote it itself."""
+    if MIRROR not in (pod["metadata"].get("annotations") or {}):
+        yield from references(pod)
+
+
+def _claim_of(volume: Obj) -> str:
+    """The key of the claim that a volume names. Upstream: Graph.AddPV."""
+    claim = (volume.get("spec") or {}).get("claimRef")
+    return f"{claim.get('namespace', '')}/{claim.get('name', '')}" if claim else ""
+
+
+def _secrets_of(volume: Obj) -> Iterator[tuple[str, str]]:
+    """(namespace, name) of the secrets that a persistent volume names for kubelets. Upstream: VisitPVSecretNames."""
+    namespace = _claim_of(volume).partition("/")[0]
     for source in (volume.get("spec") or {}).values():
         if not isinstance(source, dict):
             continue
