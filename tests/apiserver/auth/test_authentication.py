@@ -30,6 +30,15 @@ async def _who(api: Api, token: str) -> Any:
     return answer["status"]["userInfo"]
 
 
+async def _reviewed(api: Api, token: str, *audiences: str) -> Any:
+    """What a TokenReview says: the audiences of a valid token, or why it is not valid."""
+    spec = {"token": token, "audiences": list(audiences)}
+    answer = await api.call("POST", "/apis/authentication.k8s.io/v1/tokenreviews", {"spec": spec})
+    status = answer["status"]
+    assert status.get("authenticated", False) is ("error" not in status)
+    return status["audiences"] if "audiences" in status else status["error"]
+
+
 async def _refused(api: Api, token: str) -> bool:
     response = await api.send("POST", WHO, {}, authorization=f"Bearer {token}")
     return response.status == 401
@@ -167,16 +176,20 @@ async def test_a_signing_key_from_a_file_is_used(tmp_path: Path) -> None:
         assert (key["kty"], key["alg"]) == ("EC", "ES256")
 
 
+async def _legacy_token(api: Api, key: Path) -> str:
+    """What the tokens controller makes for secrets of the type kubernetes.io/service-account-token."""
+    account, claim = await api.create("robot", ACCOUNTS), "kubernetes.io/serviceaccount/"
+    claims = {"iss": "kubernetes/serviceaccount", f"{claim}namespace": "default", f"{claim}secret.name": "s"}
+    claims |= {f"{claim}service-account.name": "robot", f"{claim}service-account.uid": account["metadata"]["uid"]}
+    return Keys(folder=None, signing=key, verifying=()).sign(claims)
+
+
 @pytest.mark.spec("S-12")
 async def test_a_token_in_a_secret_ends_with_the_secret(tmp_path: Path) -> None:
-    """What the tokens controller makes for secrets of the type kubernetes.io/service-account-token."""
     await _signing_key(tmp_path / "sa.key")
     async with ApiServer(config=Config(auth=AuthSettings(signing_key=tmp_path / "sa.key"))) as server:
-        api, claim = Api(server), "kubernetes.io/serviceaccount/"
-        account = await api.create("robot", ACCOUNTS)
-        claims = {"iss": "kubernetes/serviceaccount", f"{claim}namespace": "default", f"{claim}secret.name": "s"}
-        claims |= {f"{claim}service-account.name": "robot", f"{claim}service-account.uid": account["metadata"]["uid"]}
-        token = Keys(folder=None, signing=tmp_path / "sa.key", verifying=()).sign(claims)
+        api = Api(server)
+        token = await _legacy_token(api, tmp_path / "sa.key")
         assert await _refused(api, token)
         data = {"token": base64.b64encode(token.encode()).decode()}
         await api.create("s", "/api/v1/namespaces/default/secrets", data=data)
@@ -196,6 +209,61 @@ async def test_a_token_file_names_users_and_groups(tmp_path: Path) -> None:
         assert jane["groups"] == ["dev", "ops", "system:authenticated"]
         assert (await _who(api, "secret-2"))["groups"] == ["system:authenticated"]
         assert await _refused(api, "secret-3")
+
+
+# --- tokens that do not say whom they are for are for the audiences of the server
+
+
+@pytest.mark.spec("S-67")
+async def test_a_token_in_a_secret_is_for_this_server_alone(tmp_path: Path) -> None:
+    await _signing_key(tmp_path / "sa.key")
+    async with ApiServer(config=Config(auth=AuthSettings(signing_key=tmp_path / "sa.key", issuer="own"))) as server:
+        api = Api(server)
+        token = await _legacy_token(api, tmp_path / "sa.key")
+        why = 'token audiences ["own"] is invalid for the target audiences ["vault" "x"]'
+        assert await _reviewed(api, token, "vault", "x") == f"[invalid bearer token, {why}]"
+        data = {"token": base64.b64encode(token.encode()).decode()}
+        await api.create("s", "/api/v1/namespaces/default/secrets", data=data)
+        assert await _reviewed(api, token, "vault", "x") == f"[invalid bearer token, {why}]"
+        assert await _reviewed(api, token, "vault", "own") == ["own"]
+        assert await _reviewed(api, token) == ["own"]
+
+
+@pytest.mark.spec("S-67")
+async def test_a_token_of_a_file_is_for_this_server_alone(tmp_path: Path) -> None:
+    path = tmp_path / "tokens.csv"
+    path.write_text("secret-1,jane,u1\n")
+    async with ApiServer(config=Config(auth=AuthSettings(token_file=path, audiences=("a", "b")))) as server:
+        api = Api(server)
+        assert await _reviewed(api, "secret-1", "vault") == "invalid bearer token"
+        assert await _reviewed(api, "secret-1", "b", "vault", "a", "b") == ["b", "a", "b"], "in the order of the review"
+        assert await _reviewed(api, "secret-1") == ["a", "b"]
+        assert (await _who(api, "secret-1"))["username"] == "jane"
+        assert await _reviewed(api, server.token, "vault") == "invalid bearer token"
+
+
+@pytest.mark.spec("S-67")
+async def test_a_signed_token_without_audiences_is_for_this_server_alone(tmp_path: Path) -> None:
+    await _signing_key(tmp_path / "sa.key")
+    settings = AuthSettings(signing_key=tmp_path / "sa.key", issuer="us", audiences=("a", "b"))
+    async with ApiServer(config=Config(auth=settings)) as server:
+        api = Api(server)
+        account = await api.create("robot", ACCOUNTS)
+        about = {"name": "robot", "uid": account["metadata"]["uid"]}
+        claims = {"iss": "us", "kubernetes.io": {"namespace": "default", "serviceaccount": about}}
+        token = Keys(folder=None, signing=tmp_path / "sa.key", verifying=()).sign(claims)
+        assert (await _who(api, token))["username"].endswith(":robot")
+        why = 'token audiences ["a" "b"] is invalid for the target audiences ["us"]'
+        assert await _reviewed(api, token, "us") == f"[invalid bearer token, {why}]"
+
+
+@pytest.mark.spec("S-67")
+async def test_a_token_for_another_is_valid_for_it_and_not_for_this_server(api: Api) -> None:
+    await api.create("robot", ACCOUNTS)
+    token = await _token(api, audiences=["vault"])
+    assert await _reviewed(api, token, "vault", "x") == ["vault"]
+    assert "is invalid for the target audiences" in await _reviewed(api, token)
+    assert await _refused(api, token)
 
 
 @pytest.mark.spec("S-12")

@@ -76,10 +76,16 @@ class Authentication:
         return ANONYMOUS
 
     def token(self, token: str, audiences: Iterable[str]) -> Authenticated:
-        """The user of a token; raises Refused."""
+        """The user of a token; raises Refused. One that is no JWT is for this server alone.
+
+        Upstream: WrapAudienceAgnosticToken (apiserver/pkg/authentication/authenticator).
+        """
         known = self._known.get(_digest(token))
         if known is not None:
-            return Authenticated(known, tuple(audiences))
+            shared = tuple(audience for audience in audiences if audience in self._settings.own_audiences)
+            if not shared:
+                raise Refused(_INVALID)
+            return Authenticated(known, shared)
         try:
             authenticated = self._accounts.authenticate(token, audiences)
         except Refused as error:

@@ -37,7 +37,7 @@ class Gate:
         self, settings: AuthSettings, store: Store, objects: Objects, *, admin_token: str, data_dir: Path | None
     ) -> None:
         self.keys = Keys(folder=data_dir, signing=settings.signing_key, verifying=settings.verification_keys)
-        self.accounts = Accounts(objects, self.keys, settings.issuer)
+        self.accounts = Accounts(objects, self.keys, settings.issuer, settings.own_audiences)
         self.authentication = Authentication(settings, self.accounts)
         self.authentication.add(admin_token, ADMIN)
         self.authorization = Authorization(store, always_allow=settings.always_allow)

@@ -56,10 +56,11 @@ class Bound(msgspec.Struct, frozen=True):
 class Accounts:
     """Issues and verifies tokens."""
 
-    def __init__(self, objects: Objects, keys: Keys, issuer: str) -> None:
+    def __init__(self, objects: Objects, keys: Keys, issuer: str, audiences: Sequence[str]) -> None:
         self._objects = objects
         self._keys = keys
         self._issuer = issuer
+        self._own_audiences = audiences
         self._verified: dict[str, Obj] = {}
 
     async def prepare(self) -> None:
@@ -98,19 +99,22 @@ class Accounts:
         Upstream: jwtTokenAuthenticator.AuthenticateToken.
         """
         claims = self._verified.get(token) or _claims(token)
-        if claims is not None and claims.get("iss") == _LEGACY_ISSUER:
-            self._check_signature(token, claims)
-            return Authenticated(self._legacy_user(token, claims), tuple(audiences))
-        if claims is None or claims.get("iss") != self._issuer:
+        if claims is None or claims.get("iss") not in (self._issuer, _LEGACY_ISSUER):
             return None
         self._check_signature(token, claims)
-        _check_times(claims)
-        shared = [audience for audience in audiences if audience in _audiences(claims)]
+        is_legacy = claims["iss"] == _LEGACY_ISSUER
+        if not is_legacy:
+            _check_times(claims)
+        shared = self._shared(claims, audiences)
+        return Authenticated(self._legacy_user(token, claims) if is_legacy else self._user(claims), shared)
+
+    def _shared(self, claims: Obj, audiences: Iterable[str]) -> tuple[str, ...]:
+        """The audiences that a token is for; one that does not say whom it is for is for this server alone."""
+        named = _audiences(claims) or self._own_audiences
+        shared = tuple(audience for audience in audiences if audience in named)
         if not shared:
-            raise Refused(
-                f"token audiences {quoted(_audiences(claims))} is invalid for the target audiences {quoted(audiences)}"
-            )
-        return Authenticated(self._user(claims), tuple(shared))
+            raise Refused(f"token audiences {quoted(named)} is invalid for the target audiences {quoted(audiences)}")
+        return shared
 
     def _check_signature(self, token: str, claims: Obj) -> None:
         if token in self._verified:
