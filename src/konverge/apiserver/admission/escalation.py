@@ -26,8 +26,9 @@ if TYPE_CHECKING:
 _EVERYTHING = [Rule(("*",), ("*",), ("*",)), Rule(("*",), urls=("*",))]
 _RULE = 100
 """Bytes of a rule, about: checking it takes as long as a text of that size."""
-_COLLECTED = ("ownerReferences", "finalizers", "managedFields")
-"""Metadata that the garbage collector changes: it must be able to, whatever rights the role holds."""
+_COLLECTED = ("ownerReferences", "finalizers", "managedFields", "selfLink")
+"""Metadata that the garbage collector changes: it must be able to, whatever rights the role holds. selfLink counts for
+nothing."""
 
 
 class Grants(Mutating):
@@ -107,9 +108,7 @@ def _aggregates(role: Obj) -> bool:
 
 def _collector_only(obj: Obj, old: Obj | None) -> bool:
     """Whether an update changes nothing but what the garbage collector changes. Upstream: IsOnlyMutatingGCFields."""
-    if old is None or obj["metadata"] == old["metadata"]:
-        return False
-    return _without_collected(obj) == _without_collected(old)
+    return old is not None and _without_collected(obj) == _without_collected(old)
 
 
 def _without_collected(obj: Obj) -> Obj:
