@@ -17,7 +17,7 @@ from konverge.observe.events import EventRecorder
 from konverge.runtime import Request
 from konverge.sim.scheduler import filters
 from konverge.sim.scheduler.filters import Claims, Sacrifice, Volumes, making_room, sacrifice
-from konverge.sim.scheduler.spreading import Neighbours
+from konverge.sim.scheduler.spreading import AFFINITY, ANTI_AFFINITY, SPREAD, Neighbours
 from konverge.sim.scheduler.state import TERMINAL, ClusterState, NodeInfo, PodInfo, describe
 from konverge.sim.volumes import SELECTED_NODE
 from konverge.workqueue import WorkQueue
@@ -25,6 +25,11 @@ from konverge.workqueue import WorkQueue
 NAME = "default-scheduler"
 MANAGER = "kube-scheduler"
 KINDS: tuple[type[Object], ...] = (Pod, Node, PersistentVolumeClaim, PersistentVolume, StorageClass)
+
+CURED_BY_NEW = frozenset((AFFINITY, SPREAD))
+"""What a pod that is placed may change for those that wait."""
+CURED_BY_LABELS = CURED_BY_NEW | {ANTI_AFFINITY}
+"""What other labels of a placed pod may change for them."""
 
 
 class Scheduler:
@@ -37,7 +42,8 @@ class Scheduler:
         self.queue: WorkQueue[Request] = WorkQueue()
         self.synced = asyncio.Event()
         self._events = events
-        self._unplaced: set[Request] = set()
+        self._unplaced: dict[Request, frozenset[str]] = {}
+        """Pods that wait, and what nodes were refused for."""
         self._decode = decoder(Pod).decode
         self._client: Client
         self._recorder: EventRecorder
@@ -75,7 +81,7 @@ class Scheduler:
     def _pod_changed(self, change: Change) -> None:
         key = change.key
         if change.new is None or (change.old is not None and change.old.uid != change.new.uid):
-            self._unplaced.discard(key)
+            self._unplaced.pop(key, None)
             if self.state.drop((key.namespace, key.name)):
                 self._try_again()
             if change.new is None:
@@ -85,12 +91,22 @@ class Scheduler:
             if self.state.drop((key.namespace, key.name)):
                 self._try_again()
         elif pod.spec.node_name:
-            self._unplaced.discard(key)
-            self.state.place(pod, pod.spec.node_name)
+            self._unplaced.pop(key, None)
+            before = self.state.find((key.namespace, key.name))
+            self._placed_pod_changed(before, self.state.place(pod, pod.spec.node_name))
         elif _ours(pod):
             if pod.status.nominated_node_name:
                 self.state.promise(describe(pod), pod.status.nominated_node_name)
             self.queue.add(key, priority=pod.spec.priority or 0)
+
+    def _placed_pod_changed(self, before: PodInfo | None, now: PodInfo) -> None:
+        """Upstream: isSchedulableAfterPodChange of InterPodAffinity, PodTopologySpread and NodeResourcesFit."""
+        if before is None:
+            self._try_again(CURED_BY_NEW)
+        elif any(amount > now.requests.get(key, 0) for key, amount in before.requests.items()):
+            self._try_again()
+        elif before.meta.labels != now.meta.labels:
+            self._try_again(CURED_BY_LABELS)
 
     def _node_changed(self, change: Change) -> None:
         node = decoder(Node).decode(change.new.raw) if change.new is not None else None
@@ -104,8 +120,9 @@ class Scheduler:
         if change.type is not ChangeType.DELETED:
             self._try_again()
 
-    def _try_again(self) -> None:
-        for key in sorted(self._unplaced):
+    def _try_again(self, cured: frozenset[str] | None = None) -> None:
+        """Those that wait, or only those of which a node was refused for one of these reasons."""
+        for key in sorted(key for key, reasons in self._unplaced.items() if cured is None or cured & reasons):
             self.queue.add(key)
 
     # -------------------------------------------------------------- placing
@@ -125,7 +142,7 @@ class Scheduler:
         record = self._pods.get(key)
         pod = self._decode(record.raw) if record is not None else None
         if pod is None or not _ours(pod):
-            self._unplaced.discard(key)
+            self._unplaced.pop(key, None)
             return
         info, volumes = describe(pod), self._claims.of(pod)
         neighbours = Neighbours(pod, self.state)
@@ -146,7 +163,7 @@ class Scheduler:
     async def _choose(self, pod: Pod, node: NodeInfo, volumes: Volumes) -> None:
         if volumes.waiting:
             # The claims hear of their volumes or of the node first; the pod follows when they are bound.
-            self._unplaced.add(_key(pod))
+            self._unplaced[_key(pod)] = frozenset()
             taken = volumes.taken(node)
             for claim in volumes.waiting:
                 if claim.metadata.name in taken:
@@ -189,13 +206,14 @@ class Scheduler:
             if isinstance(error, NotFound):
                 return
             raise
-        self._unplaced.discard(_key(pod))
+        self._unplaced.pop(_key(pod), None)
+        self._try_again(CURED_BY_NEW)
         self._record_event(pod, "Normal", "Scheduled", f"Successfully assigned {meta.namespace}/{meta.name} to {node}")
 
     async def _refuse(
         self, pod: Pod, info: PodInfo, volumes: Volumes, refused: Counter[str], hopeless: int, neighbours: Neighbours
     ) -> None:
-        self._unplaced.add(_key(pod))
+        self._unplaced[_key(pod)] = frozenset(refused)
         if volumes.problem:
             summary = f"0/{len(self.state.nodes)} nodes are available"
             helpless = f"{len(self.state.nodes)} Preemption is not helpful for scheduling"

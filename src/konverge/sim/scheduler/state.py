@@ -86,7 +86,11 @@ class ClusterState:
                     known.add(pod)
         known.node, known.offers = node, offers
 
-    def place(self, pod: Pod, node: str) -> None:
+    def find(self, key: tuple[str, str]) -> PodInfo | None:
+        """A pod that has a place."""
+        return self._where.get(key)
+
+    def place(self, pod: Pod, node: str) -> PodInfo:
         """A pod is on a node, or will be in a moment."""
         self.drop((pod.metadata.namespace, pod.metadata.name))
         info = describe(pod, node)
@@ -94,6 +98,7 @@ class ClusterState:
         self.repelling += bool(info.repels)
         if node in self.nodes:
             self.nodes[node].add(info)
+        return info
 
     def promise(self, pod: PodInfo, node: str) -> None:
         """Others have to go from a node, for this pod."""
