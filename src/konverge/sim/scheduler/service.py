@@ -10,26 +10,28 @@ from typing import Any
 from konverge.cache import CacheSpec, Change, ChangeType, Informer, Lister
 from konverge.client import Client, ClientError, MergePatch, NotFound, StrategicPatch
 from konverge.objects import decoder, times
-from konverge.objects.kinds.core_v1 import Node, PersistentVolume, PersistentVolumeClaim, Pod, PodSpec
+from konverge.objects.kinds.core_v1 import Namespace, Node, PersistentVolume, PersistentVolumeClaim, Pod, PodSpec
 from konverge.objects.kinds.storage_v1 import StorageClass
 from konverge.objects.meta import Object, ObjectMeta
 from konverge.observe.events import EventRecorder
 from konverge.runtime import Request
 from konverge.sim.scheduler import filters
 from konverge.sim.scheduler.filters import Claims, Sacrifice, Volumes, making_room, sacrifice
-from konverge.sim.scheduler.spreading import AFFINITY, ANTI_AFFINITY, SPREAD, Neighbours
+from konverge.sim.scheduler.spreading import AFFINITY, ANTI_AFFINITY, EXISTING, SPREAD, Neighbours
 from konverge.sim.scheduler.state import TERMINAL, ClusterState, NodeInfo, PodInfo, describe
 from konverge.sim.volumes import SELECTED_NODE
 from konverge.workqueue import WorkQueue
 
 NAME = "default-scheduler"
 MANAGER = "kube-scheduler"
-KINDS: tuple[type[Object], ...] = (Pod, Node, PersistentVolumeClaim, PersistentVolume, StorageClass)
+KINDS: tuple[type[Object], ...] = (Pod, Node, Namespace, PersistentVolumeClaim, PersistentVolume, StorageClass)
 
 CURED_BY_NEW = frozenset((AFFINITY, SPREAD))
 """What a pod that is placed may change for those that wait."""
 CURED_BY_LABELS = CURED_BY_NEW | {ANTI_AFFINITY}
 """What other labels of a placed pod may change for them."""
+CURED_BY_NAMESPACE = frozenset((AFFINITY, ANTI_AFFINITY, EXISTING))
+"""What other labels of a namespace may change for them."""
 
 
 class Scheduler:
@@ -60,7 +62,11 @@ class Scheduler:
             Lister(informers[PersistentVolume], decoder(PersistentVolume).decode),
             Lister(informers[StorageClass], decoder(StorageClass).decode),
         )
-        handlers: dict[type[Object], Callable[[Change], None]] = {Pod: self._pod_changed, Node: self._node_changed}
+        handlers: dict[type[Object], Callable[[Change], None]] = {
+            Pod: self._pod_changed,
+            Node: self._node_changed,
+            Namespace: self._namespace_changed,
+        }
         for kind, informer in informers.items():
             informer.add_handler(handlers.get(kind, self._something_changed))
         async with asyncio.TaskGroup() as group:
@@ -115,6 +121,12 @@ class Scheduler:
         self.state.node_changed(change.key.name, node)
         if node is not None and before != _offer(node):
             self._try_again()
+
+    def _namespace_changed(self, change: Change) -> None:
+        name = change.key.name
+        labels = decoder(Namespace).decode(change.new.raw).metadata.labels if change.new is not None else None
+        if self.state.namespace_changed(name, labels):
+            self._try_again(CURED_BY_NAMESPACE)
 
     def _something_changed(self, change: Change) -> None:
         if change.type is not ChangeType.DELETED:

@@ -9,12 +9,12 @@ Upstream: pkg/scheduler/framework/plugins/interpodaffinity and podtopologyspread
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import cached_property
 
 from konverge.kube.placement import UNSCHEDULABLE, node_matches, untolerated
 from konverge.objects.kinds.core_v1 import Node, Pod, PodAffinityTerm, TopologySpreadConstraint
-from konverge.objects.labels import from_selector
+from konverge.objects.labels import Labels, from_selector
 from konverge.objects.meta import ObjectMeta
 from konverge.sim.scheduler.state import ClusterState, NodeInfo
 
@@ -27,20 +27,24 @@ NO_LABEL = SPREAD + " (missing required label)"
 Domain = tuple[str, str]
 
 
-def those_concerned(term: PodAffinityTerm, owner: ObjectMeta) -> Callable[[ObjectMeta], bool]:
-    """Which pods a term of one pod speaks of. Made once for a term: it is asked about every pod there is."""
+def those_concerned(
+    term: PodAffinityTerm, owner: ObjectMeta, namespaces: Mapping[str, Labels]
+) -> Callable[[ObjectMeta], bool]:
+    """Which pods a term of one pod speaks of, by the labels of `namespaces`: in those that it names or selects, or else
+    in its own. Made once for a term: it is asked about every pod there is.
+
+    Upstream: AffinityTerm.Matches, getNamespacesFromPodAffinityTerm (pkg/scheduler/framework/types.go).
+    """
     if term.label_selector is None:
         return lambda other: False
     matches = from_selector(term.label_selector).matches
-    if term.namespace_selector is not None:
-        return lambda other: matches(other.labels)
-    spaces = term.namespaces or [owner.namespace]
-    return lambda other: other.namespace in spaces and matches(other.labels)
-
-
-def concerns(term: PodAffinityTerm, owner: ObjectMeta, other: ObjectMeta) -> bool:
-    """Whether a term of one pod speaks of another."""
-    return those_concerned(term, owner)(other)
+    if term.namespace_selector is None:
+        spaces = term.namespaces or [owner.namespace]
+        return lambda other: other.namespace in spaces and matches(other.labels)
+    named, selects = term.namespaces, from_selector(term.namespace_selector).matches
+    return lambda other: (
+        (other.namespace in named or selects(namespaces.get(other.namespace, {}))) and matches(other.labels)
+    )
 
 
 class Neighbours:
@@ -76,12 +80,15 @@ class Neighbours:
     def _first_of_its_kind(self, term: PodAffinityTerm, domains: Counter[str], labels: dict[str, str]) -> bool:
         """Pods that want to be near their like may begin anywhere: one pod must be the first."""
         meta = self._pod.metadata
-        return not domains and term.topology_key in labels and concerns(term, meta, meta)
+        return not domains and term.topology_key in labels and self._concerned(term, meta)(meta)
+
+    def _concerned(self, term: PodAffinityTerm, owner: ObjectMeta) -> Callable[[ObjectMeta], bool]:
+        return those_concerned(term, owner, self._state.namespaces)
 
     def _domains(self, term: PodAffinityTerm) -> Counter[str]:
         """The domains with pods that the term speaks of, and how many."""
         counter: Counter[str] = Counter()
-        concerned = those_concerned(term, self._pod.metadata)
+        concerned = self._concerned(term, self._pod.metadata)
         for node in self._state.nodes.values():
             value = node.node.metadata.labels.get(term.topology_key)
             if value is not None:
@@ -97,7 +104,7 @@ class Neighbours:
             for other in node.pods.values():
                 for term in other.repels:
                     value = labels.get(term.topology_key)
-                    if value is not None and concerns(term, other.meta, self._pod.metadata):
+                    if value is not None and self._concerned(term, other.meta)(self._pod.metadata):
                         domains.add((term.topology_key, value))
         return domains
 

@@ -68,6 +68,8 @@ class ClusterState:
 
     def __init__(self) -> None:
         self.nodes: dict[str, NodeInfo] = {}
+        self.namespaces: dict[str, dict[str, str]] = {}
+        """The labels of each, for terms that select namespaces."""
         self._where: dict[tuple[str, str], PodInfo] = {}
         self._promises: dict[tuple[str, str], str] = {}
         self.repelling = 0
@@ -85,6 +87,13 @@ class ClusterState:
                 if pod.node == name:
                     known.add(pod)
         known.node, known.offers = node, offers
+
+    def namespace_changed(self, name: str, labels: dict[str, str] | None) -> bool:
+        """None: it is gone. True when it has other labels now."""
+        before = self.namespaces.pop(name, None)
+        if labels is not None:
+            self.namespaces[name] = labels
+        return before != labels
 
     def find(self, key: tuple[str, str]) -> PodInfo | None:
         """A pod that has a place."""
