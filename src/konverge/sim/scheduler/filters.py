@@ -39,22 +39,24 @@ class Sacrifice(msgspec.Struct):
         return max(priorities), sum(priorities), len(priorities), self.node
 
 
-def sacrifice(pod: Pod, info: PodInfo, state: ClusterState, neighbours: Neighbours) -> Sacrifice | None:
+def sacrifice(
+    pod: Pod, info: PodInfo, state: ClusterState, neighbours: Neighbours, volumes: Volumes
+) -> Sacrifice | None:
     """The cheapest way to make room, if there is one."""
     if pod.spec.preemption_policy == "Never":
         return None
-    candidates = filter(None, (_on(pod, info, node, neighbours) for node in state.nodes.values()))
+    candidates = filter(None, (_on(pod, info, node, neighbours, volumes) for node in state.nodes.values()))
     return min(candidates, key=lambda candidate: candidate.cost, default=None)
 
 
-def _on(pod: Pod, info: PodInfo, node: NodeInfo, neighbours: Neighbours) -> Sacrifice | None:
+def _on(pod: Pod, info: PodInfo, node: NodeInfo, neighbours: Neighbours, volumes: Volumes) -> Sacrifice | None:
     lesser = [other for other in node.pods.values() if other.priority < info.priority]
     lesser.sort(key=lambda other: -other.priority)
     reasons = problems(pod, info, node, neighbours)
     if not lesser or not reasons or HOPELESS & set(reasons) or lacking(info, node, lesser):
         return None
-    if neighbours.problems(node) or not lacking(info, node):
-        return None  # it is not resources that are in the way
+    if neighbours.problems(node) or volumes.problems(node) or not lacking(info, node):
+        return None  # it is not resources alone that are in the way
     victims = list(lesser)
     for spared in lesser:  # the most important are spared first
         rest = [other for other in victims if other is not spared]

@@ -163,10 +163,11 @@ class Scheduler:
         for node in self.state.nodes.values():
             reasons = [volumes.problem] if volumes.problem else filters.problems(pod, info, node, neighbours)
             reasons = reasons or volumes.problems(node)
-            refused.update(reasons)
-            hopeless += bool(filters.HOPELESS & set(reasons))
             if not reasons:
                 fitting.append(node)
+                continue
+            refused.update(reasons)
+            hopeless += bool(filters.HOPELESS & set(reasons) or volumes.problems(node))
         if fitting:
             await self._choose(pod, filters.best(pod, info, fitting, neighbours), volumes)
         else:
@@ -233,7 +234,7 @@ class Scheduler:
             return
         if making_room(pod, info, self.state):
             return
-        victims = sacrifice(pod, info, self.state, neighbours)
+        victims = sacrifice(pod, info, self.state, neighbours, volumes)
         if victims is not None:
             self.state.promise(info, victims.node)
             await self._preempt(pod, victims)
