@@ -14,6 +14,7 @@ from konverge.objects.kinds.storage_v1 import StorageClass
 from konverge.sim.cluster import Cluster
 from konverge.sim.scheduler import Scheduler
 from konverge.sim.scheduler.filters import Claims
+from konverge.sim.scheduler.state import ClusterState, describe
 from konverge.sim.volume_matching import on_node
 from konverge.sim.volumes import SELECTED_NODE
 from tests.sim.conftest import SPACE, pod
@@ -190,14 +191,14 @@ def caches(volumes: Cache, asked: dict[str, Any], provisioner: str) -> Claims:
 def test_a_reservation_holds_until_the_cache_knows_more() -> None:
     volumes = Cache(at("1"))
     claims = caches(volumes, wants("data"), "example.com/disks")
-    user, reserved = uses("web", "data"), at("2", claimRef={"namespace": SPACE, "name": "other"})
-    assert claims.of(user).known == [at("1")]
+    user, reserved = describe(uses("web", "data")), at("2", claimRef={"namespace": SPACE, "name": "other"})
+    assert claims.of(user, ClusterState()).known == [at("1")]
     claims.assume(at("1"), reserved)
-    assert claims.of(user).known == [reserved]
+    assert claims.of(user, ClusterState()).known == [reserved]
     volumes.held = at("3")
-    assert claims.of(user).known == [at("3")]
+    assert claims.of(user, ClusterState()).known == [at("3")]
     volumes.held = at("1")
-    assert claims.of(user).known == [at("1")]  # it was forgotten
+    assert claims.of(user, ClusterState()).known == [at("1")]  # it was forgotten
 
 
 FILLED = {"dataSourceRef": {"apiGroup": "example.com", "kind": "Image", "name": "disk"}}
@@ -218,7 +219,7 @@ def test_claims_that_get_a_volume_otherwise_search_for_none(
 ) -> None:
     asked = wants("data", **more)
     asked["metadata"]["annotations"] = {SELECTED_NODE: "a"} if annotated else {}
-    found = caches(Cache(at("1")), asked, provisioner).of(uses("web", "data"))
+    found = caches(Cache(at("1")), asked, provisioner).of(describe(uses("web", "data")), ClusterState())
     assert list(found.searching) == (["data"] if searches else [])
 
 

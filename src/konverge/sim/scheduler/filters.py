@@ -3,10 +3,10 @@
 The messages are kube-scheduler's: they end up in the pod's PodScheduled condition and in its FailedScheduling event.
 
 Preemption: which pods of lower priority would have to go so that another finds a place. Volumes: claims that must be
-bound first, or that wait to hear of a node.
+bound first, that wait to hear of a node, or that one pod alone may use.
 
 Upstream: pkg/scheduler/framework/plugins (noderesources, nodeaffinity, tainttoleration, nodeports, volumebinding,
-defaultpreemption).
+volumerestrictions, defaultpreemption).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from konverge.objects.kinds.core_v1 import NodeSelector, PersistentVolume, Persi
 from konverge.objects.kinds.storage_v1 import StorageClass
 from konverge.sim.scheduler.spreading import Neighbours
 from konverge.sim.scheduler.state import ClusterState, NodeInfo, PodInfo
-from konverge.sim.volume_matching import claim_names, is_populated, on_node
+from konverge.sim.volume_matching import is_populated, on_node
 from konverge.sim.volumes import BY_HAND, SELECTED_NODE
 
 
@@ -52,15 +52,17 @@ def sacrifice(
 def _on(pod: Pod, info: PodInfo, node: NodeInfo, neighbours: Neighbours, volumes: Volumes) -> Sacrifice | None:
     lesser = [other for other in node.pods.values() if other.priority < info.priority]
     lesser.sort(key=lambda other: -other.priority)
-    reasons = problems(pod, info, node, neighbours)
-    if not lesser or not reasons or HOPELESS & set(reasons) or lacking(info, node, lesser):
+    if not lesser or HOPELESS & set(problems(pod, info, node, neighbours)) or lacking(info, node, lesser):
         return None
-    if neighbours.problems(node) or volumes.problems(node) or not lacking(info, node):
-        return None  # it is not resources alone that are in the way
+    if neighbours.problems(node) or volumes.problems(node) or not (volumes.users or lacking(info, node)):
+        return None  # it is not resources and claims alone that are in the way
+    using = {user.key for user in volumes.users}
+    if not using <= {other.key for other in lesser}:
+        return None
     victims = list(lesser)
     for spared in lesser:  # the most important are spared first
         rest = [other for other in victims if other is not spared]
-        if not lacking(info, node, rest):
+        if spared.key not in using and not lacking(info, node, rest):
             victims = rest
     return Sacrifice(node.name, victims)
 
@@ -164,6 +166,7 @@ def preemption_message(state: ClusterState, hopeless: int) -> str:
 
 CONFLICT = "node(s) didn't match PersistentVolume's node affinity"
 _NONE_TO_BIND = "node(s) didn't find available persistent volumes to bind"
+_IN_USE = "node has pod using PersistentVolumeClaim with the same name and ReadWriteOncePod access mode"
 _UNBOUND = "pod has unbound immediate PersistentVolumeClaims"
 
 
@@ -183,6 +186,13 @@ class Volumes(msgspec.Struct):
     """Those of them that are provisioned nowhere."""
     known: Sequence[PersistentVolume] = ()
     """All volumes, if any claim searches."""
+    users: list[PodInfo] = msgspec.field(default_factory=list)
+    """Who has a claim that one pod alone may use."""
+
+    @property
+    def in_use(self) -> list[str]:
+        """What is wrong with every node, until those pods are gone."""
+        return [_IN_USE] if self.users else []
 
     def problems(self, node: NodeInfo) -> list[str]:
         if self.pinned and node.name != self.pinned:
@@ -204,15 +214,20 @@ class Claims(msgspec.Struct):
     assumed: dict[str, tuple[str, PersistentVolume]] = msgspec.field(default_factory=dict)
     """Volumes that were just reserved, by name, each with the version that it had before."""
 
-    def of(self, pod: Pod) -> Volumes:
+    def of(self, pod: PodInfo, state: ClusterState) -> Volumes:
         volumes = Volumes()
-        for name in claim_names(pod):
-            claim = self.claims.get(name, pod.metadata.namespace)
+        exclusive: set[str] = set()
+        for name in pod.claims:
+            claim = self.claims.get(name, pod.meta.namespace)
             volumes.problem = self._judge(name, claim, volumes)
             if volumes.problem:
                 break
+            if claim is not None and "ReadWriteOncePod" in claim.spec.access_modes:
+                exclusive.add(name)
         if volumes.searching:
             volumes.known = [self._current(volume) for volume in self.volumes.list()]
+        if exclusive:
+            volumes.users = state.users(pod, exclusive)
         return volumes
 
     def assume(self, before: PersistentVolume, reserved: PersistentVolume) -> None:

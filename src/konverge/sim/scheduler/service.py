@@ -156,13 +156,14 @@ class Scheduler:
         if pod is None or not _ours(pod):
             self._unplaced.pop(key, None)
             return
-        info, volumes = describe(pod), self._claims.of(pod)
+        info = describe(pod)
+        volumes = self._claims.of(info, self.state)
         neighbours = Neighbours(pod, self.state)
         refused: Counter[str] = Counter()
         fitting, hopeless = [], 0
         for node in self.state.nodes.values():
             reasons = [volumes.problem] if volumes.problem else filters.problems(pod, info, node, neighbours)
-            reasons = reasons or volumes.problems(node)
+            reasons = reasons or volumes.in_use or volumes.problems(node)
             if not reasons:
                 fitting.append(node)
                 continue

@@ -12,6 +12,7 @@ import msgspec
 
 from konverge.objects.kinds.core_v1 import Container, Node, Pod, PodAffinityTerm
 from konverge.objects.meta import ObjectMeta
+from konverge.sim.volume_matching import claim_names
 
 Amounts = dict[str, int]
 TERMINAL = ("Succeeded", "Failed")
@@ -27,6 +28,8 @@ class PodInfo(msgspec.Struct):
     priority: int
     repels: list[PodAffinityTerm]
     """Its own required anti-affinity: whom it does not want near it."""
+    claims: list[str]
+    """The names of the claims that it uses."""
 
     @property
     def key(self) -> tuple[str, str]:
@@ -131,6 +134,13 @@ class ClusterState:
             self.nodes[info.node].remove(key)
         return True
 
+    def users(self, pod: PodInfo, claims: set[str]) -> list[PodInfo]:
+        """Others with one of these claims of a pod: those that have a place, or are as important and promised one."""
+        promised = (other for node in self.nodes.values() for other in node.promised.values())
+        others = [*self._where.values(), *(other for other in promised if other.priority >= pod.priority)]
+        near = (other for other in others if other.meta.namespace == pod.meta.namespace and other.key != pod.key)
+        return [other for other in near if claims.intersection(other.claims)]
+
     @property
     def placed(self) -> list[PodInfo]:
         return list(self._where.values())
@@ -146,6 +156,7 @@ def describe(pod: Pod, node: str = "") -> PodInfo:
         ports=host_ports(pod),
         priority=pod.spec.priority or 0,
         repels=list(anti.required_during_scheduling_ignored_during_execution) if anti else [],
+        claims=claim_names(pod),
     )
 
 
