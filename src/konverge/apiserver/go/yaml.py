@@ -1,7 +1,6 @@
 """YAML as sigs.k8s.io/yaml reads it, with goyaml v2: YAML 1.1 that becomes JSON.
 
-It differs from PyYAML's safe loader: times stay texts, `1:30` is not a number but `1e3` is, `y` and `n` are booleans,
-and a repeated key is reported with its line.
+What its scalars mean, `konverge.go_yaml` says. Here a repeated key is reported with its line, and bodies have limits.
 
 A few bytes of YAML can mean very large values: endless levels, aliases of aliases. Levels are counted before the value
 is built (the library would exhaust the stack), aliases before they are written out.
@@ -9,22 +8,15 @@ is built (the library would exhaust the stack), aliases before they are written 
 
 from __future__ import annotations
 
-import math
 import re
 from typing import Any, NamedTuple
 
 import yaml
 
+from konverge import go_yaml
 from konverge.apiserver import nesting
 
 _BASE: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-_BOOLS = {
-    **dict.fromkeys(("y", "Y", "yes", "Yes", "YES", "true", "True", "TRUE", "on", "On", "ON"), True),
-    **dict.fromkeys(("n", "N", "no", "No", "NO", "false", "False", "FALSE", "off", "Off", "OFF"), False),
-}
-_INT = re.compile(r"[-+]?(?:0b[01_]+|0x[0-9a-fA-F_]+|0o?[0-7_]+|0|[1-9][0-9_]*)$")
-_FLOAT = re.compile(r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?$")
-
 
 _MOST_DIGITS = 1000
 """Of a whole number: a limit of ours, more than any type takes and less than Python refuses to read."""
@@ -47,7 +39,7 @@ class Parsed(NamedTuple):
 _EXCESSIVE = "yaml: document contains excessive aliasing"
 
 
-class _Loader(_BASE):  # type: ignore[misc]
+class _Loader(go_yaml.Loader):
     def __init__(self, stream: bytes) -> None:
         super().__init__(stream)
         self.repeated: list[str] = []
@@ -79,7 +71,7 @@ class _Loader(_BASE):  # type: ignore[misc]
         self.flatten_mapping(node)
         mapping: dict[str, Any] = {}
         for index, (key_node, value_node) in enumerate(node.value):
-            key = _key(self.construct_object(key_node, deep=True))
+            key = go_yaml.key_text(self.construct_object(key_node, deep=True))
             if key in mapping:
                 line = key_node.start_mark.line + 1
                 self.repeated.append(f'line {line}: key "{key}" already set in map')
@@ -89,62 +81,14 @@ class _Loader(_BASE):  # type: ignore[misc]
         return mapping
 
 
-def _key(key: Any) -> str:
-    if isinstance(key, bool):
-        return "true" if key else "false"
-    return "null" if key is None else str(key)
+def _construct_int(loader: Any, node: Any) -> int | float | str:
+    digits = len(loader.construct_scalar(node).replace("_", ""))
+    if digits > _MOST_DIGITS:
+        raise YamlError(f"yaml: a number of {digits} digits is out of range")
+    return go_yaml.construct_int(loader, node)
 
 
-def _construct_bool(loader: Any, node: Any) -> bool:
-    return _BOOLS[loader.construct_scalar(node)]
-
-
-def _construct_int(loader: Any, node: Any) -> int | float:
-    text = loader.construct_scalar(node).replace("_", "")
-    if len(text) > _MOST_DIGITS:
-        raise YamlError(f"yaml: a number of {len(text)} digits is out of range")
-    sign, digits = (-1, text[1:]) if text[0] == "-" else (1, text.lstrip("+"))
-    if digits[:2] in ("0b", "0x", "0o"):
-        value = int(digits, 0)
-    else:
-        value = int(digits, 8) if digits[0] == "0" and len(digits) > 1 else int(digits)
-    return sign * value if value < 1 << 63 else float(sign * value)
-
-
-def _construct_float(loader: Any, node: Any) -> float | str:
-    """A number that no float64 holds is a text. Upstream: resolve (goyaml resolve.go)."""
-    text: str = loader.construct_scalar(node)
-    value = float(text)
-    return text if math.isinf(value) else value
-
-
-def _construct_map(loader: Any, node: Any) -> Any:
-    mapping: dict[str, Any] = {}
-    yield mapping
-    mapping.update(loader.construct_mapping(node))
-
-
-def _construct_unknown(loader: Any, tag: str, node: Any) -> Any:
-    """A tag that is not known is ignored."""
-    if isinstance(node, yaml.MappingNode):
-        return loader.construct_mapping(node)
-    return loader.construct_sequence(node, deep=True) if isinstance(node, yaml.SequenceNode) else node.value
-
-
-_Loader.yaml_implicit_resolvers = {
-    first: [(tag, pattern) for tag, pattern in resolvers if tag.rsplit(":", 1)[1] in ("null", "merge")]
-    for first, resolvers in _BASE.yaml_implicit_resolvers.items()
-}
-_Loader.add_implicit_resolver("tag:yaml.org,2002:bool", re.compile("(?:" + "|".join(_BOOLS) + ")$"), list("yYnNtTfFoO"))
-_Loader.add_implicit_resolver("tag:yaml.org,2002:int", _INT, list("-+0123456789"))
-_Loader.add_implicit_resolver("tag:yaml.org,2002:float", _FLOAT, list("-+0123456789."))
-_Loader.add_constructor("tag:yaml.org,2002:bool", _construct_bool)
 _Loader.add_constructor("tag:yaml.org,2002:int", _construct_int)
-_Loader.add_constructor("tag:yaml.org,2002:float", _construct_float)
-_Loader.add_constructor("tag:yaml.org,2002:map", _construct_map)
-_Loader.add_multi_constructor("!", _construct_unknown)
-for _name in ("timestamp", "set", "omap", "pairs"):  # JSON has no form for these
-    _Loader.add_constructor(f"tag:yaml.org,2002:{_name}", lambda loader, node: _construct_unknown(loader, "", node))
 
 
 class Body(bytes):
