@@ -6,8 +6,10 @@ from typing import Any
 
 import pytest
 import yaml
+from hypothesis import given
+from hypothesis import strategies as st
 
-from konverge.go_yaml import Loader
+from konverge.go_yaml import Loader, dump, is_text
 
 
 def read(text: str) -> Any:
@@ -60,3 +62,20 @@ def test_booleans_nothing_and_keys() -> None:
     assert read("[!!timestamp 2026-01-02, !!set {a: 1}, !!omap [b], !t [{y: 1}]]") == [
         "2026-01-02", {"a": 1}, ["b"], [{"true": 1}]
     ]  # fmt: skip
+
+
+@pytest.mark.spec("O-93")
+@given(text=st.text("-+.:0123789eEoOxXbB_ynYNfF~<=#& \n") | st.from_regex(r"[-+.0-9][-+.0-9eEoxXb_]*", fullmatch=True))
+def test_what_is_written_is_read_as_it_was_by_both(text: str) -> None:
+    value = {text: [text, {"a": text}], "other": 1}
+    written = dump(value)
+    assert read(written) == yaml.safe_load(written) == value
+
+
+@pytest.mark.spec("O-93")
+def test_only_what_is_no_text_is_in_quotes() -> None:
+    assert dump({"z": "1e3", "a": "shop-1", "y": ["1.2.3", True, 1, None]}) == (
+        "z: '1e3'\na: shop-1\n'y':\n- 1.2.3\n- true\n- 1\n- null\n"
+    )
+    assert dump({"a": "é " * 58 + "é"}) == "a: " + "é " * 58 + "é\n", "lines are long"
+    assert [is_text(text) for text in ("", "~", "n", "<<", "1", "_1", "no-1")] == [False] * 5 + [True] * 2

@@ -1,7 +1,8 @@
 """YAML as kubectl and Helm read it: by sigs.k8s.io/yaml with goyaml v2, YAML 1.1 that becomes JSON.
 
 It differs from PyYAML's safe loader: times stay texts, `1:30` is not a number but `1e3` and `089` are, `y` and `n` are
-booleans, keys are texts. Importing this costs what PyYAML costs.
+booleans, keys are texts. `dump` puts texts in quotes that would be read as something else. Importing this costs what
+PyYAML costs.
 """
 
 from __future__ import annotations
@@ -118,3 +119,31 @@ Loader.add_constructor(f"{_TAG}map", _construct_map)
 Loader.add_multi_constructor("!", _construct_unknown)
 for _name in ("timestamp", "set", "omap", "pairs"):  # JSON has no form for these
     Loader.add_constructor(f"{_TAG}{_name}", lambda loader, node: _construct_unknown(loader, "", node))
+
+_RESOLVER: Any = Resolver()
+
+
+def is_text(plain: str) -> bool:
+    """Whether these characters, without quotes, are read as a text.
+
+    >>> is_text("shop"), is_text("1:30"), is_text("y"), is_text("12345e7")
+    (True, True, False, False)
+    """
+    return bool(_RESOLVER.resolve(yaml.ScalarNode, plain, (True, False)) == f"{_TAG}str")
+
+
+class _Dumper(yaml.SafeDumper):
+    """The base class puts in quotes what PyYAML itself would not read as a text."""
+
+
+def _represented(dumper: Any, text: str) -> Any:
+    return dumper.represent_scalar(f"{_TAG}str", text, style=None if is_text(text) else "'")
+
+
+_Dumper.add_representer(str, _represented)
+
+
+def dump(value: Any) -> str:
+    """YAML for people, with keys in their order, that PyYAML and goyaml read as the same."""
+    text: str = yaml.dump(value, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=120)
+    return text

@@ -8,6 +8,7 @@ from urllib.parse import quote
 import pytest
 import yaml
 
+from konverge.apiserver.go.yaml import parse_all
 from konverge.operators.nacos.desired import declared_version
 from konverge.operators.nacos.resource import Nacos
 from konverge.operators.nacos.versions import NacosVersion
@@ -368,6 +369,17 @@ async def test_secrets_are_never_shown() -> None:
         for path in (f"{ALL}/shop/manifest", f"{ALL}/shop", ALL):
             body_text = (await desk.send("GET", path)).body.decode()
             assert [item for item in hidden if item in body_text] == []
+
+
+@pytest.mark.spec("O-93")
+async def test_a_manifest_means_the_same_to_kubectl() -> None:
+    variables = [{"name": "N", "value": value} for value in ("1e5", "y", "0o14", "on")]
+    async with a_desk() as desk:
+        body = {"apiVersion": "nacos.io/v1alpha1", "kind": "Nacos", "spec": {"env": variables}}
+        await desk.admin.create({**body, "metadata": {"name": "shop", "namespace": SPACE}}, resource=Nacos.resource)
+        manifest = await desk.send("GET", f"{ALL}/shop/manifest")
+        [shown] = parse_all(manifest.body)
+        assert shown["spec"]["env"] == variables
 
 
 async def test_events_are_listed_latest_first() -> None:

@@ -28,6 +28,7 @@ from konverge.cli.installation import (
     sharding_of,
 )
 from konverge.cli.webhook_objects import CERTIFICATES, WebhookObjects
+from konverge.go_yaml import dump
 from konverge.operators.catalog import Operator
 from konverge.runtime.rbac import permissions, rules_for
 from konverge.runtime.webhooks.registry import PORT
@@ -63,16 +64,16 @@ def chart(operator: Operator, version: str) -> dict[str, str]:
         "WEBHOOK_CERTIFICATES": CERTIFICATES,
     }
     files = {path: _filled(text, facts) for path, text in _files_of(operator).items()}
-    files["Chart.yaml"] = _yaml(_about(operator, version, image_of(operator)[1] or semantic(version)))
+    files["Chart.yaml"] = dump(_about(operator, version, image_of(operator)[1] or semantic(version)))
     files["values.schema.json"] = json.dumps(_schema(yaml.safe_load(files["values.yaml"])), indent=1)
     files |= _definitions(operator) | _webhooks(operator)
-    files |= {f"policies/{policy['kind']}.yaml": _yaml(policy["spec"]) for policy in operator.policies("")}
+    files |= {f"policies/{policy['kind']}.yaml": dump(policy["spec"]) for policy in operator.policies("")}
     if "management" in yaml.safe_load(files["values.yaml"]):
-        files["rules/callers.yaml"] = _yaml(management.caller_rules())
+        files["rules/callers.yaml"] = dump(management.caller_rules())
     files["monitoring/dashboard.json"] = monitoring.dashboard_text("JOB", "NAMESPACE")
-    files["monitoring/rules.yaml"] = _yaml(monitoring.rules("JOB", "NAMESPACE"))
-    files["rules/readers.yaml"] = _yaml(monitoring.READER_RULES)
-    files["rules/reviews.yaml"] = _yaml(rules_for(permissions([], reviews=True)))
+    files["monitoring/rules.yaml"] = dump(monitoring.rules("JOB", "NAMESPACE"))
+    files["rules/readers.yaml"] = dump(monitoring.READER_RULES)
+    files["rules/reviews.yaml"] = dump(rules_for(permissions([], reviews=True)))
     return files | _rules(operator)
 
 
@@ -100,7 +101,7 @@ def _definitions(operator: Operator) -> dict[str, str]:
     plan = _plan(operator)
     converted = {webhook.definition for webhook in plan.webhooks}
     return {
-        f"{'definitions' if name in converted else 'crds'}/{name}.yaml": _yaml(plan.in_definition(definition))
+        f"{'definitions' if name in converted else 'crds'}/{name}.yaml": dump(plan.in_definition(definition))
         for definition in operator.definitions()
         for name in [definition["metadata"]["name"]]
     }
@@ -109,7 +110,7 @@ def _definitions(operator: Operator) -> dict[str, str]:
 def _webhooks(operator: Operator) -> dict[str, str]:
     """The entries of the configurations; the templates put in the name of the Service."""
     objs = _plan(operator).everything({})
-    return {f"webhooks/{obj['kind']}.yaml": _yaml(obj["webhooks"]) for obj in objs if "webhooks" in obj}
+    return {f"webhooks/{obj['kind']}.yaml": dump(obj["webhooks"]) for obj in objs if "webhooks" in obj}
 
 
 def _plan(operator: Operator) -> WebhookObjects:
@@ -168,8 +169,8 @@ def _rules(operator: Operator) -> dict[str, str]:
     def rules(place: str) -> list[dict[str, Any]]:
         return rules_for(permission for permission in needed if permission.namespace == place)
 
-    made = {f"rules/{name}.yaml": _yaml(rules(place)) for name, place in places.items()}
-    return made | {"rules/declared.yaml": _yaml({namespace: rules(namespace) for namespace in named})}
+    made = {f"rules/{name}.yaml": dump(rules(place)) for name, place in places.items()}
+    return made | {"rules/declared.yaml": dump({namespace: rules(namespace) for namespace in named})}
 
 
 def _schema(values: Any) -> dict[str, Any]:
@@ -191,7 +192,3 @@ def _filled(text: str, facts: dict[str, Any]) -> str:
     for name, value in facts.items():
         text = text.replace(f"@{name}@", str(value))
     return text
-
-
-def _yaml(value: Any) -> str:
-    return yaml.safe_dump(value, sort_keys=False, allow_unicode=True, width=120)

@@ -14,9 +14,9 @@ def write(objects: Iterable[dict[str, Any]], form: str) -> str:
     listed = list(objects)
     if form == "json":
         return json.dumps({"apiVersion": "v1", "kind": "List", "items": listed}, indent=1)
-    import yaml
+    from konverge.go_yaml import dump
 
-    return "---\n".join(yaml.safe_dump(obj, sort_keys=False, allow_unicode=True, width=120) for obj in listed).rstrip()
+    return "---\n".join(map(dump, listed)).rstrip()
 
 
 def read_folder(folder: Traversable, prefix: str = "") -> Iterator[tuple[str, str]]:

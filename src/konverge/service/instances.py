@@ -64,12 +64,11 @@ async def get(call: Call) -> Response:
 
 async def manifest(call: Call) -> Response:
     """The resource as YAML, without its secrets: for reading, not for applying."""
-    import yaml  # only this page needs it
+    from konverge.go_yaml import dump  # only this page needs it
 
     call.only()
     resource = shown(await _read(call))
-    text = yaml.safe_dump(resource, sort_keys=False, allow_unicode=True)
-    return Response(200, Headers.of({"Content-Type": YAML}), text.encode())
+    return Response(200, Headers.of({"Content-Type": YAML}), dump(resource).encode())
 
 
 async def events(call: Call) -> Response:
