@@ -10,11 +10,11 @@ from typing import Any
 
 import yaml
 
+from konverge.go_yaml import is_text
+
 _BASE: Any = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
 _TEXT = "tag:yaml.org,2002:str"
 _OTHER = frozenset(f"tag:yaml.org,2002:{name}" for name in ("bool", "float", "int", "merge", "null", "timestamp"))
-_OLD_BOOLS = frozenset(("y", "Y", "n", "N"))
-"""What YAML 1.1 takes for booleans, and PyYAML does not."""
 
 
 class _Dumper(_BASE):  # type: ignore[misc]
@@ -29,7 +29,7 @@ def _represented(dumper: Any, text: str) -> Any:  # upstream: encoder.stringv (g
 def _style(dumper: Any, text: str) -> str | None:
     if "\n" in text:
         return "|"
-    ambiguous = text in _OLD_BOOLS or dumper.resolve(yaml.ScalarNode, text, (True, False)) in _OTHER
+    ambiguous = not is_text(text) or dumper.resolve(yaml.ScalarNode, text, (True, False)) in _OTHER
     return '"' if ambiguous else None
 
 
