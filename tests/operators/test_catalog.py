@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from konverge.objects import CustomResource
@@ -40,3 +42,18 @@ def test_versions_of_one_kind_are_one_definition() -> None:
 def test_what_an_operator_need_not_have() -> None:
     bare = Operator(name="webapp", kinds=[WebApp], controllers=list)
     assert (bare.policies("x"), bare.environment(), bare.sample_objects()) == ([], {}, [])
+
+
+@pytest.mark.spec("O-94")
+def test_samples_are_read_as_kubectl_reads_them(tmp_path: Path) -> None:
+    (tmp_path / "a.yaml").write_text(
+        "---\n---\nkind: A\nspec: {at: 22:30, number: 1e3, day: 2026-01-02, mode: 0o644, on: y, name: é}\n"
+        "---\nkind: B\n",
+        encoding="utf-8",
+    )
+    (tmp_path / "b.yaml").write_text("kind: C\nspec: {2026: a}\n")
+    operator = Operator(name="a", kinds=[], controllers=list, folder=tmp_path, samples=("a.yaml", "b.yaml"))
+    spec = {"at": "22:30", "number": 1000.0, "day": "2026-01-02", "mode": 0o644, "true": True, "name": "é"}
+    assert operator.sample_objects() == [
+        {"kind": "A", "spec": spec}, {"kind": "B"}, {"kind": "C", "spec": {"2026": "a"}}
+    ]  # fmt: skip

@@ -118,13 +118,14 @@ class Operator:
         return list(versions.values())
 
     def sample_objects(self) -> list[dict[str, Any]]:
-        """The objects of the sample files, in order."""
+        """The objects of the sample files, in order, as `kubectl apply` reads them."""
         import yaml
 
-        loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+        from konverge.go_yaml import Loader
+
         folder = self.folder or _folder_of(self.controllers) if self.samples else None
         texts = [(folder / name).read_text(encoding="utf-8") for name in self.samples if folder is not None]
-        return [document for text in texts for document in yaml.load_all(text, loader) if document]
+        return [document for text in texts for document in yaml.load_all(text, Loader) if document]
 
 
 def _folder_of(function: Callable[..., Any]) -> Traversable:
