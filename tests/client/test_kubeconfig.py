@@ -119,12 +119,41 @@ def test_errors_say_what_is_wrong_and_where(content: dict[str, Any], said: str) 
     assert "/etc/kc" in str(error.value)
 
 
-@pytest.mark.parametrize("text", ["!!bool x", "!!int ''", "!!float ''", "!!timestamp x", "2024-99-99"])
+@pytest.mark.parametrize("text", ["!!bool x", "!!int ''", "!!float ''"])
 def test_values_that_their_tags_do_not_allow(tmp_path: Path, text: str) -> None:
     broken = tmp_path / "broken"
     broken.write_text(text)
     with pytest.raises(ConfigError, match="is not YAML"):
         Kubeconfig.read(broken)
+
+
+@pytest.mark.spec("R-104")
+def test_yaml_means_what_it_means_to_kubectl(tmp_path: Path) -> None:
+    """`kubectl config view --raw` prints this as the texts that are expected here."""
+    path = tmp_path / "config"
+    path.write_text(
+        "current-context: 2024-01-01\n"
+        "clusters: [{name: 1:30, cluster: {server: 'https://k', insecure-skip-tls-verify: y}}]\n"
+        "users: [{name: 12:34:56.5, user: {username: bob, password: 12:34, as: a, "
+        "as-user-extra: {2024: [2024-01-01]}}}]\n"
+        "contexts: [{name: 2024-01-01, context: {cluster: 1:30, user: 12:34:56.5, namespace: 2024-01-01T00:00:00Z}}]\n"
+    )
+    config = Kubeconfig.read(path).config()
+    assert (config.server, config.namespace, config.tls.insecure) == ("https://k", "2024-01-01T00:00:00Z", True)
+    current = config.credentials.current()
+    assert current is not None
+    assert current.authorization == "Basic " + base64.b64encode(b"bob:12:34").decode()
+    assert config.impersonate is not None
+    assert config.impersonate.extra == {"2024": ["2024-01-01"]}
+
+
+@pytest.mark.spec("R-104")
+@pytest.mark.parametrize(("written", "kind"), [("1234", "int"), ("1e3", "float"), ("y", "bool")])
+def test_what_is_no_text_to_kubectl_is_none_here(tmp_path: Path, written: str, kind: str) -> None:
+    path = write(tmp_path / "config", document({"token": "TOKEN"}))
+    path.write_text(path.read_text().replace('"TOKEN"', written))
+    with pytest.raises(ConfigError, match=f"token must be a str, not {kind}"):
+        Kubeconfig.read(path).config()
 
 
 def test_not_yaml_and_not_there(tmp_path: Path) -> None:

@@ -2,8 +2,8 @@
 
 Several files merge by kubectl's rule (upstream: `ClientConfigLoadingRules.Load`, client-go/tools/clientcmd): the first
 file that names a cluster, user or context wins with the whole entry, and the first that sets `current-context` wins.
-Relative paths are relative to the file that they stand in. Every error names the file, the entry and the key, because a
-kubeconfig is edited by hand.
+Relative paths are relative to the file that they stand in. YAML means what it means to kubectl. Every error names the
+file, the entry and the key, because a kubeconfig is edited by hand.
 """
 
 from __future__ import annotations
@@ -177,11 +177,12 @@ def _load_yaml(file: Path) -> Any:
     # PyYAML costs 15 ms to import, and a program in a pod never needs it.
     import yaml
 
-    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    from konverge.go_yaml import Loader
+
     try:
         if file.stat().st_size > MAX_BYTES:
             raise ConfigError(f"{file} is larger than {MAX_BYTES} bytes: not a kubeconfig")
-        return yaml.load(file.read_bytes(), Loader=loader) or {}  # noqa: S506 - both are safe loaders
+        return yaml.load(file.read_bytes(), Loader) or {}  # noqa: S506 - a safe loader
     except OSError as error:
         raise ConfigError(f"cannot read the kubeconfig {file}: {error.strerror}") from error
     except (yaml.YAMLError, RecursionError, ValueError, LookupError, AttributeError) as error:

@@ -224,6 +224,14 @@ def test_they_can_be_allowed(tmp_path: Path) -> None:
         confined_config(text.encode(), "s", allow_files=True)
 
 
+@pytest.mark.spec("R-104")
+def test_yaml_in_a_secret_means_what_it_means_to_kubectl() -> None:
+    text = kubeconfig(token="t0ken").replace("t0ken", "12:34")
+    current = confined_config(text.encode(), "Secret a").credentials.current()
+    assert current is not None
+    assert current.authorization == "Bearer 12:34"
+
+
 @pytest.mark.parametrize("content", [b"token: [hunter2", b"\xff\xfe hunter2", b"a: b: hunter2", b"hunter2", b"[]"])
 def test_an_error_quotes_nothing_of_the_content(content: bytes) -> None:
     with pytest.raises(ConfigError) as caught:
@@ -237,16 +245,19 @@ BOMBS = {
     "aliases": ("l0: &l0 hunter2\n" + NESTED, "a YAML alias"),
     "aliases in groups": (kubeconfig().replace("token: t0ken", "as: a\n    as-groups: [&a [hunter2], *a]"), "alias"),
     "merge keys": ("<<: {<<: {hunter2: 1}}", "a YAML merge key"),
-    "a long number": ("hunter2: 1" + ":1" * 200_000, "no text"),
-    "a long float": ("hunter2: 1" + ":1" * 200_000 + ".5", "no text"),
+    "a long number": ("hunter2: 1" + "1" * 200_000, "no text"),
+    "a number of 41 characters": ("hunter2: 0X" + "1" * 39, "a value of 41 characters that is no text"),
+    "a number of 40 characters": ("hunter2: 0X" + "1" * 38, "current-context"),
+    "a long float": ("hunter2: 1" + "_1" * 200_000 + ".5", "no text"),
     "many parts": ("hunter2: [" + "1," * 100_000 + "]", "more than 50000 parts"),
     "many levels": ("[" * 60 + "hunter2" + "]" * 60, "more than 50 levels"),
     "bool": ("!!bool hunter2", "a YAML tag"),
     "int": ("hunter2: !!int ''", "a YAML tag"),
     "float": ("hunter2: !!float ''", "a YAML tag"),
     "timestamp": ("!!timestamp hunter2", "a YAML tag"),
-    "no such day": ("hunter2: 2024-99-99", "is not YAML"),
-    "a key that is a list": ("[hunter2]: 1", "is not YAML"),
+    "a long time": ("hunter2: 1" + ":1" * 200_000, "current-context"),
+    "no such day": ("hunter2: 2024-99-99", "current-context"),
+    "a key that is a list": ("[hunter2]: 1", "current-context"),
 }
 
 

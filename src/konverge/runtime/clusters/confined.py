@@ -21,7 +21,7 @@ MAX_EVENTS = 50_000
 """Scalars, and begins and ends of lists and mappings."""
 MAX_DEPTH = 50
 MAX_NUMBER = 40
-"""Characters of what is not text. Reading `1:1:1:…` takes the square of its length."""
+"""Characters of what is not text. Reading a number takes the square of its length."""
 
 
 def confined_config(content: bytes, source: str, *, allow_exec: bool = False, allow_files: bool = False) -> Config:
@@ -48,12 +48,13 @@ def confined_config(content: bytes, source: str, *, allow_exec: bool = False, al
 def _loaded(content: bytes, source: str) -> Any:
     import yaml
 
+    from konverge.go_yaml import Loader
+
     if len(content) > MAX_BYTES:
         raise ConfigError(f"{source} is larger than {MAX_BYTES} bytes: not a kubeconfig")
-    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     try:
-        refused = _refused(yaml.parse(content, Loader=loader))
-        loaded = None if refused else yaml.load(content, Loader=loader)  # noqa: S506 - safe
+        refused = _refused(yaml.parse(content, Loader))
+        loaded = None if refused else yaml.load(content, Loader)  # noqa: S506 - safe
     except (yaml.YAMLError, RecursionError, ValueError, LookupError, AttributeError, TypeError, ArithmeticError):
         # The error of the parser quotes the line that it does not understand, which may be a token.
         raise ConfigError(f"{source} is not YAML") from None
@@ -65,7 +66,8 @@ def _loaded(content: bytes, source: str) -> Any:
 def _refused(events: Iterable[Any]) -> str:
     """What a kubeconfig needs not have; empty when there is no such thing."""
     from yaml import AliasEvent, ScalarEvent, ScalarNode
-    from yaml.resolver import Resolver
+
+    from konverge.go_yaml import Resolver
 
     resolver: Any = Resolver()
     depth = 0
