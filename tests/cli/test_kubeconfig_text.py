@@ -11,6 +11,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
+from konverge.apiserver.go.yaml import parse_all
 from konverge.cli.kubeconfig_text import NotEditable, current_context, with_context, without_context
 
 CLUSTER = {"server": "https://127.0.0.1:6443", "certificate-authority-data": "QUJD"}
@@ -128,6 +129,15 @@ def test_a_name_that_needs_quotes_comes_back_and_comments_stay(name: str) -> Non
     lines = iter(back.splitlines())
     assert all(line in lines for line in WORK.splitlines() if "#" in line and "current-context" not in line)
     assert "# do not change" in back
+
+
+@pytest.mark.spec("O-22")
+@pytest.mark.parametrize("name", ["y", "1e3", "0o14"])
+def test_a_current_context_comes_back_as_a_text_for_kubectl(name: str) -> None:
+    text = WORK.replace("current-context: work", f"current-context: '{name}'")
+    text = text.replace("name: work, c", f"name: '{name}', c")
+    back = without_context(added(text, make_current=True), NAME)
+    assert parse_all(back.encode())[0]["current-context"] == name
 
 
 @pytest.mark.spec("O-22")

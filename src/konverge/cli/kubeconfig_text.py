@@ -15,6 +15,8 @@ from typing import Any
 
 import yaml
 
+from konverge.go_yaml import is_text
+
 SECTIONS = {"clusters": "cluster", "users": "user", "contexts": "context"}
 CURRENT = "current-context"
 MARK = "konverge.dev/cluster"
@@ -257,7 +259,7 @@ def _scalar(value: Any) -> str:
     if not isinstance(value, str):
         return yaml.safe_dump(value).removesuffix("...\n").strip()
     try:
-        if yaml.safe_load(f"key: {value}\n") == {"key": value}:
+        if is_text(value) and yaml.safe_load(f"key: {value}\n") == {"key": value}:
             return value
     except (yaml.YAMLError, ValueError):
         pass
