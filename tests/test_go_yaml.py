@@ -79,3 +79,10 @@ def test_only_what_is_no_text_is_in_quotes() -> None:
     )
     assert dump({"a": "é " * 58 + "é"}) == "a: " + "é " * 58 + "é\n", "lines are long"
     assert [is_text(text) for text in ("", "~", "n", "<<", "1", "_1", "no-1")] == [False] * 5 + [True] * 2
+
+
+@pytest.mark.spec("S-31")
+@pytest.mark.parametrize(("text", "kind"), [("x", "bool"), ("", "int"), ("0x", "int"), ("x", "float"), ("x", "map")])
+def test_a_tag_that_does_not_fit_is_refused_as_by_goyaml(text: str, kind: str) -> None:
+    with pytest.raises(ValueError, match=f"cannot decode !!str `{text}` as a !!{kind}"):
+        yaml.load(f"a: !!{kind} '{text}'", Loader)

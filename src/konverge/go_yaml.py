@@ -77,8 +77,16 @@ def key_text(key: Any) -> str:
     return "null" if key is None else str(key)
 
 
+def _undecodable(node: Any, kind: str) -> ValueError:
+    """Of a tag that was written out, on something else."""
+    return ValueError(f"cannot decode !!str `{node.value}` as a !!{kind}")
+
+
 def _construct_bool(loader: Any, node: Any) -> bool:
-    return _BOOLS[loader.construct_scalar(node)]
+    text = loader.construct_scalar(node)
+    if text not in _BOOLS:
+        raise _undecodable(node, "bool")
+    return _BOOLS[text]
 
 
 def construct_int(loader: Any, node: Any) -> int | float | str:
@@ -86,7 +94,10 @@ def construct_int(loader: Any, node: Any) -> int | float | str:
     text = loader.construct_scalar(node).replace("_", "")
     sign, digits = (-1, text[1:]) if text.startswith("-") else (1, text.lstrip("+"))
     base = _BASES.get(digits[:2].lower())
-    value = int(digits[2:], base) if base else int(digits, 8 if digits.startswith("0") else 10)
+    try:
+        value = int(digits[2:], base) if base else int(digits, 8 if digits.startswith("0") else 10)
+    except ValueError:
+        raise _undecodable(node, "int") from None
     try:
         return sign * value if value < 1 << 63 else float(sign * value)
     except OverflowError:
@@ -95,11 +106,16 @@ def construct_int(loader: Any, node: Any) -> int | float | str:
 
 def _construct_float(loader: Any, node: Any) -> float | str:
     text: str = loader.construct_scalar(node)
-    value = float(text.replace("_", ""))
+    try:
+        value = float(text.replace("_", ""))
+    except ValueError:
+        raise _undecodable(node, "float") from None
     return text if math.isinf(value) else value
 
 
 def _construct_map(loader: Any, node: Any) -> Any:
+    if not isinstance(node, yaml.MappingNode):
+        raise _undecodable(node, "map")
     mapping: dict[str, Any] = {}
     yield mapping
     mapping.update(loader.construct_mapping(node))

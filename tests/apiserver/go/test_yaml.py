@@ -43,9 +43,12 @@ def test_repeated_keys_are_reported_with_their_line() -> None:
         ("a: b: c", "yaml: mapping values are not allowed in this context"),
         ("a: 1\nb: *there", "yaml: unknown anchor 'there' referenced"),
         ("a: [1\nb: 2", "yaml: line 1: did not find expected ',' or ']'"),
+        ("a: !!bool x", "yaml: cannot decode !!str `x` as a !!bool"),
+        ("a: !!map x", "yaml: cannot decode !!str `x` as a !!map"),
+        ("a: !!seq x", "yaml: expected a sequence node, but found scalar"),
     ],
 )
-def test_broken_yaml_gives_the_error_of_goyaml(text: str, message: str) -> None:
+def test_yaml_that_cannot_be_read_is_refused_as_by_goyaml(text: str, message: str) -> None:
     with pytest.raises(yaml.YamlError) as failure:
         yaml.parse(text.encode())
     assert str(failure.value) == message

@@ -36,6 +36,7 @@ class Parsed(NamedTuple):
     """`line 4: key "w" already set in map`"""
 
 
+_SCALARS = frozenset(f"tag:yaml.org,2002:{name}" for name in ("null", "bool", "int", "float", "str"))
 _EXCESSIVE = "yaml: document contains excessive aliasing"
 
 
@@ -47,7 +48,7 @@ class _Loader(go_yaml.Loader):
         """No part of the tree is used twice: each is given back when it has been read. All at once would take long."""
 
     def construct_object(self, node: Any, deep: bool = False) -> Any:
-        if type(node) is yaml.ScalarNode and node.tag in self.yaml_constructors:
+        if type(node) is yaml.ScalarNode and node.tag in _SCALARS:
             return self.yaml_constructors[node.tag](self, node)  # a scalar need not be remembered for its aliases
         return super().construct_object(node, deep)
 
