@@ -1,7 +1,8 @@
 """Printer columns of custom kinds.
 
 `columns(version)` gives definitions and cells: first the name of the object, then the columns of the definition; a
-version that defines none shows the age. Upstream: pkg/registry/customresource/tableconvertor/tableconvertor.go.
+version that defines none shows the age. The first path that cannot be read ends the columns.
+Upstream: pkg/registry/customresource/tableconvertor/tableconvertor.go.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ def columns(version: Obj) -> list[tuple[Obj, Cell]]:
     for column in version.get("additionalPrinterColumns") or [_AGE]:
         try:
             path = JSONPath(column["jsonPath"])
-        except JSONPathError:
+        except (JSONPathError, RecursionError):  # of filters within filters, hundreds deep
             return result
         kind, where = column["type"], column["jsonPath"]
         text = column.get("description") or f"Custom resource definition column (in JSONPath format): {where}"

@@ -6,10 +6,13 @@ A path is compiled to steps; each step maps a list of values to a list of values
 
 from __future__ import annotations
 
+import math
 import operator
 import re
 from collections.abc import Callable, Iterable
 from typing import Any
+
+from konverge.apiserver.go.strconv import NumberError, parse_int
 
 Step = Callable[[list[Any]], list[Any]]
 
@@ -17,6 +20,7 @@ _NAME = re.compile(r"(?:\\.|[^\s.\[\]\\@()'\"|&<>=!?*,:{}$])+")
 _SLICE = re.compile(r"(-?\d*)(?::(-?\d*))?(?::(-?\d*))?")
 _FILTER = re.compile(r"\?\((.*)\)$", re.S)
 _COMPARISON = re.compile(r"(==|!=|<=|>=|<|>)")
+_NUMBER = re.compile(r"-|-?[0-9]*\.?[0-9]+")
 _OPERATORS: dict[str, Callable[[Any, Any], bool]] = {
     "==": operator.eq,
     "!=": operator.ne,
@@ -140,7 +144,7 @@ def _recursive(values: list[Any]) -> list[Any]:
 
 
 def _slice(match: re.Match[str]) -> Step:
-    start, end, step = (int(text) if text else None for text in match.groups())
+    start, end, step = (_index(text) if text else None for text in match.groups())
     single = match[2] is None
 
     def take(values: list[Any]) -> list[Any]:
@@ -154,6 +158,13 @@ def _slice(match: re.Match[str]) -> Step:
         return taken
 
     return take
+
+
+def _index(text: str) -> int:
+    try:
+        return parse_int(text)
+    except NumberError:
+        raise JSONPathError(f"array index {text} is not a number") from None
 
 
 def _one(value: list[Any], index: int) -> list[Any]:
@@ -205,10 +216,18 @@ def _operand(text: str) -> Callable[[Any], list[Any]]:
         literal: Any = re.sub(r"\\(.)", r"\1", text[1:-1])
     elif text in ("true", "false"):
         literal = text == "true"
-    elif re.fullmatch(r"-?\d+", text):
-        literal = int(text)
-    elif re.fullmatch(r"-?\d*\.\d+", text):
-        literal = float(text)
+    elif _NUMBER.fullmatch(text):
+        literal = _number(text)
     else:
         return JSONPath(text).find
     return lambda item: [literal]
+
+
+def _number(text: str) -> int | float:  # upstream: Parser.parseNumber
+    try:
+        return parse_int(text)
+    except NumberError:
+        value = math.inf if text == "-" else float(text)
+    if math.isinf(value):
+        raise JSONPathError(f"cannot parse number {text}")
+    return value

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -35,6 +36,8 @@ if TYPE_CHECKING:
     from konverge.apiserver.crd.serving.resources import CustomServed
     from konverge.apiserver.crd.serving.strategy import CustomKind
     from konverge.apiserver.request.call import Call
+
+log = logging.getLogger("konverge.apiserver")
 
 GROUP, PLURAL = "apiextensions.k8s.io", "customresourcedefinitions"
 TABLE = f"{GROUP}/{PLURAL}"
@@ -93,6 +96,16 @@ def _restated(custom: CustomServed, record: Record) -> Record:
 
 def _all_restated(custom: CustomServed, records: list[tuple[str, Record]]) -> Restated:
     return {key: (record, _restated(custom, record)) for key, record in records}
+
+
+@contextlib.contextmanager
+def _skipped(name: str) -> Iterator[None]:
+    """One definition that cannot be served, by an error of ours, costs its kind alone: the other kinds, the other
+    subscribers of the table and the start of the server do not depend on it."""
+    try:
+        yield
+    except Exception:
+        log.exception("cannot serve the kind of definition %s; it is served as before, or not at all", name)
 
 
 class Manager:
@@ -192,9 +205,10 @@ class Manager:
         return len(record.data) + _PER_OBJECT * objects >= aside.FROM
 
     def _serve(self, record: Record) -> None:
-        compiled = self._compiled(record)
-        if compiled is not None:
-            self._install(compiled, {})
+        with _skipped(record.name):
+            compiled = self._compiled(record)
+            if compiled is not None:
+                self._install(compiled, {})
 
     def _serve_later(self, name: str) -> None:
         if name not in self._compiling and not self._is_stopped:
@@ -206,10 +220,11 @@ class Manager:
         try:
             while (present := self._store.durable_record(TABLE, name)) is not None and present is not record:
                 record = present
-                compiled = await aside.run(aside.FROM, self._prepared, record)
-                if compiled is not None:
-                    restated = await self._restated_aside(compiled)
-                    self._install(compiled, restated)
+                with _skipped(name):
+                    compiled = await aside.run(aside.FROM, self._prepared, record)
+                    if compiled is not None:
+                        restated = await self._restated_aside(compiled)
+                        self._install(compiled, restated)
         finally:
             if self._compiling.get(name) is asyncio.current_task():
                 del self._compiling[name]
