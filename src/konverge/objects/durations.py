@@ -80,6 +80,17 @@ def duration_seconds(text: str) -> float:
     return parse_duration(text) / 1_000_000_000
 
 
+def seconds(count: int) -> timedelta:
+    """`time.Second * time.Duration(count)`: nanoseconds beyond 64 bits wrap around, as they do in Go.
+
+    >>> seconds(30)
+    datetime.timedelta(seconds=30)
+    >>> seconds(2**63 - 1)
+    datetime.timedelta(days=-1, seconds=86399)
+    """
+    return timedelta(microseconds=((count * _UNITS["s"] + _MAX) % (2 * _MAX) - _MAX) // 1000)
+
+
 def format_duration(duration: int | timedelta) -> str:
     """Nanoseconds (or a timedelta) as Go prints them.
 

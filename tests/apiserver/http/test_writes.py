@@ -7,8 +7,10 @@ from typing import Any
 
 import pytest
 
+from konverge import clock
 from konverge.apiserver.meta import system
 from konverge.apiserver.request.admission import AdmissionRequest
+from konverge.objects.times import parse_time
 from tests.apiserver.api import CONFIG_MAPS, Api
 
 DEPLOYMENTS = "/apis/apps/v1/namespaces/default/deployments"
@@ -145,6 +147,69 @@ async def test_bound_pods_are_deleted_gracefully(api: Api) -> None:
     assert shorter["metadata"]["deletionGracePeriodSeconds"] == 5
     await api.call("DELETE", f"{PODS}/p", {"gracePeriodSeconds": 0})
     await api.call("GET", f"{PODS}/p", expect=404)
+
+
+NOW = "2026-11-20T00:17:59Z"
+
+
+async def bound_pod(api: Api, monkeypatch: pytest.MonkeyPatch, **spec: Any) -> str:
+    """A pod on a node, at NOW."""
+    monkeypatch.setattr(clock, "now", parse_time(NOW).timestamp)
+    await api.call("POST", "/api/v1/namespaces/default/serviceaccounts", {"metadata": {"name": "default"}})
+    spec |= {"containers": [{"name": "c", "image": "i"}], "nodeName": "n1"}
+    await api.call("POST", PODS, {"metadata": {"name": "p"}, "spec": spec})
+    return f"{PODS}/p"
+
+
+def end(pod: Any) -> tuple[str, int]:
+    return pod["metadata"]["deletionTimestamp"], pod["metadata"]["deletionGracePeriodSeconds"]
+
+
+# As kube-apiserver 1.37.1 answers: a duration is 64 bits of nanoseconds, and more of them wrap around.
+@pytest.mark.spec("S-70")
+@pytest.mark.parametrize(
+    ("grace", "when"),
+    [
+        (9_223_372_036, "2319-03-02T00:05:15Z"),
+        (9_223_372_037, "1734-08-11T00:30:42Z"),
+        (10**12, "2149-09-15T00:58:18Z"),
+        (2**54, "1734-08-11T00:30:42Z"),
+        (2**63 - 1, "2026-11-20T00:17:58Z"),
+    ],
+)
+async def test_any_grace_period_is_taken(api: Api, monkeypatch: pytest.MonkeyPatch, grace: int, when: str) -> None:
+    path = await bound_pod(api, monkeypatch)
+    assert end(await api.call("DELETE", path, {"gracePeriodSeconds": grace})) == (when, grace)
+    assert end(await api.call("DELETE", path)) == (when, grace)
+
+
+@pytest.mark.spec("S-70")
+@pytest.mark.parametrize(
+    ("grace", "shorter", "when", "left"),
+    [
+        (10**12, 30, "2026-11-20T00:18:28Z", 30),
+        (9_223_372_037, 9_223_372_036, "2319-03-02T00:05:14Z", 9_223_372_036),
+        (2**63 - 1, 30, "2026-11-20T00:18:29Z", 30),
+        (2**54, 9_223_372_036, NOW, 1),
+        (10**12, 10**10, NOW, 1),
+    ],
+)
+async def test_any_grace_period_is_shortened(
+    api: Api, monkeypatch: pytest.MonkeyPatch, grace: int, shorter: int, when: str, left: int
+) -> None:
+    """What is stored has whole seconds, so that a fraction that wraps is lost on the way."""
+    path = await bound_pod(api, monkeypatch)
+    await api.call("DELETE", path, {"gracePeriodSeconds": grace})
+    assert end(await api.call("DELETE", path, {"gracePeriodSeconds": shorter})) == (when, left)
+
+
+@pytest.mark.spec("S-70")
+async def test_a_collection_with_the_longest_grace_period_is_deleted(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = await bound_pod(api, monkeypatch, terminationGracePeriodSeconds=2**63 - 1)
+    await api.call("DELETE", PODS, expect=200)
+    assert end(await api.call("GET", path)) == ("2026-11-20T00:17:58Z", 2**63 - 1)
+    await api.call("DELETE", path, {"gracePeriodSeconds": 0})
+    await api.call("GET", path, expect=404)
 
 
 @pytest.mark.spec("S-03", "S-04")

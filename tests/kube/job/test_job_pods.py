@@ -59,6 +59,7 @@ SIDECAR = {"initContainers": [{"name": "side", "restartPolicy": "Always"}, {"nam
         (ended({"conditions": [{"type": "Ready", "status": "False"}]}), 1),
         (ended({}, deletionTimestamp=at(8)), 8),
         (ended({}, deletionTimestamp=at(8), deletionGracePeriodSeconds=120), 6),
+        (ended({}, deletionTimestamp=at(8), deletionGracePeriodSeconds=2**55), 8),
         (ended({}), 1),
     ],
 )

@@ -6,7 +6,7 @@ Upstream: apiserver/pkg/endpoints/handlers/delete.go, Store.Delete (apiserver/pk
 from __future__ import annotations
 
 import asyncio
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import NamedTuple
 
 from msgspec.structs import replace
@@ -26,6 +26,7 @@ from konverge.apiserver.storage import Mismatch, Missing, Record, Release
 from konverge.apiserver.storage.failures import Failed
 from konverge.apiserver.storage.records import Draft, draft_of
 from konverge.apiserver.strategy import Obj
+from konverge.objects.durations import seconds
 from konverge.objects.resource import Resource
 from konverge.wire.message import Response
 
@@ -240,12 +241,12 @@ def _mark(obj: Obj, grace: int, *, graceful: bool) -> None:  # upstream: rest.Be
         metadata["generation"] += 1
     if graceful and before:
         then = datetime.strptime(before, _FORMAT).replace(tzinfo=UTC)
-        moved = then - timedelta(seconds=metadata.get("deletionGracePeriodSeconds") or 0) + timedelta(seconds=grace)
+        moved = then + seconds(-(metadata.get("deletionGracePeriodSeconds") or 0)) + seconds(grace)
         if moved < now:
             moved, grace = now, 1 if grace else 0
         metadata["deletionTimestamp"] = moved.strftime(_FORMAT)
     elif graceful or not before or datetime.strptime(before, _FORMAT).replace(tzinfo=UTC) > now:
-        metadata["deletionTimestamp"] = (now + timedelta(seconds=grace)).strftime(_FORMAT)
+        metadata["deletionTimestamp"] = (now + seconds(grace)).strftime(_FORMAT)
     metadata["deletionGracePeriodSeconds"] = grace
 
 

@@ -6,10 +6,11 @@ Upstream: pkg/controller/job (indexed_job_utils.go, backoff_utils.go).
 from __future__ import annotations
 
 from collections.abc import Iterable
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from konverge.kube import pods as podlib
 from konverge.objects.codec import from_dict, to_dict
+from konverge.objects.durations import seconds
 from konverge.objects.kinds.batch_v1 import Job
 from konverge.objects.kinds.core_v1 import (
     Container,
@@ -88,8 +89,8 @@ def finished_at(pod: Pod) -> datetime:
         if condition.type == "Ready" and condition.status == "False" and condition.last_transition_time:
             return parse_time(condition.last_transition_time)
     if pod.metadata.deletion_timestamp is not None:
-        grace = timedelta(seconds=pod.metadata.deletion_grace_period_seconds or 0)
-        return parse_time(pod.metadata.deletion_timestamp) - grace
+        grace = seconds(-(pod.metadata.deletion_grace_period_seconds or 0))
+        return parse_time(pod.metadata.deletion_timestamp) + grace
     return parse_time(pod.metadata.creation_timestamp or "1970-01-01T00:00:00Z")
 
 
