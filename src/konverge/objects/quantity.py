@@ -52,8 +52,10 @@ _MAX_INT64: Final = 2**63 - 1
 _FAST_DIGITS: Final = 18
 # Parsed texts are kept, and Python turns no more than 4,300 digits into a number.
 _LONGEST: Final = 4096
-# Two quantities further apart than this many decimal places are not added: the sum would fill the memory.
+# Two quantities further apart than this many decimal places are not added: the sum would fill the memory, and Python
+# prints no more than 4,300 digits.
 _MAX_SPREAD: Final = 4096
+_DIGITS_PER_BIT: Final = 0.30103
 
 
 @total_ordering
@@ -114,6 +116,8 @@ class Quantity:
 
     @property
     def fraction(self) -> Fraction:
+        if not self._value:
+            return Fraction(0)
         _refuse_spread(self._scale)
         return Fraction(self._value) * Fraction(10) ** self._scale
 
@@ -146,10 +150,9 @@ class Quantity:
         if self._scale == other._scale or not self._value or not other._value:
             return _make(self._value + other._value, self._scale if self._value else other._scale, format)
         difference = self._scale - other._scale
-        _refuse_spread(difference)
         if difference > 0:
-            return _make(self._value * 10**difference + other._value, other._scale, format)
-        return _make(self._value + other._value * 10**-difference, self._scale, format)
+            return _make(_lengthened(self._value, difference) + other._value, other._scale, format)
+        return _make(self._value + _lengthened(other._value, -difference), self._scale, format)
 
     def __sub__(self, other: Quantity) -> Quantity:
         return self + -other
@@ -249,12 +252,21 @@ def _round_to_nano(value: int, scale: int) -> int:
 
 def _rescale_up(value: int, scale: int, wanted: int) -> int:
     """`value × 10^scale` in units of `10^wanted`, rounded away from zero."""
+    if not value:
+        return 0
     _refuse_spread(scale - wanted)
     if scale >= wanted:
         return value * int(10 ** (scale - wanted))
     divisor = int(10 ** (wanted - scale))
     rounded = -(-abs(value) // divisor)
     return rounded if value >= 0 else -rounded
+
+
+def _lengthened(value: int, places: int) -> int:
+    """`value × 10^places` for a sum."""
+    if places + value.bit_length() * _DIGITS_PER_BIT > _MAX_SPREAD:
+        raise QuantityError(f"quantities {places} decimal places apart cannot be put in one unit")
+    return int(value * 10**places)
 
 
 def _refuse_spread(difference: int) -> None:

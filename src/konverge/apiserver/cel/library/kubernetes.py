@@ -5,6 +5,7 @@ Upstream: apiserver/pkg/cel/library (quantity.go, semverlib.go, urls.go, format.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -19,7 +20,7 @@ from konverge.apiserver.go.url import Url, UrlError, parse_url
 from konverge.objects import names
 from konverge.objects.quantity import Quantity, QuantityError
 
-_INT64 = range(-(2**63), 2**63)
+_ZERO, _LOWEST, _HIGHEST = Quantity(0), Quantity(-(2**63)), Quantity(2**63 - 1)
 
 
 # --- quantities
@@ -33,14 +34,27 @@ def _quantity(text: str) -> Quantity:
 
 
 def _whole(value: Quantity) -> bool:
-    fraction = value.fraction
-    return fraction.denominator == 1 and fraction.numerator in _INT64
+    return _LOWEST <= value <= _HIGHEST and value.fraction.denominator == 1
 
 
 def _as_integer(value: Quantity) -> int:
     if not _whole(value):
         raise EvalError("cannot convert value to integer")
     return int(value.fraction)
+
+
+def _as_float(value: Quantity) -> float:
+    try:
+        return float(value)
+    except (OverflowError, QuantityError):
+        return math.copysign(math.inf, _compare(value, _ZERO))
+
+
+def _sum(left: Quantity, right: Quantity) -> Quantity:
+    try:
+        return left + right
+    except QuantityError as error:
+        raise EvalError(str(error)) from None
 
 
 def _compare(left: Any, right: Any) -> int:
@@ -200,17 +214,17 @@ def _validate(form: NamedFormat, text: str) -> Optional:
 FUNCTIONS: dict[str, Callable[..., Any]] = {
     "string_to_quantity": _quantity,
     "is_quantity_string": is_valid(_quantity),
-    "quantity_sign": lambda value: _compare(value.fraction, 0),
+    "quantity_sign": lambda value: _compare(value, _ZERO),
     "quantity_is_integer": _whole,
     "quantity_get_int": _as_integer,
-    "quantity_get_float": float,
+    "quantity_get_float": _as_float,
     "quantity_is_greater_than": lambda a, b: a > b,
     "quantity_is_less_than": lambda a, b: a < b,
     "quantity_compare_to": _compare,
-    "quantity_add": lambda a, b: a + b,
-    "quantity_sub": lambda a, b: a - b,
-    "quantity_add_int": lambda a, b: a + Quantity(int(b)),
-    "quantity_sub_int": lambda a, b: a - Quantity(int(b)),
+    "quantity_add": _sum,
+    "quantity_sub": lambda a, b: _sum(a, -b),
+    "quantity_add_int": lambda a, b: _sum(a, Quantity(int(b))),
+    "quantity_sub_int": lambda a, b: _sum(a, -Quantity(int(b))),
     "string_to_semver": _semver,
     "string_bool_to_semver": _semver,
     "is_semver_string": is_valid(_semver),
