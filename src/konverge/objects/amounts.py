@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from konverge.objects.quantity import Quantity
+from konverge.objects.quantity import Quantity, QuantityError
 
 Obj = dict[str, Any]
 Amounts = dict[str, Quantity]
@@ -24,7 +24,15 @@ def texts(quantities: Amounts) -> dict[str, str]:
 
 def add(total: Amounts, more: Amounts) -> None:
     for name, value in more.items():
-        total[name] = total[name] + value if name in total else value
+        total[name] = plus(total[name], value) if name in total else value
+
+
+def plus(first: Quantity, second: Quantity) -> Quantity:
+    """The sum, of any two amounts."""
+    try:
+        return first + second
+    except QuantityError:  # thousands of decimal places apart: beside the larger one the other is nothing
+        return max(first, second)
 
 
 def raise_to(total: Amounts, other: Amounts) -> None:

@@ -55,6 +55,8 @@ _LONGEST: Final = 4096
 # Two quantities further apart than this many decimal places are not added: the sum would fill the memory, and Python
 # prints no more than 4,300 digits.
 _MAX_SPREAD: Final = 4096
+# More digits than a quantity has, be it a product of two texts.
+_MAX_DIGITS: Final = 3 * _LONGEST
 _DIGITS_PER_BIT: Final = 0.30103
 
 
@@ -138,10 +140,15 @@ class Quantity:
         a, b = self._value, other._value
         if self._scale != other._scale and a and b:
             difference = self._scale - other._scale
-            if abs(difference) > _MAX_SPREAD:
-                return _compare_magnitude(self, other)
+            if abs(difference) > _MAX_DIGITS:
+                return _compare_scales(self, other)
             a, b = (a * 10**difference, b) if difference > 0 else (a, b * 10**-difference)
         return (a > b) - (a < b)
+
+    def exceeds(self, ratio: Quantity, other: Quantity) -> bool:
+        """Whether this is more than `ratio` times the other, exactly and at any size."""
+        product = _make(ratio._value * other._value, ratio._scale + other._scale, self.format)
+        return self._compare(product) > 0
 
     # ── arithmetic ───────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -274,13 +281,12 @@ def _refuse_spread(difference: int) -> None:
         raise QuantityError(f"quantities {abs(difference)} decimal places apart cannot be put in one unit")
 
 
-def _compare_magnitude(a: Quantity, b: Quantity) -> int:
-    """Compare by sign and number of digits: enough for amounts thousands of places apart."""
+def _compare_scales(a: Quantity, b: Quantity) -> int:
+    """Compare by sign and scale: enough for amounts that are further apart than either has digits."""
     sign_a, sign_b = (a._value > 0) - (a._value < 0), (b._value > 0) - (b._value < 0)
     if sign_a != sign_b:
         return sign_a - sign_b
-    size_a, size_b = len(str(abs(a._value))) + a._scale, len(str(abs(b._value))) + b._scale
-    return sign_a * ((size_a > size_b) - (size_a < size_b))
+    return sign_a if a._scale > b._scale else -sign_a
 
 
 def _strip(value: int, scale: int) -> tuple[int, int]:

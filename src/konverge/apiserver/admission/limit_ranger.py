@@ -5,6 +5,7 @@ Upstream: plugin/pkg/admission/limitranger.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 
 from konverge.apiserver.admission.plugin import Kind, Step, refusal, spec_of
@@ -12,7 +13,7 @@ from konverge.apiserver.field_errors import aggregate
 from konverge.apiserver.request.admission import AdmissionRequest
 from konverge.apiserver.strategy import Obj
 from konverge.objects.amounts import Amounts, amounts, asked_by_pod
-from konverge.objects.quantity import Quantity
+from konverge.objects.quantity import Quantity, QuantityError
 
 _ANNOTATION = "kubernetes.io/limit-ranger"
 
@@ -128,19 +129,19 @@ def _failing(limit: Obj, part: str, check: Constraint, requests: Amounts, limits
 def _minimum(kind: str, resource: str, bound: Quantity, requests: Amounts, limits: Amounts) -> str:
     """Upstream: minConstraint."""
     head, asked = f"minimum {resource} usage per {kind} is {bound}", {"request": requests, "limit": limits}
-    return _outside(head, resource, asked, lambda amount: amount.milli < bound.milli)
+    return _outside(head, resource, asked, lambda amount: amount < bound)
 
 
 def _maximum(kind: str, resource: str, bound: Quantity, requests: Amounts, limits: Amounts) -> str:
     """Upstream: maxConstraint."""
     head, asked = f"maximum {resource} usage per {kind} is {bound}", {"limit": limits, "request": requests}
-    return _outside(head, resource, asked, lambda amount: amount.milli > bound.milli)
+    return _outside(head, resource, asked, lambda amount: amount > bound)
 
 
 def _maximum_request(kind: str, resource: str, bound: Quantity, requests: Amounts, limits: Amounts) -> str:
     """Upstream: maxRequestConstraint."""
     head = f"maximum {resource} usage per {kind} is {bound}"
-    return _outside(head, resource, {"request": requests}, lambda amount: amount.milli > bound.milli)
+    return _outside(head, resource, {"request": requests}, lambda amount: amount > bound)
 
 
 def _outside(head: str, resource: str, asked: dict[str, Amounts], outside: Callable[[Quantity], bool]) -> str:
@@ -159,5 +160,14 @@ def _ratio(kind: str, resource: str, bound: Quantity, requests: Amounts, limits:
     for amounts_given, label in ((requests, "request"), (limits, "limit")):
         if not amounts_given.get(resource):
             return f"{head}, but no {label} is specified or {label} is 0"
-    ratio = limits[resource].milli / requests[resource].milli
-    return f"{head}, but provided ratio is {ratio:f}" if ratio * 1000 > bound.milli else ""
+    request, limit = requests[resource], limits[resource]
+    try:
+        ratio = limit.milli / request.milli
+        wrong = ratio * 1000 > float(bound.milli)
+    except (OverflowError, QuantityError):  # beyond floats; those are what the real server compares
+        ratio, wrong = math.inf, limit.exceeds(bound, request)
+    return f"{head}, but provided ratio is {_shown(ratio)}" if wrong else ""
+
+
+def _shown(ratio: float) -> str:
+    return "+Inf" if math.isinf(ratio) else f"{ratio:f}"

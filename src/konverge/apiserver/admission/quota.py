@@ -18,7 +18,7 @@ from konverge.apiserver.http.managed_fields import track_own_status
 from konverge.apiserver.request.admission import AdmissionRequest
 from konverge.apiserver.strategy import Obj
 from konverge.objects.amounts import Amounts, amounts, texts
-from konverge.objects.quantity import Quantity
+from konverge.objects.quantity import Quantity, QuantityError
 from konverge.objects.quota import usage
 from konverge.objects.quota.scopes import Scope, claim_in_scope, is_terminating, no_scope, pod_in_scope, scopes_of
 
@@ -128,21 +128,37 @@ def _delta(request: AdmissionRequest, quota: Obj, evaluator: Evaluator, used: Am
     old = request.old
     if old is not None and _matches(quota, evaluator, old):
         before = evaluator.usage(old)
-        used = {name: value - before.get(name, _ZERO) for name, value in used.items()}
+        used = {name: _growth(value, before.get(name, _ZERO)) for name, value in used.items()}
     return {name: value for name, value in used.items() if value > _ZERO}
+
+
+def _growth(value: Quantity, before: Quantity) -> Quantity:
+    try:
+        return value - before
+    except QuantityError:  # thousands of decimal places apart
+        return value if value > before else _ZERO
 
 
 def _booked(request: AdmissionRequest, quota: Obj, delta: Amounts) -> Amounts:
     """The new state of a quota; refused if it would be exceeded."""
     hard, used = _hard(quota), _used(quota)
     requested = {name: value for name, value in delta.items() if name in hard}
-    total = {name: used.get(name, _ZERO) + value for name, value in requested.items()}
-    exceeded = [name for name in requested if total[name] > hard[name]]
+    total = {name: _within(hard[name], used.get(name, _ZERO), value) for name, value in requested.items()}
+    exceeded = [name for name, amount in total.items() if amount is None]
     if exceeded:
         parts = (("requested", requested), ("used", used), ("limited", hard))
         listing = ", ".join(f"{label}: {_listed(part, exceeded)}" for label, part in parts)
         raise refusal(request, f"exceeded quota: {quota['metadata']['name']}, {listing}")
-    return {**used, **total}
+    return {**used, **{name: amount for name, amount in total.items() if amount is not None}}
+
+
+def _within(hard: Quantity, used: Quantity, value: Quantity) -> Quantity | None:
+    """What is used after the write; nothing if that is too much, or more digits than a quantity has."""
+    try:
+        total = used + value
+    except QuantityError:
+        return None
+    return total if total <= hard else None
 
 
 def _listed(values: Amounts, names: Iterable[str]) -> str:

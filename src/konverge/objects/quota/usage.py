@@ -10,7 +10,7 @@ from typing import Any
 
 from konverge import clock
 from konverge.objects.amounts import Amounts, add, amounts, asked_by_pod
-from konverge.objects.quantity import Quantity
+from konverge.objects.quantity import Quantity, QuantityError
 from konverge.objects.times import parse_time
 
 Obj = dict[str, Any]
@@ -115,9 +115,16 @@ def of_claim(claim: Obj) -> Amounts:
     if asked is not None:
         allocated = amounts((claim.get("status") or {}).get("allocatedResources")).get("storage", ZERO)
         asked = max(asked, allocated)
-        usage["requests.storage"] = asked if asked.milli % 1000 == 0 else Quantity(int(asked))
+        usage["requests.storage"] = _rounded_up(asked)
     annotations = (claim.get("metadata") or {}).get("annotations") or {}
     storage_class = annotations.get(_OLD_CLASS) or spec.get("storageClassName")
     if storage_class:
         usage |= {f"{storage_class}{_OF_CLASS}{name}": usage[name] for name in _CLAIM_NAMES if name in usage}
     return usage
+
+
+def _rounded_up(asked: Quantity) -> Quantity:
+    try:
+        return asked if asked.milli % 1000 == 0 else Quantity(int(asked))
+    except QuantityError:  # so large that it has no fraction
+        return asked

@@ -11,7 +11,7 @@ from konverge.apiserver.kinds.framework.declare import Report, creation, distinc
 from konverge.apiserver.kinds.framework.lifecycle import empty_is_null
 from konverge.apiserver.kinds.rules.defaults import each, section_of
 from konverge.apiserver.kinds.rules.names import qualified_name
-from konverge.apiserver.kinds.rules.quantities import NANO, amount, shown
+from konverge.apiserver.kinds.rules.quantities import NANO, amount, quotient, shown
 from konverge.apiserver.strategy import Context, Obj, Strategy
 
 _TYPES = ("Pod", "Container", "PersistentVolumeClaim")
@@ -105,8 +105,8 @@ def _ratio(amounts: Amounts, path: str, report: Report) -> None:  # upstream: Va
         report.invalid(path, shown(ratio), f"ratio {shown(ratio)} is less than 1")
     if least is None or most is None or not amount(least):
         return
-    possible = amount(most) / amount(least)
-    if amount(ratio) / NANO > possible:
+    possible = quotient(amount(most), amount(least))
+    if quotient(amount(ratio), NANO) > possible:
         report.invalid(path, shown(ratio), f"ratio {shown(ratio)} is greater than max/min = {possible:f}")
 
 

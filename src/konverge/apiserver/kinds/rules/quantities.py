@@ -6,24 +6,33 @@ validation does all day. Objects arrive here with quantities in canonical form, 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any
 
 from konverge.apiserver.kinds.framework.declare import Report
 from konverge.apiserver.kinds.rules.numbers import NEGATIVE, NOT_POSITIVE
+from konverge.objects.amounts import plus
 from konverge.objects.quantity import Quantity, QuantityError
 
 NANO = 10**9
 MILLI = 10**6
+_ZERO = Quantity(0)
+_BEYOND = 10**8200
+"""Nano-units that stand for every amount that is too large to be counted in them: more than of any other."""
 
 
 @lru_cache(maxsize=4096)
 def _of_text(text: str) -> int:
     try:
-        return Quantity(text).scaled(-9)
+        quantity = Quantity(text)
     except QuantityError:
         return 0
+    try:
+        return quantity.scaled(-9)
+    except QuantityError:
+        return _BEYOND if quantity > _ZERO else -_BEYOND
 
 
 def amount(value: Any) -> int:
@@ -31,6 +40,14 @@ def amount(value: Any) -> int:
     if isinstance(value, str):
         return _of_text(value)
     return _of_text(str(value)) if value else 0
+
+
+def quotient(dividend: int, divisor: int) -> float:
+    """Infinite where no float is large enough."""
+    try:
+        return dividend / divisor
+    except OverflowError:
+        return math.inf if (dividend > 0) == (divisor > 0) else -math.inf
 
 
 def is_whole(value: Any) -> bool:
@@ -61,7 +78,7 @@ def added(first: Mapping[str, Any], second: Mapping[str, Any]) -> dict[str, str]
     """Two resource lists added up."""
     total = {name: str(value) for name, value in first.items()}
     for name, value in second.items():
-        total[name] = str(Quantity(total[name]) + Quantity(value)) if name in total else str(value)
+        total[name] = str(plus(Quantity(total[name]), Quantity(value))) if name in total else str(value)
     return total
 
 

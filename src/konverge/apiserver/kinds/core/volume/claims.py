@@ -225,7 +225,7 @@ def _sizes_and_classes(new: Obj, old: Obj, report: Report) -> bool:  # upstream:
 
 def basic_amount(value: Any, path: str, report: Report) -> bool:  # upstream: validateBasicResource
     """Not negative, in whole units."""
-    units = -(-amount(value) // NANO)
+    units = max(-(-amount(value) // NANO), -(2**63))  # as many digits as a message can hold
     return units >= 0 or report.invalid(path, units, "must be a valid resource quantity")
 
 
