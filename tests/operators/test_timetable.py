@@ -38,6 +38,7 @@ def test_a_start_is_as_late_as_the_deadline_allows(schedule: str) -> None:
     last: dict[str, Any] = {"last": "10T00:30:00", "deadline": 600}
     assert look("10T06:40:00", schedule, **last) == Due(start, at("10T12:30:00"))
     assert look("10T06:40:01", schedule, **last) == Due(None, at("10T12:30:00"))
+    assert look("10T06:40:01", schedule, **last | {"deadline": 2**63 - 1}).start == start
 
 
 def test_the_next_start_is_counted_from_the_last_one_whenever_it_is_looked_at() -> None:

@@ -5,7 +5,7 @@ Starts that were missed make one, for the last of them.
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import Annotated
 from zoneinfo import ZoneInfo
 
@@ -69,7 +69,7 @@ def due(
     since = last or made
     start = cron.last_time(timetable, since, now)
     following = timetable.next(start or since)
-    if start is not None and deadline is not None and start < now - timedelta(seconds=deadline):
+    if start is not None and deadline is not None and (now - start).total_seconds() > deadline:
         start = None
     return Due(made if start is None and immediate and last is None else start, following)
 

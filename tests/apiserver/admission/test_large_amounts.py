@@ -14,6 +14,7 @@ from konverge.objects.quantity import Quantity
 from tests.apiserver.api import Api
 
 NAMESPACE = "/api/v1/namespaces/default"
+STRATEGIC = "application/strategic-merge-patch+json"
 DRY = {"dryRun": "All"}
 LONG = "9" * 1000 + "e4000"
 
@@ -215,3 +216,18 @@ async def test_a_claim_grows_or_shrinks_by_any_amount(api: Api, hard: str, befor
     await api.create("c", path, spec=spec)
     await api.patch(f"{path}/c/status", {"status": {"phase": "Bound", "capacity": {"storage": "1"}}})
     await api.patch(f"{path}/c", {"spec": {"resources": sizes[1]}}, expect=code)
+
+
+@pytest.mark.spec("S-71")
+@pytest.mark.parametrize(
+    ("cpu", "problem"),
+    [("1e5000", "cpu, requested: 100e4998, allocatable: 2000"), ("3", "requested: 3000, "), ("2", "")],
+)
+async def test_a_pod_grows_as_far_as_its_node(api: Api, cpu: str, problem: str) -> None:
+    await api.create("default", f"{NAMESPACE}/serviceaccounts")
+    await api.create("n", "/api/v1/nodes", status={"allocatable": {"cpu": "2", "memory": "1Gi"}})
+    await api.create("p", f"{NAMESPACE}/pods", spec={"nodeName": "n", "containers": [container("c", "1", "1")]})
+    resized = {"spec": {"containers": [container("c", cpu, cpu)]}}
+    answer = await api.send("PATCH", f"{NAMESPACE}/pods/p/resize", resized, content_type=STRATEGIC)
+    assert answer.status == (403 if problem else 200), answer.body
+    assert problem in answer.body.decode()

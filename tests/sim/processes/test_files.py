@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import tempfile
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +27,7 @@ from konverge.sim.processes import (
 )
 from konverge.sim.processes.disk import File, MountError
 from konverge.sim.processes.environment import ConfigError, Self, container_env, service_env
-from konverge.sim.processes.logfile import LINE, LogFile, LogOptions, entries, producer
+from konverge.sim.processes.logfile import LINE, LogFile, LogOptions, entries, producer, read_options
 from konverge.sim.processes.process import StartError, resolved
 from konverge.sim.processes.rules import find, load
 
@@ -411,6 +412,15 @@ async def heard(log: LogFile, options: LogOptions) -> bytes:
     sink = Heard()
     await producer(log, options)(sink)
     return sink.data
+
+
+@pytest.mark.parametrize(("seconds", "since"), [(60, b"2026-11-19T23:59:00"), (10**12, b"1904-01-25")])
+def test_the_log_of_any_number_of_seconds_can_be_asked_for(
+    seconds: int, since: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Beyond 64 bits of nanoseconds it wraps around, as in Go."""
+    monkeypatch.setattr("konverge.clock.utc_now", lambda: datetime(2026, 11, 20, tzinfo=UTC))
+    assert read_options({"sinceSeconds": [str(seconds)]}).since.startswith(since)
 
 
 @given(st.lists(st.tuples(st.sampled_from([1, 2]), st.binary(max_size=60)), max_size=20))

@@ -10,7 +10,7 @@ from konverge.apiserver.go.strconv import quote
 from konverge.apiserver.request.admission import AdmissionRequest
 from konverge.apiserver.strategy import Context, Obj
 from konverge.objects.amounts import amounts, asked_by_pod
-from konverge.objects.quantity import Quantity
+from konverge.objects.quantity import Quantity, QuantityError
 
 _UNREACHABLE = "node.kubernetes.io/unreachable"
 _TOLERATION_SECONDS = 300  # upstream: --default-not-ready-toleration-seconds
@@ -222,5 +222,12 @@ def _over_allocatable(spec: Obj, allocatable: Obj) -> list[str]:
     for name, scale in (("cpu", -3), ("memory", 0)):
         requested, limit = requests.get(name, _ZERO), limits.get(name, _ZERO)
         if requested > limit:
-            problems.append(f"{name}, requested: {requested.scaled(scale)}, allocatable: {limit.scaled(scale)}")
+            problems.append(f"{name}, requested: {_in_unit(requested, scale)}, allocatable: {limit.scaled(scale)}")
     return problems
+
+
+def _in_unit(amount: Quantity, scale: int) -> int | Quantity:
+    try:
+        return amount.scaled(scale)
+    except QuantityError:  # it has more digits than a number of units can have
+        return amount

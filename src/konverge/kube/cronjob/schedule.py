@@ -5,12 +5,13 @@ Upstream: mostRecentScheduleTime and nextScheduleTime (pkg/controller/cronjob/ut
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta, tzinfo
+from datetime import UTC, datetime, tzinfo
 from zoneinfo import ZoneInfo
 
 import msgspec
 
 from konverge.objects.cron import Schedule, last_time
+from konverge.objects.durations import seconds
 from konverge.objects.kinds.batch_v1 import CronJob
 from konverge.objects.times import parse_time
 
@@ -43,7 +44,7 @@ def due(cronjob: CronJob, schedule: Schedule, now: datetime) -> Due:
     since = parse_time(cronjob.status.last_schedule_time or cronjob.metadata.creation_timestamp or "")
     following = schedule.next(last_time(schedule, since, now) or since)
     deadline = cronjob.spec.starting_deadline_seconds
-    oldest = since if deadline is None else max(since, now - timedelta(seconds=deadline))
+    oldest = since if deadline is None else max(since, now - seconds(deadline))
     start = last_time(schedule, oldest, now)
     return Due(start, _missed(schedule, oldest, now), following)
 

@@ -13,11 +13,11 @@ import os
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
-from datetime import timedelta
 from pathlib import Path
 from typing import BinaryIO
 
 from konverge import clock
+from konverge.objects import durations
 from konverge.objects.times import parse_time
 from konverge.sim.kubelet.sessions import Query, is_true
 from konverge.sim.processes import disk
@@ -49,7 +49,7 @@ def read_options(query: Query) -> LogOptions:
 
     since, seconds = "", number("sinceSeconds")
     if seconds is not None:
-        since = (clock.utc_now() - timedelta(seconds=seconds)).strftime("%Y-%m-%dT%H:%M:%S.%f")
+        since = (clock.utc_now() - durations.seconds(seconds)).strftime("%Y-%m-%dT%H:%M:%S.%f")
     elif text("sinceTime"):
         since = parse_time(text("sinceTime")).strftime("%Y-%m-%dT%H:%M:%S.%f")
     stream = text("stream").lower()
