@@ -61,7 +61,7 @@ def decoded(node: TypeNode, body: Any) -> Any:
         (
             SECRET,
             {"data": {"a": "YR==", "b": "Y\nQ==", "c": None}},
-            {"metadata": {}, "data": {"a": "YQ==", "b": "YQ==", "c": None}},
+            {"metadata": {}, "data": {"a": "YQ==", "b": "YQ==", "c": ""}},  # null until it is stored
         ),
         (
             LEASE,
