@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import array
 import asyncio
+import errno
 import fcntl
 import os
 import select
@@ -82,6 +83,29 @@ async def test_containers_of_a_pod_share_their_network_and_a_pod_that_is_gone_ha
         assert network.address("b", address) == address, "an address that is free again is not given to another"
         async with serving(await network.attach("b"), address, 80, "b"):
             assert await asked(network, address, 80) == f"b heard a question of {network.gateway}"
+
+
+@possible
+@pytest.mark.spec("S-79")
+@pytest.mark.parametrize("host", ["\0", "ü" * 70, "x" * 70_000], ids=["NUL", "name", "long"])
+async def test_what_cannot_be_bound_is_refused_and_the_network_goes_on(host: str) -> None:
+    async with PodNetwork.at_work(SERVICES) as network:
+        with pytest.raises(OSError) as refused:
+            await network.make_socket("tcp", (host, 80), node="node-1")
+        assert refused.value.errno == errno.EINVAL
+        [address] = addressed(network, "a")
+        async with serving(await network.attach("a"), "0.0.0.0", 80, "a"):
+            assert await asked(network, address, 80) == f"a heard a question of {network.gateway}"
+
+
+@possible
+@pytest.mark.spec("S-79")
+async def test_a_port_that_no_socket_has_is_refused() -> None:
+    async with PodNetwork.at_work(SERVICES) as network:
+        with pytest.raises(OSError) as refused:
+            await network.make_socket("tcp", ("127.0.0.1", 65536))
+        assert refused.value.errno == errno.EINVAL
+        (await network.make_socket("tcp", ("127.0.0.1", 65535))).close()
 
 
 @possible

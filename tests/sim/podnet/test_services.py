@@ -128,6 +128,24 @@ def test_ports_of_the_node_that_a_pod_asks_for() -> None:
     }
 
 
+@pytest.mark.spec("S-79")
+@pytest.mark.parametrize(
+    "host", ["\0", "ü" * 70, "x" * 70_000, "localhost", "::1"], ids=["NUL", "text", "long", "name", "IPv6"]
+)
+def test_a_host_ip_that_is_no_address_is_passed_over_with_a_warning(
+    host: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    ports = [{"containerPort": 80, "hostPort": 80, "hostIP": host}, {"containerPort": 81, "hostPort": 81}]
+    spec = {"nodeName": "node-1", "containers": [{"name": "main", "ports": ports}]}
+    pod = from_dict(Pod, {"metadata": {"name": "web", "namespace": "shop"}, "spec": spec})
+    assert list(host_ports(pod, "10.244.0.5")) == [Front("tcp", ANY, 81, "node-1")]
+    [said] = [record.getMessage() for record in caplog.records]
+    assert "shop/web" in said
+    assert repr(host)[:50] in said
+    assert len(said) < 200
+    assert "\0" not in said
+
+
 def test_ports_of_one_name_differ_by_their_protocols() -> None:
     ports = [{"name": "dns", "port": 53}, {"name": "dns", "port": 53, "protocol": "UDP"}]
     assert list(behind(service(ports=ports), [endpoints(("10.244.0.2", READY))])) == [DNS]

@@ -233,7 +233,7 @@ class Network:
                 if kind == "tcp":
                     made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
                 made.bind((str(bind[0]), int(bind[1])))
-        except OSError:
+        except BaseException:
             made.close()
             raise
         return made.detach()
@@ -276,6 +276,8 @@ def serve(channel: socket.socket, gateway: str, services: str) -> None:
             _answer(channel, _carry_out(network, json.loads(data), namespaces))
         except OSError as error:
             _answer(channel, [], error)
+        except (TypeError, ValueError, OverflowError) as error:  # one pod's nonsense, not the end of all networks
+            _answer(channel, [], OSError(errno.EINVAL, str(error)))
         for namespace in namespaces:
             os.close(namespace)
 

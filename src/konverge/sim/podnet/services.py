@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import ipaddress
+import logging
 from collections.abc import Iterable
 from dataclasses import dataclass
 
 from konverge.objects.kinds.core_v1 import Pod, Service, ServicePort
 from konverge.objects.kinds.discovery_v1 import Endpoint, EndpointPort, EndpointSlice
+
+log = logging.getLogger("konverge.sim.podnet")
 
 LABEL = "kubernetes.io/service-name"
 _AFFINITY_TIME = 10800
@@ -73,10 +77,21 @@ def host_ports(pod: Pod, address: str) -> dict[Front, Behind]:
     for container in (*pod.spec.init_containers, *pod.spec.containers):
         for port in container.ports:
             protocol = _PROTOCOLS.get(port.protocol or "TCP")
-            if protocol is not None and port.host_port:
+            if protocol is not None and port.host_port and _can_be_bound(port.host_ip or ANY, pod):
                 front = Front(protocol, port.host_ip or ANY, port.host_port, pod.spec.node_name or "")
                 fronts[front] = Behind(((address, port.container_port),))
     return fronts
+
+
+def _can_be_bound(host_ip: str, pod: Pod) -> bool:
+    """No API server looks at a hostIP: it may be any text, and long."""
+    try:
+        ipaddress.IPv4Address(host_ip)
+    except ValueError:
+        meta = pod.metadata
+        log.warning("the hostIP of a port of %s/%s is no IPv4 address: %.80r", meta.namespace, meta.name, host_ip)
+        return False
+    return True
 
 
 def _backends(port: ServicePort, slices: Iterable[EndpointSlice], node: str = "") -> tuple[Backend, ...]:
