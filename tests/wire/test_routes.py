@@ -48,6 +48,25 @@ async def test_clients_go_the_way_that_is_registered() -> None:
     assert way.asked == [("203.0.113.7", 80), ("203.0.113.8", 9000)]
 
 
+@pytest.mark.spec("S-80")
+def test_local_is_loopback_and_what_there_is_a_way_to() -> None:
+    with routes.route(BLOCK, Way(1)):
+        for address in ("127.0.0.1", "127.255.255.254", "::1", "203.0.113.0", "203.0.113.255"):
+            assert routes.is_local(address), address
+        for address in (
+            "203.0.112.255",
+            "203.0.114.0",
+            "126.255.255.255",
+            "128.0.0.1",
+            "::2",
+            "0.0.0.0",
+            "localhost",
+            "",
+        ):
+            assert not routes.is_local(address), address
+    assert not routes.is_local("203.0.113.0")
+
+
 async def test_other_addresses_and_names_are_the_machines_own() -> None:
     server = await asyncio.start_server(lambda reader, writer: writer.close(), "127.0.0.1", 0)
     with routes.route(BLOCK, Way(1)):

@@ -46,6 +46,14 @@ def way_to(host: str) -> Way | None:
     return next((way for block, way in _ways.items() if address in block), None)
 
 
+def is_local(address: str) -> bool:
+    """Whether it is of this machine's loopback or of a pod network: all that a pod, which may claim any, is sent to."""
+    try:
+        return ipaddress.ip_address(address).is_loopback or way_to(address) is not None
+    except ValueError:
+        return False
+
+
 async def open_connection(host: str, port: int) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
     """As `asyncio.open_connection`, by the way that there is."""
     way = way_to(host)

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import socket
+from ipaddress import IPv4Network
 from typing import Any
 
 import pytest
 
 from konverge.objects.codec import from_dict
-from konverge.objects.kinds.core_v1 import Pod, Service
+from konverge.objects.kinds.core_v1 import ObjectReference, Pod, Service
 from konverge.objects.kinds.discovery_v1 import EndpointSlice
 from konverge.sim.podnet.services import ANY, Behind, Front, behind, host_ports
+from konverge.wire import routes
 
 pytestmark = pytest.mark.spec("S-53")
 
@@ -55,6 +58,31 @@ def test_where_none_is_ready_those_that_still_serve_are_used() -> None:
     assert behind(service(), slices)[HTTP].backends == (("10.244.0.2", 8080),)
     slices.append(endpoints(("10.244.0.4", READY)))
     assert behind(service(), slices)[HTTP].backends == (("10.244.0.4", 8080),)
+
+
+def of(kind: str, *addresses: str) -> EndpointSlice:
+    """Endpoints that say what they are."""
+    made = endpoints(*[(address, READY) for address in addresses])
+    for endpoint in made.endpoints:
+        endpoint.target_ref = ObjectReference(kind=kind, namespace="shop", name="out")
+    return made
+
+
+async def nowhere(address: str, port: int) -> socket.socket:
+    raise AssertionError("nothing connects here")
+
+
+@pytest.mark.spec("S-80")
+def test_a_pod_with_an_address_of_elsewhere_is_not_behind_a_service() -> None:
+    addresses = ("10.244.0.2", "127.1.0.1", "192.168.1.1", "10.245.0.2")
+    pods, machine = of("Pod", *addresses), of("Machine", "192.168.1.2")
+    slices = [pods, machine, endpoints(("192.168.1.3", READY))]
+    with routes.route(IPv4Network("10.244.0.0/16"), nowhere):
+        found = behind(service(), slices)
+        alone = behind(service(), [of("Pod", "192.168.1.1")])
+    inside, written = [("10.244.0.2", 8080), ("127.1.0.1", 8080)], [("192.168.1.2", 8080), ("192.168.1.3", 8080)]
+    assert found[HTTP].backends == (*inside, *written)
+    assert alone == {}, "a Service with nothing else refuses"
 
 
 @pytest.mark.parametrize(

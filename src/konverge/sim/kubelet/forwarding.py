@@ -7,7 +7,6 @@ channels: two for each port that the request names, one connection per port.
 from __future__ import annotations
 
 import asyncio
-import ipaddress
 import os
 from collections.abc import Sequence
 from contextlib import suppress
@@ -25,11 +24,7 @@ def check(address: str) -> None:
 
     Raises ValueError.
     """
-    try:
-        here = ipaddress.ip_address(address).is_loopback
-    except ValueError:
-        here = False
-    if not here and routes.way_to(address) is None:
+    if not routes.is_local(address):
         known = address or "not known yet"
         raise ValueError(f"the pod's address is {known}; only loopback addresses are forwarded to, and pod networks'")
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from konverge.objects.kinds.core_v1 import Pod, Service, ServicePort
 from konverge.objects.kinds.discovery_v1 import Endpoint, EndpointPort, EndpointSlice
+from konverge.wire import routes
 
 log = logging.getLogger("konverge.sim.podnet")
 
@@ -101,14 +102,23 @@ def _backends(port: ServicePort, slices: Iterable[EndpointSlice], node: str = ""
     for part in slices:
         numbers = [entry.port for entry in part.ports if entry.port and _named(entry) == _named(port)]
         for endpoint in part.endpoints if numbers else ():
-            if node and endpoint.node_name != node:
-                continue
             place = (endpoint.addresses[0], numbers[0])
+            if (node and endpoint.node_name != node) or _leads_out(endpoint):
+                continue
             if _is(endpoint, "ready", default=True):
                 ready.add(place)
             elif _is(endpoint, "serving") and _is(endpoint, "terminating"):
                 ending.add(place)
     return tuple(sorted(ready or ending))
+
+
+def _leads_out(endpoint: Endpoint) -> bool:
+    """Whether it is a pod's that has an address of elsewhere: a pod's annotation may name any, and that is no way out.
+
+    Who may write EndpointSlices may leave the pod out and lead wherever they want.
+    """
+    target = endpoint.target_ref
+    return target is not None and target.kind == "Pod" and not routes.is_local(endpoint.addresses[0])
 
 
 def _named(port: ServicePort | EndpointPort) -> tuple[str, str]:
