@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import json
 import os
 import signal
@@ -22,9 +23,12 @@ from konverge.objects.kinds.core_v1 import Container, Event, PersistentVolume, P
 from konverge.sim.cluster import Cluster
 from konverge.sim.loop import RealTime
 from konverge.sim.processes import disk
+from konverge.sim.processes.isolation import Isolation, why_not
+from konverge.sim.processes.process import Spawner
 from tests.sim.conftest import SPACE
 from tests.sim.processes.support import (
     ENDS_WHEN_ASKED,
+    PYTHON,
     SCRIPT,
     WAITS,
     is_over,
@@ -42,6 +46,8 @@ from tests.sim.processes.support import (
 )
 
 pytestmark = [pytest.mark.long, pytest.mark.spec("S-16")]
+
+POSSIBLE = why_not() == ""
 
 
 def terminated(pod: Pod) -> Any:
@@ -294,6 +300,70 @@ async def test_a_host_path_is_refused_unless_a_rule_allows_it(tmp_path: Path) ->
         await cluster.client.create(script("bad", "", image="refused:1", volumeMounts=mount, pod=volumes))
         message = await said(cluster, "bad", "FailedMount")
         assert "is not allowed; name it in `host_paths`" in message
+
+
+@pytest.mark.spec("S-81")
+@pytest.mark.parametrize("argument", ["x" * 140_000, "a\0b"], ids=["long", "NUL"])
+async def test_a_probe_whose_command_cannot_be_started_fails_and_costs_nothing(argument: str) -> None:
+    probe = {"exec": {"command": ["true", argument]}, "periodSeconds": 1, "failureThreshold": 1000}
+    async with process_cluster() as cluster:
+        await cluster.client.create(script("odd", WAITS, readinessProbe=probe))
+        assert 'exec: "true": ' in await said(cluster, "odd", "Unhealthy")
+        before = open_descriptors()
+        await times(cluster, "odd", "Unhealthy", 4)
+        assert open_descriptors() <= before + 1, "the watch of this test may be one"
+
+
+def open_descriptors() -> int:
+    return len(list(Path("/proc/self/fd").iterdir()))
+
+
+@pytest.mark.spec("S-81")
+@pytest.mark.skipif(not POSSIBLE, reason="this machine cannot isolate processes")
+async def test_a_process_that_is_not_wanted_any_more_leaves_no_descriptor() -> None:
+    spawner, view = Spawner(), Isolation().view("default", PYTHON, [], [])
+    before = open_descriptors()
+    starting = asyncio.create_task(spawner.start(["sleep", "1000"], dict(os.environ), Path("/"), print, view=view))
+    await asyncio.sleep(0)
+    starting.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await starting
+    await spawner.aclose()
+    async with asyncio.timeout(30):
+        while open_descriptors() > before:
+            await asyncio.sleep(0)
+
+
+async def times(cluster: Cluster, pod: str, reason: str, count: int) -> None:
+    """Until something has been said of a pod so often."""
+    async for event in cluster.client.watch(Event, SPACE):
+        item = event.object
+        if (item.reason, item.involved_object.name) == (reason, pod) and (item.count or 0) >= count:
+            return
+
+
+@pytest.mark.spec("S-81")
+async def test_a_variable_that_no_process_can_have_is_a_start_error() -> None:
+    secret = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s", "namespace": SPACE}}
+    env = [{"name": "KEY", "valueFrom": {"secretKeyRef": {"name": "s", "key": "key"}}}]
+    async with process_cluster() as cluster:
+        await cluster.client.create({**secret, "data": {"key": base64.b64encode(b"a\0b").decode()}})
+        await cluster.client.create(script("odd", "", env=env))
+        end = terminated(await until(cluster.client, "odd", is_over))
+        assert (end.exit_code, end.reason) == (128, "StartError")
+        assert "embedded null byte" in end.message
+
+
+@pytest.mark.spec("S-81")
+async def test_a_container_that_cannot_be_prepared_says_so_and_its_pod_goes() -> None:
+    volumes = {"volumes": [{"name": "data", "emptyDir": {}}]}
+    mount = [{"name": "data", "mountPath": "/data", "subPath": "a\0b"}]
+    async with process_cluster() as cluster:
+        await cluster.client.create(script("odd", "", volumeMounts=mount, pod=volumes))
+        assert "null" in await said(cluster, "odd", "Failed")
+        await until(cluster.client, "odd", waits_for("CreateContainerError"))
+        await cluster.client.delete(Pod, "odd", SPACE)
+        await until_gone(cluster.client, "odd")
 
 
 async def said(cluster: Cluster, pod: str, reason: str, words: str = "") -> str:

@@ -18,6 +18,9 @@ from konverge.wire import ClientLimits, ConnectionPool, Headers, Request, TlsOpt
 SHOWN = 1024
 """Bytes of an answer or output that an event quotes."""
 
+_NONSENSE = (ValueError, OverflowError)
+"""What hosts, ports, paths and headers that cannot be used raise: a pod may name any text."""
+
 Runner = Callable[[Sequence[str], float], Awaitable[tuple[int, bytes]]]
 """Runs a command in the container's environment for at most so many seconds: exit code and output."""
 
@@ -80,6 +83,8 @@ async def _connect(host: str, port: int, seconds: float) -> None:
         raise HandlerError(f"dial tcp {host}:{port}: i/o timeout") from None
     except OSError as error:
         raise HandlerError(f"dial tcp {host}:{port}: connect: {_error_text(error)}") from None
+    except _NONSENSE as error:
+        raise HandlerError(f"dial tcp {host}:{port}: {error}") from None
     writer.close()
     with suppress(OSError):
         await writer.wait_closed()
@@ -100,7 +105,7 @@ async def _health(host: str, action: GRPCAction, seconds: float) -> None:
         raise HandlerError(f'timeout: failed to connect service "{place}" within {seconds:g}s') from None
     except OSError as error:
         raise HandlerError(f'error: failed to connect service at "{place}": {_error_text(error)}') from None
-    except grpc_health.NoAnswer as error:
+    except (grpc_health.NoAnswer, *_NONSENSE) as error:
         raise HandlerError(f"error: health rpc probe failed: {error}") from None
     if state != grpc_health.SERVING:
         raise HandlerError(f'service unhealthy (responded with "{state}")')
@@ -143,6 +148,8 @@ async def _get(scheme: str, host: str, port: int, path: str, headers: Headers, s
         cause = error.__cause__
         message = f"dial tcp {host}:{port}: connect: {_error_text(cause)}" if isinstance(cause, OSError) else str(error)
         raise HandlerError(f'Get "{url}{path}": {message}') from None
+    except _NONSENSE as error:
+        raise HandlerError(f'Get "{url}{path}": {error}') from None
 
 
 def _error_text(error: OSError) -> str:

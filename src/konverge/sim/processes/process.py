@@ -142,7 +142,8 @@ class _Status:
         os.set_blocking(self._ours, False)
 
     def give_away(self) -> None:
-        os.close(self.theirs)
+        theirs, self.theirs = self.theirs, -1
+        os.close(theirs)
 
     async def read(self) -> str:
         loop, readable, said = asyncio.get_running_loop(), asyncio.Event(), b""
@@ -158,7 +159,11 @@ class _Status:
                         return said.decode("utf-8", "replace")
         finally:
             loop.remove_reader(self._ours)
-            os.close(self._ours)
+
+    def close(self) -> None:
+        if self.theirs >= 0:  # there is no process to give it to
+            self.give_away()
+        os.close(self._ours)
 
 
 class Spawner:
@@ -184,21 +189,22 @@ class Spawner:
         """`terminal` is the process's end of a pseudo terminal; `view` is what it sees if it is isolated, and `beside`
         the process whose namespaces it is to share then. Raises StartError.
         """
-        program = command[0] if view is not None and view.root is not None else resolved(command, env, cwd, view)
-        process = Process(output)
+        process, status = Process(output), None
         pipe, none = subprocess.PIPE, subprocess.DEVNULL
         plain: dict[str, Any] = {"stdin": pipe if stdin else none, "stdout": pipe, "stderr": pipe}
         streams: dict[str, Any] = plain if terminal is None else dict.fromkeys(plain, terminal)
-        status = _Status() if view is not None else None
         options: dict[str, Any] = {"parent": os.getpid(), "terminal": terminal is not None}
-        if view is not None and status is not None:
-            new = {"view": view.options(), "target": view.target}
-            inside = new if beside is None else {"join": beside.pid}
-            options |= {"cwd": str(cwd), "status": status.theirs, **view.place(), **inside}
-            streams["pass_fds"] = (status.theirs, *view.descriptors)
-        starting: asyncio.Future[Any] = asyncio.ensure_future(
-            asyncio.get_running_loop().subprocess_exec(
-                lambda: process,
+        try:
+            rooted = view is not None and view.root is not None
+            program = command[0] if rooted else resolved(command, env, cwd, view)
+            if view is not None:
+                new = {"view": view.options(), "target": view.target}
+                inside = new if beside is None else {"join": beside.pid}
+                status = _Status()
+                options |= {"cwd": str(cwd), "status": status.theirs, **view.place(), **inside}
+                streams["pass_fds"] = (status.theirs, *view.descriptors)
+            await self._run(
+                process,
                 *TRAMPOLINE,
                 json.dumps(options),
                 program,
@@ -208,26 +214,32 @@ class Spawner:
                 start_new_session=True,
                 **streams,
             )
+            if status is not None:
+                status.give_away()
+                await self._until_inside(process, status)
+        except (OSError, ValueError) as error:  # too long, a NUL in it, no more processes or descriptors
+            why = error.strerror if isinstance(error, OSError) else None
+            raise StartError(f'exec: "{"".join(command[:1])}": {why or error}') from error
+        finally:
+            if status is not None:
+                status.close()
+        return process
+
+    async def _run(self, process: Process, *arguments: str, **how: Any) -> None:
+        starting: asyncio.Future[Any] = asyncio.ensure_future(
+            asyncio.get_running_loop().subprocess_exec(lambda: process, *arguments, **how)
         )
         try:
             await asyncio.shield(starting)
         except asyncio.CancelledError:  # a process that is not registered must not be left behind
-            abandoned = asyncio.create_task(
-                _abandon(starting, process), name=f"end of {command[0]}, not wanted any more"
-            )
+            abandoned = asyncio.create_task(_abandon(starting, process), name="end of a process, not wanted any more")
             self._abandoned.add(abandoned)
             abandoned.add_done_callback(self._abandoned.discard)
             raise
-        finally:
-            if status is not None:
-                status.give_away()
         self._tell(b"+%d\n" % process.pid)
         process.on_end = lambda session: self._tell(b"-%d\n" % session)
         if not process.running:
             process.on_end(process.pid)
-        if status is not None:
-            await self._until_inside(process, status)
-        return process
 
     async def _until_inside(self, process: Process, status: _Status) -> None:
         try:
@@ -261,7 +273,7 @@ class Spawner:
 
 
 async def _abandon(starting: asyncio.Future[Any], process: Process) -> None:
-    with suppress(OSError):
+    with suppress(OSError, ValueError):
         await starting
         await process.end()
 

@@ -286,6 +286,10 @@ class PodRunner:
             message = str(error)
             self._report(name, lambda container, t: container.refused("CreateContainerConfigError", message, t + AGAIN))
             return
+        except Exception as error:  # such as a path with a NUL; the container is not to wait without a word
+            message = str(error) or type(error).__name__
+            self._report(name, lambda container, t: container.refused("CreateContainerError", message, t + AGAIN))
+            return
         run = self.runs[name] = Run(plan, self.log(name, self.machine.live[name].runs + 1), self._spawner, self.pod_ip)
         self._preparations.discard(name)
         try:
@@ -378,8 +382,10 @@ class PodRunner:
             return
         try:
             await probe(declared, spec, self.pod_ip, run.run_command)
-        except HandlerError as error:
+        except Exception as error:  # one that ends this task is the last of its probe
             output = str(error) or "failed"
+            if not isinstance(error, HandlerError):
+                log.exception("%s probe of %s could not be made", look.probe, look.container)
         self._report(look.container, lambda container, t: container.probed(look, asked, t, not output, output, spec))
 
     # -------------------------------------------------------------- logs
