@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import os
 import pty
+import socket
 import sys
 import tempfile
 from collections.abc import AsyncIterator, Iterator
@@ -283,6 +284,66 @@ async def test_it_opens_no_terminal_of_this_machine() -> None:
         os.close(ours)
         os.close(theirs)
     assert found == ["FileNotFoundError", "done"]
+
+
+@isolated
+@pytest.mark.spec("S-82")
+async def test_it_connects_to_no_socket_of_this_machine_that_its_rule_does_not_name(outdoors: Path) -> None:
+    (outdoors / "named").mkdir(mode=0o755)
+    paths = [outdoors / "daemon", outdoors / "named/daemon"]
+    with socket.socket(socket.AF_UNIX) as daemon, socket.socket(socket.AF_UNIX) as named:
+        for server, path in zip((daemon, named), paths, strict=True):
+            server.bind(str(path))
+            server.listen()
+            path.chmod(0o777)
+        assert sorted(set(map(str, paths)) & set(isolation.listening())) == sorted(map(str, paths))
+        attempts = [f"import socket; socket.socket(socket.AF_UNIX).connect({str(path)!r})" for path in paths]
+        async with process_cluster(replace(RULE, files=(*RULE.files, str(outdoors / "named")))) as cluster:
+            await cluster.client.create(config_map())
+            assert await answers(cluster, *attempts) == ["ConnectionRefusedError", "done"]
+
+
+@pytest.mark.spec("S-82")
+def test_only_sockets_that_listen_are_hidden(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    names = ("listens here", "quiet", "unbound", "file")
+    for name in names[:3]:
+        with socket.socket(socket.AF_UNIX) as made:
+            made.bind(str(tmp_path / name))
+    (tmp_path / "file").write_text("")
+    row = "0000000000000000: 00000002 00000000 {} 0001 01 1 {}"
+    flags = dict(zip(names, ("00010000", "00000000", "00000000", "00010000"), strict=True))
+    said = ["Num RefCount Protocol Flags Type St Inode Path", row.format("00010000", "@abstract")]
+    said += [row.format("00010000", tmp_path / "gone"), row.format("00010000", "").rstrip()]
+    said += [row.format(flags[name], tmp_path / name) for name in names]
+    table = tmp_path / "unix"
+    table.write_text("\n".join(said))
+    monkeypatch.setattr(isolation, "_UNIX_SOCKETS", table)
+    assert isolation.listening() == [str(tmp_path / "listens here")]
+    monkeypatch.setattr(isolation, "temporary_folders", set)
+    assert Isolation().view("default", [], [], []).hides(tmp_path / "listens here")
+    for read, written in (([tmp_path], []), ([], [tmp_path])):
+        assert not Isolation().view("default", [], read, written).hides(tmp_path / "listens here")
+    table.unlink()
+    assert isolation.listening() == []
+
+
+@isolated
+@pytest.mark.spec("S-82")
+def test_a_socket_that_is_gone_meanwhile_does_not_keep_a_process_from_starting() -> None:
+    view = Isolation().view("default", [], [], [])
+    gone = replace(view, covers=(*view.covers, ("/usr/gone", "mode=0755", False)))
+    assert isolation._tried(gone, "/bin/true") == ("", 0)
+
+
+@pytest.mark.spec("S-82")
+def test_folders_of_container_managers_are_hidden(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert "/var/snap/lxd/common" in isolation._DAEMONS
+    monkeypatch.setattr(isolation, "_DAEMONS", (str(tmp_path / "lxd"), str(tmp_path / "not-there")))
+    monkeypatch.setattr(isolation, "temporary_folders", set)
+    (tmp_path / "lxd").mkdir()
+    view = Isolation().view("default", [], [], [])
+    assert str(tmp_path / "lxd") in {path for path, _, _ in view.covers}
+    assert view.hides(tmp_path / "lxd/unix.socket")
 
 
 # ------------------------------------------------------------------ all that runs beside it

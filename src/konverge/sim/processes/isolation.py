@@ -33,6 +33,11 @@ PROBE_TIME = 30.0
 _SYSTEM = ("/etc/resolv.conf", "/etc/hosts", "/etc/hostname", "/etc/localtime")
 """Files that may lie in a hidden folder, by a link."""
 
+_DAEMONS = ("/var/snap/lxd/common", "/var/lib/lxd", "/var/lib/incus")
+"""Folders outside of /run with the sockets of programs through which who connects is as good as root."""
+_UNIX_SOCKETS = Path("/proc/net/unix")
+_LISTENS = 0x10000
+
 
 def not_as_root(why: str, images: Sequence[str]) -> str:
     """What to do about processes that would have all rights on this machine."""
@@ -118,8 +123,11 @@ class Isolation:
         named = [os.path.abspath(os.path.expanduser(name)) for name in files]  # noqa: PTH100, PTH111
         links = [(name, os.path.realpath(name)) for name in (*named, *_SYSTEM) if Path(name).exists()]
         closed = _closed([*shown, *(real for _, real in links)]) if user is not None else []
-        covers = self._covers(user, closed)
-        for path in (*(str(path) for path in read if path.exists()), *(real for _, real in links)):
+        seen = [*(str(path) for path in read if path.exists()), *(real for _, real in links)]
+        asked_for = [(path,) for path in (*seen, *shown)]
+        sockets = [path for path in listening() if not _beneath(Path(path), asked_for)]
+        covers = self._covers(user, [*closed, *sockets])
+        for path in seen:
             if _beneath(Path(path), covers):
                 shown.setdefault(path, False)
         return View(
@@ -135,7 +143,9 @@ class Isolation:
         homes = {self.environ.get("HOME", ""), _home_of(os.getuid())}
         covers = dict.fromkeys(_real(temporary_folders()), ("mode=1777", True))
         covers |= dict.fromkeys(_real(homes), (f"mode=0700,uid={owner},gid={group}", True))
-        covers |= dict.fromkeys(_real({"/run", "/dev/console", *closed, *map(str, self.hidden)}), ("mode=0755", False))
+        covers |= dict.fromkeys(
+            _real({"/run", "/dev/console", *_DAEMONS, *closed, *map(str, self.hidden)}), ("mode=0755", False)
+        )
         outer = [path for path in covers if not any(_inside(path, other) for other in covers)]
         return [(path, *covers[path]) for path in sorted(outer)]
 
@@ -143,6 +153,18 @@ class Isolation:
 def temporary_folders() -> set[str]:
     """Those that many programs use; a container gets its own."""
     return {"/tmp", "/var/tmp", "/dev/shm", tempfile.gettempdir()}  # noqa: S108
+
+
+def listening() -> list[str]:
+    """The sockets of the file system that we can connect to, which a read-only mount does not prevent."""
+    try:
+        lines = _UNIX_SOCKETS.read_text(encoding="utf-8", errors="replace").splitlines()[1:]
+    except OSError:
+        return []
+    rows = [line.split(maxsplit=7) for line in lines]
+    names = {row[7] for row in rows if len(row) == 8 and int(row[3], 16) & _LISTENS and row[7].startswith("/")}
+    there = (name for name in names if Path(name).is_socket() and os.access(name, os.W_OK))
+    return _real(there)  # a name that is another file meanwhile, or a container's own, hides nothing
 
 
 def _home_of(user: int) -> str:

@@ -120,7 +120,8 @@ def see(view: dict[str, Any]) -> None:
         if os.path.isdir(path):
             mount("tmpfs", path, "tmpfs", _MS_NOSUID | _MS_NODEV, options)
         else:
-            mount("/dev/null", path, "", _MS_BIND)
+            with suppress(FileNotFoundError):  # a socket may be gone meanwhile
+                mount("/dev/null", path, "", _MS_BIND)
     for descriptor, path, writable in trees:
         set_attributes(descriptor, "", _EMPTY_PATH | _RECURSIVE, _NO_SUID | _NO_DEV | (0 if writable else _READ_ONLY))
         _make_place(path, os.path.isdir(f"/proc/self/fd/{descriptor}"))
