@@ -36,6 +36,18 @@ async def test_a_write_that_changes_nothing_changes_no_version(api: Api) -> None
     assert api.server.store.revision == before
 
 
+@pytest.mark.spec("S-83")
+async def test_managers_of_any_name_write_an_object_that_many_have_written(api: Api) -> None:
+    await api.create("a", data={"x": "1"})
+    path = f"{CONFIG_MAPS}/a"
+    for name in [*(f"m{index:02}" for index in range(12)), "OpenAPI-Generator"]:
+        written = await api.patch(path, {"data": {name: "1"}}, query={"fieldManager": name})
+        assert written["data"][name] == "1"
+    managers = [entry["manager"] for entry in written["metadata"]["managedFields"]]
+    assert len(managers) <= 10
+    assert "OpenAPI-Generator" in managers
+
+
 @pytest.mark.spec("S-05", "S-04")
 async def test_a_write_of_an_old_version_conflicts(api: Api) -> None:
     created = await api.create("a")

@@ -133,6 +133,41 @@ def test_old_updates_are_merged_when_there_are_many() -> None:
     assert "m12 Update" in entries
 
 
+@pytest.mark.spec("S-83")
+@pytest.mark.parametrize(
+    ("others", "merged"),
+    [(7, ["ancient-changes"]), (8, None), (9, ["A", "m0"])],
+)
+def test_the_entry_of_old_updates_is_lost_where_an_older_one_comes_first(others: int, merged: list[str] | None) -> None:
+    names = ["A", "ancient-changes", *(f"m{index}" for index in range(others))]
+    live = config_map(dict.fromkeys(names, "1"), managedFields=[entry_of(name, name) for name in names])
+    entries = owned(updated(live, config_map({**live["data"], "new": "1"}), map_owner("new")))
+    ancient = entries.get("ancient-changes Update")
+    assert (None if ancient is None else [name[2:] for name in ancient["f:data"]]) == merged
+    assert len(entries) == 10
+    assert entries["new Update"] == {"f:data": {"f:new": {}}}
+
+
+@pytest.mark.spec("S-83")
+def test_what_was_merged_into_the_entry_of_old_updates_is_lost_with_it() -> None:
+    names = ["A", "B", "ancient-changes", *(f"m{index}" for index in range(9))]
+    live = config_map(dict.fromkeys(names, "1"), managedFields=[entry_of(name, name) for name in names])
+    entries = owned(updated(live, config_map({**live["data"], "new": "1"}), map_owner("new")))
+    assert entries["ancient-changes Update"] == {"f:data": {"f:A": {}, "f:m0": {}}}
+    assert set(entries) == {"ancient-changes Update", "new Update", *(f"m{index} Update" for index in range(1, 9))}
+
+
+def entry_of(manager: str, key: str) -> Obj:
+    return {
+        "manager": manager,
+        "operation": "Update",
+        "apiVersion": "v1",
+        "time": "2026-01-01T00:00:01Z",
+        "fieldsType": "FieldsV1",
+        "fieldsV1": {"f:data": {f"f:{key}": {}}},
+    }
+
+
 @pytest.mark.parametrize(
     ("group", "plural", "subresource", "owned"),
     [

@@ -135,6 +135,11 @@ def _capped(managers: Managers) -> Managers:  # upstream: capManagersManager.cap
         first = first_of_version.setdefault(entry.api_version, identity)
         if first == identity:
             continue
+        if identity == bucket.identity:  # an older entry came first: upstream merges it into itself and deletes it
+            merged.pop(identity, None)
+            del managers[identity]
+            excess -= 1
+            continue
         if bucket.identity not in merged:
             merged[bucket.identity] = [(managers.get(bucket.identity) or managers.pop(first)).fields]
         merged[bucket.identity].append(entry.fields)
