@@ -331,6 +331,30 @@ class TestScaleOfCustomResources:
         assert (await api.patch(f"{self.RACKS}/a/scale", {"spec": {"replicas": None}}))["spec"] == {}
         assert (await api.call("GET", f"{self.RACKS}/a"))["spec"] == {"replicas": 0}
 
+    @pytest.mark.spec("S-84")
+    async def test_without_replicas(self, api: Api) -> None:
+        await self._racks(api)
+        made = await api.create("b", self.RACKS, apiVersion="example.com/v1", kind="Rack", spec={})
+        path = f"{self.RACKS}/b"
+        for change in ({}, {"spec": {}}, {"metadata": {"uid": "other"}}, {"spec": {"replicas": -(2**31)}}):
+            refused = await api.patch(f"{path}/scale", change, expect=400)
+            assert refused["message"] == 'the spec replicas field ".spec.replicas" cannot be empty'
+            assert await api.call("GET", path) == made
+        await api.patch(f"{path}/scale", {"spec": {"replicas": 4}})
+        assert (await api.patch(f"{path}/scale", {}))["spec"] == {"replicas": 4}
+        assert (await api.call("GET", path))["spec"] == {"replicas": 4}
+
+    @pytest.mark.spec("S-84")
+    @pytest.mark.parametrize(
+        ("method", "spec", "media"), [("PUT", {}, "application/json"), ("PATCH", {"replicas": None}, MERGE)]
+    )
+    async def test_without_replicas_to_zero(self, api: Api, method: str, spec: Any, media: str) -> None:
+        await self._racks(api)
+        await api.create("b", self.RACKS, apiVersion="example.com/v1", kind="Rack", spec={})
+        head = {"apiVersion": "autoscaling/v1", "kind": "Scale", "metadata": {"name": "b"}}
+        await api.call(method, f"{self.RACKS}/b/scale", {**head, "spec": spec}, content_type=media)
+        assert (await api.call("GET", f"{self.RACKS}/b"))["spec"] == {"replicas": 0}
+
     @pytest.mark.spec("S-31")
     async def test_what_cannot_be_read_or_applied(self, api: Api) -> None:
         """The scheme of custom resources knows no Scale, and no way to convert one."""

@@ -24,6 +24,9 @@ from konverge.apiserver.strategy import Obj, ScaleView
 from konverge.objects.labels import SelectorError, from_selector_dict
 from konverge.wire.message import Response
 
+_UNSET = -(2**31)
+"""The replicas, while a write changes a Scale, of an object that has none. Upstream: invalidSpecReplicas."""
+
 
 class WorkloadScale:
     """Of the built-in workloads."""
@@ -190,13 +193,16 @@ async def _write(call: Call, served: Served, change: patch.ChangeObject, options
 
     def through(live: Obj | None) -> Obj:
         assert live is not None
-        old = view.read(live)[0]
+        old, is_set = view.read(live)
+        if not is_set:
+            old["spec"]["replicas"] = _UNSET
         entries = live["metadata"].get("managedFields")
         if entries and (own := to_scale(entries, path)):
             old["metadata"]["managedFields"] = own
         new = change(old)
+        replicas = (new.get("spec") or {}).get("replicas") or 0
+        view.write(live, None if replicas == _UNSET else replicas)
         _check(call, served, new, live)
-        view.write(live, (new.get("spec") or {}).get("replicas") or 0)
         version = new["metadata"].get("resourceVersion", "")
         if version or not served.custom:  # custom resources know no unconditional update, but their scale does
             live["metadata"]["resourceVersion"] = version
