@@ -201,6 +201,14 @@ def test_new_times_alone_are_not_a_change() -> None:
     assert other["metadata"]["managedFields"][0]["time"] == "2030-01-01T00:00:00Z"
 
 
+@pytest.mark.spec("S-85")
+def test_a_boolean_in_the_place_of_a_number_keeps_its_time() -> None:
+    old = created(stack({"free": 1}), stack_owner("one"))
+    new = created(stack({"free": True}), stack_owner("one", "2030-01-01T00:00:00Z"))
+    keep_times(old, new)
+    assert new["metadata"]["managedFields"][0]["time"] == "2030-01-01T00:00:00Z"
+
+
 @pytest.mark.parametrize(
     ("field_manager", "user_agent", "manager"),
     [

@@ -40,4 +40,11 @@ def test_the_namespace_of_a_body_must_match_the_path() -> None:
 def test_generation_counts_the_status_only_without_a_subresource(with_status: bool, counts: bool) -> None:
     old = {"spec": {"a": 1}, "status": {"b": 1}, "metadata": {"x": 1}}
     new = {"spec": {"a": 1}, "status": {"b": 2}, "metadata": {"x": 2}}
-    assert system.changed_beyond_metadata(new, old, status_too=not with_status) is counts
+    assert system.changed_beyond_metadata(new, old, status_too=not with_status, custom=False) is counts
+
+
+@pytest.mark.spec("S-85")
+def test_generation_counts_other_types_of_values_in_custom_resources() -> None:
+    new, old = {"spec": {"a": True}}, {"spec": {"a": 1}}
+    assert system.changed_beyond_metadata(new, old, status_too=False, custom=True)
+    assert not system.changed_beyond_metadata(old, old, status_too=False, custom=True)

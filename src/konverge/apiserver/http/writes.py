@@ -15,6 +15,7 @@ from typing import Protocol
 import msgspec
 
 from konverge.apiserver import aside, field_errors, status
+from konverge.apiserver.equality import equal
 from konverge.apiserver.field_errors import FieldError, TooManyErrors
 from konverge.apiserver.http import render, stored_size
 from konverge.apiserver.http.bodies import media_type
@@ -385,7 +386,9 @@ def _prepare_changed(call: Call, served: Served, obj: Obj, old: Obj, rules: Stat
     system.set_generation(metadata, before.get("generation", 0))
     if rules is None:
         strategy.prepare_update(obj, old, call)
-        if strategy.generation and system.changed_beyond_metadata(obj, old, status_too=strategy.status is None):
+        if strategy.generation and system.changed_beyond_metadata(
+            obj, old, status_too=strategy.status is None, custom=served.custom
+        ):
             metadata["generation"] = before.get("generation", 0) + 1
     else:
         rules.prepare(obj, old, call)
@@ -458,7 +461,7 @@ def _compared(served: Served, obj: Obj, old: Obj, record: Record) -> tuple[Obj, 
     obj["metadata"]["resourceVersion"] = str(record.revision)
     keep_times(old, obj)
     stale = served.is_stale is not None and served.is_stale(record.decode())  # upstream: origState.stale
-    return obj, obj == old and not stale
+    return obj, equal(obj, old) and not stale
 
 
 def is_held(served: Served, obj: Obj) -> bool:

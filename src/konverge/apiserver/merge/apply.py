@@ -12,6 +12,7 @@ from __future__ import annotations
 import msgspec
 
 from konverge.apiserver import nesting, status
+from konverge.apiserver.equality import equal
 from konverge.apiserver.go import json_pieces
 from konverge.apiserver.go.json import cannot_unmarshal, html_safe
 from konverge.apiserver.merge import field_set
@@ -158,8 +159,9 @@ def _merged(current: Obj, applied: Obj, managers: Managers, owner: Owner, force:
         except Unconvertible as error:
             raise error.during("failed to prune fields") from None
     managers, _ = moved(managers, current, merged, owner, mine.identity, force=force)
-    managers = _settled(managers, mine.identity, None if merged == current else owner.now)
-    return (merged if merged == current else _typed(merged, applied, owner)), managers
+    unchanged = equal(merged, current)
+    managers = _settled(managers, mine.identity, None if unchanged else owner.now)
+    return (merged if unchanged else _typed(merged, applied, owner)), managers
 
 
 def _may_lose(last: Entry, fields: FieldSet, managers: Managers, owner: Owner) -> bool:

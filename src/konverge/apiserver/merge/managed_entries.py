@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+from konverge.apiserver.equality import equal
 from konverge.apiserver.go.json import encode as go_json
 from konverge.apiserver.go.strconv import quote
 from konverge.apiserver.merge.field_set import FieldSet, FieldSetError, canonical, ordered
@@ -115,7 +116,7 @@ def keep_times(old: Obj, new: Obj) -> None:
     if _timeless(before) != _timeless(after):
         return
     bare_old, bare_new = ({**obj["metadata"], "managedFields": None} for obj in (old, new))
-    if bare_old == bare_new and {**old, "metadata": None} == {**new, "metadata": None}:
+    if bare_old == bare_new and equal({**old, "metadata": None}, {**new, "metadata": None}):
         new["metadata"]["managedFields"] = before
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import Any, Final, NamedTuple
 
+from konverge.apiserver.equality import equal
 from konverge.apiserver.go.fmt import go_syntax, go_type, go_value
 from konverge.apiserver.merge.elements import TypedError, element_of, item, list_is_whole, member, shape
 from konverge.apiserver.merge.field_set import SELF, FieldSet, show_element
@@ -72,9 +73,14 @@ def _itself(below: FieldSet | None) -> FieldSet:
 def compare(node: TypeNode, old: Any, new: Any) -> Comparison:
     """Where `new` differs from `old`."""
     differences = Comparison({}, {}, {})
-    if old != new:
+    if _differ(node, old, new):
         _between(node, old, new, differences)
     return differences
+
+
+def _differ(node: TypeNode, old: Any, new: Any) -> bool:
+    """Whether two values in an object of this type differ. Fields of Go's structs do not change their types."""
+    return old is not new and (old != new if node.go else not equal(old, new))
 
 
 def _between(node: TypeNode, old: Any, new: Any, out: Comparison) -> bool:
@@ -111,7 +117,7 @@ def _compare_members(node: TypeNode, old: dict[str, Any], new: dict[str, Any], o
         before = old.get(name, ABSENT)
         if before is ABSENT:
             out.added[f"f:{name}"] = everything(member(node, name), value)
-        elif before is not value and before != value:
+        elif _differ(node, before, value):
             _descend(member(node, name), f"f:{name}", before, value, out)
     for name, value in old.items():
         if name not in new:
@@ -134,10 +140,10 @@ def _compare_items(node: TypeNode, old: list[Any], new: list[Any], out: Comparis
     for element in {**before, **after}:
         was, now = before.get(element, []), after.get(element, [])
         if len(was) > 1 and len(now) > 1:
-            if was != now:
+            if _differ(node, was, now):
                 out.modified[element] = {}
         elif len(was) == len(now) == 1:
-            if was[0] != now[0]:
+            if _differ(node, was[0], now[0]):
                 _descend(inner, element, was[0], now[0], out)
         else:
             # What was there goes, and what is there comes; a repeated key is owned as a whole.

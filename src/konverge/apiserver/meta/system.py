@@ -5,12 +5,14 @@ Upstream: apiserver/pkg/registry/rest (meta.go, create.go, update.go).
 
 from __future__ import annotations
 
+from operator import eq
 from typing import Any
 
 import msgspec
 
 from konverge import clock
 from konverge.apiserver import status
+from konverge.apiserver.equality import equal
 from konverge.apiserver.strategy import Context, Obj
 
 _ALPHABET = "bcdfghjklmnpqrstvwxz2456789"  # upstream: rand.String; no vowels and no look-alikes
@@ -96,10 +98,11 @@ def set_generation(metadata: Obj, generation: int) -> None:
         metadata.pop("generation", None)
 
 
-def changed_beyond_metadata(obj: Obj, old: Obj, *, status_too: bool) -> bool:
-    """Whether anything changed that `generation` counts."""
+def changed_beyond_metadata(obj: Obj, old: Obj, *, status_too: bool, custom: bool) -> bool:
+    """Whether anything changed that `generation` counts. Fields of a built-in kind do not change their types."""
     skipped = ("metadata", "kind", "apiVersion") if status_too else ("metadata", "kind", "apiVersion", "status")
-    return any(obj.get(key) != old.get(key) for key in obj.keys() | old.keys() if key not in skipped)
+    same = equal if custom else eq
+    return any(not same(obj.get(key), old.get(key)) for key in obj.keys() | old.keys() if key not in skipped)
 
 
 _DUPLICATES = (

@@ -24,6 +24,7 @@ from konverge.apiserver.admission.plugin import Kind, Mutating, Step, Validating
 from konverge.apiserver.admission.webhooks import hooks
 from konverge.apiserver.admission.webhooks.client import WebhookClient
 from konverge.apiserver.admission.webhooks.hooks import GROUP, Answer, CallFailed, Hook, Hooks, Invocation, invocation
+from konverge.apiserver.equality import equal
 from konverge.apiserver.go import json_pieces
 from konverge.apiserver.go.strconv import quote
 from konverge.apiserver.http import bodies
@@ -127,7 +128,7 @@ class MutatingWebhooks(_Caller, Mutating):
             changed = _decoded(called, request, json_patch.apply_in_admission(shown, patch))
         except (json_patch.PatchFailed, DecodeError) as error:
             raise status.internal(str(error)) from None
-        if changed == shown:
+        if equal(changed, shown):
             return False
         request.obj = called.converted_back(request, changed)
         return True

@@ -20,7 +20,6 @@ from konverge.apiserver.crd.serving.scale import Scale
 from konverge.apiserver.field_errors import ErrorType, FieldError, invalid
 from konverge.apiserver.go import json_pieces
 from konverge.apiserver.go.fmt import go_value
-from konverge.apiserver.merge.json_patch import same
 from konverge.apiserver.meta.validate import STANDARD_FINALIZERS
 from konverge.apiserver.schema import decode, from_structural, object_meta
 from konverge.apiserver.schema.decode import Decoded, DecodeError
@@ -263,9 +262,6 @@ class CustomKind:
         for error in forgiven:
             warn(str(error))
         return failures
-
-    def changed(self, obj: Obj, old: Obj) -> bool:
-        return not same(obj, old)
 
 
 def _prepare_status(obj: Obj, old: Obj, context: Context) -> None:
