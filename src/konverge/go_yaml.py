@@ -104,7 +104,7 @@ def construct_int(loader: Any, node: Any) -> int | float | str:
         return str(node.value)
 
 
-def _construct_float(loader: Any, node: Any) -> float | str:
+def construct_float(loader: Any, node: Any) -> float | str:
     text: str = loader.construct_scalar(node)
     try:
         value = float(text.replace("_", ""))
@@ -130,7 +130,7 @@ def _construct_unknown(loader: Any, tag: str, node: Any) -> Any:
 
 Loader.add_constructor(f"{_TAG}bool", _construct_bool)
 Loader.add_constructor(f"{_TAG}int", construct_int)
-Loader.add_constructor(f"{_TAG}float", _construct_float)
+Loader.add_constructor(f"{_TAG}float", construct_float)
 Loader.add_constructor(f"{_TAG}map", _construct_map)
 Loader.add_multi_constructor("!", _construct_unknown)
 for _name in ("timestamp", "set", "omap", "pairs"):  # JSON has no form for these

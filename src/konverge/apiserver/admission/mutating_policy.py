@@ -26,6 +26,7 @@ from konverge.apiserver.admission.plugin import Kind, Mutating, Step, refusal
 from konverge.apiserver.admission.policy_source import Policy, PolicySource
 from konverge.apiserver.cel.planner import Struct
 from konverge.apiserver.cel.timestamps import Duration, Timestamp
+from konverge.apiserver.go import json_pieces
 from konverge.apiserver.go.strconv import quote
 from konverge.apiserver.merge import combine
 from konverge.apiserver.merge.elements import TypedError
@@ -241,7 +242,7 @@ def _plain(value: Any) -> Any:
         return [_plain(inner) for inner in value]
     if isinstance(value, (Timestamp, Duration)):
         return str(value)
-    return value
+    return json_pieces.whole(value) if isinstance(value, float) else value
 
 
 def _add_error(errors: list[tuple[str, str]], policy: Policy[Compiled], binding: Obj, text: str, reason: str) -> None:

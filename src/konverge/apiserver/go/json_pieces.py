@@ -11,6 +11,7 @@ JSON, the decoder of the piece refuses.
 from __future__ import annotations
 
 import asyncio
+import math
 import re
 from collections.abc import Callable
 from functools import cache
@@ -68,6 +69,30 @@ def decode(text: bytes) -> Any:
     {'a': [1, 2]}
     """
     return cut(text) if is_long(text) else msgspec.json.decode(text)
+
+
+def whole(value: float) -> int | float:
+    """A number as Go writes it: a whole one without fraction and exponent, so that integers can be read from it.
+
+    >>> whole(3.0), whole(2.5), whole(1e21)
+    (3, 2.5, 1e+21)
+    """
+    return int(value) if value.is_integer() and abs(value) < 1e21 else value
+
+
+def _number(text: str) -> int | float:
+    value = float(text)
+    if math.isinf(value):
+        raise ValueError("Number out of range")
+    return whole(value)
+
+
+_as_go = msgspec.json.Decoder(float_hook=_number).decode
+
+
+def decode_as_go(text: bytes) -> Any:
+    """As `decode`, for objects that are stored as they are decoded: 3.0 and 1e3 become 3 and 1000."""
+    return cut(text, _as_go) if is_long(text) else _as_go(text)
 
 
 def cut(text: bytes, loads: Loads = msgspec.json.decode) -> Any:

@@ -15,6 +15,7 @@ import yaml
 
 from konverge import go_yaml
 from konverge.apiserver import nesting
+from konverge.apiserver.go import json_pieces
 
 _BASE: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
@@ -89,7 +90,13 @@ def _construct_int(loader: Any, node: Any) -> int | float | str:
     return go_yaml.construct_int(loader, node)
 
 
+def _construct_float(loader: Any, node: Any) -> int | float | str:
+    value = go_yaml.construct_float(loader, node)
+    return json_pieces.whole(value) if isinstance(value, float) else value  # upstream goes through JSON
+
+
 _Loader.add_constructor("tag:yaml.org,2002:int", _construct_int)
+_Loader.add_constructor("tag:yaml.org,2002:float", _construct_float)
 
 
 class Body(bytes):

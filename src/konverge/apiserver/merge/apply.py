@@ -63,7 +63,7 @@ def _read_json(body: bytes) -> Obj | None:
     if not body.startswith(b"{"):
         return None
     try:
-        value: Obj = json_pieces.decode(body)
+        value: Obj = json_pieces.decode_as_go(body)
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
         return None
     return None if nesting.is_too_deep(body) or (may_repeat(body, value) and duplicates(body)) else value

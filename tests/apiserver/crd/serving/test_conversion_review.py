@@ -271,3 +271,14 @@ def test_labels_and_annotations_may_change_and_nothing_else_in_the_metadata() ->
     assert converted["metadata"] == {"name": "a", "uid": "u", "labels": {"new": "label"}}
     with pytest.raises(ConversionFailed, match="no supported conversion review versions"):
         review("v7")
+
+
+@pytest.mark.spec("S-86")
+def test_whole_numbers_are_read_as_go_writes_them() -> None:
+    review = Review("u", [box("v1")], "box.example.com/v2", "v1")
+    answer = b"""{"kind": "ConversionReview", "apiVersion": "apiextensions.k8s.io/v1", "response": {
+        "uid": "u", "result": {"status": "Success"}, "convertedObjects": [
+            {"apiVersion": "box.example.com/v2", "kind": "Box", "metadata": {"name": "a"},
+             "spec": {"width": 3.0, "height": 1e3, "depth": 0.5}}]}}"""
+    [obj] = review.read(answer)
+    assert json.dumps(obj["spec"]) == '{"width": 3, "height": 1000, "depth": 0.5}'

@@ -6,11 +6,11 @@ restored. Upstream: pkg/apiserver/conversion/webhook_converter.go.
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import msgspec
 
+from konverge.apiserver.go import json_pieces
 from konverge.apiserver.go.strconv import quote
 from konverge.apiserver.strategy import Obj
 
@@ -51,7 +51,7 @@ class Review(msgspec.Struct, frozen=True):
     def read(self, data: bytes) -> list[Obj]:
         """The objects of an answer; raises ConversionFailed."""
         try:
-            answer = json.loads(data)
+            answer = json_pieces.decode_as_go(data)
         except ValueError as error:
             raise self._failed(str(error)) from None
         converted = self._response(answer if isinstance(answer, dict) else {}).get("convertedObjects") or []

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from functools import cached_property, partial
-from typing import Any
 
 import msgspec
 
@@ -39,19 +38,6 @@ _UNCHECKED = (
     "some validation rules were not checked because the object was invalid; "
     "correct the existing errors to complete validation"
 )
-
-
-def _number(text: str) -> int | float:
-    """A number with a fraction or an exponent: whole ones are stored as Go writes them, without either."""
-    value = float(text)
-    return int(value) if value.is_integer() and abs(value) < 1e21 else value
-
-
-_json = msgspec.json.Decoder(float_hook=_number)
-
-
-def _decoded(body: bytes) -> Any:
-    return json_pieces.cut(body, _json.decode) if json_pieces.is_long(body) else _json.decode(body)
 
 
 STORED_VERSION = "konverge.dev/storedVersion"
@@ -100,7 +86,7 @@ class CustomKind:
     def read(self, body: bytes, validation: str) -> Decoded:
         """A JSON body under a `fieldValidation`: pruned, its metadata typed. Raises 400."""
         repeated = decode.duplicates(body) if validation != "Ignore" else []
-        return self._coerce(_decoded(body) or {}, validation, repeated)
+        return self._coerce(json_pieces.decode_as_go(body) or {}, validation, repeated)
 
     def coerce(self, obj: Obj, validation: str) -> Decoded:
         """The same for the result of a patch."""
