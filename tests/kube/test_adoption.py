@@ -15,7 +15,7 @@ from konverge.objects.kinds.apps_v1 import ReplicaSet, ReplicaSetSpec
 from konverge.objects.kinds.core_v1 import Pod
 from konverge.objects.labels import from_selector
 from konverge.objects.meta import OwnerReference
-from konverge.runtime.owners import controller_reference
+from konverge.runtime.owners import controller_reference, is_controlled_by
 from tests.kube.interposed import Interposed
 from tests.kube.objects import WEB, template
 from tests.kube.triggers import Triggers
@@ -48,8 +48,7 @@ class Cache:
         self.client, self.obj, self._pods = client, obj, pods
 
     async def owned(self, kind: type[Pod]) -> list[Pod]:
-        uid = self.obj.metadata.uid
-        return [pod for pod in self._pods if any(owner.uid == uid for owner in pod.metadata.owner_references)]
+        return [pod for pod in self._pods if is_controlled_by(pod, self.obj)]
 
     def indexed(self, kind: type[Pod], index: str, value: str) -> list[Pod]:
         assert (index, value) == ("orphans", "default")

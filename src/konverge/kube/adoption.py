@@ -20,7 +20,7 @@ from konverge.objects.codec import to_dict
 from konverge.objects.labels import Selector, from_selector
 from konverge.objects.meta import Object
 from konverge.runtime.context import Caches, Context
-from konverge.runtime.owners import controller_reference, is_controlled_by
+from konverge.runtime.owners import controller_reference
 from konverge.runtime.predicates import ChangePredicate
 from konverge.runtime.result import Request
 
@@ -62,8 +62,6 @@ async def claim(
     owner: Object = ctx.obj
     claimed: list[K] = []
     for obj in await ctx.owned(kind):
-        if not is_controlled_by(obj, owner):
-            continue
         if selector.matches(obj.metadata.labels) and member(obj):
             claimed.append(obj)
         elif owner.metadata.deletion_timestamp is None:

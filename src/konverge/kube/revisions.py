@@ -24,7 +24,6 @@ from konverge.objects.kinds.core_v1 import PodTemplateSpec
 from konverge.objects.labels import Selector
 from konverge.objects.meta import ObjectMeta
 from konverge.runtime import Context, TransientError, set_controller_reference
-from konverge.runtime.owners import is_controlled_by
 
 POD_LABEL = "controller-revision-hash"
 """The label of a pod that names its revision."""
@@ -60,7 +59,7 @@ async def history(ctx: Context[Any], selector: Selector) -> list[ControllerRevis
     """The revisions of the object, oldest first; matching orphans are adopted."""
     owned = [
         revision for revision in await ctx.owned(ControllerRevision)
-        if is_controlled_by(revision, ctx.obj) and selector.matches(revision.metadata.labels)
+        if selector.matches(revision.metadata.labels)
     ]  # fmt: skip
     orphaned: list[ControllerRevision] = []
     if ctx.obj.metadata.deletion_timestamp is None:

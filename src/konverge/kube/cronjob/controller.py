@@ -35,7 +35,7 @@ SCHEDULED = "batch.kubernetes.io/cronjob-scheduled-timestamp"
 class CronJobReconciler(Reconciler[CronJob]):
     # upstream: syncCronJob
     async def reconcile(self, ctx: Context[CronJob]) -> Result | None:
-        jobs = [job for job in await ctx.owned(Job) if is_controlled_by(job, ctx.obj)]
+        jobs = list(await ctx.owned(Job))
         await _clean_up_finished(ctx, jobs)
         _note_finished(ctx, jobs)
         await _note_missing(ctx, jobs)

@@ -141,10 +141,6 @@ class ClusterState:
         near = (other for other in others if other.meta.namespace == pod.meta.namespace and other.key != pod.key)
         return [other for other in near if claims.intersection(other.claims)]
 
-    @property
-    def placed(self) -> list[PodInfo]:
-        return list(self._where.values())
-
 
 def describe(pod: Pod, node: str = "") -> PodInfo:
     affinity = pod.spec.affinity
